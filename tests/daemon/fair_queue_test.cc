@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <map>
-#include <vector>
 
 namespace ferry::daemon {
 namespace {

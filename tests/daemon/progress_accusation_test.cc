@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
 
 namespace ferry::daemon {
@@ -25,20 +24,7 @@ class AccusationTest : public PlaneTest {
     shm::LaneProducer(rank(0).view().inbox.lane(1)).TryPush(nonsense);
     rank(0).wake().PublishLane(1);
   }
-  std::vector<std::string> Violations() {
-    std::lock_guard lock(told_.mutex);
-    return told_.violations;
-  }
-  ErrorCode Carry(uint32_t from, uint32_t to) {
-    uint64_t word = 5;
-    uint64_t got = 0;
-    const uint32_t receive =
-        rank(to).Receive(static_cast<int32_t>(from), 1, Private(&got), sizeof(got));
-    rank(from).Send(to, 1, &word, sizeof(word));
-    const ErrorCode error = rank(to).Wait(receive);
-    EXPECT_TRUE(error != ErrorCode::kOk || got == word);
-    return error;
-  }
+  std::vector<std::string> Violations() { return told_.Get(&Told::violations); }
   void ExpectOthersGoOn() {
     EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
     EXPECT_EQ(Carry(3, 0), ErrorCode::kOk);
@@ -69,14 +55,10 @@ TEST_F(AccusationTest, TheWorkerFindsItForARankThatComputes) {
 }
 
 TEST_F(AccusationTest, WithoutProofPartsTheTwoAndEndsNobody) {
-  Descriptor accusation{};
-  accusation.kind = static_cast<uint8_t>(DescriptorKind::kAccuse);
-  const shm::Accusation lane{1, 0, {}};
-  std::memcpy(accusation.payload, &lane, sizeof(lane));
   uint64_t got = 0;
   const uint32_t receive = rank(0).Receive(1, 1, Private(&got), sizeof(got));
   const uint32_t back = rank(1).Receive(0, 1, Private(&got), sizeof(got));
-  rank(0).PushToDaemon(accusation);
+  rank(0).PushToDaemon(MakeCommand(DescriptorKind::kAccuse, shm::Accusation{1, 0, {}}));
   EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kPeerDied);
   EXPECT_EQ(rank(1).Wait(back), ErrorCode::kPeerDied);
   EXPECT_THAT(Violations(), IsEmpty());

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <future>
-#include <mutex>
 #include <string>
 
 #include "shm/atomic.h"
@@ -20,8 +19,7 @@ TEST_F(ProgressAdvertsTest, ACutInTheMiddleEndsBothSidesAndTheKey) {
   const uint32_t pinned = gate(1).pinned;
   ASSERT_NO_FATAL_FAILURE(BeginHeld());
   Cut();
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kLinkDown);
+  ExpectEnds(ErrorCode::kLinkDown);
   EXPECT_EQ(gate(1).pinned, pinned - 1) << "nobody writes by the old key any more";
   gate(0).closed = false;
   ASSERT_NO_FATAL_FAILURE(Return());
@@ -37,10 +35,7 @@ TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
     ASSERT_NO_FATAL_FAILURE(Post());
     Cut();
     EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
-    EXPECT_TRUE(Eventually([&] {
-      ProgressAll();
-      return shm::LoadAcquire(book().held) == 0;
-    }));
+    EXPECT_TRUE(Meanwhile([&] { return shm::LoadAcquire(book().held) == 0; }));
     ASSERT_NO_FATAL_FAILURE(Return());
     OpenWindow();
   }
@@ -55,10 +50,7 @@ TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
   EXPECT_EQ(WaitTogether(1, receiver().Receive(0, kTag, InHeap(kInto), kBytes)),
             ErrorCode::kLinkDown);
   ++life_;
-  ASSERT_TRUE(Eventually([&] {
-    ProgressAll();
-    return Connect(1, 0, life_).ok();
-  }));
+  ASSERT_TRUE(Meanwhile([&] { return Connect(1, 0, life_).ok(); }));
   uint32_t& dead = receiver().view().layout->peers[0].dead;
   const uint32_t cut = shm::LoadAcquire(dead);
   shm::StoreRelease(dead, 0U);  // as an engine believes that has not looked since
@@ -67,12 +59,8 @@ TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
   receiver().RingDaemon();
   receiver().Cancel(receive);
   EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kCancelled);
-  ASSERT_TRUE(Eventually([&] {
-    ProgressAll();
-    return Connect(0, 1, life_).ok();
-  }));
-  plane(0).NodeReturned(kJob, 1);
-  plane(1).NodeReturned(kJob, 0);
+  ASSERT_TRUE(Meanwhile([&] { return Connect(0, 1, life_).ok(); }));
+  ReturnNodes();
   EXPECT_EQ(WaitTogether(0, sender().Send(receiver_, 9, "x", 1)), ErrorCode::kLinkDown);
   ExpectWritten();
   ExpectNoHarm();
@@ -81,8 +69,7 @@ TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
 // The memory of a receive that failed is used for something else: writes that its source's NIC
 // still holds must not arrive there. Here that is a write by the old key, after the link is back.
 TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
   // Only the receiver's node notices the cut.
   plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
   EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
@@ -94,20 +81,16 @@ TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
 }
 
 TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
-  plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
-  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kNodeUnreachable);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kNodeUnreachable);
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
+  Cut(ErrorCode::kNodeUnreachable);
+  ExpectEnds(ErrorCode::kNodeUnreachable);
   gate(0).closed = false;
   ExpectNoHarm();
 }
 
 // The sender's daemon reports how the write has ended.
 TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
   auto removed = std::async(std::launch::async, [&] { plane(0).RemoveSession(kJob, 0); });
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
   receiver().Progress();
@@ -130,9 +113,7 @@ TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
 
 // The source's daemon has forgotten the job, and does not answer.
 TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 400;
-  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, options));
+  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, FastOptions(400)));
   ASSERT_NO_FATAL_FAILURE(Post());
   plane(0).RemoveSession(kJob, 0);
   plane(0).RankEnded(kJob, 0, ErrorCode::kNotFound);
@@ -142,8 +123,7 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
 }
 
 TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
   plane(1).RemoveSession(kJob, 1);  // keeps the memory for what may still arrive
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   EXPECT_EQ(sender().Wait(send_), ErrorCode::kPeerDied);
@@ -152,9 +132,7 @@ TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
 }
 
 TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesWhileItIsWritten) {
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 500;
-  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, options));
+  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, FastOptions(500)));
   for (const bool held_on : {false, true}) {
     SCOPED_TRACE(held_on);
     ASSERT_NO_FATAL_FAILURE(BeginHeld());
@@ -183,23 +161,20 @@ TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesBeforeTheMessage) {
   ASSERT_NO_FATAL_FAILURE(Post());
   plane(1).RemoveRegion(kJob, 1, kHeapRegion);
   Send();
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kInvalidBuffer);
+  ExpectEnds(ErrorCode::kInvalidBuffer);
   ASSERT_TRUE(plane(1).AddRegion(kJob, 1, receiver().MakeHeap()).ok());
   OpenWindow();
   ExpectNoHarm();
 }
 
 TEST_F(ProgressAdvertsTest, TheSendersRegionWaitsForTheWrite) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
   auto removed =
       std::async(std::launch::async, [&] { plane(0).RemoveRegion(kJob, 0, kHeapRegion); });
   EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   gate(0).closed = false;
   removed.wait();
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kInvalidBuffer);
+  ExpectEnds(ErrorCode::kInvalidBuffer);
   ASSERT_TRUE(plane(0).AddRegion(kJob, 0, sender().MakeHeap()).ok());
   ExpectWritten();
   ExpectNoHarm();
@@ -218,10 +193,7 @@ class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInt
   // The point may be passed while the window opens, so the rule counts from a fresh start: the
   // first advert that leaves, and what follows it.
   void StartWith(const char* action) {
-    amend_options_ = [action](uint32_t node, config::Options& options) {
-      options.faults =
-          node == GetParam().node ? std::string(GetParam().point) + ":1:" + action : "";
-    };
+    GiveFaults(GetParam().node, std::string(GetParam().point) + ":1:" + action);
     ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   }
   std::string State() { return plane(GetParam().node).Faults(false)[0].state; }
@@ -240,10 +212,7 @@ class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInt
       } else {
         Send(kBytes, tag);
       }
-      ASSERT_TRUE(Eventually([&] {
-        ProgressAll();
-        return State() == state || receiver().Test(receive_);
-      }));
+      ASSERT_TRUE(Meanwhile([&] { return State() == state || receiver().Test(receive_); }));
       if (receiver().Test(receive_) && State() != state) {
         (void)receiver().Wait(receive_);
         if (!GetParam().cancels) {
@@ -274,10 +243,7 @@ TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
   }
   ASSERT_NO_FATAL_FAILURE(StartWith("lose"));
   ASSERT_NO_FATAL_FAILURE(Meet("done"));
-  ASSERT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return !told_.lost_links.empty();
-  }));
+  ASSERT_TRUE(Eventually([&] { return !told_.Get(&Told::lost_links).empty(); }));
   Cut();
   const ErrorCode received = WaitTogether(1, receive_);
   // The message may have come by an offer, and been read, while the advert was lost.
@@ -310,20 +276,16 @@ INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
 
 // A write that was given up may still arrive: the receive ends with its key, and others go on.
 TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
-  amend_options_ = [](uint32_t node, config::Options& options) {
-    options.faults = node == 0 ? "put.write:2:SYSTEM" : "";
-  };
+  GiveFaults(0, "put.write:2:SYSTEM");
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint32_t begun = gate(1).begun;
   // An advert that is out is withdrawn, too, and its message offered.
   const uint32_t other = receiver().Receive(0, 50, InHeap(2 << 20), kBytes);
   ASSERT_NO_FATAL_FAILURE(Post());
   Send();
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kSystem);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kSystem);
+  ExpectEnds(ErrorCode::kSystem);
   Send(kBytes, 50);
-  EXPECT_EQ(WaitTogether(1, other), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+  ExpectEnd({0, 1, send_, other});
   EXPECT_TRUE(std::equal(sent_.begin(), sent_.end(), receiver().heap() + (2 << 20)));
   OpenWindow();
   EXPECT_GT(gate(1).begun, begun);
@@ -332,9 +294,7 @@ TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
 }
 
 TEST_F(ProgressAdvertsTest, ANicThatRefusesTheWindowCostsNothingElse) {
-  amend_options_ = [](uint32_t node, config::Options& options) {
-    options.faults = node == 1 ? "memory.register:9:LIMIT" : "";  // the first after the trial
-  };
+  GiveFaults(1, "memory.register:9:LIMIT");  // the first after the trial
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   for (int i = 0; i < 3; ++i) {
     receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);

@@ -30,11 +30,6 @@ class ProgressAdvertsTest : public PlaneTest {
   shm::AdvertBook& book() { return sender().view().layout->adverts[receiver_]; }
   uint64_t writes(uint32_t node) { return plane(node).Nic().writes; }
 
-  void ProgressAll() {
-    for (const auto& one : ranks_) {
-      one->Progress();
-    }
-  }
   // Waits until the sender holds an advert, up to `patience_ns`.
   bool HoldsAdvert(uint64_t patience_ns = 50'000'000) {
     const uint64_t end_ns = MonotonicNs() + patience_ns;
@@ -61,8 +56,7 @@ class ProgressAdvertsTest : public PlaneTest {
       const uint32_t receive = receiver().Receive(0, 99, InHeap(kInto), kBytes);
       HoldsAdvert();
       const uint32_t send = sender().SendFrom(receiver_, 99, InHeap(kFrom), kBytes);
-      EXPECT_EQ(WaitTogether(receiver_, receive), ErrorCode::kOk);
-      EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+      ExpectEnd({0, receiver_, send, receive});
       return writes(0) > before;
     }));
   }
@@ -78,15 +72,17 @@ class ProgressAdvertsTest : public PlaneTest {
     std::memcpy(sender().heap() + kFrom, sent_.data(), size_bytes);
     send_ = sender().SendFrom(receiver_, tag, InHeap(kFrom), size_bytes);
   }
-  // Announces the message, and holds it in the sender's NIC.
+  // Opens the window, announces a message, and holds it in the sender's NIC.
+  void StartHeld() {
+    ASSERT_NO_FATAL_FAILURE(StartOpen());
+    ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  }
   void BeginHeld() {
     ASSERT_NO_FATAL_FAILURE(Post());
     gate(0).closed = true;
     Send();
-    ASSERT_TRUE(Eventually([&] {
-      ProgressAll();
-      return gate(0).held > 0 && StateOf(receive_) == shm::RequestState::kRemoteWait;
-    }));
+    ASSERT_TRUE(Meanwhile(
+        [&] { return gate(0).held > 0 && StateOf(receive_) == shm::RequestState::kRemoteWait; }));
   }
   shm::RequestState StateOf(uint32_t request) {
     return static_cast<shm::RequestState>(shm::LoadAcquire(receiver().Slot(request).state));
@@ -95,9 +91,12 @@ class ProgressAdvertsTest : public PlaneTest {
     EXPECT_TRUE(std::equal(sent_.begin(), sent_.begin() + static_cast<ptrdiff_t>(bytes),
                            receiver().heap() + kInto));
   }
-  void ExpectPassed() {
-    EXPECT_EQ(WaitTogether(receiver_, receive_), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+  void ExpectEnds(ErrorCode error = ErrorCode::kOk,
+                  std::source_location where = std::source_location::current()) {
+    ExpectEnd({0, receiver_, send_, receive_}, error, where);
+  }
+  void ExpectPassed(std::source_location where = std::source_location::current()) {
+    ExpectEnds(ErrorCode::kOk, where);
     ExpectArrived();
   }
   void ExpectWritten() {
@@ -107,13 +106,6 @@ class ProgressAdvertsTest : public PlaneTest {
     ExpectPassed();
     EXPECT_EQ(writes(0), before + 1);
   }
-  bool AllIdle() {
-    return Eventually([&] {
-      ProgressAll();
-      return std::all_of(planes_.begin(), planes_.end(),
-                         [](const auto& plane) { return plane == nullptr || plane->Idle(); });
-    });
-  }
   void ExpectNoHarm() {
     EXPECT_TRUE(AllIdle());
     EXPECT_THAT(told_.violations, testing::IsEmpty());
@@ -122,8 +114,7 @@ class ProgressAdvertsTest : public PlaneTest {
   }
   void Return() {
     ASSERT_NO_FATAL_FAILURE(Reconnect(++life_));
-    plane(0).NodeReturned(kJob, 1);
-    plane(1).NodeReturned(kJob, 0);
+    ReturnNodes();
     // A rank that has not been told of the cut yet is told by its next message.
     char letter = 'x';
     (void)WaitTogether(0, sender().Send(receiver_, 9, &letter, 1));

@@ -3,14 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 
-#include "common/clock.h"
 #include "daemon/wire/wire.h"
 #include "shm/atomic.h"
+#include "tests/daemon/forged_packets.h"
 #include "tests/daemon/progress_adverts_fixture.h"
-#include "transports/ofi/ofi_transport.h"
 
 namespace ferry::daemon {
 namespace {
@@ -28,8 +26,7 @@ TEST_F(ProgressAdvertsTest, WritesMessagesOfAllSizes) {
     SCOPED_TRACE(size_bytes);
     ASSERT_NO_FATAL_FAILURE(Post(size_bytes));
     Send(size_bytes);
-    EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+    ExpectEnds();
     ExpectArrived(size_bytes);
     EXPECT_EQ(receiver().MessageBytes(receive_), size_bytes);
   }
@@ -57,15 +54,13 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
   const uint64_t before = writes(0);
   ASSERT_NO_FATAL_FAILURE(Post());
   Send(kBytes / 2);
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+  ExpectEnds();
   EXPECT_EQ(writes(0), before + 1);
   for (const uint64_t size_bytes :
        {uint64_t{4}, uint64_t{20'000}}) {  // as a packet, and with an offer
     ASSERT_NO_FATAL_FAILURE(Post());
     Send(size_bytes);
-    EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+    ExpectEnds();
     ExpectArrived(size_bytes);
   }
   // Sends from private memory.
@@ -80,9 +75,7 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
 
 // The offer left before the advert came: it is read, and the advert is dropped.
 TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
-  amend_options_ = [](uint32_t node, config::Options& options) {
-    options.faults = node == 1 ? "send.advert:1:stall" : "";
-  };
+  GiveFaults(1, "send.advert:1:stall");
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   // The first receives only open the window; the advert that is sent stalls on its way. The
   // receives come one after the other, so that the last one's advert is the one that is sent.
@@ -116,9 +109,7 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
 // pull behind that: by then the advert is for a receive that is over.
 TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
   constexpr uint32_t kRegion = 9;
-  amend_options_ = [](uint32_t node, config::Options& options) {
-    options.faults = node == 1 ? "send.advert:1000000:stall" : "";  // which counts the adverts
-  };
+  GiveFaults(1, "send.advert:1000000:stall");  // which counts the adverts
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const auto adverts = [this] { return plane(1).Faults(false)[0].passed; };
   ASSERT_TRUE(plane(1).AddRegion(kJob, 1, MakeRegion(kRegion, kBytes)).ok());
@@ -132,8 +123,7 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
   gate(1).PinAtOnce();
   std::vector<std::byte> answer(kBytes);
   const uint32_t receive = sender().Receive(1, kTag, Private(answer.data()), kBytes);
-  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(1, held), ErrorCode::kOk);
+  ExpectEnd({1, 0, held, receive});
   EXPECT_EQ(adverts(), before);
   ExpectWritten();
   EXPECT_EQ(adverts(), before + 1);
@@ -169,13 +159,11 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatIsGoneMakesTheMessageAnOffer) {
   slot.peer = static_cast<int32_t>(receiver_);
   slot.error = 0;
   shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kRemoteWait));
-  shm::Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kPut);
+  shm::Descriptor descriptor = MakeCommand(
+      shm::DescriptorKind::kPut, shm::PutCommand{request, slot.generation, 17, 1, InHeap(kFrom)});
   descriptor.destination = receiver_;
   descriptor.tag = kTag;
   descriptor.size_bytes = kBytes;
-  const shm::PutCommand put{request, slot.generation, 17, 1, InHeap(kFrom)};
-  std::memcpy(descriptor.payload, &put, sizeof(put));
   sender().PushToDaemon(descriptor);
   receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
   send_ = request;
@@ -184,8 +172,7 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatIsGoneMakesTheMessageAnOffer) {
 }
 
 TEST_F(ProgressAdvertsTest, AReceiveThatIsBeingWrittenIsNotCancelled) {
-  ASSERT_NO_FATAL_FAILURE(StartOpen());
-  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  ASSERT_NO_FATAL_FAILURE(StartHeld());
   EXPECT_FALSE(receiver().Cancel(receive_));
   gate(0).closed = false;
   ExpectPassed();
@@ -209,21 +196,14 @@ class WrongCommandTest : public ProgressAdvertsTest,
 TEST_P(WrongCommandTest, EndsItsWriterAndNobodyElse) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   const WrongCommand& wrong = GetParam();
-  shm::Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(wrong.kind);
+  shm::Descriptor descriptor = wrong.kind == shm::DescriptorKind::kPut
+                                   ? MakeCommand(wrong.kind, wrong.put)
+                                   : MakeCommand(wrong.kind, wrong.advert);
   descriptor.destination = wrong.destination;
   descriptor.tag = wrong.tag;
   descriptor.size_bytes = kBytes;
-  if (wrong.kind == shm::DescriptorKind::kPut) {
-    std::memcpy(descriptor.payload, &wrong.put, sizeof(wrong.put));
-  } else {
-    std::memcpy(descriptor.payload, &wrong.advert, sizeof(wrong.advert));
-  }
   sender().PushToDaemon(descriptor);
-  EXPECT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.violations.size() == 1;
-  }));
+  EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::violations).size() == 1; }));
   EXPECT_EQ(sender().wake().poison(), ErrorCode::kCorrupt);
   EXPECT_EQ(receiver().wake().poison(), ErrorCode::kOk);
 }
@@ -253,11 +233,10 @@ TEST_F(ProgressAdvertsTest, AReceiveBeyondItsRegionIsNotAdvertised) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   for (const shm::Location& where :
        {shm::Location{77, 0, 0}, InHeap(kHeapBytes - 10), InHeap(~uint64_t{0} - 10)}) {
-    const uint32_t receive = receiver().Receive(0, kTag, where, kBytes);
+    receive_ = receiver().Receive(0, kTag, where, kBytes);
     EXPECT_FALSE(HoldsAdvert());
     Send();
-    EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
-    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kInvalidBuffer);
+    ExpectEnds(ErrorCode::kInvalidBuffer);
   }
   ExpectWritten();
   ExpectNoHarm();
@@ -270,37 +249,13 @@ class WrongPacketTest : public ProgressAdvertsTest {
   // Speaks as node 0 to the receiver's node.
   template <typename Body>
   void Say(PacketKind kind, const Body& body, int32_t tag = kTag) {
-    class Ignore final : public transport::CompletionSink {
-      void OnReceive(transport::PeerId, std::span<const std::byte>) override {}
-      void OnComplete(uint64_t, ErrorCode) override {}
-    } ignore;
-    transport::TransportOptions options;
-    options.provider = "net";
-    auto stranger = std::move(*transport::CreateOfiTransport(options));
-    const auto peer = stranger->AddPeer(plane(1).FabricAddress());
-    ASSERT_TRUE(peer.ok());
-    PacketHeader header{};
-    header.magic = kPacketMagic;
-    header.version = kPacketVersion;
-    header.kind = static_cast<uint8_t>(kind);
-    header.key = 0x1000 + 0 * 16 + 1;  // what node 0 sends to node 1
-    header.job_key = 0x1234;
-    header.source_node = 0;
+    PacketHeader header = ForgedHeader(/*from=*/0, /*to=*/1, kind);
     header.source = 0;
     header.destination = 1;
     header.tag = tag;
     header.size_bytes = kBytes;
     header.body_bytes = sizeof(body);
-    const uint64_t before = plane(1).Nic().messages_received;
-    ASSERT_TRUE(Eventually([&] {
-      stranger->Poll(ignore, 8, MonotonicNs());
-      return stranger->SendMessage(*peer, BytesOf(header), BytesOf(body), 0, MonotonicNs()) ==
-             ErrorCode::kOk;
-    }));
-    ASSERT_TRUE(Eventually([&] {
-      stranger->Poll(ignore, 8, MonotonicNs());
-      return plane(1).Nic().messages_received > before;
-    }));
+    ASSERT_NO_FATAL_FAILURE(SayAsStranger(plane(1), header, BytesOf(body)));
   }
 };
 
@@ -342,10 +297,7 @@ TEST_F(WrongPacketTest, AboutNothingChangesNothing) {
 TEST_F(WrongPacketTest, AMessageIntoAReceiveThatIsNotAdvertisedFailsTheJob) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   Say(PacketKind::kPut, WirePut{{17, 1}, 1, 1});
-  EXPECT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.failed_jobs.size() == 1;
-  }));
+  EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::failed_jobs).size() == 1; }));
   EXPECT_THAT(told_.failed_jobs, ElementsAre(HasSubstr("has not advertised")));
   EXPECT_THAT(told_.failures, ElementsAre(ErrorCode::kCorrupt));
 }

@@ -24,34 +24,48 @@ class DeliveryTest : public testing::Test {
                   kMaxAnswers, kMaxParked),
         rank_(reinterpret_cast<shm::LaneLayout*>(map_.base() + shm::InboxLaneOffset(kLocalSize))) {}
 
-  Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
+  // From rank 3.
+  static shm::Descriptor Make(shm::DescriptorKind kind, int32_t tag = 0, uint64_t size_bytes = 0,
+                              const shm::RemoteRts& rts = {}) {
     shm::Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    descriptor.kind = static_cast<uint8_t>(kind);
     descriptor.source = 3;
     descriptor.tag = tag;
     descriptor.size_bytes = size_bytes;
-    return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(tag)));
+    std::memcpy(descriptor.payload, &rts, sizeof(rts));
+    return descriptor;
+  }
+  Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
+    return delivery_.Deliver(Make(shm::DescriptorKind::kEager, tag, size_bytes),
+                             std::vector<std::byte>(size_bytes, std::byte(tag)));
   }
   // An offer by request `request` that carries its data.
   Delivery::Result Offer(uint32_t request, uint64_t size_bytes, bool carries = true) {
-    shm::Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
-    descriptor.source = 3;
-    descriptor.tag = static_cast<int32_t>(request);
-    descriptor.size_bytes = size_bytes;
-    const shm::RemoteRts rts{request, 1, 4711, {0, 0, 0}};
-    std::memcpy(descriptor.payload, &rts, sizeof(rts));
-    return delivery_.Deliver(descriptor,
+    return delivery_.Deliver(Make(shm::DescriptorKind::kRemoteRts, static_cast<int32_t>(request),
+                                  size_bytes, {request, 1, 4711, {0, 0, 0}}),
                              std::vector<std::byte>(carries ? size_bytes : 0, std::byte(request)));
   }
   Delivery::Result Retract(uint32_t request, uint32_t source = 3, uint32_t generation = 1) {
-    shm::Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRetract);
-    descriptor.source = source;
-    descriptor.tag = static_cast<int32_t>(request);
-    const shm::RemoteRts rts{request, generation, 0, {}};
-    std::memcpy(descriptor.payload, &rts, sizeof(rts));
-    return delivery_.Deliver(descriptor);
+    shm::Descriptor retraction = Make(shm::DescriptorKind::kRetract, static_cast<int32_t>(request),
+                                      0, {request, generation, 0, {}});
+    retraction.source = source;
+    return delivery_.Deliver(retraction);
+  }
+  Delivery::Result Answer() { return delivery_.Deliver(Make(shm::DescriptorKind::kPullDone)); }
+  // Offers that take all cells; the rank may drain each, and keep its cells.
+  void OfferAllRuns(bool drains = false) {
+    for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
+      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
+      if (drains) {
+        Drain(false);
+      }
+    }
+  }
+  // Small messages that take so many slots, or cells.
+  void SendMany(uint32_t count, uint64_t size_bytes) {
+    for (uint32_t i = 0; i < count; ++i) {
+      ASSERT_EQ(Send(static_cast<int32_t>(i), size_bytes), Delivery::Result::kTaken) << i;
+    }
   }
   std::vector<uint32_t> Landed() {
     std::vector<uint32_t> requests;
@@ -129,9 +143,7 @@ TEST_F(DeliveryTest, AnswersInTheEndThoughMoreAndMoreComes) {
 }
 
 TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
-  for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
-    ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
-  }
+  ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
   EXPECT_EQ(Landed().size(), shm::kLaneCells / shm::kRunCells);
   EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
   EXPECT_EQ(Send(7, 8), Delivery::Result::kTaken);  // behind it
@@ -145,10 +157,7 @@ TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
 
 // The data stays with its sender, which will be asked for it.
 TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
-  for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
-    ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
-    Drain(false);
-  }
+  ASSERT_NO_FATAL_FAILURE(OfferAllRuns(/*drains=*/true));
   (void)Landed();
   EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.empty());
@@ -188,9 +197,7 @@ TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
 // The offer's data waits for cells, and lands or is dropped; only then is it clear what to ask for.
 TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
   for (const bool lands : {true, false}) {
-    for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
-      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
-    }
+    ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
     EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), Delivery::Result::kTaken);
     EXPECT_EQ(Retract(99), Delivery::Result::kTaken) << "there are two at most, for two offers";
@@ -210,9 +217,7 @@ TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
 }
 
 TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreOffers) {
-  for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
-    ASSERT_EQ(Send(static_cast<int32_t>(i), 8), Delivery::Result::kTaken);
-  }
+  ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots, 8));
   for (uint32_t i = 0; i < 1000; ++i) {
     ASSERT_EQ(Retract(7), Delivery::Result::kTaken);
   }
@@ -228,9 +233,7 @@ TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreOffers) {
 }
 
 TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {
-  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
-    ASSERT_EQ(Send(static_cast<int32_t>(i), 8), Delivery::Result::kTaken) << i;
-  }
+  ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots + kMaxWaiting, 8));
   EXPECT_FALSE(delivery_.empty());
   for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
     EXPECT_EQ(Drain(true).tag, static_cast<int32_t>(i));
@@ -240,20 +243,14 @@ TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {
 }
 
 TEST_F(DeliveryTest, RefusesMoreThanCorrectSendersCause) {
-  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
-    ASSERT_EQ(Send(1, 8), Delivery::Result::kTaken);
-  }
+  ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots + kMaxWaiting, 8));
   EXPECT_EQ(Send(1, 8), Delivery::Result::kOverflow);
   // Answers have a limit of their own: the number of the rank's requests.
-  shm::Descriptor answer{};
-  answer.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
-  EXPECT_EQ(delivery_.Deliver(answer), Delivery::Result::kTaken);
+  EXPECT_EQ(Answer(), Delivery::Result::kTaken);
 }
 
 TEST_F(DeliveryTest, WaitsForCellsOfMessagesThatTheRankHasNotDrained) {
-  for (uint32_t i = 0; i <= shm::kLaneCells; ++i) {
-    ASSERT_EQ(Send(static_cast<int32_t>(i), 100), Delivery::Result::kTaken);
-  }
+  ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneCells + 1, 100));
   EXPECT_FALSE(delivery_.empty());
   Drain(true);
   delivery_.Flush();
@@ -304,13 +301,8 @@ TEST_F(DeliveryTest, ParksUpToItsQuota) {
 }
 
 TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
-  shm::Descriptor offer{};
-  offer.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
-  offer.source = 3;
-  offer.size_bytes = 1 << 20;
   const shm::RemoteRts rts{12, 2, 0xdeadbeefcafeU, {0, 0, 0x7000}};
-  std::memcpy(offer.payload, &rts, sizeof(rts));
-  delivery_.Deliver(offer);
+  delivery_.Deliver(Make(shm::DescriptorKind::kRemoteRts, 0, 1 << 20, rts));
   const shm::RemoteRts seen = RtsOf(Drain(true));
   EXPECT_EQ(seen.send_request, 12U);
   EXPECT_NE(seen.key, rts.key);
@@ -326,13 +318,11 @@ TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
 }
 
 TEST_F(DeliveryTest, DropsAnswersBeyondWhatACorrectRankLeavesUnread) {
-  shm::Descriptor done{};
-  done.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
   for (uint32_t i = 0; i < shm::kLaneSlots + kMaxAnswers; ++i) {
-    ASSERT_EQ(delivery_.Deliver(done), Delivery::Result::kTaken);
+    ASSERT_EQ(Answer(), Delivery::Result::kTaken);
     ASSERT_FALSE(delivery_.flooded()) << i;
   }
-  EXPECT_EQ(delivery_.Deliver(done), Delivery::Result::kTaken);
+  EXPECT_EQ(Answer(), Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.flooded());
 }
 
@@ -342,12 +332,10 @@ TEST_F(DeliveryTest, AsksForTheWorkerOnlyForWhatCannotWait) {
   EXPECT_FALSE(delivery_.Announce());
   EXPECT_FALSE(delivery_.has_news());
   EXPECT_EQ(delivery_.wake().TakeActivity(0), 1U << kLocalSize);
-  shm::Descriptor done{};
-  done.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
-  delivery_.Deliver(done);
+  Answer();
   EXPECT_TRUE(delivery_.Announce());
   delivery_.wake().Enter();
-  delivery_.Deliver(done);
+  Answer();
   EXPECT_FALSE(delivery_.Announce());  // the rank is there to see it
   delivery_.wake().Leave();
   for (uint32_t i = 0; i <= shm::kLaneSlots / 2; ++i) {

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <thread>
 
-#include "daemon/trace/trace_format.h"
-#include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
 #include "tests/daemon/trace_reading.h"
 
@@ -40,10 +38,7 @@ struct Ends {
 
 class ProgressDeviceTest : public PlaneTest {
  protected:
-  ProgressDeviceTest() {
-    devices_.emplace();
-    devices_->link = {.h2d_mb_per_s = 4000, .d2h_mb_per_s = 5000, .latency_us = 5};
-  }
+  ProgressDeviceTest() { UseDevices(4000, 5000); }
   void StartTwo(uint64_t staging_blocks = 8) {
     config::Options options = FastOptions();
     options.pipeline_block_bytes = kBlockBytes;
@@ -56,7 +51,7 @@ class ProgressDeviceTest : public PlaneTest {
     std::vector<std::byte> sent;
     std::vector<std::byte> got;
     uint64_t offset = 0;  // in one of several messages, at either end
-    uint32_t send = 0, receive = 0;
+    Passage passage = {};
   };
   static shm::Location Place(Kind kind, uint64_t offset, const void* address) {
     return kind == Kind::kHeap     ? InHeap(offset)
@@ -71,16 +66,13 @@ class ProgressDeviceTest : public PlaneTest {
       std::byte* base = ends.source == Kind::kHeap ? rank(0).heap() : rank(0).device();
       std::memcpy(base + from, message.sent.data(), size_bytes);
     }
-    message.receive = rank(1).Receive(
-        0, tag, Place(ends.destination, kDestinationOffset + offset, message.got.data()),
-        size_bytes);
-    message.send =
-        rank(0).SendFrom(1, tag, Place(ends.source, from, message.sent.data()), size_bytes);
+    message.passage = PlaneTest::Begin(
+        0, 1, Place(ends.source, from, message.sent.data()),
+        Place(ends.destination, kDestinationOffset + offset, message.got.data()), size_bytes, tag);
     return message;
   }
   void ExpectPassed(const Message& message) {
-    EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, message.send), ErrorCode::kOk);
+    ExpectEnd(message.passage);
     const std::byte* where = message.got.data();
     if (message.ends.destination != Kind::kPrivate) {
       where = (message.ends.destination == Kind::kHeap ? rank(1).heap() : rank(1).device()) +
@@ -88,32 +80,18 @@ class ProgressDeviceTest : public PlaneTest {
     }
     EXPECT_TRUE(std::equal(message.sent.begin(), message.sent.end(), where));
   }
-  void ExpectFailed(const Message& message, ErrorCode error) {
-    EXPECT_EQ(WaitTogether(1, message.receive), error);
-    EXPECT_EQ(WaitTogether(0, message.send), error);
-  }
-  void ExpectNothingLeft() {
-    for (const auto& plane : planes_) {
-      EXPECT_TRUE(Eventually([&] {
-        const NicStatistics nic = plane->Nic();
-        return plane->Idle() && nic.staging_busy == 0 && nic.staging_waits == 0;
-      }));
-    }
-    EXPECT_TRUE(told_.violations.empty());
-  }
-  // Node `node` stops at a point until Release.
-  void Stall(uint32_t node, const std::string& rule) {
-    amend_options_ = [node, rule](uint32_t one, config::Options& options) {
-      options.faults = one == node ? rule : "";
-    };
-  }
   [[nodiscard]] bool Stands(uint32_t node) {
-    return Eventually([&] {
-      rank(0).Progress();
-      rank(1).Progress();
-      return plane(node).Faults(false)[0].state == "stalls";
-    });
+    return Meanwhile([&] { return plane(node).Faults(false)[0].state == "stalls"; });
   }
+  // A message between devices, of which node `node` has copied one block and stops at the next.
+  void BeginStalled(uint32_t node, Message* message) {
+    GiveFaults(node, node == 0 ? "staging.copy_in:2:stall" : "staging.copy_out:2:stall");
+    ASSERT_NO_FATAL_FAILURE(StartTwo());
+    *message = Begin(kBoth, kMiB);
+    ASSERT_TRUE(Stands(node));
+  }
+
+  static constexpr Ends kBoth{"", Kind::kDevice, Kind::kDevice};
 };
 
 class DevicePathTest : public ProgressDeviceTest, public testing::WithParamInterface<Ends> {};
@@ -151,8 +129,6 @@ INSTANTIATE_TEST_SUITE_P(Ends, DevicePathTest,
                                          Ends{"PrivateToDevice", Kind::kPrivate, Kind::kDevice}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-constexpr Ends kBoth{"", Kind::kDevice, Kind::kDevice};
-
 // ---- Blocks ------------------------------------------------------------------------------------
 
 class DeviceBlocksTest : public ProgressDeviceTest {
@@ -160,13 +136,11 @@ class DeviceBlocksTest : public ProgressDeviceTest {
   // (offset, bytes) of every copy of a message out of the device and into it.
   using Blocks = std::vector<std::pair<uint64_t, uint64_t>>;
   void Trace(uint64_t size_bytes) {
-    for (const auto& plane : planes_) {
-      ASSERT_TRUE(plane->StartTrace().ok());
-    }
+    ASSERT_NO_FATAL_FAILURE(StartTraces());
     ExpectPassed(Begin(kBoth, size_bytes));
     ExpectNothingLeft();
-    copies_in_ = Read(0).Named("copy in");
-    const TraceReading receiver = Read(1);
+    copies_in_ = ReadTrace(plane(0).StopTrace(), 0).Named("copy in");
+    const TraceReading receiver = ReadTrace(plane(1).StopTrace(), 1);
     copies_out_ = receiver.Named("copy out");
     reads_ = receiver.Named("RDMA read");
   }
@@ -191,18 +165,6 @@ class DeviceBlocksTest : public ProgressDeviceTest {
   std::vector<TraceSpan> copies_in_;
   std::vector<TraceSpan> copies_out_;
   std::vector<TraceSpan> reads_;
-
- private:
-  TraceReading Read(uint32_t node) {
-    StatusOr<TraceDump> dump = planes_[node]->StopTrace();
-    EXPECT_TRUE(dump.ok()) << dump.status().ToString();
-    std::string text;
-    FormatTrace(std::move(*dump), {"node", node}, [&](std::string_view piece) {
-      text += piece;
-      return true;
-    });
-    return ReadTrace(text);
-  }
 };
 
 TEST_F(DeviceBlocksTest, AreThoseOfTheAdvancedPlan) {
@@ -283,9 +245,9 @@ TEST_F(ProgressDeviceTest, ACopyThatFailsIsToldToBothRanks) {
        {std::pair{0U, "staging.copy_in"}, std::pair{1U, "staging.copy_out"},
         std::pair{0U, "staging.provide"}, std::pair{1U, "staging.provide"}}) {
     SCOPED_TRACE(std::string(point) + " on node " + std::to_string(node));
-    Stall(node, std::string(point) + ":1:LIMIT");
+    GiveFaults(node, std::string(point) + ":1:LIMIT");
     ASSERT_NO_FATAL_FAILURE(StartTwo());
-    ExpectFailed(Begin(kBoth, kMiB), ErrorCode::kLimitExceeded);
+    ExpectEnd(Begin(kBoth, kMiB).passage, ErrorCode::kLimitExceeded);
     ExpectPassed(Begin(kBoth, kMiB));
     ExpectNothingLeft();
     Stop();
@@ -293,16 +255,15 @@ TEST_F(ProgressDeviceTest, ACopyThatFailsIsToldToBothRanks) {
 }
 
 TEST_F(ProgressDeviceTest, WaitsForStagingBlocks) {
-  Stall(0, "staging.provide:1:stall");
+  GiveFaults(0, "staging.provide:1:stall");
   ASSERT_NO_FATAL_FAILURE(StartTwo());
   const Message message = Begin(kBoth, kMiB);
   ASSERT_TRUE(Stands(0));
-  const auto waits = [&] {
+  EXPECT_TRUE(Eventually([&] {
     rank(1).Progress();
     return plane(0).Nic().staging_waits == 1;
-  };
-  EXPECT_TRUE(Eventually(waits));
-  EXPECT_FALSE(rank(0).Test(message.send));
+  }));
+  EXPECT_FALSE(rank(0).Test(message.passage.send));
   plane(0).Faults(/*release=*/true);
   ExpectPassed(message);
   ExpectNothingLeft();
@@ -311,26 +272,24 @@ TEST_F(ProgressDeviceTest, WaitsForStagingBlocks) {
 TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
   for (const uint32_t node : {0U, 1U}) {
     SCOPED_TRACE(node);
-    Stall(node, node == 0 ? "staging.copy_in:2:stall" : "staging.copy_out:2:stall");
-    ASSERT_NO_FATAL_FAILURE(StartTwo());
-    const Message message = Begin(kBoth, kMiB);
-    ASSERT_TRUE(Stands(node));
+    Message message;
+    ASSERT_NO_FATAL_FAILURE(BeginStalled(node, &message));
     std::atomic<bool> removed{false};
     std::thread remover([&] {
       plane(node).RemoveRegion(kJob, node, kDeviceRegion);
       removed = true;
     });
     if (node == 0) {  // the other side is told at once, but the region stays until its copy ends
-      EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
+      EXPECT_EQ(WaitTogether(1, message.passage.receive), ErrorCode::kInvalidBuffer);
       EXPECT_FALSE(removed);
     } else {
       EXPECT_TRUE(Eventually([&] { return HasFailed(plane(1).Inspect(kJob, 1)); }));
     }
     plane(node).Faults(/*release=*/true);
     if (node == 1) {
-      EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
+      EXPECT_EQ(WaitTogether(1, message.passage.receive), ErrorCode::kInvalidBuffer);
     }
-    EXPECT_EQ(WaitTogether(0, message.send), ErrorCode::kInvalidBuffer);
+    EXPECT_EQ(WaitTogether(0, message.passage.send), ErrorCode::kInvalidBuffer);
     remover.join();
     // Messages that need no region go on.
     ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
@@ -342,14 +301,13 @@ TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
 TEST_F(ProgressDeviceTest, ARankThatDiesInTheMiddleFailsTheOther) {
   for (const uint32_t dead : {0U, 1U}) {
     SCOPED_TRACE(dead);
-    Stall(dead, dead == 0 ? "staging.copy_in:2:stall" : "staging.copy_out:2:stall");
-    ASSERT_NO_FATAL_FAILURE(StartTwo());
-    const Message message = Begin(kBoth, kMiB);
-    ASSERT_TRUE(Stands(dead));
+    Message message;
+    ASSERT_NO_FATAL_FAILURE(BeginStalled(dead, &message));
     std::thread remover([&] { plane(dead).RemoveSession(kJob, dead); });
     plane(1 - dead).RankEnded(kJob, dead, ErrorCode::kPeerDied);
     const uint32_t alive = 1 - dead;
-    EXPECT_EQ(rank(alive).Wait(alive == 0 ? message.send : message.receive), ErrorCode::kPeerDied);
+    EXPECT_EQ(rank(alive).Wait(alive == 0 ? message.passage.send : message.passage.receive),
+              ErrorCode::kPeerDied);
     plane(dead).Faults(/*release=*/true);
     remover.join();
     EXPECT_TRUE(Eventually([&] { return plane(alive).Nic().staging_busy == 0; }));
@@ -360,8 +318,8 @@ TEST_F(ProgressDeviceTest, ARankThatDiesInTheMiddleFailsTheOther) {
 TEST_F(ProgressDeviceTest, WithoutStreamsNobodyCanFetchIt) {
   planes_have_gpus_ = false;
   ASSERT_NO_FATAL_FAILURE(StartTwo());
-  ExpectFailed(Begin({"", Kind::kDevice, Kind::kHeap}, kMiB), ErrorCode::kUnsupported);
-  ExpectFailed(Begin({"", Kind::kHeap, Kind::kDevice}, kMiB), ErrorCode::kUnsupported);
+  ExpectEnd(Begin({"", Kind::kDevice, Kind::kHeap}, kMiB).passage, ErrorCode::kUnsupported);
+  ExpectEnd(Begin({"", Kind::kHeap, Kind::kDevice}, kMiB).passage, ErrorCode::kUnsupported);
   ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
   ExpectNothingLeft();
 }

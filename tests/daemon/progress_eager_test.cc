@@ -1,19 +1,25 @@
 // Small and medium messages between nodes, credits, deaths, wrong commands and packets.
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstring>
 
-#include "common/clock.h"
 #include "daemon/wire/wire.h"
 #include "shm/atomic.h"
+#include "tests/daemon/forged_packets.h"
 #include "tests/daemon/progress_fixture.h"
-#include "transports/ofi/ofi_transport.h"
 
 namespace ferry::daemon {
 namespace {
 
-class ProgressEagerTest : public PlaneTest {};
+class ProgressEagerTest : public PlaneTest {
+ protected:
+  // Whether the daemon of the rank does.
+  bool FallsAsleep(uint32_t of_rank) {
+    return Eventually([&] {
+      return shm::LoadAcquire(rank(of_rank).session().layout()->daemon_wake.sleepers) != 0;
+    });
+  }
+};
 
 TEST_F(ProgressEagerTest, CarriesInlineAndMediumMessages) {
   Start({1, 1});
@@ -50,7 +56,6 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
     // Sends as many as leave at once: the rest stays with the sender.
     while (sent[from] < kMessages / 2) {
       const uint64_t word = sent[from];
-      engine::Effects effects;
       if (rank(from).engine().WaitsForRoom()) {
         rank(from).Progress();
         return;
@@ -70,12 +75,7 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
   // At most 32 of each sender are on their way; its next one waits in its own queue.
   EXPECT_LE(sent[0], engine::kRemoteWindow + 1);
   EXPECT_LE(sent[3], engine::kRemoteWindow + 1);
-  uint64_t word = 77;
-  const uint32_t aside = rank(2).Receive(0, 9, Private(&word), sizeof(word));
-  uint64_t other = 78;
-  rank(0).Send(2, 9, &other, sizeof(other));
-  EXPECT_EQ(rank(2).Wait(aside), ErrorCode::kOk);  // the slow rank is in nobody's way
-  EXPECT_EQ(word, 78U);
+  EXPECT_EQ(Carry(0, 2), ErrorCode::kOk);  // the slow rank is in nobody's way
   for (uint32_t i = 0; i < kMessages / 2; ++i) {
     for (const uint32_t from : {0U, 3U}) {
       uint64_t got = ~uint64_t{0};
@@ -99,13 +99,6 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
 TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
   constexpr uint32_t kUnexpected = 500;
   Start({1, 1});
-  const auto pump = [&](uint32_t request) {
-    return Eventually([&] {
-      rank(0).Progress();
-      rank(1).Progress();
-      return rank(0).Test(request);
-    });
-  };
   std::vector<std::vector<std::byte>> sent;
   std::vector<uint32_t> queued;
   for (uint32_t i = 0; i < kUnexpected; ++i) {
@@ -116,16 +109,13 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
     }
     rank(1).Progress();
     // Makes all but a few go eagerly.
-    Eventually([&] {
-      rank(0).Progress();
-      rank(1).Progress();
-      return !rank(0).engine().WaitsForRoom();
-    });
+    Meanwhile([&] { return !rank(0).engine().WaitsForRoom(); });
   }
   uint64_t awaited = 0;
   const uint64_t word = 4711;
   const uint32_t receive = rank(1).Receive(0, 2, Private(&awaited), sizeof(awaited));
-  ASSERT_TRUE(pump(rank(0).Send(1, 2, &word, sizeof(word))));
+  const uint32_t send = rank(0).Send(1, 2, &word, sizeof(word));
+  ASSERT_TRUE(Meanwhile([&] { return rank(0).Test(send); }));
   EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
   EXPECT_EQ(awaited, word);
   for (uint32_t i = 0; i < kUnexpected; ++i) {
@@ -149,18 +139,15 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
 TEST_F(ProgressEagerTest, SendsWhatWaitsTogether) {
   constexpr uint64_t kMessages = 20;
   StartPlanes({1, 1}, FastOptions());
-  Attach(1);
-  rank(1).BuildEngine({&rank(1)});
+  AttachAlone(1);
   amend_session_ = [](Session& session) {
     shm::LaneProducer lane(&session.layout()->to_daemon);
     lane.Open(0);
     for (uint64_t word = 0; word < kMessages; ++word) {
-      shm::Descriptor command{};
-      command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+      shm::Descriptor command = MakeCommand(shm::DescriptorKind::kEager, word);
       command.destination = 1;
       command.tag = 3;
       command.size_bytes = word % 8 + 1;  // so that most need padding
-      std::memcpy(command.payload, &word, sizeof(word));
       ASSERT_TRUE(lane.TryPush(command));
     }
   };
@@ -181,11 +168,8 @@ TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
     const std::vector<std::byte> sent = Pattern(size_bytes, 7);
     std::memcpy(rank(0).heap() + 96, sent.data(), size_bytes);
     std::vector<std::byte> got(size_bytes);
-    const uint32_t receive = rank(1).Receive(0, 5, Private(got.data()), got.size());
-    const uint32_t send = rank(0).SendFrom(1, 5, InHeap(96), size_bytes);
-    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+    ExpectEnd(Begin(0, 1, InHeap(96), Private(got.data()), size_bytes));
     EXPECT_EQ(got, sent);
-    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
   }
   EXPECT_EQ(plane(1).Nic().reads, 0U);
 }
@@ -195,8 +179,7 @@ TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   constexpr uint64_t kMessages = 4;
   constexpr uint64_t kOfferBytes = sizeof(PacketHeader) + sizeof(WireRts);
   StartPlanes({1, 1}, FastOptions());
-  Attach(0);
-  rank(0).BuildEngine({&rank(0)});
+  AttachAlone(0);
   std::vector<uint32_t> sends;
   for (uint64_t i = 0; i < kMessages; ++i) {
     const std::vector<std::byte> data = Pattern(shm::kRunBytes, i);
@@ -206,8 +189,7 @@ TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   const uint64_t expected = shm::kRunBytes + kMessages * kOfferBytes;
   ASSERT_TRUE(Eventually([&] { return plane(0).Nic().bytes_sent >= expected; }));
   EXPECT_LT(plane(0).Nic().bytes_sent, 2 * uint64_t{shm::kRunBytes});
-  Attach(1);
-  rank(1).BuildEngine({&rank(1)});
+  AttachAlone(1);
   for (uint64_t i = 0; i < kMessages; ++i) {
     std::vector<std::byte> got(shm::kRunBytes);
     const uint32_t receive = rank(1).Receive(0, 3, Private(got.data()), got.size());
@@ -223,26 +205,14 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMiddleSizedMessagesStayWithTheirSender) 
   constexpr uint32_t kUnexpected = 40;
   constexpr uint64_t kBytes = 30'000;
   Start({1, 1});
-  const auto pump = [&](const std::function<bool()>& done) {
-    return Eventually([&] {
-      rank(0).Progress();
-      rank(1).Progress();
-      return done();
-    });
-  };
   std::vector<uint32_t> sends;
   for (uint32_t i = 0; i < kUnexpected; ++i) {
     const std::vector<std::byte> data = Pattern(kBytes, i);
     std::memcpy(rank(0).heap() + i * kBytes, data.data(), kBytes);
     sends.push_back(rank(0).SendFrom(1, 1, InHeap(i * kBytes), kBytes));
   }
-  ASSERT_TRUE(pump([&] { return rank(1).view().match()->unexpected_count == kUnexpected; }));
-  uint64_t awaited = 0;
-  const uint64_t word = 4711;
-  const uint32_t receive = rank(1).Receive(0, 2, Private(&awaited), sizeof(awaited));
-  rank(0).Send(1, 2, &word, sizeof(word));
-  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
-  EXPECT_EQ(awaited, word);
+  ASSERT_TRUE(Meanwhile([&] { return rank(1).view().match()->unexpected_count == kUnexpected; }));
+  EXPECT_EQ(Carry(0, 1, 2), ErrorCode::kOk);
   for (uint32_t i = 0; i < kUnexpected; ++i) {
     std::vector<std::byte> got(kBytes);
     const uint32_t request = rank(1).Receive(0, 1, Private(got.data()), kBytes);
@@ -255,13 +225,11 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMiddleSizedMessagesStayWithTheirSender) 
 
 TEST_F(ProgressEagerTest, KeepsMessagesForARankThatAttachesLater) {
   StartPlanes({1, 1}, FastOptions());
-  Attach(0);
-  rank(0).BuildEngine({&rank(0)});
+  AttachAlone(0);
   uint64_t word = 99;
   rank(0).Send(1, 3, &word, sizeof(word));
   ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received == 1; }));
-  Attach(1);
-  rank(1).BuildEngine({&rank(1)});
+  AttachAlone(1);
   uint64_t got = 0;
   EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 3, Private(&got), sizeof(got))), ErrorCode::kOk);
   EXPECT_EQ(got, word);
@@ -286,31 +254,17 @@ TEST_F(ProgressEagerTest, SleepsWhenIdleAndIsWokenByTheDoorbell) {
   Start({1, 1});
   ASSERT_TRUE(Eventually([&] { return plane(0).Turns().sleeps > 0; }));
   // Each round trip starts with both daemons asleep.
-  for (uint64_t i = 0; i < 20; ++i) {
-    for (uint32_t node = 0; node < 2; ++node) {
-      ASSERT_TRUE(Eventually([&] {
-        const auto& wake = rank(node).session().layout()->daemon_wake;
-        return shm::LoadAcquire(wake.sleepers) != 0;
-      }));
-    }
-    uint64_t got = 0;
-    const uint32_t receive = rank(1).Receive(0, 1, Private(&got), sizeof(got));
-    rank(0).Send(1, 1, &i, sizeof(i));
-    ASSERT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
-    ASSERT_EQ(got, i);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(FallsAsleep(0));
+    ASSERT_TRUE(FallsAsleep(1));
+    ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
   }
 }
 
 TEST_F(ProgressEagerTest, AnIdlePlaneDoesNotTurn) {
   Start({1, 1});
-  uint64_t word = 1;
-  const uint32_t receive = rank(1).Receive(0, 1, Private(&word), sizeof(word));
-  rank(0).Send(1, 1, &word, sizeof(word));
-  ASSERT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
-  ASSERT_TRUE(Eventually([&] {
-    const auto& wake = rank(0).session().layout()->daemon_wake;
-    return shm::LoadAcquire(wake.sleepers) != 0;
-  }));
+  ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
+  ASSERT_TRUE(FallsAsleep(0));
   const TurnStatistics before = plane(0).Turns();
   usleep(300'000);  // the test measures how often it turns meanwhile
   const TurnStatistics after = plane(0).Turns();
@@ -342,28 +296,18 @@ TEST_F(ProgressEagerTest, AFailedNodeFailsReceivesFromItsRanks) {
   EXPECT_EQ(rank(2).Wait(first), ErrorCode::kNodeUnreachable);
   EXPECT_EQ(rank(2).Wait(second), ErrorCode::kNodeUnreachable);
   // The third node is still there.
-  const uint32_t third = rank(2).Receive(3, 1, Private(&word), sizeof(word));
-  uint64_t sent = 12;
-  rank(3).Send(2, 1, &sent, sizeof(sent));
-  EXPECT_EQ(rank(2).Wait(third), ErrorCode::kOk);
-  EXPECT_EQ(word, 12U);
+  EXPECT_EQ(Carry(3, 2), ErrorCode::kOk);
 }
 
 TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 1000;
-  Start({1, 1}, options);
+  Start({1, 1}, FastOptions(1000));
   uint64_t word = 0;
   const uint32_t receive = rank(0).Receive(1, 1, Private(&word), sizeof(word));
-  const uint32_t warm_up = rank(1).Receive(0, 2, Private(&word), sizeof(word));
-  rank(0).Send(1, 2, &word, sizeof(word));
-  ASSERT_EQ(rank(1).Wait(warm_up), ErrorCode::kOk);
+  ASSERT_EQ(Carry(0, 1, 2), ErrorCode::kOk);
   planes_[1].reset();
   rank(0).Send(1, 1, &word, sizeof(word));
-  ASSERT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.lost_links == std::vector<uint64_t>{Incarnation(1)};
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return told_.Get(&Told::lost_links) == std::vector<uint64_t>{Incarnation(1)}; }));
   // Nothing is lost until the control plane has judged.
   EXPECT_FALSE(rank(0).Test(receive));
   plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
@@ -372,28 +316,19 @@ TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
 
 TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   Start({1, 1}, FastOptions());
+  ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
   uint64_t word = 0;
-  const uint32_t first = rank(1).Receive(0, 1, Private(&word), sizeof(word));
-  const uint64_t sent = 11;
-  rank(0).Send(1, 1, &sent, sizeof(sent));
-  ASSERT_EQ(rank(1).Wait(first), ErrorCode::kOk);
-
   const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
   Cut();
   EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
   ASSERT_NO_FATAL_FAILURE(Reconnect(1));
-  plane(0).NodeReturned(kJob, 1);
-  plane(1).NodeReturned(kJob, 0);
+  ReturnNodes();
 
   // Rank 0 hears of the cut by its next operation with that rank.
-  const uint32_t told = rank(0).Send(1, 3, &sent, sizeof(sent));
+  const uint32_t told = rank(0).Send(1, 3, &word, sizeof(word));
   ASSERT_NE(told, 0U);
   EXPECT_EQ(rank(0).Wait(told), ErrorCode::kLinkDown);
-  const uint32_t again = rank(1).Receive(0, 3, Private(&word), sizeof(word));
-  word = 0;
-  rank(0).Send(1, 3, &sent, sizeof(sent));
-  EXPECT_EQ(rank(1).Wait(again), ErrorCode::kOk);
-  EXPECT_EQ(word, sent);
+  EXPECT_EQ(Carry(0, 1, 3), ErrorCode::kOk);
 }
 
 // One node may hear later than the other that the link is back. Its ranks still fail receives with
@@ -459,8 +394,7 @@ TEST_F(ProgressEagerTest, ALeaveIsToldAcrossACut) {
     }
     Cut();
     ASSERT_NO_FATAL_FAILURE(Reconnect(1));
-    plane(0).NodeReturned(kJob, 1);
-    plane(1).NodeReturned(kJob, 0);
+    ReturnNodes();
     if (!before) {
       plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
     }
@@ -498,10 +432,7 @@ TEST_F(ProgressEagerTest, SendersWithoutCreditEndTheirJob) {
     }
     return rank(1).wake().poison() == ErrorCode::kCorrupt;
   }));
-  EXPECT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.failed_jobs.size() == 1;
-  }));
+  EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::failed_jobs).size() == 1; }));
 }
 
 // ---- Wrong commands and packets ----------------------------------------------------------------
@@ -523,102 +454,61 @@ TEST_P(ProgressViolationTest, EndsThatRankAlone) {
   GetParam().spoil(command);
   rank(0).PushToDaemon(command);
   ASSERT_TRUE(Eventually([&] { return rank(0).wake().poison() == ErrorCode::kCorrupt; }));
-  ASSERT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.violations.size() == 1;
-  }));
-  uint64_t word = 5;
-  uint64_t got = 0;
-  const uint32_t receive = rank(2).Receive(1, 1, Private(&got), sizeof(got));
-  rank(1).Send(2, 1, &word, sizeof(word));
-  EXPECT_EQ(rank(2).Wait(receive), ErrorCode::kOk);
-  EXPECT_EQ(got, word);
+  ASSERT_TRUE(Eventually([&] { return told_.Get(&Told::violations).size() == 1; }));
+  EXPECT_EQ(Carry(1, 2), ErrorCode::kOk);
 }
 
+using Kind = shm::DescriptorKind;
+
 template <typename Payload>
-void SetPayload(shm::Descriptor& command, shm::DescriptorKind kind, const Payload& payload) {
-  command.kind = static_cast<uint8_t>(kind);
-  std::memcpy(command.payload, &payload, sizeof(payload));
+auto SetPayload(Kind kind, const Payload& payload) {
+  return [kind, payload](shm::Descriptor& command) {
+    command.kind = static_cast<uint8_t>(kind);
+    std::memcpy(command.payload, &payload, sizeof(payload));
+  };
+}
+
+auto SetCell(uint16_t cell, uint64_t size_bytes) {
+  return [cell, size_bytes](shm::Descriptor& command) {
+    command.flags = shm::kFlagCell;
+    command.cell = cell;
+    command.size_bytes = size_bytes;
+  };
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ProgressViolationTest,
-    testing::Values(
-        WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
-        WrongCommand{"AccusesNoLane",
-                     [](auto& c) {
-                       SetPayload(c, shm::DescriptorKind::kAccuse, shm::Accusation{2, 0, {}});
-                     }},
-        WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
-        WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
-        WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},
-        WrongCommand{"NegativeTag", [](auto& c) { c.tag = -1; }},
-        WrongCommand{"TooLongForInline", [](auto& c) { c.size_bytes = 33; }},
-        WrongCommand{"TooLongForACell",
-                     [](auto& c) {
-                       c.flags = shm::kFlagCell;
-                       c.size_bytes = 8193;
-                     }},
-        WrongCommand{"NoSuchCell",
-                     [](auto& c) {
-                       c.flags = shm::kFlagCell;
-                       c.cell = 64;
-                     }},
-        WrongCommand{
-            "OfferWithoutRequest",
-            [](auto& c) {
-              SetPayload(c, shm::DescriptorKind::kRemoteRts, shm::RemoteRts{0, 1, 0, {1, 0, 0}});
-            }},
-        WrongCommand{
-            "OfferThatContradictsItself",
-            [](auto& c) {
-              SetPayload(c, shm::DescriptorKind::kRemoteRts, shm::RemoteRts{1, 1, 0, {0, 0, 0}});
-            }},
-        WrongCommand{
-            "PullOutOfRange",
-            [](auto& c) {
-              SetPayload(c, shm::DescriptorKind::kPull, shm::PullCommand{1'000'000, 1, {}});
-            }}),
+    testing::Values(WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
+                    WrongCommand{"AccusesNoLane",
+                                 SetPayload(Kind::kAccuse, shm::Accusation{2, 0, {}})},
+                    WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
+                    WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
+                    WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},
+                    WrongCommand{"NegativeTag", [](auto& c) { c.tag = -1; }},
+                    WrongCommand{"TooLongForInline", [](auto& c) { c.size_bytes = 33; }},
+                    WrongCommand{"TooLongForACell", SetCell(0, 8193)},
+                    WrongCommand{"NoSuchCell", SetCell(64, 8)},
+                    WrongCommand{"OfferWithoutRequest",
+                                 SetPayload(Kind::kRemoteRts, shm::RemoteRts{0, 1, 0, {1, 0, 0}})},
+                    WrongCommand{"OfferThatContradictsItself",
+                                 SetPayload(Kind::kRemoteRts, shm::RemoteRts{1, 1, 0, {0, 0, 0}})},
+                    WrongCommand{"PullOutOfRange",
+                                 SetPayload(Kind::kPull, shm::PullCommand{1'000'000, 1, {}})}),
     [](const auto& info) { return info.param.name; });
 
-// A stranger with its own transport.
+// A stranger speaks as rank 1 of node 1.
 class ProgressForgeryTest : public PlaneTest {
  protected:
-  struct Ignore : transport::CompletionSink {
-    void OnReceive(transport::PeerId, std::span<const std::byte>) override {}
-    void OnComplete(uint64_t, ErrorCode) override {}
-  };
-
   void Forge(const std::function<void(PacketHeader&)>& change) {
-    transport::TransportOptions options;
-    options.provider = "net";
-    auto stranger = std::move(*transport::CreateOfiTransport(options));
-    const auto peer = stranger->AddPeer(plane(0).FabricAddress());
-    ASSERT_TRUE(peer.ok());
-    PacketHeader header{};
-    header.magic = kPacketMagic;
-    header.version = kPacketVersion;
-    header.kind = static_cast<uint8_t>(PacketKind::kEager);
-    header.key = 0x1000 + 1 * 16 + 0;  // what node 1 sends to node 0
-    header.job_key = 0x1234;
-    header.source_node = 1;
+    const uint64_t word = 666;
+    PacketHeader header = ForgedHeader(/*from=*/1, /*to=*/0, PacketKind::kEager);
     header.source = 1;
     header.destination = 0;
     header.tag = 1;
-    header.body_bytes = 8;
-    header.size_bytes = 8;
+    header.body_bytes = sizeof(word);
+    header.size_bytes = sizeof(word);
     change(header);
-    const uint64_t word = 666;
-    Ignore ignore;
-    ASSERT_TRUE(Eventually([&] {
-      stranger->Poll(ignore, 8, MonotonicNs());
-      return stranger->SendMessage(*peer, BytesOf(header), BytesOf(word), 0, MonotonicNs()) ==
-             ErrorCode::kOk;
-    }));
-    ASSERT_TRUE(Eventually([&] {
-      stranger->Poll(ignore, 8, MonotonicNs());
-      return plane(0).Nic().messages_received > 0;
-    }));
+    ASSERT_NO_FATAL_FAILURE(SayAsStranger(plane(0), header, BytesOf(word)));
   }
 };
 

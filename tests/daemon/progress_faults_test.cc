@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <future>
 
-#include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
+#include "tests/daemon/test_rank.h"
 
 namespace ferry::daemon {
 namespace {
@@ -22,11 +21,6 @@ constexpr uint32_t kSender = 0;       // the victims' sender, on node 0; 1 is a 
 constexpr uint32_t kReceiver = 2;     // the victims' receiver, on node 1; 3 is a bystander
 constexpr uint32_t kSenderNode = 0;
 constexpr uint32_t kReceiverNode = 1;
-
-size_t CountDescriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
 
 // The place of a fault, and the memory in which the message lies. Both nodes have some stages; only
 // one of them has such a stage if the other one's memory is in its heap.
@@ -52,18 +46,15 @@ class ProgressFaultTest : public PlaneTest {
       Start({1, 1});
       Stop();
     }
-    descriptors_ = CountDescriptors();
-    amend_options_ = [node, rules](uint32_t one, config::Options& options) {
-      options.faults = one == node ? rules : "";
-    };
+    descriptors_ = OpenDescriptors();
+    GiveFaults(node, rules);
     Start({2, 2});
   }
   void TearDown() override {
     Release();
     Stop();
     // Sockets of workers are closed soon (disposal.h), so some may have been counted at the start.
-    EXPECT_TRUE(Eventually([this] { return CountDescriptors() <= descriptors_; }))
-        << CountDescriptors() << " in place of " << descriptors_;
+    EXPECT_LE(SettledDescriptors(descriptors_), descriptors_);
   }
 
   void Release() {
@@ -74,42 +65,27 @@ class ProgressFaultTest : public PlaneTest {
   std::string State(uint32_t node) { return plane(node).Faults(false)[0].state; }
   // Waits until the fault has happened.
   [[nodiscard]] bool Reaches(uint32_t node, const std::string& state) {
-    return Eventually([&] {
-      ProgressAll();
-      return State(node) == state;
-    });
-  }
-  void ProgressAll() {
-    for (const auto& one : ranks_) {
-      one->Progress();
-    }
+    return Meanwhile([&] { return State(node) == state; });
   }
 
-  struct Message {
+  struct Message : Passage {
     std::vector<std::byte> sent = Pattern(kBytes, 3);
     std::vector<std::byte> got = std::vector<std::byte>(kBytes);
     bool destination_in_heap = false;
-    uint32_t from = 0, to = 0;
-    uint32_t send = 0, receive = 0;
   };
   void Begin(Message& message, uint32_t from, uint32_t to, bool source_in_heap,
              bool destination_in_heap) {
-    message.from = from;
-    message.to = to;
     message.destination_in_heap = destination_in_heap;
     std::memcpy(rank(from).heap(), message.sent.data(), kBytes);
-    message.receive = rank(to).Receive(
-        static_cast<int32_t>(from), 7,
+    static_cast<Passage&>(message) = PlaneTest::Begin(
+        from, to, source_in_heap ? InHeap(0) : Private(message.sent.data()),
         destination_in_heap ? InHeap(kBytes) : Private(message.got.data()), kBytes);
-    message.send = rank(from).SendFrom(
-        to, 7, source_in_heap ? InHeap(0) : Private(message.sent.data()), kBytes);
   }
   void Begin(Message& message, const Fault& fault) {
     Begin(message, kSender, kReceiver, fault.source_in_heap, fault.destination_in_heap);
   }
   void ExpectPassed(Message& message) {
-    EXPECT_EQ(WaitTogether(message.to, message.receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
+    ExpectEnd(message);
     const std::byte* where =
         message.destination_in_heap ? rank(message.to).heap() + kBytes : message.got.data();
     EXPECT_TRUE(std::equal(message.sent.begin(), message.sent.end(), where));
@@ -121,13 +97,7 @@ class ProgressFaultTest : public PlaneTest {
   }
   // Sends small messages, and large ones that need nothing scarce.
   void BystandersGoOn() {
-    uint64_t word = 0;
-    const uint32_t receive = rank(3).Receive(1, 1, Private(&word), sizeof(word));
-    const uint64_t sent = 11;
-    const uint32_t send = rank(1).Send(3, 1, &sent, sizeof(sent));
-    EXPECT_EQ(WaitTogether(3, receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(1, send), ErrorCode::kOk);
-    EXPECT_EQ(word, sent);
+    EXPECT_EQ(Carry(1, 3), ErrorCode::kOk);
     Pass(1, 3, true, true);
     Pass(3, 1, true, true);
   }
@@ -142,18 +112,6 @@ class ProgressFaultTest : public PlaneTest {
     BystandersGoOn();
     ExpectNothingLeft();
   }
-  void ExpectNothingLeft() {
-    for (const auto& plane : planes_) {
-      EXPECT_TRUE(Eventually([&] {
-        const NicStatistics nic = plane->Nic();
-        return plane->Idle() && nic.staging_busy == 0 && nic.staging_waits == 0 &&
-               nic.outstanding == 0;
-      })) << plane->Nic().staging_busy;
-    }
-    EXPECT_TRUE(told_.violations.empty());
-    EXPECT_TRUE(told_.failed_jobs.empty());
-  }
-
   static inline bool warm_ = false;
   size_t descriptors_ = 0;
 };
@@ -179,8 +137,7 @@ TEST_P(FaultErrorTest, IsToldToBothRanksAndHarmsNobodyElse) {
     ASSERT_NO_FATAL_FAILURE(StartWith(GetParam().node, GetParam().Rule(at, "LIMIT")));
     Message message;
     Begin(message, GetParam());
-    EXPECT_EQ(WaitTogether(kReceiver, message.receive), ErrorCode::kLimitExceeded);
-    EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kLimitExceeded);
+    ExpectEnd(message, ErrorCode::kLimitExceeded);
     EXPECT_EQ(State(GetParam().node), "done");
     ExpectAsNew();
     EXPECT_TRUE(told_.lost_links.empty());
@@ -212,8 +169,7 @@ TEST_F(ProgressFaultTest, AHeapThatTheNicRefusesFailsItsMessageAlone) {
     ASSERT_NO_FATAL_FAILURE(StartWith(node, fault.Rule(1, "PERMISSION")));
     Message message;
     Begin(message, fault);
-    EXPECT_EQ(WaitTogether(kReceiver, message.receive), ErrorCode::kPermissionDenied);
-    EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kPermissionDenied);
+    ExpectEnd(message, ErrorCode::kPermissionDenied);
     const std::vector<std::string> refusals = told_.TakeRefusals();
     ASSERT_EQ(refusals.size(), 1U);
     EXPECT_THAT(refusals[0], HasSubstr("on purpose"));
@@ -295,11 +251,6 @@ INSTANTIATE_TEST_SUITE_P(
 
 class FaultLossTest : public FaultPointTest {
  protected:
-  void Return() {
-    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
-    plane(0).NodeReturned(kJob, 1);
-    plane(1).NodeReturned(kJob, 0);
-  }
   // Each rank is told once of each other one: by its next message at the latest.
   void Hear(uint32_t one, uint32_t other) {
     char letter = 'x';
@@ -315,8 +266,7 @@ TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
   Begin(message, GetParam());
   ASSERT_TRUE(Reaches(GetParam().node, "done"));
   ASSERT_TRUE(Eventually([&] {
-    std::lock_guard lock(told_.mutex);
-    return told_.lost_links == std::vector<uint64_t>{Incarnation(1 - GetParam().node)};
+    return told_.Get(&Told::lost_links) == std::vector<uint64_t>{Incarnation(1 - GetParam().node)};
   }));
   Cut();
   // The receiver may have the whole message: then only the sender is told.
@@ -324,7 +274,8 @@ TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
   EXPECT_EQ(received,
             std::string(GetParam().point) == "send.result" ? ErrorCode::kOk : ErrorCode::kLinkDown);
   EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kLinkDown);
-  ASSERT_NO_FATAL_FAILURE(Return());
+  ASSERT_NO_FATAL_FAILURE(Reconnect(1));
+  ReturnNodes();
   for (const uint32_t rank : {0, 1}) {
     Hear(rank, 2 + rank);
     Hear(2 + rank, rank);
@@ -343,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(All, FaultLossTest,
 // ---- The option --------------------------------------------------------------------------------
 
 TEST_F(ProgressFaultTest, AMistakeInTheOptionIsNoStart) {
-  descriptors_ = CountDescriptors();
+  descriptors_ = OpenDescriptors();
   config::Options options = FastOptions();
   options.faults = "pull.raed:1:kill";
   const auto plane = ProgressPlane::Create(options, nullptr);

@@ -1,5 +1,5 @@
-// Nodes, jobs and ranks inside one test process: real data planes over loopback, real segments, and
-// the real engine, driven by the test in place of the client library.
+// Nodes, jobs and ranks inside one test process: real data planes over loopback, and ranks that the
+// test drives (plane_rank.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,95 +10,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "config/options.h"
 #include "daemon/progress/progress_plane.h"
-#include "daemon/session/session.h"
-#include "engine/rank_engine.h"
-#include "engine/session_view.h"
 #include "gpu_backends/host/host_backend.h"
-#include "shm/lease.h"
 #include "tests/daemon/gate_transport.h"
+#include "tests/daemon/plane_rank.h"
 
 namespace ferry::daemon {
 
-inline constexpr uint64_t kHeapBytes = 8 << 20;
-inline constexpr uint32_t kHeapRegion = 1;
-inline constexpr uint64_t kDeviceBytes = 8 << 20;
-inline constexpr uint32_t kDeviceRegion = 2;
 inline constexpr char kJob[] = "job";
-
-// Where a test buffer lies: in the rank's heap, or in this process's own memory.
-shm::Location InHeap(uint64_t offset);
-// In the rank's device memory, which only streams reach; needs PlaneTest::devices_.
-shm::Location InDevice(uint64_t offset);
-shm::Location Private(const void* address);
-
-// A rank, as the progress plane knows it: by its session.
-class PlaneRank {
- public:
-  // `session` is the daemon's; the rank maps its segments once more.
-  PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
-            shm::Mapping inbox_map);
-
-  // Sends as the client library does. Returns the request, or 0 if it was done at once.
-  uint32_t Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes);
-  uint32_t SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
-                    uint64_t size_bytes);
-  uint32_t Receive(int32_t source, int32_t tag, const shm::Location& where, uint64_t size_bytes);
-  bool Cancel(uint32_t request);
-  // One step of the engine, and its consequences. False if the lease was taken.
-  bool Progress();
-  // Whether the request is complete; does the rest that only a rank's thread may do.
-  bool Test(uint32_t request);
-  // Progresses until it is complete (20 s at most). Returns its error.
-  ErrorCode Wait(uint32_t request);
-  uint64_t MessageBytes(uint32_t request) const;
-
-  // Raw access, for wrong commands.
-  void PushToDaemon(const shm::Descriptor& descriptor);
-  void RingDaemon();
-  uint32_t NewRequest();
-  shm::RequestLayout& Slot(uint32_t request) { return *view_.request(request); }
-
-  uint32_t rank() const { return session_->rank; }
-  Session& session() { return *session_; }
-  engine::RankEngine& engine() { return *engine_; }
-  engine::SessionView& view() { return view_; }
-  shm::Wake wake() { return shm::Wake(view_.inbox.wake()); }
-  std::byte* heap() { return heap_.base(); }
-  // The address for a kernel, not for the daemon.
-  std::byte* device() { return device_; }
-  uint64_t Statistic(shm::Statistic id) const {
-    return shm::Statistics(view_.layout->counters).Read(id);
-  }
-  std::shared_ptr<const Region> MakeHeap();  // for the daemon
-  // `gpu` is the rank's own; the plane imports the memory if it can.
-  std::shared_ptr<Region> MakeDevice(gpu::GpuBackend& gpu);
-  void BuildEngine(const std::vector<PlaneRank*>& local_ranks,
-                   const engine::EngineOptions& options = {});
-
- private:
-  void Lock();
-  void Unlock(const engine::Effects& effects);
-  void FinishLanded(shm::RequestLayout& slot);
-  std::byte* At(const shm::Location& where);
-
-  std::shared_ptr<Session> session_;
-  const JobPlan plan_;
-  shm::Mapping session_map_;
-  shm::Mapping inbox_map_;
-  shm::Mapping heap_;
-  std::byte* device_ = nullptr;
-  engine::SessionView view_;
-  engine::PeerTable peers_;
-  std::unique_ptr<engine::RankEngine> engine_;
-  shm::Lease lease_;
-  std::vector<PlaneRank*> local_ranks_;
-};
 
 // What the planes reported through their hooks.
 struct Told {
@@ -110,6 +35,12 @@ struct Told {
   std::vector<std::string> refusals;   // of regions
   std::map<uint32_t, Status> imports;  // by worker processes: the last one of each rank
 
+  // A copy, while they may report more.
+  template <typename T>
+  T Get(T Told::*what) {
+    std::lock_guard lock(mutex);
+    return this->*what;
+  }
   std::vector<std::string> TakeRefusals() {
     std::lock_guard lock(mutex);
     return std::exchange(refusals, {});
@@ -117,11 +48,35 @@ struct Told {
 };
 
 // Small, fast options, and those that the environment sets (FERRY_WORKER_MODE and the like).
-config::Options FastOptions();
+config::Options FastOptions(uint64_t operation_timeout_ms = 10'000);
 // Whether worker processes look after the ranks of this test.
 bool InWorkerProcess();
 // Gives up this thread's capabilities (and its children's), except those of the mask.
 void DropCapabilities(uint64_t kept);
+
+// A message from one rank to another, with the request at either end.
+struct Passage {
+  uint32_t from = 0, to = 0;
+  uint32_t send = 0, receive = 0;
+};
+
+// Where its ends lie, as the parameter of a test.
+struct Memory {
+  const char* name;
+  bool source_in_heap;
+  bool destination_in_heap;
+
+  shm::Location Source(uint64_t offset, const void* address) const {
+    return source_in_heap ? InHeap(offset) : Private(address);
+  }
+  shm::Location Destination(uint64_t offset, const void* address) const {
+    return destination_in_heap ? InHeap(offset) : Private(address);
+  }
+};
+inline constexpr Memory kAllMemory[] = {{"HeapToHeap", true, true},
+                                        {"HeapToPrivate", true, false},
+                                        {"PrivateToHeap", false, true},
+                                        {"PrivateToPrivate", false, false}};
 
 class PlaneTest : public testing::Test {
  protected:
@@ -142,15 +97,37 @@ class PlaneTest : public testing::Test {
   void BuildEngines();
   // Connects `node` to `other` in that life of the link.
   Status Connect(uint32_t node, uint32_t other, uint64_t life);
+  // As Attach, for a rank that is the only one on its node so far.
+  void AttachAlone(uint32_t rank);
   // Between nodes 0 and 1, as the control plane does: cuts the link, and connects both in its next
-  // life once their ranks have noticed. Their ranks stay cut off until NodeReturned.
-  void Cut();
+  // life once their ranks have noticed. Their ranks stay cut off until the nodes have returned.
+  void Cut(ErrorCode error = ErrorCode::kLinkDown);
   void Reconnect(uint64_t life);
+  void ReturnNodes();
   void RemoveRank(uint32_t rank);
+  // Planes and ranks have such devices when they are started.
+  void UseDevices(uint64_t h2d_mb_per_s, uint64_t d2h_mb_per_s);
+  // Only `node` has these faults (daemon/faults/) when it is started.
+  void GiveFaults(uint32_t node, const std::string& rules);
   uint64_t Incarnation(uint32_t node) const { return 100 + node; }
 
+  void ProgressAll();
+  // As Eventually, with all ranks progressing.
+  bool Meanwhile(const std::function<bool()>& condition);
   // Progresses all ranks until the request of `waiter` is complete; returns its error.
   ErrorCode WaitTogether(uint32_t waiter, uint32_t request);
+  // Posts the receive, then the send.
+  Passage Begin(uint32_t from, uint32_t to, const shm::Location& source,
+                const shm::Location& destination, uint64_t size_bytes, int32_t tag = 7);
+  // Waits for both ends, which end alike.
+  void ExpectEnd(const Passage& passage, ErrorCode error = ErrorCode::kOk,
+                 std::source_location where = std::source_location::current());
+  // Sends a word, while only the receiver progresses; returns its error, and checks the word.
+  ErrorCode Carry(uint32_t from, uint32_t to, int32_t tag = 1);
+  void StartTraces();
+  bool AllIdle();
+  // Idle, with no staging memory in use, nothing on its way, and nothing to complain of.
+  void ExpectNothingLeft();
   Gate& gate(uint32_t node) { return *gates_[node]; }
   ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
   PlaneRank& rank(uint32_t rank) { return *ranks_[rank]; }
@@ -173,14 +150,5 @@ class PlaneTest : public testing::Test {
   std::vector<uint32_t> local_index_;
   std::vector<uint32_t> local_size_;  // by node
 };
-
-// Polls, yielding, until `condition` holds (20 s at most; then false).
-bool Eventually(const std::function<bool()>& condition);
-
-// Host memory that a rank may add to its heap.
-std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes);
-
-// A recognisable sequence of bytes.
-std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed);
 
 }  // namespace ferry::daemon

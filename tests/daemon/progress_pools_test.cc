@@ -19,10 +19,8 @@ constexpr uint32_t kAcross = 2;  // from each of them to its receiver on node 1
 class ProgressPoolsTest : public PlaneTest {
  protected:
   // A message from private memory to private memory.
-  struct Message {
-    uint32_t from = 0;
+  struct Message : Passage {
     std::vector<std::byte> got;
-    uint32_t send = 0, receive = 0;
   };
   Message Begin(uint32_t from, int32_t tag, uint64_t bytes) {
     sent_.resize(std::max<size_t>(sent_.size(), 2));
@@ -30,36 +28,32 @@ class ProgressPoolsTest : public PlaneTest {
       sent_[from] = Pattern(bytes, from);
     }
     Message message;
-    message.from = from;
     message.got.resize(bytes);
-    message.receive =
-        rank(from + kAcross)
-            .Receive(static_cast<int32_t>(from), tag, Private(message.got.data()), bytes);
-    message.send = rank(from).SendFrom(from + kAcross, tag, Private(sent_[from].data()), bytes);
+    static_cast<Passage&>(message) = PlaneTest::Begin(
+        from, from + kAcross, Private(sent_[from].data()), Private(message.got.data()), bytes, tag);
     return message;
   }
   void ExpectPassed(const Message& message) {
-    EXPECT_EQ(WaitTogether(message.from + kAcross, message.receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
+    ExpectEnd(message);
     EXPECT_TRUE(message.got == sent_[message.from]);
   }
-  // Everybody progresses until the condition holds.
-  bool Meanwhile(const std::function<bool()>& condition) {
-    return Eventually([&] {
-      for (const auto& one : ranks_) {
-        one->Progress();
-      }
-      return condition();
-    });
-  }
-  void ExpectNothingLeft() {
-    for (const auto& plane : planes_) {
-      EXPECT_TRUE(Meanwhile([&] {
-        const NicStatistics nic = plane->Nic();
-        return plane->Idle() && nic.staging_busy == 0 && nic.staging_waits == 0 &&
-               nic.outstanding == 0;
-      })) << plane->Nic().staging_busy;
+  // So many messages of each sender, at once.
+  void ExpectManyPass(int each) {
+    std::vector<Message> messages;
+    for (int i = 0; i < each; ++i) {
+      messages.push_back(Begin(kFirst, i, 2 * kMiB));
+      messages.push_back(Begin(kSecond, i, 2 * kMiB));
     }
+    for (const Message& message : messages) {
+      ExpectPassed(message);
+    }
+  }
+  // With so many blocks, while the receivers' NIC reads nothing.
+  void StartGated(uint32_t blocks) {
+    config::Options options = FastOptions();
+    options.staging_blocks = options.staging_min_blocks = blocks;
+    ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
+    gate(1).closed = true;
   }
   uint32_t WaitingForBlocks(uint32_t who) {
     const RankReport report = plane(NodeOf(who)).Inspect(kJob, who);
@@ -155,14 +149,7 @@ TEST_F(ProgressPoolsTest, GrowWhileTransfersWaitAndShrinkWhenNobodyNeedsThem) {
   options.operation_timeout_ms = 1000;  // which sets how often the daemon looks
   ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
   for (int round = 0; round < 2; ++round) {
-    std::vector<Message> messages;
-    for (int i = 0; i < 4; ++i) {
-      messages.push_back(Begin(kFirst, i, 2 * kMiB));
-      messages.push_back(Begin(kSecond, i, 2 * kMiB));
-    }
-    for (const Message& message : messages) {
-      ExpectPassed(message);
-    }
+    ExpectManyPass(4);
     // Each node uses one half of its pool only.
     for (uint32_t node = 0; node < 2; ++node) {
       const NicStatistics nic = plane(node).Nic();
@@ -190,14 +177,7 @@ TEST_F(ProgressPoolsTest, GoOnWithWhatTheyHaveWhenTheNicTakesNoMore) {
   options.faults =
       "memory.register:5:LIMIT";  // two for a trial at the start, two for the first blocks
   ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
-  std::vector<Message> messages;
-  for (int i = 0; i < 3; ++i) {
-    messages.push_back(Begin(kFirst, i, 2 * kMiB));
-    messages.push_back(Begin(kSecond, i, 2 * kMiB));
-  }
-  for (const Message& message : messages) {
-    ExpectPassed(message);
-  }
+  ExpectManyPass(3);
   EXPECT_EQ(plane(0).Faults(/*release=*/false)[0].state, "done");
   for (const auto& plane : planes_) {
     EXPECT_EQ(plane->Nic().staging_blocks, 2U);
@@ -210,10 +190,7 @@ TEST_F(ProgressPoolsTest, GoOnWithWhatTheyHaveWhenTheNicTakesNoMore) {
 
 // The receiver's reads stop, and with them all blocks that the sender may lend.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
-  config::Options options = FastOptions();
-  options.staging_blocks = options.staging_min_blocks = 8;
-  ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
-  gate(1).closed = true;
+  ASSERT_NO_FATAL_FAILURE(StartGated(8));
   const Message hog = Begin(kSecond, 1, kMiB);
   ASSERT_TRUE(Meanwhile([&] { return plane(0).Nic().staging_busy == 4; }));
   EXPECT_EQ(WaitingForBlocks(kSecond), 0U);  // it has as many as it may have
@@ -223,15 +200,8 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
   EXPECT_EQ(plane(0).Nic().staging_busy, 4U);
   EXPECT_EQ(plane(0).Inspect(kJob, kFirst).transfers[0].done_bytes, 0U);
   // Messages that need no block pass, between the same nodes and inside the node.
-  uint64_t word = 0;
-  for (const uint32_t to : {kFirst + kAcross, kSecond}) {
-    const uint64_t said = 17 + to;
-    const uint32_t receive = rank(to).Receive(kFirst, 9, Private(&word), sizeof(word));
-    const uint32_t send = rank(kFirst).Send(to, 9, &said, sizeof(said));
-    EXPECT_EQ(WaitTogether(to, receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(kFirst, send), ErrorCode::kOk);
-    EXPECT_EQ(word, said);
-  }
+  EXPECT_EQ(Carry(kFirst, kFirst + kAcross, 9), ErrorCode::kOk);
+  EXPECT_EQ(Carry(kFirst, kSecond, 9), ErrorCode::kOk);
   EXPECT_EQ(WaitingForBlocks(kFirst), 1U);
   gate(1).closed = false;
   ExpectPassed(hog);
@@ -241,19 +211,14 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
 
 // The same at the receiver: the data comes from heaps, which need no block at the sender.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockToReceiveIntoWaitsSaysSoAndGoesOn) {
-  config::Options options = FastOptions();
-  options.staging_blocks = options.staging_min_blocks = 8;
-  ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
-  gate(1).closed = true;
+  ASSERT_NO_FATAL_FAILURE(StartGated(8));
   const std::vector<std::byte> sent = Pattern(kMiB, 5);
   std::vector<std::vector<std::byte>> got(2, std::vector<std::byte>(kMiB));
-  uint32_t sends[2];
-  uint32_t receives[2];
+  Passage passages[2];
   for (const uint32_t from : {kSecond, kFirst}) {
     std::memcpy(rank(from).heap(), sent.data(), kMiB);
-    receives[from] = rank(from + kAcross)
-                         .Receive(static_cast<int32_t>(from), 1, Private(got[from].data()), kMiB);
-    sends[from] = rank(from).SendFrom(from + kAcross, 1, InHeap(0), kMiB);
+    passages[from] =
+        PlaneTest::Begin(from, from + kAcross, InHeap(0), Private(got[from].data()), kMiB, 1);
     ASSERT_TRUE(Meanwhile([&] { return plane(1).Nic().staging_busy == 4; }));
   }
   ASSERT_TRUE(Meanwhile([&] { return WaitingForBlocks(kFirst + kAcross) == 1; }));
@@ -261,8 +226,7 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockToReceiveIntoWaitsSaysSoAndGoesOn) {
   EXPECT_EQ(plane(0).Nic().staging_blocks, 0U);
   gate(1).closed = false;
   for (const uint32_t from : {kFirst, kSecond}) {
-    EXPECT_EQ(WaitTogether(from + kAcross, receives[from]), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(from, sends[from]), ErrorCode::kOk);
+    ExpectEnd(passages[from]);
     EXPECT_TRUE(got[from] == sent);
   }
   ExpectNothingLeft();

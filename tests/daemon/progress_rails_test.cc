@@ -16,11 +16,7 @@ class ProgressRailsTest : public PlaneTest {
   void Transfer(uint32_t from, uint32_t to, uint64_t size_bytes) {
     const std::vector<std::byte> sent = Pattern(size_bytes, from + 3);
     std::memcpy(rank(from).heap(), sent.data(), size_bytes);
-    const uint32_t receive =
-        rank(to).Receive(static_cast<int32_t>(from), 7, InHeap(64), size_bytes);
-    const uint32_t send = rank(from).SendFrom(to, 7, InHeap(0), size_bytes);
-    ASSERT_EQ(WaitTogether(to, receive), ErrorCode::kOk);
-    ASSERT_EQ(WaitTogether(from, send), ErrorCode::kOk);
+    ExpectEnd(Begin(from, to, InHeap(0), InHeap(64), size_bytes));
     EXPECT_TRUE(std::equal(sent.begin(), sent.end(), rank(to).heap() + 64));
   }
   // Transfers until the second NIC of `to` has answered a probe, and so is used.
@@ -84,7 +80,7 @@ TEST_F(ProgressRailsTest, MemoryThatGoesAndComesBackIsOtherMemory) {
     plane(0).RemoveRegion(kJob, 0, kHeapRegion);
     ASSERT_TRUE(plane(0).AddRegion(kJob, 0, rank(0).MakeHeap()).ok());
   }
-  EXPECT_TRUE(Eventually([&] { return plane(0).Idle() && plane(1).Idle(); }));
+  EXPECT_TRUE(AllIdle());
   EXPECT_TRUE(told_.TakeRefusals().empty());
 }
 

@@ -33,8 +33,13 @@ class ProgressRetractTest : public PlaneTest {
   // The receiver may attach later.
   void StartWithoutReceiver() {
     StartPlanes({1, 1}, FastOptions());
-    Attach(0);
-    rank(0).BuildEngine({&rank(0)});
+    AttachAlone(0);
+  }
+  // An unmatched offer that has been cancelled.
+  uint32_t OfferAndCancel() {
+    const uint32_t send = Offer(1);
+    EXPECT_TRUE(sender().Cancel(send));
+    return send;
   }
   uint32_t Post() { return receiver().Receive(0, kTag, InHeap(0), kBytes); }
   bool Arrived() { return std::memcmp(receiver().heap(), data_.data(), data_.size()) == 0; }
@@ -42,15 +47,11 @@ class ProgressRetractTest : public PlaneTest {
     return static_cast<shm::RequestState>(shm::LoadAcquire(receiver().Slot(receive).state));
   }
   void ExpectNoHarm() {
-    std::lock_guard lock(told_.mutex);
-    EXPECT_THAT(told_.violations, IsEmpty());
-    EXPECT_THAT(told_.failed_jobs, IsEmpty());
+    EXPECT_THAT(told_.Get(&Told::violations), IsEmpty());
+    EXPECT_THAT(told_.Get(&Told::failed_jobs), IsEmpty());
   }
   void ExpectViolation(const std::string& words) {
-    ASSERT_TRUE(Eventually([&] {
-      std::lock_guard lock(told_.mutex);
-      return !told_.violations.empty();
-    }));
+    ASSERT_TRUE(Eventually([&] { return !told_.Get(&Told::violations).empty(); }));
     EXPECT_THAT(told_.violations, ElementsAre(HasSubstr(words)));
   }
 
@@ -72,8 +73,7 @@ TEST_F(ProgressRetractTest, AReceiverThatCallsNothingGivesItBack) {
       const uint32_t receive = Post();
       EXPECT_FALSE(receiver().Test(receive));
       const uint32_t send = Offer(2, in_heap, bytes);
-      EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
-      EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+      ExpectEnd({0, 1, send, receive});
       EXPECT_TRUE(Arrived());
     }
   }
@@ -96,15 +96,10 @@ TEST_F(ProgressRetractTest, WhatIsBeingFetchedIsReceived) {
   gate(1).closed = true;
   const uint32_t receive = Post();
   const uint32_t send = Offer(1);
-  ASSERT_TRUE(Eventually([&] {
-    sender().Progress();
-    receiver().Progress();
-    return gate(1).held > 0;
-  }));
+  ASSERT_TRUE(Meanwhile([&] { return gate(1).held > 0; }));
   EXPECT_TRUE(sender().Cancel(send));
   gate(1).closed = false;
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
+  ExpectEnd({0, 1, send, receive});
   EXPECT_TRUE(Arrived());
   ExpectNoHarm();
 }
@@ -112,12 +107,10 @@ TEST_F(ProgressRetractTest, WhatIsBeingFetchedIsReceived) {
 // The retraction waits behind its offer.
 TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
   StartWithoutReceiver();
-  const uint32_t send = Offer(1);
-  EXPECT_TRUE(sender().Cancel(send));
+  const uint32_t send = OfferAndCancel();
   ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received >= 2; }));
   EXPECT_FALSE(sender().Test(send));
-  Attach(1);
-  rank(1).BuildEngine({&rank(1)});
+  AttachAlone(1);
   EXPECT_EQ(sender().Wait(send), ErrorCode::kCancelled);
   EXPECT_FALSE(receiver().Test(Post()));
   ExpectNoHarm();
@@ -126,8 +119,7 @@ TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
 TEST_F(ProgressRetractTest, ALostNodeEndsTheWaitByItsName) {
   for (const ErrorCode error : {ErrorCode::kNodeUnreachable, ErrorCode::kLinkDown}) {
     StartWithoutReceiver();  // and nobody there can answer
-    const uint32_t send = Offer(1);
-    EXPECT_TRUE(sender().Cancel(send));
+    const uint32_t send = OfferAndCancel();
     ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received >= 2; }));
     EXPECT_FALSE(sender().Test(send));
     plane(0).NodeFailed(Incarnation(1), error);
@@ -138,8 +130,7 @@ TEST_F(ProgressRetractTest, ALostNodeEndsTheWaitByItsName) {
 
 TEST_F(ProgressRetractTest, ADeadReceiverEndsTheWait) {
   StartWithoutReceiver();
-  const uint32_t send = Offer(1);
-  EXPECT_TRUE(sender().Cancel(send));
+  const uint32_t send = OfferAndCancel();
   plane(1).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   EXPECT_EQ(sender().Wait(send), ErrorCode::kPeerDied);
@@ -161,8 +152,7 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
     receive = order == kPostsThenCancels ? Post() : receive;
     if (order != kRaces) {
       for (uint32_t turns = random() % 40; turns > 0; --turns) {
-        sender().Progress();
-        receiver().Progress();
+        ProgressAll();
       }
     }
     EXPECT_TRUE(sender().Cancel(send) || sender().Test(send));
@@ -193,11 +183,9 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
 // ---- What no correct rank says ------------------------------------------------------------------
 
 shm::Descriptor Command(shm::DescriptorKind kind, uint32_t destination, const shm::RemoteRts& rts) {
-  shm::Descriptor command{};
-  command.kind = static_cast<uint8_t>(kind);
+  shm::Descriptor command = MakeCommand(kind, rts);
   command.destination = destination;
   command.tag = kTag;
-  std::memcpy(command.payload, &rts, sizeof(rts));
   return command;
 }
 
@@ -227,8 +215,7 @@ TEST_F(ProgressRetractTest, ARankRetractsOnlyItsRequests) {
   rank(1).PushToDaemon(
       Command(shm::DescriptorKind::kRetract, 2, {send, rank(0).Slot(send).generation, 0, {}}));
   const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kBytes);
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd({0, 2, send, receive});
   ExpectNoHarm();
   rank(1).PushToDaemon(Command(shm::DescriptorKind::kRetract, 2, {~0U, 1, 0, {}}));
   ExpectViolation("a retraction of request 4294967295");

@@ -204,10 +204,7 @@ class GrowingPoolTest : public testing::Test {
   static constexpr uint64_t kBlockBytes = 64 << 10;
   static constexpr uint64_t kIdleNs = 1000;
 
-  void SetUp() override {
-    const StagingShape shape{kBlockBytes, 16, 4, kIdleNs};
-    pool_ = registrar_.MakePool(shape);
-  }
+  void SetUp() override { pool_ = registrar_.MakePool({kBlockBytes, 16, 4, kIdleNs}); }
   void Collect() { registrar_.Collect(); }
   std::vector<StagingBlock*> TakeAll(StagingUse use) {
     std::vector<StagingBlock*> taken;
@@ -217,11 +214,16 @@ class GrowingPoolTest : public testing::Test {
     }
     return taken;
   }
-  // Takes all blocks, and grows once for a waiting transfer.
-  std::vector<StagingBlock*> GrowFor(StagingUse use) {
+  // Takes all blocks, and begins to grow for a transfer that waits.
+  std::vector<StagingBlock*> BeginToGrowFor(StagingUse use) {
     std::vector<StagingBlock*> taken = TakeAll(use);
     pool_->waiters(use).Push(0, 1);
     pool_->Grow();
+    return taken;
+  }
+  // The same, until it has grown.
+  std::vector<StagingBlock*> GrowFor(StagingUse use) {
+    std::vector<StagingBlock*> taken = BeginToGrowFor(use);
     Collect();
     pool_->waiters(use).PopAll();
     return taken;
@@ -277,9 +279,7 @@ TEST_F(GrowingPoolTest, DoublesTheHalfThatIsWantedUpToItsPart) {
 }
 
 TEST_F(GrowingPoolTest, LendsNewBlocksOnceTheyArePinnedAndAsksOnce) {
-  TakeAll(StagingUse::kIncoming);
-  pool_->waiters(StagingUse::kIncoming).Push(0, 1);
-  pool_->Grow();
+  BeginToGrowFor(StagingUse::kIncoming);
   pool_->Grow();
   EXPECT_EQ(registrar_->pending(), 2U);
   EXPECT_EQ(pool_->blocks(), 4U);
@@ -345,9 +345,7 @@ TEST_F(GrowingPoolTest, GivesTheMemoryBackAndComesAgainWithZeros) {
   const auto taken = GrowFor(StagingUse::kIncoming);
   EXPECT_EQ(ResidentBytes(), grown_bytes - 2 * kBlockBytes + 2 * kBlockBytes);
   GiveAll(taken);
-  TakeAll(StagingUse::kOutgoing);
-  pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
-  pool_->Grow();
+  BeginToGrowFor(StagingUse::kOutgoing);
   Collect();
   while (StagingBlock* block = pool_->Take(StagingUse::kOutgoing, 0)) {
     EXPECT_EQ(std::count(block->base, block->base + kBlockBytes, std::byte{0}),
@@ -374,9 +372,7 @@ TEST_F(GrowingPoolTest, KeepsABlockThatTheNetworkHasNotLetGoOf) {
 }
 
 TEST_F(GrowingPoolTest, EndsWhileItGrows) {
-  TakeAll(StagingUse::kOutgoing);
-  pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
-  pool_->Grow();
+  BeginToGrowFor(StagingUse::kOutgoing);
   pool_.reset();
   Collect();
   EXPECT_EQ(transport_.regions(), 0U);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "daemon/trace/trace_format.h"
 #include "tests/daemon/progress_fixture.h"
 #include "tests/daemon/trace_reading.h"
 
@@ -18,31 +17,21 @@ constexpr uint64_t kBytes = 1 << 20;  // many more blocks than may be in use at 
 
 class ProgressTraceTest : public PlaneTest {
  protected:
-  void StartTraces() {
-    for (const auto& plane : planes_) {
-      ASSERT_TRUE(plane->StartTrace().ok());
-    }
+  void StartTraced(const config::Options& options = FastOptions()) {
+    ASSERT_NO_FATAL_FAILURE(Start({1, 1}, options));
+    ASSERT_NO_FATAL_FAILURE(StartTraces());
   }
-  // Ends the trace of `node` and reads it.
-  TraceReading Read(uint32_t node) {
-    StatusOr<TraceDump> dump = planes_[node]->StopTrace();
-    EXPECT_TRUE(dump.ok()) << dump.status().ToString();
-    std::string text;
-    FormatTrace(std::move(*dump), {"node", node}, [&](std::string_view piece) {
-      text += piece;
-      return true;
-    });
-    return ReadTrace(text);
+  TraceReading Read(uint32_t node) { return ReadTrace(plane(node).StopTrace(), node); }
+  Passage BeginPrivate() {
+    return Begin(0, 1, Private(sent_.data()), Private(got_.data()), kBytes);
   }
-  void SendPrivate(ErrorCode expected = ErrorCode::kOk) {
-    const std::vector<std::byte> sent = Pattern(kBytes, 3);
-    std::vector<std::byte> got(kBytes);
-    const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kBytes);
-    const uint32_t send = rank(0).SendFrom(1, 7, Private(sent.data()), kBytes);
-    EXPECT_EQ(WaitTogether(1, receive), expected);
-    EXPECT_EQ(WaitTogether(0, send), expected);
-    EXPECT_TRUE(Eventually([&] { return plane(0).Idle() && plane(1).Idle(); }));
+  void SendPrivate() {
+    ExpectEnd(BeginPrivate());
+    EXPECT_TRUE(AllIdle());
   }
+
+  const std::vector<std::byte> sent_ = Pattern(kBytes, 3);
+  std::vector<std::byte> got_ = std::vector<std::byte>(kBytes);
 };
 
 uint64_t BytesOf(const std::vector<TraceSpan>& spans) {
@@ -57,8 +46,7 @@ const TraceSpan& At(const std::vector<TraceSpan>& spans, uint64_t offset) {
 }
 
 TEST_F(ProgressTraceTest, StagedBlocksPassThroughAllStagesInterleaved) {
-  Start({1, 1});
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
   SendPrivate();
   const TraceReading sender = Read(0);
   const TraceReading receiver = Read(1);
@@ -87,8 +75,7 @@ TEST_F(ProgressTraceTest, StagedBlocksPassThroughAllStagesInterleaved) {
 }
 
 TEST_F(ProgressTraceTest, SaysWhoAndWhere) {
-  Start({1, 1});
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
   SendPrivate();
   const TraceReading sender = Read(0);
   const TraceReading receiver = Read(1);
@@ -113,8 +100,7 @@ TEST_F(ProgressTraceTest, SaysWhoAndWhere) {
 }
 
 TEST_F(ProgressTraceTest, CountersReturnToNothing) {
-  Start({1, 1});
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
   SendPrivate();
   const TraceReading sender = Read(0);
   uint64_t busiest = 0;
@@ -131,8 +117,7 @@ TEST_F(ProgressTraceTest, CountersReturnToNothing) {
 }
 
 TEST_F(ProgressTraceTest, SmallMessagesAreMoments) {
-  Start({1, 1});
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
   char letter = 'x';
   char got = 0;
   const uint32_t receive = rank(1).Receive(0, 7, Private(&got), 1);
@@ -144,18 +129,10 @@ TEST_F(ProgressTraceTest, SmallMessagesAreMoments) {
 }
 
 TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
-  Start({1, 1});
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
   gate(1).closed = true;
-  const std::vector<std::byte> sent = Pattern(kBytes, 3);
-  std::vector<std::byte> got(kBytes);
-  const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kBytes);
-  const uint32_t send = rank(0).SendFrom(1, 7, Private(sent.data()), kBytes);
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return gate(1).held.load() != 0;
-  }));
+  const Passage passage = BeginPrivate();
+  ASSERT_TRUE(Meanwhile([&] { return gate(1).held != 0; }));
   const auto pulls = Read(1).Named("pull");
   const auto feeds = Read(0).Named("feed");
   ASSERT_THAT(pulls, SizeIs(1));
@@ -165,23 +142,17 @@ TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
   // A trace that begins in the middle holds the ends of what began before.
   StartTraces();
   gate(1).closed = false;
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(passage);
   EXPECT_TRUE(Eventually([&] { return plane(0).Idle(); }));
   EXPECT_THAT(Read(1).Named("pull"), SizeIs(1));
   EXPECT_THAT(Read(0).Named("feed"), SizeIs(1));
 }
 
 TEST_F(ProgressTraceTest, AFailureIsThereWithItsError) {
-  Start({1, 1});
-  StartTraces();
-  const std::vector<std::byte> sent = Pattern(kBytes, 3);
-  const uint32_t receive = rank(1).Receive(0, 7, Private(reinterpret_cast<void*>(8)), kBytes);
-  const uint32_t send = rank(0).SendFrom(1, 7, Private(sent.data()), kBytes);
-  const ErrorCode error = WaitTogether(1, receive);
-  EXPECT_EQ(error, ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send), error);
-  EXPECT_TRUE(Eventually([&] { return plane(0).Idle() && plane(1).Idle(); }));
+  ASSERT_NO_FATAL_FAILURE(StartTraced());
+  const ErrorCode error = ErrorCode::kInvalidBuffer;
+  ExpectEnd(Begin(0, 1, Private(sent_.data()), Private(reinterpret_cast<void*>(8)), kBytes), error);
+  EXPECT_TRUE(AllIdle());
   const std::string text = ErrorCodeText(error);
   EXPECT_EQ(Read(1).Named("pull")[0].arguments["error"], text);
   const TraceReading sender = Read(0);
@@ -208,8 +179,7 @@ TEST_F(ProgressTraceTest, JobsThatComeLaterAreRecordedToo) {
 TEST_F(ProgressTraceTest, TheOldestGiveWay) {
   config::Options options = FastOptions();
   options.trace_events = 8;
-  Start({1, 1}, options);
-  StartTraces();
+  ASSERT_NO_FATAL_FAILURE(StartTraced(options));
   SendPrivate();
   const TraceReading receiver = Read(1);
   EXPECT_EQ(receiver.other["records"], 8);

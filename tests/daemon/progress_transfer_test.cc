@@ -6,7 +6,6 @@
 #include <cstring>
 #include <future>
 #include <map>
-#include <thread>
 
 #include "daemon/staging/staging_pool.h"
 #include "shm/atomic.h"
@@ -17,13 +16,6 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// Where source and destination lie.
-struct Memory {
-  const char* name;
-  bool source_in_heap;
-  bool destination_in_heap;
-};
-
 class ProgressTransferTest : public PlaneTest {
  protected:
   // Sends `size_bytes` from rank 0 to rank 1 and checks what arrives.
@@ -31,10 +23,9 @@ class ProgressTransferTest : public PlaneTest {
     const std::vector<std::byte> sent = Pattern(size_bytes, 3);
     std::vector<std::byte> got(capacity_bytes);
     std::memcpy(rank(0).heap() + 128, sent.data(), size_bytes);
-    const uint32_t receive = rank(1).Receive(
-        0, 7, memory.destination_in_heap ? InHeap(64) : Private(got.data()), capacity_bytes);
-    const uint32_t send = rank(0).SendFrom(
-        1, 7, memory.source_in_heap ? InHeap(128) : Private(sent.data()), size_bytes);
+    const uint32_t receive =
+        rank(1).Receive(0, 7, memory.Destination(64, got.data()), capacity_bytes);
+    const uint32_t send = rank(0).SendFrom(1, 7, memory.Source(128, sent.data()), size_bytes);
     EXPECT_EQ(WaitTogether(1, receive),
               capacity_bytes < size_bytes ? ErrorCode::kTruncated : ErrorCode::kOk);
     EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
@@ -42,15 +33,33 @@ class ProgressTransferTest : public PlaneTest {
     const std::byte* where = memory.destination_in_heap ? rank(1).heap() + 64 : got.data();
     EXPECT_TRUE(std::equal(where, where + arrived, sent.data()));
   }
-  bool AllIdle() {
-    return Eventually([&] {
-      return std::all_of(planes_.begin(), planes_.end(),
-                         [](const auto& plane) { return plane == nullptr || plane->Idle(); });
-    });
+  // A message of 1 MiB between heaps, which the receiver's NIC holds.
+  Passage BeginHeld() {
+    gate(1).closed = true;
+    const Passage passage = Begin(0, 1, InHeap(0), InHeap(0), kMiB);
+    EXPECT_TRUE(Eventually([&] {
+      rank(1).Progress();
+      return gate(1).held > 0;
+    }));
+    return passage;
   }
 };
 
-class ProgressPathTest : public ProgressTransferTest, public testing::WithParamInterface<Memory> {};
+class ProgressPathTest : public ProgressTransferTest, public testing::WithParamInterface<Memory> {
+ protected:
+  // A message of 1 MiB, while the receiver's NIC reads nothing.
+  Passage BeginGated() {
+    gate(1).closed = true;
+    return Begin(0, 1, GetParam().Source(0, sent_.data()), GetParam().Destination(0, got_.data()),
+                 kMiB);
+  }
+  bool IsHeld() {
+    return Meanwhile([this] { return gate(1).held > 0; });
+  }
+
+  const std::vector<std::byte> sent_ = Pattern(kMiB, 1);
+  std::vector<std::byte> got_ = std::vector<std::byte>(kMiB);
+};
 
 TEST_P(ProgressPathTest, MovesMessagesOfAllSizes) {
   Start({1, 1});
@@ -77,21 +86,16 @@ TEST_P(ProgressPathTest, ManyAtOnceShareTheStagingBlocks) {
   Start({1, 1});
   std::vector<std::vector<std::byte>> sent;
   std::vector<std::vector<std::byte>> got(kMessages, std::vector<std::byte>(kBytes));
-  std::vector<uint32_t> sends;
-  std::vector<uint32_t> receives;
+  std::vector<Passage> passages;
   for (uint32_t i = 0; i < kMessages; ++i) {
     sent.push_back(Pattern(kBytes, i));
     std::memcpy(rank(0).heap() + i * kBytes, sent[i].data(), kBytes);
-    receives.push_back(rank(1).Receive(
-        0, static_cast<int32_t>(i),
-        GetParam().destination_in_heap ? InHeap(i * kBytes) : Private(got[i].data()), kBytes));
-    sends.push_back(rank(0).SendFrom(
-        1, static_cast<int32_t>(i),
-        GetParam().source_in_heap ? InHeap(i * kBytes) : Private(sent[i].data()), kBytes));
+    passages.push_back(Begin(0, 1, GetParam().Source(i * kBytes, sent[i].data()),
+                             GetParam().Destination(i * kBytes, got[i].data()), kBytes,
+                             static_cast<int32_t>(i)));
   }
   for (uint32_t i = 0; i < kMessages; ++i) {
-    EXPECT_EQ(WaitTogether(1, receives[i]), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, sends[i]), ErrorCode::kOk);
+    ExpectEnd(passages[i]);
     const std::byte* where =
         GetParam().destination_in_heap ? rank(1).heap() + i * kBytes : got[i].data();
     EXPECT_EQ(std::memcmp(where, sent[i].data(), kBytes), 0) << i;
@@ -103,79 +107,43 @@ TEST_P(ProgressPathTest, ManyAtOnceShareTheStagingBlocks) {
 // the other way round.
 TEST_P(ProgressPathTest, ANodeFailureInTheMiddleEndsBothSides) {
   Start({1, 1});
-  std::vector<std::byte> sent = Pattern(kMiB, 1);
-  std::vector<std::byte> got(kMiB);
-  gate(1).closed = true;
-  const uint32_t receive =
-      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
-  const uint32_t send =
-      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return gate(1).held > 0;
-  }));
-  plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
-  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
-  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kNodeUnreachable);
-  EXPECT_EQ(rank(0).Wait(send), ErrorCode::kNodeUnreachable);
+  const Passage passage = BeginGated();
+  ASSERT_TRUE(IsHeld());
+  Cut(ErrorCode::kNodeUnreachable);
+  ExpectEnd(passage, ErrorCode::kNodeUnreachable);
   gate(1).closed = false;
   EXPECT_TRUE(AllIdle());
 }
 
 TEST_P(ProgressPathTest, ADeadSenderEndsTheReceive) {
   Start({1, 1});
-  std::vector<std::byte> sent = Pattern(kMiB, 1);
-  std::vector<std::byte> got(kMiB);
-  gate(1).closed = true;
-  const uint32_t receive =
-      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
-  rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return gate(1).held > 0;
-  }));
+  const Passage passage = BeginGated();
+  ASSERT_TRUE(IsHeld());
   plane(0).RemoveSession(kJob, 0);  // whatever it had staged is given back
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
   gate(1).closed = false;
-  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kPeerDied);
+  EXPECT_EQ(rank(1).Wait(passage.receive), ErrorCode::kPeerDied);
   EXPECT_TRUE(AllIdle());
   EXPECT_TRUE(told_.lost_links.empty());  // no other job on these nodes notices
 }
 
 TEST_P(ProgressPathTest, ADeadReceiverEndsTheSend) {
   Start({1, 1});
-  std::vector<std::byte> sent = Pattern(kMiB, 1);
-  std::vector<std::byte> got(kMiB);
-  gate(1).closed = true;
-  rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
-  const uint32_t send =
-      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return gate(1).held > 0;
-  }));
+  const Passage passage = BeginGated();
+  ASSERT_TRUE(IsHeld());
   auto removed = std::async(std::launch::async, [&] { plane(1).RemoveSession(kJob, 1); });
   // The removal waits for the NIC, which could still write to the rank's memory.
   EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   gate(1).closed = false;
   removed.wait();
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
-  EXPECT_NE(rank(0).Wait(send), ErrorCode::kOk);
+  EXPECT_NE(rank(0).Wait(passage.send), ErrorCode::kOk);
   EXPECT_TRUE(AllIdle());
 }
 
 TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
   Start({1, 1});
-  gate(1).closed = true;
-  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
-  const uint32_t send = rank(0).SendFrom(1, 7, InHeap(0), kMiB);
-  ASSERT_TRUE(Eventually([&] {
-    rank(1).Progress();
-    return gate(1).held > 0;
-  }));
+  const Passage passage = BeginHeld();
   auto removed =
       std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
   // The removal has begun once a further message into the region is refused.
@@ -193,24 +161,15 @@ TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
   EXPECT_EQ(removed.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   gate(1).closed = false;
   removed.wait();
-  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(rank(0).Wait(send), ErrorCode::kInvalidBuffer);
+  ExpectEnd(passage, ErrorCode::kInvalidBuffer);
 }
 
 // A NIC that never lets go does not hold up the control plane for ever: the memory is kept for it.
 TEST_F(ProgressTransferTest, RemoveRegionGivesUpOnANicThatHoldsOn) {
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 200;
-  Start({1, 1}, options);
-  gate(1).closed = true;
-  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
-  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
-  ASSERT_TRUE(Eventually([&] {
-    rank(1).Progress();
-    return gate(1).held > 0;
-  }));
+  Start({1, 1}, FastOptions(200));
+  const Passage passage = BeginHeld();
   plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
-  EXPECT_NE(rank(1).Wait(receive), ErrorCode::kOk);
+  EXPECT_NE(rank(1).Wait(passage.receive), ErrorCode::kOk);
   plane(1).RemoveRegion(kJob, 1, kHeapRegion);
   EXPECT_GT(gate(1).held, 0U);
 }
@@ -218,14 +177,8 @@ TEST_F(ProgressTransferTest, RemoveRegionGivesUpOnANicThatHoldsOn) {
 TEST_F(ProgressTransferTest, ARegionThatIsNoneFailsBothSides) {
   Start({1, 1});
   std::vector<std::byte> got(kMiB);
-  const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
-  const uint32_t send = rank(0).SendFrom(1, 7, {77, 0, 0}, kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
-  const uint32_t beyond = rank(1).Receive(0, 7, InHeap(kHeapBytes - 10), kMiB);
-  const uint32_t good = rank(0).SendFrom(1, 7, InHeap(0), kMiB);
-  EXPECT_EQ(WaitTogether(1, beyond), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, good), ErrorCode::kInvalidBuffer);
+  ExpectEnd(Begin(0, 1, {77, 0, 0}, Private(got.data()), kMiB), ErrorCode::kInvalidBuffer);
+  ExpectEnd(Begin(0, 1, InHeap(0), InHeap(kHeapBytes - 10), kMiB), ErrorCode::kInvalidBuffer);
   EXPECT_TRUE(AllIdle());
 }
 
@@ -233,18 +186,11 @@ TEST_F(ProgressTransferTest, MemoryThatIsNotThereFailsBothSides) {
   Start({1, 1});
   const void* nowhere = reinterpret_cast<const void*>(4096);
   std::vector<std::byte> got(kMiB);
-  uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
-  uint32_t send = rank(0).SendFrom(1, 7, Private(nowhere), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
-  receive = rank(1).Receive(0, 7, Private(nowhere), kMiB);
-  send = rank(0).SendFrom(1, 7, Private(got.data()), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  const shm::Location there = Private(got.data());
+  ExpectEnd(Begin(0, 1, Private(nowhere), there, kMiB), ErrorCode::kInvalidBuffer);
+  ExpectEnd(Begin(0, 1, there, Private(nowhere), kMiB), ErrorCode::kInvalidBuffer);
   EXPECT_TRUE(AllIdle());
-  const uint32_t again = rank(1).Receive(0, 7, Private(got.data()), kMiB);
-  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
-  EXPECT_EQ(WaitTogether(1, again), ErrorCode::kOk);
+  ExpectEnd(Begin(0, 1, InHeap(0), there, kMiB));
 }
 
 // A rank that makes up the source of a message gets an error, and the network is not asked: an
@@ -283,11 +229,8 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
   for (uint32_t i = 0; i <= shm::kLaneCells; ++i) {
     rank(0).Send(1, 1, sent.data(), sent.size());
   }
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return rank(1).view().match()->unexpected_count == shm::kLaneCells + 1;
-  }));
+  ASSERT_TRUE(
+      Meanwhile([&] { return rank(1).view().match()->unexpected_count == shm::kLaneCells + 1; }));
   shm::Lease lease(&rank(1).view().layout->lease);
   ASSERT_TRUE(Eventually([&] { return lease.TryAcquire(99); }));  // nobody reads the answers
   const auto* entries = reinterpret_cast<const shm::MatchEntry*>(rank(1).view().match() + 1);
@@ -307,10 +250,8 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
   transfer.remote_key = rts.key;
   shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
 
-  shm::Descriptor pull{};
-  pull.kind = static_cast<uint8_t>(shm::DescriptorKind::kPull);
-  const shm::PullCommand command{kTransfer, 1, {}};
-  std::memcpy(pull.payload, &command, sizeof(command));
+  const shm::Descriptor pull =
+      MakeCommand(shm::DescriptorKind::kPull, shm::PullCommand{kTransfer, 1, {}});
   shm::LaneProducer lane(&rank(1).view().layout->to_daemon);
   lane.Open(1);
   for (uint32_t i = 0; i < kPulls; ++i) {
@@ -354,17 +295,11 @@ TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
   };
   Start({1, 1});
   std::vector<std::byte> got(kMiB);
-  uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
-  uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(Begin(0, 1, Private(data.data()), Private(got.data()), kMiB));
   EXPECT_EQ(got, data);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
-  send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kPeerDied);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kPeerDied);
+  ExpectEnd(Begin(0, 1, Private(data.data()), Private(got.data()), kMiB), ErrorCode::kPeerDied);
 }
 
 TEST_F(ProgressTransferTest, PrivateMemoryOutOfReachIsRefused) {
@@ -374,10 +309,7 @@ TEST_F(ProgressTransferTest, PrivateMemoryOutOfReachIsRefused) {
   amend_session_ = [](Session& session) { session.private_memory_reachable = session.rank != 0; };
   Start({1, 1});
   std::vector<std::byte> data(kMiB);
-  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
-  const uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kPermissionDenied);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kPermissionDenied);
+  ExpectEnd(Begin(0, 1, Private(data.data()), InHeap(0), kMiB), ErrorCode::kPermissionDenied);
 }
 
 TEST_F(ProgressTransferTest, WorksWithoutCopyWorkers) {
@@ -414,18 +346,8 @@ TEST_F(ProgressTransferTest, TwoBlocksOfStagingSuffice) {
 
 // The NIC does not finish the reads: both sides hear of it.
 TEST_P(ProgressPathTest, ReadsThatTakeTooLongEndBothSides) {
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 1000;
-  Start({1, 1}, options);
-  std::vector<std::byte> sent = Pattern(kMiB, 1);
-  std::vector<std::byte> got(kMiB);
-  gate(1).closed = true;
-  const uint32_t receive =
-      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
-  const uint32_t send =
-      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kTimeout);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kTimeout);
+  Start({1, 1}, FastOptions(1000));
+  ExpectEnd(BeginGated(), ErrorCode::kTimeout);
   gate(1).closed = false;
   EXPECT_TRUE(AllIdle());
   // Blocks and link are as before.
@@ -433,11 +355,7 @@ TEST_P(ProgressPathTest, ReadsThatTakeTooLongEndBothSides) {
   EXPECT_TRUE(told_.lost_links.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProgressPathTest,
-                         testing::Values(Memory{"HeapToHeap", true, true},
-                                         Memory{"HeapToPrivate", true, false},
-                                         Memory{"PrivateToHeap", false, true},
-                                         Memory{"PrivateToPrivate", false, false}),
+INSTANTIATE_TEST_SUITE_P(All, ProgressPathTest, testing::ValuesIn(kAllMemory),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The progress worker serves a rank that computes: in these tests a rank that does not call
 // Progress. Test() alone only looks, and copies messages that have landed.
 #include <cstring>
-#include <future>
 
 #include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
@@ -11,12 +10,6 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-struct Memory {
-  const char* name;
-  bool source_in_heap;
-  bool destination_in_heap;
-};
-
 class ProgressWorkerTest : public PlaneTest {
  protected:
   // The receiver only looks.
@@ -24,6 +17,18 @@ class ProgressWorkerTest : public PlaneTest {
     EXPECT_TRUE(Eventually([&] { return rank(waiter).Test(request); }))
         << "rank " << waiter << ", request " << request;
     return static_cast<ErrorCode>(shm::LoadRelaxed(rank(waiter).Slot(request).error));
+  }
+  // Rank 1 receives the words from 0 on, which rank 0 has sent, in order.
+  void ReceiveWords(uint64_t words) {
+    for (uint64_t i = 0; i < words; ++i) {
+      uint64_t got = ~uint64_t{0};
+      ASSERT_EQ(rank(1).Wait(rank(1).Receive(0, 1, Private(&got), sizeof(got))), ErrorCode::kOk);
+      ASSERT_EQ(got, i);
+    }
+  }
+  void LookAt(const Passage& passage) {
+    EXPECT_EQ(Look(passage.to, passage.receive), ErrorCode::kOk);
+    EXPECT_EQ(rank(passage.from).Wait(passage.send), ErrorCode::kOk);
   }
 };
 
@@ -34,13 +39,8 @@ class ProgressWorkerPathTest : public ProgressWorkerTest,
     const std::vector<std::byte> sent = Pattern(2 * kMiB + 17, 5);
     std::vector<std::byte> got(sent.size());
     std::memcpy(rank(from).heap(), sent.data(), sent.size());
-    const uint32_t receive = rank(to).Receive(
-        static_cast<int32_t>(from), 7,
-        GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), got.size());
-    const uint32_t send = rank(from).SendFrom(
-        to, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), sent.size());
-    EXPECT_EQ(Look(to, receive), ErrorCode::kOk);
-    EXPECT_EQ(rank(from).Wait(send), ErrorCode::kOk);
+    LookAt(Begin(from, to, GetParam().Source(0, sent.data()), GetParam().Destination(0, got.data()),
+                 got.size()));
     const std::byte* where = GetParam().destination_in_heap ? rank(to).heap() : got.data();
     EXPECT_EQ(std::memcmp(where, sent.data(), sent.size()), 0);
     EXPECT_EQ(rank(to).Statistic(shm::Statistic::kWorkerMatches), 1U);
@@ -58,32 +58,21 @@ TEST_P(ProgressWorkerPathTest, FetchesFromAnotherNode) {
   Transfer(0, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProgressWorkerPathTest,
-                         testing::Values(Memory{"HeapToHeap", true, true},
-                                         Memory{"HeapToPrivate", true, false},
-                                         Memory{"PrivateToHeap", false, true},
-                                         Memory{"PrivateToPrivate", false, false}),
+INSTANTIATE_TEST_SUITE_P(All, ProgressWorkerPathTest, testing::ValuesIn(kAllMemory),
                          [](const auto& info) { return info.param.name; });
 
 // The worker uses its own streams, to which the ranks' device memory was imported.
 TEST_F(ProgressWorkerTest, CopiesDeviceMemoryInsideTheNode) {
-  devices_.emplace();
-  devices_->link = {.h2d_mb_per_s = 4000, .d2h_mb_per_s = 5000, .latency_us = 5};
+  UseDevices(4000, 5000);
   Start({2});
   const std::vector<std::byte> sent = Pattern(2 * kMiB + 17, 5);
   std::memcpy(rank(0).device(), sent.data(), sent.size());
   std::vector<std::byte> got(sent.size());
-  const auto transfer = [&](const shm::Location& from, const shm::Location& to) {
-    const uint32_t receive = rank(1).Receive(0, 7, to, sent.size());
-    const uint32_t send = rank(0).SendFrom(1, 7, from, sent.size());
-    EXPECT_EQ(Look(1, receive), ErrorCode::kOk);
-    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
-  };
-  transfer(InDevice(0), InDevice(64));
+  LookAt(Begin(0, 1, InDevice(0), InDevice(64), sent.size()));
   EXPECT_EQ(std::memcmp(rank(1).device() + 64, sent.data(), sent.size()), 0);
-  transfer(InDevice(0), Private(got.data()));
+  LookAt(Begin(0, 1, InDevice(0), Private(got.data()), sent.size()));
   EXPECT_EQ(got, sent);
-  transfer(Private(sent.data()), InDevice(0));
+  LookAt(Begin(0, 1, Private(sent.data()), InDevice(0), sent.size()));
   EXPECT_EQ(std::memcmp(rank(1).device(), sent.data(), sent.size()), 0);
   EXPECT_EQ(rank(1).Statistic(shm::Statistic::kWorkerMatches), 3U);
   EXPECT_EQ(rank(1).Statistic(shm::Statistic::kChunksCopiedByWorker), 3U);
@@ -95,11 +84,7 @@ TEST_F(ProgressWorkerTest, DrainsAFullLane) {
   for (uint64_t i = 0; i < kMessages; ++i) {
     ASSERT_EQ(rank(0).Wait(rank(0).Send(1, 1, &i, sizeof(i))), ErrorCode::kOk);
   }
-  for (uint64_t i = 0; i < kMessages; ++i) {
-    uint64_t got = ~uint64_t{0};
-    ASSERT_EQ(rank(1).Wait(rank(1).Receive(0, 1, Private(&got), sizeof(got))), ErrorCode::kOk);
-    ASSERT_EQ(got, i);
-  }
+  ASSERT_NO_FATAL_FAILURE(ReceiveWords(kMessages));
 }
 
 // The rank itself has matched, asked for the worker, and gone away.
@@ -161,11 +146,7 @@ TEST_F(ProgressWorkerTest, SendsWhatWaitedForCredit) {
   }
   ASSERT_NE(sends.back(), 0U);
   lease.Release(99);
-  for (uint64_t i = 0; i < kMessages; ++i) {
-    uint64_t got = ~uint64_t{0};
-    ASSERT_EQ(rank(1).Wait(rank(1).Receive(0, 1, Private(&got), sizeof(got))), ErrorCode::kOk);
-    ASSERT_EQ(got, i);
-  }
+  ASSERT_NO_FATAL_FAILURE(ReceiveWords(kMessages));
   for (const uint32_t send : sends) {
     EXPECT_EQ(Look(0, send), ErrorCode::kOk);
   }
@@ -177,8 +158,7 @@ TEST_F(ProgressWorkerTest, RemovalsWaitForTheChunkInHand) {
     Start({2});
     // A worker process may finish the chunk that it has in hand after the rank is gone.
     static std::vector<std::byte> got(4 * kMiB);
-    rank(1).Receive(0, 7, Private(got.data()), got.size());
-    rank(0).SendFrom(1, 7, InHeap(0), got.size());
+    (void)Begin(0, 1, InHeap(0), Private(got.data()), got.size());
     if (round % 2 == 0) {
       plane(0).RemoveRegion(kJob, 0, kHeapRegion);
     } else {

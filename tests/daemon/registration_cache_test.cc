@@ -278,7 +278,7 @@ class RandomUse {
                      end <= known.end)
             << "a missed hit";
       }
-      NoteStale(begin, end, memory.identity);
+      NoteStale(memory.identity);
       if (!cache_.CanHold(end - begin, UseFor::kTransfer) || !Evict(end - begin)) {
         return;
       }
@@ -294,7 +294,7 @@ class RandomUse {
     ++known_.at(found).users;
   }
   // A lookup may have found out that its entry is stale.
-  void NoteStale(uintptr_t, uintptr_t, const MemoryIdentity& identity) {
+  void NoteStale(const MemoryIdentity& identity) {
     for (auto& [entry, known] : known_) {
       if (known.findable && !entry->listed) {
         ASSERT_NE(known.identity, identity);

@@ -54,35 +54,32 @@ class RegistrationTest : public PlaneTest {
     return removing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
-  struct Message {
-    uint32_t from = 0, to = 0;
-    uint32_t send = 0, receive = 0;
+  struct Message : Passage {
     std::vector<std::byte> sent;
   };
   // A message from heap to heap; each pair of ranks has its own places.
   Message Begin(uint32_t from, uint32_t to, uint64_t size = kMessageBytes) {
-    Message message{from, to, 0, 0, Pattern(size, from + to)};
-    std::memcpy(rank(from).heap() + to * kMessageBytes, message.sent.data(), size);
-    message.receive = rank(to).Receive(static_cast<int32_t>(from), kTag,
-                                       InHeap((4 + from) * kMessageBytes), size);
-    message.send = rank(from).SendFrom(to, kTag, InHeap(to * kMessageBytes), size);
-    return message;
+    const std::vector<std::byte> sent = Pattern(size, from + to);
+    std::memcpy(rank(from).heap() + to * kMessageBytes, sent.data(), size);
+    return {PlaneTest::Begin(from, to, InHeap(to * kMessageBytes),
+                             InHeap((4 + from) * kMessageBytes), size, kTag),
+            sent};
   }
   void ExpectPassed(const Message& message) {
-    EXPECT_EQ(WaitTogether(message.to, message.receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
+    ExpectEnd(message);
     EXPECT_EQ(std::memcmp(rank(message.to).heap() + (4 + message.from) * kMessageBytes,
                           message.sent.data(), message.sent.size()),
               0);
   }
-  void ExpectFailed(const Message& message, ErrorCode error) {
-    EXPECT_EQ(WaitTogether(message.to, message.receive), error);
-    EXPECT_EQ(WaitTogether(message.from, message.send), error);
+  // From rank 0's second region to rank 2's heap, and back.
+  Passage BeginFromRegion() {
+    return PlaneTest::Begin(0, 2, InRegion(kRegion, 0), InHeap(0), kMessageBytes, kTag);
+  }
+  Passage BeginIntoRegion() {
+    return PlaneTest::Begin(2, 0, InHeap(0), InRegion(kRegion, 0), kMessageBytes, kTag);
   }
   bool IsPending(const Message& message) {
-    for (const auto& one : ranks_) {
-      one->Progress();
-    }
+    ProgressAll();
     return !rank(message.from).Test(message.send) && !rank(message.to).Test(message.receive);
   }
   void Pass(uint32_t from, uint32_t to) { ExpectPassed(Begin(from, to)); }
@@ -154,10 +151,7 @@ TEST_F(RegistrationTest, OfALongRegionOnlyThePiecesInUse) {
   // Crosses the border between two pieces, in both heaps.
   const std::vector<std::byte> sent = Pattern(3 << 20, 5);
   std::memcpy(rank(0).heap() + (1 << 20), sent.data(), sent.size());
-  const uint32_t receive = rank(2).Receive(0, kTag, InHeap((3 << 20) + 5), sent.size());
-  const uint32_t send = rank(0).SendFrom(2, kTag, InHeap(1 << 20), sent.size());
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(PlaneTest::Begin(0, 2, InHeap(1 << 20), InHeap((3 << 20) + 5), sent.size(), kTag));
   EXPECT_EQ(std::memcmp(rank(2).heap() + (3 << 20) + 5, sent.data(), sent.size()), 0);
   // Both pieces, instead of the one.
   EXPECT_TRUE(Eventually([this] { return Registered(0).bytes == 4U << 20; }));
@@ -193,10 +187,7 @@ TEST_F(RegistrationTest, AReceiverWaitsForItsMemoryToo) {
   Pass(0, 1);
   gate(1).pins_slowly = true;
   const Message message = Begin(1, 2);
-  ASSERT_TRUE(Eventually([this] {
-    rank(2).Progress();
-    return gate(1).pinning == 1;
-  }));
+  ASSERT_TRUE(Meanwhile([this] { return gate(1).pinning == 1; }));
   const RankReport report = plane(1).Inspect(kJob, 2);
   ASSERT_EQ(report.transfers.size(), 1U);
   EXPECT_STREQ(report.transfers[0].wants, "its memory to be registered with the network");
@@ -217,9 +208,7 @@ TEST_F(RegistrationTest, PeopleAreToldWhatTheNextCommandWaitsFor) {
 
 TEST_F(RegistrationTest, PinningMayTakeLongerThanAnOperation) {
   Stop();
-  config::Options options = FastOptions();
-  options.operation_timeout_ms = 200;
-  ASSERT_NO_FATAL_FAILURE(Start(options));
+  ASSERT_NO_FATAL_FAILURE(Start(FastOptions(200)));
   gate(0).pins_slowly = true;
   const Message message = Begin(0, 2);
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
@@ -232,10 +221,7 @@ TEST_F(RegistrationTest, PinningMayTakeLongerThanAnOperation) {
 
 TEST_F(RegistrationTest, UnpinningHoldsUpNobodyElse) {
   AddRegion(0);
-  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
-  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(BeginFromRegion());
   Pass(0, 2);
   Pass(1, 2);
   pinned_ = gate(0).pinned;
@@ -259,12 +245,10 @@ TEST_F(RegistrationTest, ARegionThatIsFreedMeanwhileIsUnpinnedAndItsMessageFails
   Pass(2, 0);
   pinned_ = gate(0).pinned;
   gate(0).pins_slowly = true;
-  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
-  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  const Passage passage = BeginFromRegion();
   ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
   RemoveRegion(0);
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  ExpectEnd(passage, ErrorCode::kInvalidBuffer);
   EXPECT_FALSE(HasRemoved()) << "the NIC is at it still";
   EXPECT_FALSE(region_.expired());
   gate(0).PinAtOnce();
@@ -278,15 +262,10 @@ TEST_F(RegistrationTest, ADestinationThatIsFreedMeanwhileFailsItsMessage) {
   AddRegion(0);
   Pass(0, 2);
   gate(0).pins_slowly = true;
-  const uint32_t receive = rank(0).Receive(2, kTag, InRegion(kRegion, 0), kMessageBytes);
-  const uint32_t send = rank(2).SendFrom(0, kTag, InHeap(0), kMessageBytes);
-  ASSERT_TRUE(Eventually([this] {
-    rank(0).Progress();
-    return gate(0).pinning == 1;
-  }));
+  const Passage passage = BeginIntoRegion();
+  ASSERT_TRUE(Meanwhile([this] { return gate(0).pinning == 1; }));
   RemoveRegion(0);
-  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kInvalidBuffer);
-  EXPECT_EQ(WaitTogether(2, send), ErrorCode::kInvalidBuffer);
+  ExpectEnd(passage, ErrorCode::kInvalidBuffer);
   gate(0).PinAtOnce();
   removing_.wait();
   Pass(2, 0);
@@ -297,10 +276,7 @@ TEST_F(RegistrationTest, OtherMemoryUnderTheSameNumberIsRegisteredAnew) {
     std::byte* const base = AddRegion(0);
     const std::vector<std::byte> sent = Pattern(kMessageBytes, turn);
     std::memcpy(base, sent.data(), sent.size());
-    const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
-    const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
-    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    ExpectEnd(BeginFromRegion());
     EXPECT_EQ(std::memcmp(rank(2).heap(), sent.data(), sent.size()), 0) << turn;
     EXPECT_EQ(gate(0).begun, begun_ + turn + 1);
     plane(0).RemoveRegion(kJob, 0, kRegion);
@@ -374,17 +350,13 @@ TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
   Pass(2, 1);
   gate(0).pins_slowly = true;
   const std::vector<std::byte> sent = Pattern(kMessageBytes, 9);
-  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
-  const uint32_t send = rank(0).Send(2, kTag, sent.data(), kMessageBytes);
-  ASSERT_TRUE(Eventually([this] {
-    rank(2).Progress();
-    return gate(0).pinning == 1;
-  }));
+  const Passage passage =
+      PlaneTest::Begin(0, 2, Private(sent.data()), InHeap(0), kMessageBytes, kTag);
+  ASSERT_TRUE(Meanwhile([this] { return gate(0).pinning == 1; }));
   ExpectOthersTalk();
-  EXPECT_FALSE(rank(0).Test(send));
+  EXPECT_FALSE(rank(0).Test(passage.send));
   gate(0).PinAtOnce();
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(passage);
   EXPECT_EQ(std::memcmp(rank(2).heap(), sent.data(), sent.size()), 0);
 }
 
@@ -393,7 +365,7 @@ TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
 TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
   for (const uint32_t node : {1U, 0U}) {
     gate(node).refuses = true;
-    ExpectFailed(Begin(node, 2), ErrorCode::kOutOfMemory);  // from another heap each time
+    ExpectEnd(Begin(node, 2), ErrorCode::kOutOfMemory);  // from another heap each time
     EXPECT_EQ(Registered(node).refusals, 1U);
     Pass(0, 1);
     gate(node).refuses = false;
@@ -418,9 +390,7 @@ class RegistrationLimitTest : public RegistrationTest {
       options.registration_cache_entries = node == 0 ? entries : 0;
       options.registration_cache_bytes = node == 0 ? bytes : 0;
     };
-    config::Options options = FastOptions();
-    options.operation_timeout_ms = timeout_ms;
-    ASSERT_NO_FATAL_FAILURE(Start(options));
+    ASSERT_NO_FATAL_FAILURE(Start(FastOptions(timeout_ms)));
   }
   // A message that is offered and not received, so that its memory is in use. The test posts the
   // receive later.
@@ -437,8 +407,7 @@ class RegistrationLimitTest : public RegistrationTest {
     const uint32_t receive =
         rank(2).Receive(static_cast<int32_t>(from), 100 + static_cast<int32_t>(from),
                         InHeap(7 * kMessageBytes), kMessageBytes);
-    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(from, send), ErrorCode::kOk);
+    ExpectEnd({from, 2, send, receive});
   }
   bool IsFull() { return Registered(0).waiting != 0; }
 };
@@ -467,10 +436,7 @@ TEST_F(RegistrationLimitTest, SoDoesWhatTakesTooManyBytes) {
   Pass(1, 2);
   Pass(0, 2);
   EXPECT_EQ(Registered(0).evictions, 0U);
-  const uint32_t receive = rank(0).Receive(2, kTag, InRegion(kRegion, 0), kMessageBytes);
-  const uint32_t send = rank(2).SendFrom(0, kTag, InHeap(0), kMessageBytes);
-  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(2, send), ErrorCode::kOk);
+  ExpectEnd(BeginIntoRegion());
   EXPECT_EQ(Registered(0).evictions, 1U);
   EXPECT_EQ(Registered(0).bytes, kHeapBytes + kMessageBytes);
   Pass(0, 2);
@@ -521,10 +487,7 @@ TEST_F(RegistrationLimitTest, AReceiverWaitsForRoomToo) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
   const uint32_t offered = Offer(0);
   const Message message = Begin(2, 1);
-  ASSERT_TRUE(Eventually([this] {
-    rank(1).Progress();
-    return IsFull();
-  }));
+  ASSERT_TRUE(Meanwhile([this] { return IsFull(); }));
   EXPECT_TRUE(IsPending(message));
   ReceiveOffer(0, offered);
   ExpectPassed(message);
@@ -533,8 +496,8 @@ TEST_F(RegistrationLimitTest, AReceiverWaitsForRoomToo) {
 TEST_F(RegistrationLimitTest, NothingFreeInTimeIsAnErrorForThatMessageAlone) {
   ASSERT_NO_FATAL_FAILURE(StartWith(1, 0, 1500));
   const uint32_t offered = Offer(0);
-  ExpectFailed(Begin(1, 2), ErrorCode::kLimitExceeded);
-  ExpectFailed(Begin(2, 1), ErrorCode::kLimitExceeded);
+  ExpectEnd(Begin(1, 2), ErrorCode::kLimitExceeded);
+  ExpectEnd(Begin(2, 1), ErrorCode::kLimitExceeded);
   EXPECT_TRUE(told_.violations.empty());
   const std::vector<std::string> refusals = told_.TakeRefusals();
   ASSERT_EQ(refusals.size(), 2U);
@@ -547,8 +510,8 @@ TEST_F(RegistrationLimitTest, NothingFreeInTimeIsAnErrorForThatMessageAlone) {
 
 TEST_F(RegistrationLimitTest, AMessageThatNeverFitsFailsAtOnce) {
   ASSERT_NO_FATAL_FAILURE(StartWith(0, 512 << 10));
-  ExpectFailed(Begin(0, 2), ErrorCode::kLimitExceeded);
-  ExpectFailed(Begin(2, 0), ErrorCode::kLimitExceeded);
+  ExpectEnd(Begin(0, 2), ErrorCode::kLimitExceeded);
+  ExpectEnd(Begin(2, 0), ErrorCode::kLimitExceeded);
   const std::vector<std::string> refusals = told_.TakeRefusals();
   ASSERT_EQ(refusals.size(), 2U);
   EXPECT_THAT(refusals[0],
@@ -568,12 +531,10 @@ TEST_F(RegistrationLimitTest, ADeadRankGivesUpItsPlaceInTheQueue) {
   plane(0).RemoveSession(kJob, 1);
   EXPECT_EQ(Registered(0).waiting, 0U);
   AddRegion(0);
-  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
-  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  const Passage passage = BeginFromRegion();
   ASSERT_TRUE(Eventually([this] { return IsFull(); }));
   ReceiveOffer(0, offered);
-  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(passage);
 }
 
 TEST_F(RegistrationLimitTest, WhatAPeerMayStillReadStaysForAWhile) {

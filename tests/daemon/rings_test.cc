@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -103,9 +102,16 @@ class RingsTest : public PlaneTest {
     EXPECT_TRUE(status.ok()) << status.ToString();
     return region;
   }
+  // On one node; rank 0 has a region.
+  void StartWithRegion(uint32_t ranks = 1) {
+    ASSERT_NO_FATAL_FAILURE(Start({ranks}));
+    region_ = AddRegion(0);
+  }
   static shm::CounterLayout* CounterAt(const std::shared_ptr<Region>& region, uint64_t offset) {
     return reinterpret_cast<shm::CounterLayout*>(region->mapping.base() + offset);
   }
+
+  std::shared_ptr<Region> region_;
 };
 
 TEST_F(RingsTest, AnswersNops) {
@@ -123,9 +129,8 @@ TEST_F(RingsTest, AnswersNops) {
 }
 
 TEST_F(RingsTest, AddsToCountersForManyThreads) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   constexpr uint32_t kThreads = 16;
   constexpr uint64_t kEach = 500;
   std::vector<std::thread> threads;
@@ -144,13 +149,12 @@ TEST_F(RingsTest, AddsToCountersForManyThreads) {
   for (std::thread& thread : threads) {
     thread.join();
   }
-  EXPECT_EQ(shm::Counter(CounterAt(region, kCounters)).Value(), kThreads * kEach);
+  EXPECT_EQ(shm::Counter(CounterAt(region_, kCounters)).Value(), kThreads * kEach);
 }
 
 TEST_F(RingsTest, RefusesWhatItCannotCarryOut) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   const struct {
     const char* what;
     ferry_device_ring_request request;
@@ -181,7 +185,7 @@ TEST_F(RingsTest, RefusesWhatItCannotCarryOut) {
     EXPECT_EQ(ring.Ask(bad.request), bad.error) << bad.what;
     EXPECT_EQ(ring.errors(), ++errors) << bad.what;
   }
-  EXPECT_EQ(CounterAt(region, kCounters)->value, 0U);
+  EXPECT_EQ(CounterAt(region_, kCounters)->value, 0U);
   EXPECT_EQ(ring.words().first_ticket, 0U);
   EXPECT_EQ(ring.words().first_kind, 0U);
   EXPECT_EQ(ring.words().first_error, static_cast<int32_t>(ErrorCode::kInvalidArgument));
@@ -194,9 +198,8 @@ TEST_F(RingsTest, RefusesWhatItCannotCarryOut) {
 }
 
 TEST_F(RingsTest, CarriesOutNothingWhoseAnswerHasNoPlace) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   const ferry_device_ring mine = ring.Open();
   const std::pair<uint32_t, uint64_t> places[] = {{77, 0},
                                                   {kRegion, kRegionBytes},
@@ -213,7 +216,7 @@ TEST_F(RingsTest, CarriesOutNothingWhoseAnswerHasNoPlace) {
   EXPECT_EQ(ring.errors(), std::size(places) + 2);
   EXPECT_EQ(ring.words().first_error, static_cast<int32_t>(ErrorCode::kInvalidBuffer));
   EXPECT_EQ(ring.words().first_kind, 2U);
-  EXPECT_EQ(CounterAt(region, kCounters)->value, 0U);
+  EXPECT_EQ(CounterAt(region_, kCounters)->value, 0U);
 }
 
 // A ring in the second rank's name, or memory that is the first one's.
@@ -238,9 +241,8 @@ TEST_F(RingsTest, ARankReachesNothingOfAnother) {
 }
 
 TEST_F(RingsTest, RefusesRingsThatCannotBe) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   ASSERT_EQ(ring.error(), ErrorCode::kOk);
   const struct {
     uint32_t region;
@@ -259,7 +261,7 @@ TEST_F(RingsTest, RefusesRingsThatCannotBe) {
       {0, 0, 16, ErrorCode::kInvalidBuffer},
       {77, 0, 16, ErrorCode::kInvalidBuffer},
   };
-  TestRing other(rank(0), region, 15, 256 << 10);
+  TestRing other(rank(0), region_, 15, 256 << 10);
   for (const auto& bad : cases) {
     other.Change();
     ASSERT_TRUE(other.IsSettled());
@@ -270,9 +272,8 @@ TEST_F(RingsTest, RefusesRingsThatCannotBe) {
 }
 
 TEST_F(RingsTest, AnswersWaitsAsTheirCountersCome) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   ferry_device_u64 numbers[3];
   for (uint32_t i = 0; i < 3; ++i) {
     numbers[i] = ring.Post(Request(3, kRegion, kCounters, 10 * (3 - i)), i);
@@ -281,26 +282,25 @@ TEST_F(RingsTest, AnswersWaitsAsTheirCountersCome) {
   EXPECT_EQ(ring.Answer(2, numbers[2]), ErrorCode::kOk);  // the last one first
   EXPECT_EQ(ring.value(2), 10U);
   EXPECT_EQ(ferry_device_ring_test(ring.Open(), 0, numbers[0]), FERRY_DEVICE_RING_PENDING);
-  shm::Counter(CounterAt(region, kCounters)).Add(15);  // added by a CPU
+  shm::Counter(CounterAt(region_, kCounters)).Add(15);  // added by a CPU
   EXPECT_EQ(ring.Answer(1, numbers[1]), ErrorCode::kOk);
   EXPECT_EQ(ring.value(1), 25U);
   EXPECT_EQ(ferry_device_ring_test(ring.Open(), 0, numbers[0]), FERRY_DEVICE_RING_PENDING);
-  shm::Counter(CounterAt(region, kCounters)).Fail(ErrorCode::kAborted);
+  shm::Counter(CounterAt(region_, kCounters)).Fail(ErrorCode::kAborted);
   EXPECT_EQ(ring.Answer(0, numbers[0]), ErrorCode::kAborted);
   EXPECT_EQ(ring.Ask(Request(2, kRegion, kCounters, 1)), ErrorCode::kAborted);
   EXPECT_EQ(ring.Ask(Request(3, kRegion, kCounters, 1)), ErrorCode::kOk);  // it had arrived
 }
 
 TEST_F(RingsTest, SoManyWaitAndNoMore) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion();
+  TestRing ring(rank(0), region_);
   std::vector<ferry_device_u64> numbers;
   for (uint32_t i = 0; i < 1025; ++i) {
     numbers.push_back(ring.Post(Request(3, kRegion, kCounters, 1), i));
   }
   EXPECT_EQ(ring.Answer(1024, numbers[1024]), ErrorCode::kLimitExceeded);
-  shm::Counter(CounterAt(region, kCounters)).Add(1);
+  shm::Counter(CounterAt(region_, kCounters)).Add(1);
   for (uint32_t i = 0; i < 1024; ++i) {
     ASSERT_EQ(ring.Answer(i, numbers[i]), ErrorCode::kOk) << i;
   }
@@ -308,10 +308,9 @@ TEST_F(RingsTest, SoManyWaitAndNoMore) {
 
 // A ticket is taken and never published, as a killed rank leaves it, but the rank lives.
 TEST_F(RingsTest, AStalledRingHoldsUpNobodyElse) {
-  Start({2});
-  const auto region = AddRegion(0);
-  TestRing stalled(rank(0), region);
-  TestRing other(rank(0), region, 1, 128 << 10);
+  StartWithRegion(2);
+  TestRing stalled(rank(0), region_);
+  TestRing other(rank(0), region_, 1, 128 << 10);
   TestRing neighbour(rank(1), AddRegion(1));
   (void)ferry_device_fetch_add(stalled.Open().producers, 1);
   const ferry_device_u64 behind = stalled.Post(Request(1, 0, 0, 1), 0);
@@ -332,9 +331,8 @@ TEST_F(RingsTest, AStalledRingHoldsUpNobodyElse) {
 }
 
 TEST_F(RingsTest, WhatWasPostedBeforeTheCloseIsDone) {
-  Start({1});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region, 0, 0, 1024);
+  StartWithRegion();
+  TestRing ring(rank(0), region_, 0, 0, 1024);
   ASSERT_EQ(ring.error(), ErrorCode::kOk);
   const ferry_device_ring mine = ring.Open();
   for (int i = 0; i < 1000; ++i) {
@@ -344,21 +342,20 @@ TEST_F(RingsTest, WhatWasPostedBeforeTheCloseIsDone) {
       ring.Post(Request(FERRY_DEVICE_RING_COUNTER_WAIT, kRegion, kCounters, 5000), 1);
   ring.Change();
   ASSERT_TRUE(ring.IsSettled());
-  EXPECT_EQ(shm::Counter(CounterAt(region, kCounters)).Value(), 1000U);
+  EXPECT_EQ(shm::Counter(CounterAt(region_, kCounters)).Value(), 1000U);
   EXPECT_EQ(ring.Answer(1, never), ErrorCode::kCancelled);
   // Then the place serves another ring.
-  std::memset(region->mapping.base(), 0, kCounters);
-  TestRing again(rank(0), region);
+  std::memset(region_->mapping.base(), 0, kCounters);
+  TestRing again(rank(0), region_);
   ASSERT_EQ(again.error(), ErrorCode::kOk);
   EXPECT_EQ(again.Ask(Request(1, 0, 0, 8)), ErrorCode::kOk);
   EXPECT_EQ(again.requests(), 1U);
 }
 
 TEST_F(RingsTest, ARegionThatGoesEndsItsRings) {
-  Start({1});
-  const auto region = AddRegion(0);
+  StartWithRegion();
   const auto other = AddRegion(0, kRegion + 1);
-  TestRing ring(rank(0), region);
+  TestRing ring(rank(0), region_);
   TestRing stays(rank(0), other, 1);
   const ferry_device_u64 waits = ring.Post(Request(3, kRegion, kCounters, 1), 0);
   const ferry_device_u64 too = stays.Post(Request(3, kRegion, kCounters, 1), 0);
@@ -372,9 +369,8 @@ TEST_F(RingsTest, ARegionThatGoesEndsItsRings) {
 
 // A rank that scribbles over its own ring harms nobody.
 TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
-  Start({2});
-  const auto region = AddRegion(0);
-  TestRing ring(rank(0), region);
+  StartWithRegion(2);
+  TestRing ring(rank(0), region_);
   TestRing neighbour(rank(1), AddRegion(1));
   ASSERT_EQ(ring.error(), ErrorCode::kOk);
   const ferry_device_ring mine = ring.Open();
@@ -382,7 +378,7 @@ TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
   for (int round = 0; round < 200; ++round) {
     for (uint64_t at = 0; at < shm::MpscRing::SizeBytes(64); at += 8) {
       seed = seed * 6364136223846793005 + 1442695040888963407;
-      reinterpret_cast<uint64_t*>(region->mapping.base())[at / 8] = seed >> (round % 64);
+      reinterpret_cast<uint64_t*>(region_->mapping.base())[at / 8] = seed >> (round % 64);
     }
     // Slots with the very turn that the daemon looks for, and anything in them.
     auto* const slots = reinterpret_cast<shm::MpscSlot*>(ring.layout() + 1);

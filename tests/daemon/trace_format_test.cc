@@ -29,12 +29,7 @@ TraceDump DumpOf(const std::vector<TraceRecord>& records, uint64_t room = 100) {
 }
 
 std::string Format(TraceDump dump, const std::string& node_name = "node7") {
-  std::string text;
-  EXPECT_TRUE(FormatTrace(std::move(dump), {node_name, 42}, [&](std::string_view piece) {
-    text += piece;
-    return true;
-  }));
-  return text;
+  return TraceText(std::move(dump), {node_name, 42});
 }
 
 TEST(TraceFormatTest, AnEmptyTraceIsOneToo) {

@@ -8,9 +8,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "daemon/trace/trace_format.h"
 
 namespace ferry::daemon {
 
@@ -99,6 +100,21 @@ inline TraceReading ReadTrace(const std::string& text) {
     EXPECT_TRUE(stack.empty()) << "never ended: " << stack.back().name;
   }
   return reading;
+}
+
+// All of a trace's text.
+inline std::string TraceText(TraceDump dump, const TraceSource& source) {
+  std::string text;
+  EXPECT_TRUE(FormatTrace(std::move(dump), source, [&](std::string_view piece) {
+    text += piece;
+    return true;
+  }));
+  return text;
+}
+
+inline TraceReading ReadTrace(StatusOr<TraceDump> dump, uint32_t node) {
+  EXPECT_TRUE(dump.ok()) << dump.status().ToString();
+  return ReadTrace(TraceText(std::move(*dump), {"node", node}));
 }
 
 }  // namespace ferry::daemon

@@ -103,13 +103,10 @@ class ForeignUserTest : public PlaneTest {
     std::memcpy(from, sent.data(), size_bytes);
     std::memset(to, 0xee, size_bytes + 1);
     // The receiver computes, so the worker matches and copies.
-    const uint32_t receive =
-        rank(1).Receive(0, 7, destination_in_heap ? InHeap(0) : Private(to), size_bytes);
-    const uint32_t send =
-        rank(0).SendFrom(1, 7, source_in_heap ? InHeap(0) : Private(from), size_bytes);
-    EXPECT_TRUE(Eventually([&] { return rank(1).Test(receive); })) << size_bytes;
-    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
-    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
+    const Passage passage = Begin(0, 1, source_in_heap ? InHeap(0) : Private(from),
+                                  destination_in_heap ? InHeap(0) : Private(to), size_bytes);
+    EXPECT_TRUE(Eventually([&] { return rank(1).Test(passage.receive); })) << size_bytes;
+    ExpectEnd(passage);
     EXPECT_EQ(std::memcmp(to, sent.data(), size_bytes), 0) << size_bytes;
     EXPECT_EQ(to[size_bytes], std::byte{0xee});
   }
@@ -190,7 +187,8 @@ class WithoutEffectiveCapabilities {
 
 class RefusedUserTest : public ForeignUserTest {
  protected:
-  Status Add(const config::Options& options, uid_t second_uid = kForeignUid) {
+  void ExpectRefusal(const config::Options& options, ErrorCode code, const std::string& words,
+                     uid_t second_uid = kForeignUid) {
     StartPlanes({2}, options);
     amend_session_ = [=](Session& session) {
       session.uid = session.rank == 0 ? kForeignUid : second_uid;
@@ -198,40 +196,34 @@ class RefusedUserTest : public ForeignUserTest {
     };
     Status status;
     for (uint32_t rank = 0; rank < 2 && status.ok(); ++rank) {
-      auto session = MakeSession(rank);
-      status = plane(0).AddSession(session);
+      status = plane(0).AddSession(MakeSession(rank));
     }
-    return status;
+    EXPECT_EQ(status.code(), code);
+    EXPECT_THAT(status.message(), HasSubstr(words));
   }
 };
 
 TEST_F(RefusedUserTest, ByTheThread) {
   config::Options options = FastOptions();
   options.worker_mode = "thread";
-  const Status status = Add(options);
-  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
-  EXPECT_THAT(status.message(), HasSubstr("worker_mode is thread"));
+  ExpectRefusal(options, ErrorCode::kPermissionDenied, "worker_mode is thread");
 }
 
 TEST_F(RefusedUserTest, ByAFerrydThatCannotBecomeTheUser) {
   const WithoutEffectiveCapabilities without;
-  const Status status = Add(Auto());
-  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
-  EXPECT_THAT(status.message(), HasSubstr("run it as root (or with CAP_SETUID and CAP_SETGID)"));
+  ExpectRefusal(Auto(), ErrorCode::kPermissionDenied,
+                "run it as root (or with CAP_SETUID and CAP_SETGID)");
 }
 
 TEST_F(RefusedUserTest, BesideRanksOfAnother) {
-  const Status status = Add(Auto(), kForeignUid + 1);
-  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
-  EXPECT_THAT(status.message(), HasSubstr("run all ranks of a job as one user"));
+  ExpectRefusal(Auto(), ErrorCode::kPermissionDenied, "run all ranks of a job as one user",
+                kForeignUid + 1);
 }
 
 TEST_F(RefusedUserTest, WithoutTheProgram) {
   config::Options options = Auto();
   options.worker_program = "/nowhere/ferry-worker";
-  const Status status = Add(options);
-  EXPECT_EQ(status.code(), ErrorCode::kNotFound);
-  EXPECT_THAT(status.message(), HasSubstr("there is no program /nowhere/ferry-worker"));
+  ExpectRefusal(options, ErrorCode::kNotFound, "there is no program /nowhere/ferry-worker");
 }
 
 }  // namespace

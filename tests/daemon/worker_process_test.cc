@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 
 #include "common/clock.h"
 #include "daemon/sockets/disposal.h"
 #include "tests/daemon/progress_fixture.h"
+#include "tests/daemon/test_rank.h"
 #include "tests/support/processes.h"
 
 namespace ferry::daemon {
@@ -27,33 +25,10 @@ using testing::IsEmpty;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-size_t CountDescriptors() {
-  std::error_code ignored;
-  return static_cast<size_t>(
-      std::distance(fs::directory_iterator("/proc/self/fd", ignored), fs::directory_iterator()));
-}
-
-size_t CountMappings(const std::string& name) {
-  std::istringstream lines(tests::ReadFile("/proc/self/maps"));
-  size_t count = 0;
-  for (std::string line; std::getline(lines, line);) {
-    count += line.find(name) != line.npos ? 1 : 0;
-  }
-  return count;
-}
-
 class WorkerProcessTest : public PlaneTest {
  protected:
-  static config::Options Patient() {
-    config::Options options = FastOptions();
-    options.operation_timeout_ms = 3'600'000;
-    return options;
-  }
-  static config::Options Impatient() {
-    config::Options options = FastOptions();
-    options.operation_timeout_ms = 600;
-    return options;
-  }
+  static config::Options Patient() { return FastOptions(3'600'000); }
+  static config::Options Impatient() { return FastOptions(600); }
 
   // The worker process, once its ranks have been answered.
   pid_t Worker() {
@@ -62,10 +37,7 @@ class WorkerProcessTest : public PlaneTest {
     return workers.empty() ? -1 : workers.front();
   }
   void WaitForFailure(const std::string& text) {
-    EXPECT_TRUE(Eventually([&] {
-      std::lock_guard lock(told_.mutex);
-      return !told_.failed_jobs.empty();
-    }));
+    EXPECT_TRUE(Eventually([&] { return !told_.Get(&Told::failed_jobs).empty(); }));
     std::lock_guard lock(told_.mutex);
     ASSERT_FALSE(told_.failed_jobs.empty());
     EXPECT_THAT(told_.failed_jobs[0], HasSubstr(text));
@@ -74,27 +46,64 @@ class WorkerProcessTest : public PlaneTest {
   bool IsPoisoned(uint32_t number) {
     return Eventually([&] { return rank(number).wake().poison() == ErrorCode::kWorkerDied; });
   }
+  // A message of 4 MiB between two nodes, from device memory or from private memory.
+  Passage BeginLong(bool of_devices = false) {
+    std::memset(got_.data(), 0, got_.size());
+    return of_devices ? Begin(0, 1, InDevice(0), InDevice(0), 4 * kMiB)
+                      : Begin(0, 1, Private(sent_.data()), Private(got_.data()), 4 * kMiB);
+  }
+  static void SignalWorkers(int signal) {
+    for (const pid_t worker : tests::WorkersOf(getpid())) {
+      kill(worker, signal);
+    }
+  }
+  // Begins a message while the workers are stopped, and waits until it is under way.
+  Passage BeginWhileStopped() {
+    EXPECT_EQ(tests::WorkersOf(getpid()).size(), 2U);
+    SignalWorkers(SIGSTOP);
+    const Passage passage = BeginLong();
+    EXPECT_TRUE(Meanwhile([this] { return !plane(0).Idle(); }));
+    return passage;
+  }
+  // A worker is killed later and later.
+  void ExpectKillsFailTheJob(int rounds, bool of_devices) {
+    for (int round = 0; round < rounds; ++round) {
+      told_.failed_jobs.clear();
+      Start({1, 1});
+      const std::vector<pid_t> workers = tests::WorkersOf(getpid());
+      ASSERT_EQ(workers.size(), 2U);
+      BeginLong(of_devices);
+      for (int i = 0; i < round * 3; ++i) {
+        ProgressAll();
+      }
+      kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
+      WaitForFailure("was killed by signal 9");
+      Stop();
+      EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
+    }
+  }
+
+  // Workers may use it after a test.
+  static inline const std::vector<std::byte> sent_ = Pattern(4 * kMiB, 1);
+  static inline std::vector<std::byte> got_ = std::vector<std::byte>(4 * kMiB);
 };
 
 TEST_F(WorkerProcessTest, IsOneForEachJobAndLeavesNothingBehind) {
   Disposal::Instance();  // opens a descriptor of its own the first time
   for (int round = 0; round < 2; ++round) {
-    const size_t before = CountDescriptors();
+    const size_t before = OpenDescriptors();
     Start({2, 1});
     EXPECT_EQ(tests::WorkersOf(getpid()).size(), 2U);  // one on each "node"
     const std::vector<std::byte> sent = Pattern(kMiB, 1);
     std::vector<std::byte> got(kMiB);
-    const uint32_t receive = rank(2).Receive(0, 7, Private(got.data()), kMiB);
-    const uint32_t send = rank(0).SendFrom(2, 7, Private(sent.data()), kMiB);
-    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
-    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    ExpectEnd(Begin(0, 2, Private(sent.data()), Private(got.data()), kMiB));
     EXPECT_EQ(got, sent);
-    EXPECT_EQ(CountMappings("memfd:ferry-staging"), 2U);
+    EXPECT_EQ(OwnMappings("memfd:ferry-staging"), 2U);
     Stop();
     EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
-    EXPECT_EQ(CountMappings("memfd:ferry-staging"), 0U);
-    EXPECT_EQ(CountMappings("memfd:ferry-worker"), 0U);
-    EXPECT_TRUE(Eventually([&] { return CountDescriptors() == before; }));
+    EXPECT_EQ(OwnMappings("memfd:ferry-staging"), 0U);
+    EXPECT_EQ(OwnMappings("memfd:ferry-worker"), 0U);
+    EXPECT_EQ(SettledDescriptors(before), before);
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // all reaped
   }
 }
@@ -129,45 +138,12 @@ TEST_F(WorkerProcessTest, KilledWhileIdleFailsTheJob) {
 }
 
 TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
-  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
-  static std::vector<std::byte> got(sent.size());
-  for (int round = 0; round < 8; ++round) {
-    told_.failed_jobs.clear();
-    Start({1, 1});
-    const std::vector<pid_t> workers = tests::WorkersOf(getpid());
-    ASSERT_EQ(workers.size(), 2U);
-    rank(1).Receive(0, 7, Private(got.data()), got.size());
-    rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
-    for (int i = 0; i < round * 3; ++i) {
-      rank(0).Progress();
-      rank(1).Progress();
-    }
-    kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
-    WaitForFailure("was killed by signal 9");
-    Stop();
-    EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
-  }
+  ExpectKillsFailTheJob(8, /*of_devices=*/false);
 }
 
 TEST_F(WorkerProcessTest, KilledAmongCopiesOfDevicesFailsTheJobAndEndsThem) {
-  devices_.emplace();
-  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
-  for (int round = 0; round < 6; ++round) {
-    told_.failed_jobs.clear();
-    Start({1, 1});
-    const std::vector<pid_t> workers = tests::WorkersOf(getpid());
-    ASSERT_EQ(workers.size(), 2U);
-    rank(1).Receive(0, 7, InDevice(0), 4 * kMiB);
-    rank(0).SendFrom(1, 7, InDevice(0), 4 * kMiB);
-    for (int i = 0; i < round * 3; ++i) {
-      rank(0).Progress();
-      rank(1).Progress();
-    }
-    kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
-    WaitForFailure("was killed by signal 9");
-    Stop();
-    EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
-  }
+  UseDevices(200, 200);
+  ExpectKillsFailTheJob(6, /*of_devices=*/true);
 }
 
 // Its streams have threads, which end with the backend.
@@ -178,13 +154,9 @@ TEST_F(WorkerProcessTest, OpensAGpuWhenItIsNeededAndGivesItBack) {
   Start({1, 1}, options);
   EXPECT_EQ(threads(), "1");
   Stop();
-  devices_.emplace();
-  devices_->link = {.h2d_mb_per_s = 2000, .d2h_mb_per_s = 2000, .latency_us = 5};
+  UseDevices(2000, 2000);
   Start({1, 1}, options);
-  const uint32_t receive = rank(1).Receive(0, 7, InDevice(0), kMiB);
-  const uint32_t send = rank(0).SendFrom(1, 7, InDevice(0), kMiB);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  ExpectEnd(Begin(0, 1, InDevice(0), InDevice(0), kMiB));
   EXPECT_NE(threads(), "1");
   plane(0).RemoveRegion(kJob, 0, kDeviceRegion);
   plane(1).RemoveRegion(kJob, 1, kDeviceRegion);
@@ -196,8 +168,7 @@ TEST_F(WorkerProcessTest, OpensAGpuWhenItIsNeededAndGivesItBack) {
 }
 
 TEST_F(WorkerProcessTest, KilledBeforeAnImportFailsTheJob) {
-  devices_.emplace();
-  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
+  UseDevices(200, 200);
   Start({1});
   kill(Worker(), SIGKILL);
   const auto region = rank(0).MakeDevice(*rank_gpu_);
@@ -208,8 +179,7 @@ TEST_F(WorkerProcessTest, KilledBeforeAnImportFailsTheJob) {
 
 // The rank that asked then copies by itself; nothing else changes.
 TEST_F(WorkerProcessTest, SaysWhyItCannotImport) {
-  devices_.emplace();
-  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
+  UseDevices(200, 200);
   Start({1});
   const auto without_memory = rank(0).MakeDevice(*rank_gpu_);
   without_memory->id = 77;
@@ -229,43 +199,19 @@ TEST_F(WorkerProcessTest, SaysWhyItCannotImport) {
 
 TEST_F(WorkerProcessTest, StoppedForAMomentLosesNothing) {
   Start({1, 1}, Patient());
-  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
-  std::vector<std::byte> got(sent.size());
-  const std::vector<pid_t> workers = tests::WorkersOf(getpid());
-  ASSERT_EQ(workers.size(), 2U);
-  kill(workers[0], SIGSTOP);
-  kill(workers[1], SIGSTOP);
-  const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), got.size());
-  const uint32_t send = rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return !plane(0).Idle();
-  }));
-  EXPECT_FALSE(rank(1).Test(receive));
-  kill(workers[1], SIGCONT);
-  kill(workers[0], SIGCONT);
-  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
-  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
-  EXPECT_EQ(got, sent);
+  const Passage passage = BeginWhileStopped();
+  EXPECT_FALSE(rank(1).Test(passage.receive));
+  SignalWorkers(SIGCONT);
+  ExpectEnd(passage);
+  EXPECT_EQ(got_, sent_);
 }
 
 TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
   Start({1, 1}, Impatient());
-  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
-  static std::vector<std::byte> got(sent.size());
-  for (const pid_t worker : tests::WorkersOf(getpid())) {
-    kill(worker, SIGSTOP);
-  }
-  rank(1).Receive(0, 7, Private(got.data()), got.size());
-  rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  SignalWorkers(SIGSTOP);
+  BeginLong();
   const uint64_t began_ns = MonotonicNs();
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    std::lock_guard lock(told_.mutex);
-    return !told_.failed_jobs.empty();
-  }));
+  ASSERT_TRUE(Meanwhile([&] { return !told_.Get(&Told::failed_jobs).empty(); }));
   WaitForFailure("(operation_timeout_ms): it was stopped, or waits for memory that does not come");
   std::printf("a stopped worker was noticed after %.0f ms; its deadline is 600 ms\n",
               static_cast<double>(MonotonicNs() - began_ns) * 1e-6);
@@ -274,28 +220,14 @@ TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
 // A rank computes, with nothing to copy: only the question for attention is left open.
 TEST_F(WorkerProcessTest, StoppedWhileAskedToAttendFailsTheJob) {
   Start({1, 1}, Impatient());
-  for (const pid_t worker : tests::WorkersOf(getpid())) {
-    kill(worker, SIGSTOP);
-  }
-  const std::vector<std::byte> sent(kMiB);
-  rank(0).SendFrom(1, 7, InHeap(0), sent.size());
+  SignalWorkers(SIGSTOP);
+  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
   WaitForFailure("has stood still for more than 600 ms");
 }
 
 TEST_F(WorkerProcessTest, StoppedHoldsUpNeitherRemovalsNorItsOwnEnd) {
   Start({1, 1}, Patient());
-  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
-  static std::vector<std::byte> got(sent.size());
-  for (const pid_t worker : tests::WorkersOf(getpid())) {
-    kill(worker, SIGSTOP);
-  }
-  rank(1).Receive(0, 7, Private(got.data()), got.size());
-  rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
-  ASSERT_TRUE(Eventually([&] {
-    rank(0).Progress();
-    rank(1).Progress();
-    return !plane(0).Idle();
-  }));
+  BeginWhileStopped();
   plane(0).RemoveRegion(kJob, 0, kHeapRegion);
   Stop();  // returns, though the deadline is an hour away
   EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <mutex>
 
 #include "engine/session_view.h"
-#include "shm/atomic.h"
 #include "tests/daemon/stuck_descriptors.h"
 
 namespace ferry::daemon {

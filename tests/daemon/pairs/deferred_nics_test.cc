@@ -40,15 +40,10 @@ class DeferredNicsTest : public testing::Test {
     nics_.push_back(nic);
     return nic;
   }
-  void Start(size_t i, uint64_t round) {
-    nodes_->Fill(i, round);
-    nodes_->receives[i].Start(round);
-    nodes_->sends[i].Start(round);
-  }
   void RunRounds(uint64_t rounds) {
     for (uint64_t round = 1; round <= rounds; ++round) {
       for (size_t i = 0; i < nics_.size(); ++i) {
-        Start(i, round);
+        nodes_->Start(i, round);
       }
       ASSERT_NO_FATAL_FAILURE(ExpectAllArrive(round));
     }
@@ -140,7 +135,7 @@ TEST_F(DeferredNicsTest, EachNicHasItsEntries) {
   }
   for (uint64_t round = 1; round <= 4; ++round) {
     for (size_t i = 0; i < 6; ++i) {
-      Start(i, round);
+      nodes_->Start(i, round);
     }
     a().Poll();
     b().Poll();
@@ -166,12 +161,12 @@ TEST_F(DeferredNicsTest, AnOperationThatANicLosesFailsItsPairOnly) {
   OpenPair(1000);
   OpenPair(1000);
   ASSERT_EQ(nics_, (std::vector<uint32_t>{0, 1}));
-  Start(1, 1);
+  nodes_->Start(1, 1);
   ASSERT_TRUE(nodes_->PollUntil([&] { return a().failed.contains(2); }));
   EXPECT_EQ(a().failed.at(2), ErrorCode::kTimeout);
   EXPECT_EQ(nodes_->sends[1].error(), ErrorCode::kTimeout);
   for (uint64_t round = 1; round <= 3; ++round) {
-    Start(0, round);
+    nodes_->Start(0, round);
     ASSERT_NO_FATAL_FAILURE(nodes_->ExpectArrives(0, round));
   }
   EXPECT_EQ(a().failed.size(), 1U);

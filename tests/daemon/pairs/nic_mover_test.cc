@@ -15,13 +15,12 @@ namespace {
 // Starts rounds in turn and checks each message; the side that starts first alternates.
 void RunRounds(NicNodes& nodes, uint64_t rounds, bool is_ready = false) {
   for (uint64_t round = 1; round <= rounds; ++round) {
-    nodes.Fill(0, round);
     if (round % 2 == 0 && !is_ready) {
+      nodes.Fill(0, round);
       nodes.sends[0].Start(round);
       nodes.receives[0].Start(round);
     } else {
-      nodes.receives[0].Start(round);
-      nodes.sends[0].Start(round);
+      nodes.Start(0, round);
     }
     ASSERT_NO_FATAL_FAILURE(nodes.ExpectArrives(0, round));
   }
@@ -117,9 +116,7 @@ TEST(NicMoverTest, RequestsBeyondTheEntriesRunInSoftware) {
   }
   for (uint64_t round = 1; round <= kRounds; ++round) {
     for (size_t i = 0; i < kPairs; ++i) {
-      nodes.Fill(i, round);
-      nodes.receives[i].Start(round);
-      nodes.sends[i].Start(round);
+      nodes.Start(i, round);
     }
     nodes.a->Poll();
     ASSERT_LE(nodes.a->pool().in_use(), 16U);
@@ -145,9 +142,7 @@ TEST(NicMoverTest, RanksOnlyWriteDoorbells) {
   }
   for (uint64_t round = 1; round <= kRounds; ++round) {
     for (size_t i = 0; i < kPairs; ++i) {
-      nodes.Fill(i, round);
-      nodes.receives[i].Start(round);
-      nodes.sends[i].Start(round);
+      nodes.Start(i, round);
     }
     for (size_t i = 0; i < kPairs; ++i) {
       ASSERT_NO_FATAL_FAILURE(nodes.ExpectArrives(i, round));
@@ -216,11 +211,7 @@ TEST(NicMoverTest, DoorbellWhoseStreamHasFailedBreaksThePair) {
 TEST(NicMoverTest, ClosedEndsGiveTheirMemoryBack) {
   NicNodes nodes;
   nodes.Add(5000);
-  nodes.sends[0].Start(1);
-  nodes.receives[0].Start(1);
-  ASSERT_NO_FATAL_FAILURE(nodes.ExpectArrives(0, 1));
-  ASSERT_TRUE(nodes.PollUntil(
-      [&] { return nodes.sends[0].pair().rounds == 1 && nodes.receives[0].pair().rounds == 1; }));
+  ASSERT_NO_FATAL_FAILURE(RunRounds(nodes, 1));
   nodes.sends[0].Start(2);
   nodes.a->Poll();  // armed, and waits for its receiver
   EXPECT_GT(nodes.a->pool().in_use(), 0U);
@@ -287,8 +278,7 @@ TEST(NicMoverTest, OperationThatTheNicLosesFailsAtItsDeadline) {
   NicNodes nodes({.fault = "nic.arm:3:lose", .timeout_ns = 300'000'000});
   nodes.Add(4096);
   RunRounds(nodes, 1);
-  nodes.receives[0].Start(2);
-  nodes.sends[0].Start(2);
+  nodes.Start(0, 2);
   ASSERT_TRUE(nodes.PollUntil([&] { return HasFailed(nodes.sends[0].Done()); }));
   EXPECT_EQ(nodes.a->failed.at(1), ErrorCode::kTimeout);
   EXPECT_EQ(nodes.sends[0].error(), ErrorCode::kTimeout);

@@ -270,6 +270,12 @@ class NicNodes {
       value = static_cast<std::byte>(static_cast<uint8_t>(value) + 1);
     }
   }
+  // A round of the pair, with another message.
+  void Start(size_t i, uint64_t round) {
+    Fill(i, round);
+    receives[i].Start(round);
+    sends[i].Start(round);
+  }
   bool Arrived(size_t i) { return std::ranges::equal(sends[i].data(), receives[i].data()); }
   bool Done(size_t i, uint64_t round) {
     return sends[i].Done() >= round && receives[i].Done() >= round;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <span>
 
 #include "shm/atomic.h"
 #include "shm/counter.h"
