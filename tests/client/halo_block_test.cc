@@ -1,4 +1,4 @@
-// The geometry of ferry/halo.h. tests/e2e/halo_test.cc tests exchanges with it.
+// The geometry of ferry/halo.h. tests/e2e/halos_test.cc tests exchanges with it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Nodes with two NICs: which NIC carries which transfers. Messages of all kinds over two NICs are
-// in progress_transfer_rails_test and tests/e2e/rails_test.cc.
+// in progress_transfer_rails_test and tests/e2e/between_nodes_test.cc.
 #include <algorithm>
 #include <cstring>
 

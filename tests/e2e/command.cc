@@ -1,6 +1,8 @@
 #include "tests/e2e/command.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <system_error>
@@ -28,8 +31,8 @@ constexpr char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 // now and then crashes on gRPC's. In-process tests look for leaks.
 constexpr char kNoLeakCheck[] = "ASAN_OPTIONS=detect_leaks=0:";
 
-std::vector<std::string> ShmEntries() {
-  std::vector<std::string> entries;
+Words ShmEntries() {
+  Words entries;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/dev/shm", ignored)) {
     entries.push_back(entry.path());
@@ -38,7 +41,7 @@ std::vector<std::string> ShmEntries() {
   return entries;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
+std::vector<char*> Pointers(Words& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
   for (std::string& string : strings) {
@@ -54,15 +57,31 @@ bool IsZombie(pid_t pid) {
   return name_end == stat.npos || stat.compare(name_end, 3, ") Z") == 0;
 }
 
+std::string LineOf(const Words& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    line += word + " ";
+  }
+  return line;
+}
+
 }  // namespace
 
-Command::Command(std::vector<std::string> arguments, std::vector<std::string> variables,
-                 std::string input, unsigned limit_s)
-    : runtime_directory_("/tmp/ferry-test-XXXXXX"), shm_before_(ShmEntries()) {
-  if (mkdtemp(runtime_directory_.data()) == nullptr) {
+TempDirectory::TempDirectory() {
+  if (mkdtemp(path_.data()) == nullptr) {
     std::abort();
   }
-  mark_ = "XDG_RUNTIME_DIR=" + runtime_directory_;
+}
+
+TempDirectory::~TempDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+Command::Command(Words arguments, Words variables, std::string input, unsigned limit_s)
+    : line_(LineOf(arguments)),
+      mark_("XDG_RUNTIME_DIR=" + runtime_directory()),
+      shm_before_(ShmEntries()) {
   // The last of two options of one name counts: devices are emulated unless a test says otherwise.
   variables.insert(variables.begin(), "FERRY_GPU_BACKEND=host");
   variables.insert(variables.end(), {kPath, mark_});
@@ -110,8 +129,6 @@ Command::~Command() {
   for (const pid_t pid : Processes()) {
     kill(pid, SIGKILL);
   }
-  std::error_code ignored;
-  fs::remove_all(runtime_directory_, ignored);
 }
 
 void Command::ReadAll(int fd, std::string* stream) {
@@ -157,6 +174,12 @@ CommandResult Command::Wait() {
           out_, err_};
 }
 
+CommandResult Command::WaitCleanly() {
+  CommandResult result = Wait();
+  EXPECT_THAT(Leftovers(), testing::IsEmpty()) << line_;
+  return result;
+}
+
 std::vector<pid_t> Command::Processes() const {
   std::vector<pid_t> pids;
   std::error_code ignored;
@@ -183,26 +206,26 @@ std::vector<pid_t> Command::Find(const std::string& text) const {
   return found;
 }
 
-std::vector<std::string> Command::Leftovers() const {
+Words Command::Leftovers() const {
   std::vector<pid_t> running;
   Eventually([&] {
     running = Processes();
     std::erase_if(running, IsZombie);
     return running.empty();
   });
-  std::vector<std::string> leftovers;
+  Words leftovers;
   for (const pid_t pid : running) {
     std::string command = tests::ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     leftovers.push_back("process " + std::to_string(pid) + ": " + command);
   }
   std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(runtime_directory_, ignored)) {
+  for (const auto& entry : fs::recursive_directory_iterator(runtime_directory(), ignored)) {
     leftovers.push_back(entry.path());
   }
   // Other programs use /dev/shm too, so only names that speak of Ferry or libfabric count.
-  const std::vector<std::string> shm_after = ShmEntries();
-  std::vector<std::string> added;
+  const Words shm_after = ShmEntries();
+  Words added;
   std::set_difference(shm_after.begin(), shm_after.end(), shm_before_.begin(), shm_before_.end(),
                       std::back_inserter(added));
   std::copy_if(added.begin(), added.end(), std::back_inserter(leftovers),
@@ -212,18 +235,70 @@ std::vector<std::string> Command::Leftovers() const {
   return leftovers;
 }
 
-CommandResult RunCommand(std::vector<std::string> arguments, std::vector<std::string> variables,
-                         std::string input) {
+CommandResult RunCommand(Words arguments, Words variables, std::string input) {
   return Command(std::move(arguments), std::move(variables), std::move(input)).Wait();
 }
 
-std::vector<std::string> PrivateJob(const std::vector<std::string>& placement,
-                                    const std::vector<std::string>& program) {
-  std::vector<std::string> job = {"tools/ferryrun/ferryrun", "--private", "--ferryd",
-                                  "daemon/ferryd", "--no-label"};
-  job.insert(job.end(), placement.begin(), placement.end());
-  job.insert(job.end(), program.begin(), program.end());
-  return job;
+CommandResult RunCleanly(Words arguments, Words variables, std::string input, unsigned limit_s) {
+  return Command(std::move(arguments), std::move(variables), std::move(input), limit_s)
+      .WaitCleanly();
+}
+
+std::string RunWell(Words arguments, Words variables, unsigned limit_s) {
+  const CommandResult result = RunCleanly(arguments, std::move(variables), "", limit_s);
+  EXPECT_EQ(result.exit_code, 0) << LineOf(arguments) << '\n' << result.out << result.err;
+  return result.out;
+}
+
+std::unique_ptr<Command> StartDaemon(Words program, const std::string& run_directory,
+                                     unsigned limit_s) {
+  program.push_back("--run_directory=" + run_directory);
+  auto daemon = std::make_unique<Command>(std::move(program), Words(), "", limit_s);
+  EXPECT_TRUE(Eventually([&] { return fs::exists(run_directory + "/ferryd.json"); }));
+  return daemon;
+}
+
+Words WithoutCapabilities(Words arguments) {
+  if (geteuid() == 0) {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
+  }
+  return arguments;
+}
+
+Words Joined(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+Words With(const Words& variables, const Words& program) {
+  return Joined(Joined({"/usr/bin/env"}, variables), program);
+}
+
+Words PrivateJob(const Words& placement, const Words& program) {
+  return Joined({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "--no-label"},
+                Joined(placement, program));
+}
+
+bool UnderWay(Command* job, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!job->WaitForOutput("rank " + std::to_string(rank) + ": under way\n")) {
+      std::fprintf(stderr, "rank %d is not under way:\n%s", rank, job->Output().c_str());
+      return false;
+    }
+  }
+  return true;
+}
+
+Words Daemons(const Command& job) {
+  Words directories;
+  for (const auto& entry : fs::recursive_directory_iterator(job.runtime_directory())) {
+    if (entry.path().filename() == "ferryd.json") {
+      directories.push_back(entry.path().parent_path());
+    }
+  }
+  std::sort(directories.begin(), directories.end());
+  return directories;
 }
 
 bool Eventually(const std::function<bool()>& condition) {
@@ -237,8 +312,8 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-std::vector<std::string> SortedLines(const std::string& text) {
-  std::vector<std::string> lines;
+Words SortedLines(const std::string& text) {
+  Words lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
     lines.push_back(line);

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,61 +15,55 @@
 namespace ferry::e2e {
 namespace {
 
-namespace fs = std::filesystem;
+using nlohmann::json;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kFerryd[] = "tests/daemon/ferryd_for_test";
 
-std::vector<std::string> Script(std::vector<std::string> flags, const std::string& script) {
-  std::vector<std::string> arguments = {kFerryrun, "--private", "--ferryd", kFerryd};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  arguments.insert(arguments.end(), {"sh", "-c", script, kFerryctl});
-  return arguments;
+Words Script(const Words& flags, const std::string& script) {
+  return Joined(Joined({kFerryrun, "--private", "--ferryd", kFerryd}, flags),
+                {"sh", "-c", script, kFerryctl});
 }
 
 TEST(ControlPlaneTest, RunsAJobOnTwoNodesAndLeavesNothing) {
-  Command command(Script({"-l", "-n", "3", "--nodes", "2"}, "echo $FERRY_RANK on $FERRY_NODE"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-l", "-n", "3", "--nodes", "2"}, "echo $FERRY_RANK on $FERRY_NODE"));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] 0 on 0", "[1] 1 on 0", "[2] 2 on 1"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(ControlPlaneTest, EachDaemonKnowsTheJobAndTheOtherDaemon) {
   // `$0` is ferryctl, which finds the rank's own daemon in its environment.
-  Command command(Script({"-n", "2", "--nodes", "2", "--no-label"},
-                         "test $FERRY_RANK = 1 || exec \"$0\" status --json"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-n", "2", "--nodes", "2", "--no-label"},
+                        "test $FERRY_RANK = 1 || exec \"$0\" status --json"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto status = nlohmann::json::parse(result.out, nullptr, false);
+  const auto status = json::parse(result.out, nullptr, false);
   ASSERT_TRUE(status.is_object()) << result.out;
   ASSERT_THAT(status["jobs"], SizeIs(1));
   EXPECT_EQ(status["jobs"][0]["size"], 2);
   EXPECT_EQ(status["jobs"][0]["local"], 1);
   EXPECT_EQ(status["node"]["name"], "node0");
   ASSERT_THAT(status["peers"], SizeIs(1));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(ControlPlaneTest, AnswersEveryQuestion) {
   for (const char* question : {"status", "sessions", "counters", "nics", "gpus", "version"}) {
-    Command command(Script({"--no-label"}, std::string("exec \"$0\" ") + question));
-    const CommandResult result = command.Wait();
+    const CommandResult result =
+        RunCommand(Script({"--no-label"}, std::string("exec \"$0\" ") + question));
     EXPECT_EQ(result.exit_code, 0) << question << ": " << result.err;
     EXPECT_NE(result.out, "") << question;
   }
 }
 
 TEST(ControlPlaneTest, NamesAnUnknownRank) {
-  Command command(Script({"--no-label"}, "exec \"$0\" why nosuchjob.7"));
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCommand(Script({"--no-label"}, "exec \"$0\" why nosuchjob.7"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("ferryctl: "), HasSubstr("nosuchjob")));
 }
@@ -84,44 +76,34 @@ TEST(ControlPlaneTest, ADaemonThatIsKilledEndsTheJobAndLeavesNothing) {
   const std::vector<pid_t> daemons = command.Find("--ready-fd");
   ASSERT_THAT(daemons, SizeIs(2));
   kill(daemons[1], SIGKILL);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL while the job ran"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(ControlPlaneTest, DaemonsEndWithAKilledFerryrun) {
   Command command(Script({"-n", "2", "--nodes", "2"}, "echo ready; exec sleep 100"));
   ASSERT_TRUE(command.WaitForOutput("ready"));
   command.Signal(SIGKILL);
-  command.Wait();
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  command.WaitCleanly();
 }
 
 // A daemon that belongs to no job, and gives ranks little time when a signal stops it.
 class DrainTest : public testing::Test {
  protected:
-  DrainTest() {
-    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
-    daemon_ = std::make_unique<Command>(std::vector<std::string>{
-        kFerryd, "--run_directory=" + directory_ + "/run", "--drain_timeout_ms=100"});
-    EXPECT_TRUE(Eventually([&] { return fs::exists(directory_ + "/run/ferryd.json"); }));
-  }
-  ~DrainTest() override { fs::remove_all(directory_); }
-
-  std::vector<std::string> Ferryctl(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + directory_ + "/run"});
-    return arguments;
+  Words Ferryctl(const Words& arguments) const {
+    return Joined({kFerryctl, "--run_directory=" + directory_ / "run"}, arguments);
   }
   std::unique_ptr<Command> StartJob(const std::string& script) const {
-    auto job = std::make_unique<Command>(std::vector<std::string>{
-        kFerryrun, "--run_directory=" + directory_ + "/run", "-n", "1", "sh", "-c", script});
+    auto job = std::make_unique<Command>(
+        Words{kFerryrun, "--run_directory=" + directory_ / "run", "-n", "1", "sh", "-c", script});
     EXPECT_TRUE(job->WaitForOutput("here"));
     return job;
   }
 
-  std::string directory_ = "/tmp/ferry-drain-XXXXXX";
-  std::unique_ptr<Command> daemon_;
+  const TempDirectory directory_;
+  const std::unique_ptr<Command> daemon_ =
+      StartDaemon({kFerryd, "--drain_timeout_ms=100"}, directory_ / "run");
 };
 
 // The jobs run longer than any answer may take.
@@ -144,22 +126,23 @@ TEST_F(DrainTest, NeedNotBeWaitedFor) {
 }
 
 TEST_F(DrainTest, AShutdownLeavesJobsTheirTime) {
-  const auto job = StartJob("echo here; until test -e " + directory_ + "/go; do sleep 0.05; done");
+  const auto job =
+      StartJob("echo here; until test -e " + directory_ / "go" + "; do sleep 0.05; done");
   const CommandResult result = RunCommand(Ferryctl({"shutdown"}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               HasSubstr("takes no new jobs and stops once 0 ranks of 1 job have ended"));
   const auto status = [&] {
-    return nlohmann::json::parse(RunCommand(Ferryctl({"status", "--json"})).out, nullptr, false);
+    return json::parse(RunCommand(Ferryctl({"status", "--json"})).out, nullptr, false);
   };
-  const nlohmann::json first = status();
+  const json first = status();
   ASSERT_TRUE(first.is_object());
   EXPECT_EQ(first["state"], "draining");
   EXPECT_TRUE(Eventually([&] {  // for several times drain_timeout_ms
-    const nlohmann::json now = status();
+    const json now = status();
     return now.is_object() && now["uptime_ms"] > first["uptime_ms"].get<uint64_t>() + 500;
   }));
-  std::ofstream(directory_ + "/go") << "";
+  std::ofstream(directory_ / "go") << "";
   EXPECT_EQ(job->Wait().exit_code, 0);
   EXPECT_EQ(daemon_->Wait().exit_code, 0);
 }
@@ -180,8 +163,8 @@ class FoundTest : public testing::Test {
     job_ = std::make_unique<Command>(
         Script({"-n", "2", "--nodes", nodes}, "echo ready; exec sleep 100"));
     ASSERT_TRUE(job_->WaitForOutput("ready"));
-    const nlohmann::json list = nlohmann::json::parse(Ferryctl({"--json"}).out, nullptr, false);
-    for (const nlohmann::json& daemon : list["daemons"]) {
+    const json list = json::parse(Ferryctl({"--json"}).out, nullptr, false);
+    for (const json& daemon : list["daemons"]) {
       const std::string directory = daemon["run_directory"];
       if (directory.starts_with(job_->runtime_directory())) {
         directories_.push_back(directory);
@@ -192,13 +175,12 @@ class FoundTest : public testing::Test {
     }
   }
   // Runs ferryctl without telling it where its daemon is.
-  CommandResult Ferryctl(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), kFerryctl);
-    return RunCommand(std::move(arguments), {"TMPDIR=" + job_->runtime_directory()});
+  CommandResult Ferryctl(const Words& arguments) const {
+    return RunCommand(Joined({kFerryctl}, arguments), {"TMPDIR=" + job_->runtime_directory()});
   }
 
   std::unique_ptr<Command> job_;
-  std::vector<std::string> directories_;
+  Words directories_;
   std::string id_;
 };
 
@@ -218,9 +200,9 @@ TEST_F(FoundTest, TheyAreListedWithTheirJobs) {
 TEST_F(FoundTest, AJobsDaemonsAreFoundByItsName) {
   Start("2");
   ASSERT_THAT(directories_, SizeIs(2));
-  const auto all = nlohmann::json::parse(Ferryctl({"-j", id_, "--json"}).out, nullptr, false);
+  const auto all = json::parse(Ferryctl({"-j", id_, "--json"}).out, nullptr, false);
   ASSERT_THAT(all["daemons"], SizeIs(2));
-  for (const nlohmann::json& status : all["daemons"]) {
+  for (const json& status : all["daemons"]) {
     ASSERT_THAT(status["jobs"], SizeIs(1));
     EXPECT_EQ(status["jobs"][0]["job_id"], id_);
   }
@@ -244,12 +226,11 @@ TEST_F(FoundTest, AnOrderNeedsOneDaemon) {
 }
 
 TEST(ControlPlaneTest, AShutdownUnderAJobIsReported) {
-  Command command(Script({"--grace-ms", "100"}, "\"$0\" shutdown --now; exec sleep 100"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"--grace-ms", "100"}, "\"$0\" shutdown --now; exec sleep 100"));
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_THAT(result.out, HasSubstr("stops now"));
   EXPECT_THAT(result.err, HasSubstr("ferryd of node 0"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Messages from and to device memory that only streams reach, over an emulated link, by the real
-// library and daemon: any other access to it is a fault.
+// library and daemon: any other access to it is a fault. The same for offloaded send buffers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -12,39 +13,28 @@ namespace ferry::e2e {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::SizeIs;
 
-std::vector<std::string> WithLink(std::vector<std::string> variables = {}) {
-  for (const char* variable :
-       {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
-        "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"}) {
-    variables.emplace_back(variable);
-  }
-  return variables;
+Words WithLink(const Words& variables = {}) {
+  return Joined(variables,
+                {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
+                 "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"});
 }
 
 struct Placement {
   const char* name;
-  std::vector<std::string> flags;
-  std::vector<std::string> variables;
+  Words flags;
+  Words variables;
 };
 
-std::vector<std::string> Job(const std::vector<std::string>& flags, const std::string& what) {
-  std::vector<std::string> arguments = {"tools/ferryrun/ferryrun", "--private", "--ferryd",
-                                        "daemon/ferryd", "--no-label"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  arguments.insert(arguments.end(), {"tests/e2e/ranks/device", what});
-  return arguments;
+Words Job(const Words& flags, const std::string& what) {
+  return PrivateJob(flags, {"tests/e2e/ranks/device", what});
 }
 
 class DeviceTest : public testing::TestWithParam<Placement> {
  protected:
   static void Run(const std::string& what) {
-    Command command(Job(GetParam().flags, what), WithLink(GetParam().variables));
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(result.out, "device: ok\n");
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
+    EXPECT_EQ(RunWell(Job(GetParam().flags, what), WithLink(GetParam().variables)), "device: ok\n");
   }
 };
 
@@ -70,16 +60,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DeviceMistakesTest, AreNamed) {
   for (const char* nodes : {"1", "2"}) {
-    Command command(Job({"-n", "2", "--nodes", nodes}, "mistakes"), WithLink());
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    RunWell(Job({"-n", "2", "--nodes", nodes}, "mistakes"), WithLink());
   }
 }
 
 // A rank that loads from such memory is ended, so that the other tests notice it.
 TEST(DeviceGuardTest, EndsWhoTouchesDeviceMemory) {
-  Command command(Job({"-n", "1"}, "touch"), WithLink());
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCommand(Job({"-n", "1"}, "touch"), WithLink());
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGSEGV"));
 }
@@ -88,10 +75,9 @@ TEST(DeviceDeathTest, TheOtherRankIsTold) {
   for (const char* nodes : {"1", "2"}) {
     for (const char* what : {"hold", "vanish"}) {
       SCOPED_TRACE(std::string(what) + " on " + nodes);
-      Command command(Job({"-n", "2", "--keep-going", "--nodes", nodes}, what), WithLink());
-      const CommandResult result = command.Wait();
+      const CommandResult result =
+          RunCleanly(Job({"-n", "2", "--keep-going", "--nodes", nodes}, what), WithLink());
       EXPECT_THAT(result.out, HasSubstr("survivor: "));
-      EXPECT_THAT(command.Leftovers(), IsEmpty());
     }
   }
 }
@@ -100,12 +86,78 @@ TEST(DeviceDeathTest, TheOtherRankIsTold) {
 TEST(DeviceFaultTest, ACopyThatFailsIsToldToBothRanks) {
   for (const char* point : {"staging.copy_in:3:SYSTEM", "staging.copy_out:3:SYSTEM"}) {
     SCOPED_TRACE(point);
-    Command command(Job({"-n", "2", "--nodes", "2"}, "fails"),
-                    WithLink({std::string("FERRY_FAULTS=") + point}));
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+    EXPECT_THAT(RunWell(Job({"-n", "2", "--nodes", "2"}, "fails"),
+                        WithLink({std::string("FERRY_FAULTS=") + point})),
+                HasSubstr("device: ok\n"));
   }
+}
+
+// ---- Offloaded send buffers of all kinds of memory
+
+void RunOffload(const Words& flags, const std::string& what, const Words& variables) {
+  EXPECT_EQ(RunWell(PrivateJob(flags, {"tests/e2e/ranks/offload", what}), variables),
+            "offload: ok\n");
+}
+
+class OffloadTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(OffloadTest, SendsWhatWasSynchronizedLast) {
+  RunOffload(GetParam().flags, "contents", GetParam().variables);
+}
+
+TEST_P(OffloadTest, WhatIsUnderWayLosesNothing) {
+  RunOffload(GetParam().flags, "flight", GetParam().variables);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Placements, OffloadTest,
+    testing::Values(Placement{"ThreeRanks", {"-n", "3"}, WithLink()},
+                    Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}, WithLink()},
+                    Placement{"ThreeRanksOnTwoNodes", {"-n", "3", "--nodes", "2"}, WithLink()},
+                    Placement{"RanksStage",
+                              {"-n", "3", "--nodes", "2"},
+                              WithLink({"FERRY_PIPELINE_STAGING_BLOCKS=0"})},
+                    Placement{"DeviceMemoryThatAllReach", {"-n", "3", "--nodes", "2"}, {}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Ranks that stage device memory by themselves always send its contents at the start of the send.
+// With kept shadows, of all messages and of the longest ones, and without any.
+TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
+  for (const char* min_bytes : {"8192", "1000000", "0"}) {
+    SCOPED_TRACE(min_bytes);
+    RunOffload({"-n", "2", "--nodes", "2"}, "automatic",
+               WithLink({"FERRY_PIPELINE_STAGING_BLOCKS=0", "FERRY_HEAP_BYTES=16777216",
+                         std::string("FERRY_OFFLOAD_MIN_BYTES=") + min_bytes}));
+  }
+}
+
+// Where ferryd has a pipeline, messages that it would not cut are sent from shadows; the pipeline
+// sends longer ones.
+TEST(AutomaticOffloadTest, LeavesLongMessagesToThePipeline) {
+  RunOffload({"-n", "2", "--nodes", "2"}, "mixed", WithLink({"FERRY_HEAP_BYTES=16777216"}));
+}
+
+TEST(AutomaticOffloadTest, ThePipelineNeedsNone) {
+  RunOffload({"-n", "2", "--nodes", "2"}, "pipelined",
+             WithLink({"FERRY_HEAP_BYTES=16777216", "FERRY_OFFLOAD_MIN_BYTES=0"}));
+}
+
+// A request that could not be started gives back the heap block that stands in for its buffer.
+TEST(GivenUpRequestTest, KeepsNoBlockOfTheHeap) {
+  RunOffload({"-n", "2", "--nodes", "2"}, "gives_up",
+             WithLink({"FERRY_PIPELINE_STAGING_BLOCKS=0", "FERRY_HEAP_BYTES=16777216",
+                       "FERRY_UNEXPECTED_LIMIT=64"}));
+}
+
+TEST(OffloadRefusalTest, InAForkOfARank) { RunOffload({"-n", "1"}, "fork", {}); }
+
+TEST(OffloadRefusalTest, AfterTheDeathOfTheDaemon) {
+  Command command(PrivateJob({"--keep-going", "-n", "1"}, {"tests/e2e/ranks/offload", "orphan"}));
+  ASSERT_TRUE(command.WaitForOutput("under way\n"));
+  const std::vector<pid_t> daemons = command.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(1));
+  kill(daemons.front(), SIGKILL);
+  EXPECT_EQ(command.Wait().out, "under way\noffload: ok\n");
 }
 
 }  // namespace

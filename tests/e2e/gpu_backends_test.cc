@@ -2,24 +2,21 @@
 // from and to device memory, pipelines between nodes, matched pairs by streams, MPI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 // "NAME=" and the absolute path of a file that the test is given.
@@ -29,7 +26,7 @@ std::string FileVariable(const std::string& name, const std::string& file) {
 
 struct Backend {
   std::string name;
-  std::vector<std::string> variables;
+  Words variables;
 };
 
 std::vector<Backend> Backends() {
@@ -49,10 +46,7 @@ class DaemonLog {
     std::filesystem::remove(path_);
   }
   std::string variable() const { return "FERRY_LOG_FILE=" + path_; }
-  std::string Text() const {
-    std::ifstream file(path_);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Text() const { return tests::ReadFile(path_); }
 
  private:
   const std::string path_;
@@ -60,8 +54,8 @@ class DaemonLog {
 
 struct Placement {
   std::string name;
-  std::vector<std::string> flags;
-  std::vector<std::string> variables;
+  Words flags;
+  Words variables;
 };
 
 std::vector<Placement> Placements() {
@@ -72,22 +66,17 @@ std::vector<Placement> Placements() {
           {"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}};
 }
 
-std::vector<std::string> VariablesOf(const Backend& backend, const Placement& placement) {
-  std::vector<std::string> variables = backend.variables;
-  variables.push_back("FERRY_GPU_BACKEND=" + backend.name);
-  variables.insert(variables.end(), placement.variables.begin(), placement.variables.end());
-  return variables;
+Words VariablesOf(const Backend& backend, const Placement& placement) {
+  return Joined(Joined(backend.variables, {"FERRY_GPU_BACKEND=" + backend.name}),
+                placement.variables);
 }
 
 class GpuBackendsTest : public testing::TestWithParam<std::tuple<Backend, Placement>> {
  protected:
-  static void Run(const std::vector<std::string>& program, const std::string& says = "") {
+  static void Run(const Words& program, const std::string& says = "") {
     const auto& [backend, placement] = GetParam();
-    Command command(PrivateJob(placement.flags, program), VariablesOf(backend, placement));
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
-    EXPECT_THAT(result.out, HasSubstr(says));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
+    EXPECT_THAT(RunWell(PrivateJob(placement.flags, program), VariablesOf(backend, placement)),
+                HasSubstr(says));
   }
 };
 
@@ -112,23 +101,15 @@ INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
 TEST(GpuWorkersTest, WorkerProcessesStageDeviceMemory) {
   for (const Backend& backend : Backends()) {
     SCOPED_TRACE(backend.name);
-    std::vector<std::string> variables = VariablesOf(backend, {});
-    variables.push_back("FERRY_WORKER_MODE=process");
-    variables.push_back("FERRY_OFFLOAD_MIN_BYTES=0");
     const DaemonLog log(backend.name + "_workers");
-    variables.push_back(log.variable());
+    const Words variables =
+        Joined(VariablesOf(backend, {}),
+               {"FERRY_WORKER_MODE=process", "FERRY_OFFLOAD_MIN_BYTES=0", log.variable()});
     for (const char* program : {"sizes", "windows"}) {
-      std::vector<std::string> arguments =
-          PrivateJob({"-n", "3", "--nodes", "2"}, {"tests/e2e/ranks/device", program});
-      if (geteuid() == 0) {
-        arguments.insert(arguments.begin(),
-                         {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
-      }
-      Command command(arguments, variables);
-      const CommandResult result = command.Wait();
-      EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
-      EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
-      EXPECT_THAT(command.Leftovers(), IsEmpty());
+      EXPECT_THAT(RunWell(WithoutCapabilities(PrivateJob({"-n", "3", "--nodes", "2"},
+                                                         {"tests/e2e/ranks/device", program})),
+                          variables),
+                  HasSubstr("device: ok\n"));
       EXPECT_THAT(log.Text(),
                   AllOf(HasSubstr("serves"), Not(HasSubstr("stages its device memory"))));
     }
@@ -166,13 +147,12 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
 
 // The output of `ferryctl gpus --json`.
 nlohmann::json ShownGpus(const Backend& backend) {
-  Command command(PrivateJob({"-n", "1"}, {"/bin/sh", "-c", "exec \"$0\" gpus --json",
-                                           "tools/ferryctl/ferryctl"}),
-                  VariablesOf(backend, {}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  nlohmann::json shown = nlohmann::json::parse(result.out, nullptr, false);
-  EXPECT_FALSE(shown.is_discarded()) << result.out;
+  const std::string out =
+      RunWell(PrivateJob({"-n", "1"},
+                         {"/bin/sh", "-c", "exec \"$0\" gpus --json", "tools/ferryctl/ferryctl"}),
+              VariablesOf(backend, {}));
+  nlohmann::json shown = nlohmann::json::parse(out, nullptr, false);
+  EXPECT_FALSE(shown.is_discarded()) << out;
   return shown;
 }
 
@@ -200,32 +180,27 @@ class GpuKernelsTest : public testing::TestWithParam<Launcher> {
   }
 
   // Launches fail from the `first` on.
-  static Command Start(int first, const std::vector<std::string>& placement,
-                       const std::vector<std::string>& program) {
+  static CommandResult Run(int first, const Words& placement, const Words& program) {
     const auto& [backend, call] = GetParam();
-    std::vector<std::string> variables = VariablesOf(backend, {});
-    variables.push_back("FIXTURE_FAULTS=" + call + ":" + std::to_string(first) + "+:1");
-    variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=4096");
-    return Command(PrivateJob(placement, program), variables);
+    return RunCleanly(PrivateJob(placement, program),
+                      Joined(VariablesOf(backend, {}),
+                             {"FIXTURE_FAULTS=" + call + ":" + std::to_string(first) + "+:1",
+                              "FERRY_DEVICE_REDUCTION_MIN_BYTES=4096"}));
   }
 };
 
 // Inside a node the kernels of devices that reach the node's memory by atomics start messages.
 TEST_P(GpuKernelsTest, MoveMessagesInsideANode) {
-  Command command = Start(1, {"-n", "2"}, {"tests/e2e/ranks/matched", "few"});
-  const CommandResult result = command.Wait();
+  const CommandResult result = Run(1, {"-n", "2"}, {"tests/e2e/ranks/matched", "few"});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr(GetParam().call));
 }
 
 TEST_P(GpuKernelsTest, ReduceAndFailOnAllRanks) {
-  for (const std::vector<std::string>& placement :
-       {std::vector<std::string>{"-n", "2"}, {"-n", "3", "--nodes", "2"}}) {
-    Command command = Start(2, placement, {"tests/mpi/ranks/device_reductions", "fails"});
-    const CommandResult result = command.Wait();
+  for (const Words& placement : {Words{"-n", "2"}, {"-n", "3", "--nodes", "2"}}) {
+    const CommandResult result = Run(2, placement, {"tests/mpi/ranks/device_reductions", "fails"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("device reductions were right"));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
 
@@ -241,12 +216,9 @@ TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
     const std::string library = backend.variables[0].substr(backend.variables[0].find('=') + 1);
     for (const char* nodes : {"1", "2"}) {
       SCOPED_TRACE(backend.name + " on " + nodes);
-      Command command(PrivateJob({"-n", "2", "--nodes", nodes},
-                                 {"tests/e2e/ranks/vendor_queues", backend.name, library}),
-                      VariablesOf(backend, {}));
-      const CommandResult result = command.Wait();
-      EXPECT_EQ(result.exit_code, 0) << result.err;
-      EXPECT_THAT(command.Leftovers(), IsEmpty());
+      RunWell(PrivateJob({"-n", "2", "--nodes", nodes},
+                         {"tests/e2e/ranks/vendor_queues", backend.name, library}),
+              VariablesOf(backend, {}));
     }
   }
 }
@@ -280,20 +252,6 @@ TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
 
 // ---- Faults ----
 
-std::vector<std::string> Job(const std::vector<std::string>& daemon_variables,
-                             const std::vector<std::string>& rank_variables,
-                             const std::vector<std::string>& placement,
-                             const std::vector<std::string>& program) {
-  std::vector<std::string> with_variables = {"/usr/bin/env"};
-  with_variables.insert(with_variables.end(), rank_variables.begin(), rank_variables.end());
-  with_variables.insert(with_variables.end(), program.begin(), program.end());
-  std::vector<std::string> arguments = {"/usr/bin/env"};
-  arguments.insert(arguments.end(), daemon_variables.begin(), daemon_variables.end());
-  const std::vector<std::string> job = PrivateJob(placement, with_variables);
-  arguments.insert(arguments.end(), job.begin(), job.end());
-  return arguments;
-}
-
 size_t CountOf(const std::string& words, const std::string& text) {
   size_t count = 0;
   for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1)) {
@@ -308,14 +266,13 @@ TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
   for (const Backend& backend : Backends()) {
     for (const char* mode : {"auto", "process"}) {
       SCOPED_TRACE(backend.name + " " + mode);
-      const std::vector<std::string> of_ranks = VariablesOf(backend, {});
+      const Words of_ranks = VariablesOf(backend, {});
       const DaemonLog log(backend.name + "_" + mode);
-      Command command(
-          Job({"FERRY_GPU_BACKEND=host", std::string("FERRY_WORKER_MODE=") + mode, log.variable()},
-              of_ranks, {"-n", "3", "--nodes", "2"}, {"tests/e2e/ranks/device", "sizes"}));
-      const CommandResult result = command.Wait();
-      EXPECT_EQ(result.exit_code, 0) << result.err;
-      EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+      EXPECT_THAT(RunWell(With({"FERRY_GPU_BACKEND=host", std::string("FERRY_WORKER_MODE=") + mode,
+                                log.variable()},
+                               PrivateJob({"-n", "3", "--nodes", "2"},
+                                          With(of_ranks, {"tests/e2e/ranks/device", "sizes"})))),
+                  HasSubstr("device: ok\n"));
       // Level Zero's handle is a memfd, which the host backend takes for its own.
       const size_t refusing_daemons = backend.name == "level_zero" ? 0 : 2;
       EXPECT_EQ(CountOf("stages its device memory", log.Text()), refusing_daemons) << log.Text();
@@ -330,10 +287,9 @@ TEST(GpuBackendsMistakesTest, ABackendThatIsNotThereIsSaidSo) {
     for (char& letter : variable) {
       letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
     }
-    Command command(
+    const CommandResult result = RunCommand(
         PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "sizes"}),
         {std::string("FERRY_GPU_BACKEND=") + name, "FERRY_" + variable + "=/nowhere/lib.so"});
-    const CommandResult result = command.Wait();
     EXPECT_NE(result.exit_code, 0);
     EXPECT_THAT(result.err, HasSubstr("not installed"));
     EXPECT_THAT(result.err, HasSubstr("/nowhere/lib.so"));
@@ -345,12 +301,11 @@ TEST(GpuBackendsMistakesTest, TheOtherRankIsToldOfOneThatDies) {
     for (const char* nodes : {"1", "2"}) {
       for (const char* what : {"hold", "vanish"}) {
         SCOPED_TRACE(backend.name + " " + what + " on " + nodes);
-        Command command(PrivateJob({"-n", "2", "--keep-going", "--nodes", nodes},
-                                   {"tests/e2e/ranks/device", what}),
-                        VariablesOf(backend, {}));
-        const CommandResult result = command.Wait();
+        const CommandResult result =
+            RunCleanly(PrivateJob({"-n", "2", "--keep-going", "--nodes", nodes},
+                                  {"tests/e2e/ranks/device", what}),
+                       VariablesOf(backend, {}));
         EXPECT_THAT(result.out, HasSubstr("survivor: "));
-        EXPECT_THAT(command.Leftovers(), IsEmpty());
       }
     }
   }
@@ -360,11 +315,8 @@ TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
   for (const Backend& backend : Backends()) {
     for (const char* nodes : {"1", "2"}) {
       SCOPED_TRACE(backend.name + " on " + nodes);
-      Command command(
-          PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "mistakes"}),
-          VariablesOf(backend, {}));
-      const CommandResult result = command.Wait();
-      EXPECT_EQ(result.exit_code, 0) << result.err;
+      RunWell(PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "mistakes"}),
+              VariablesOf(backend, {}));
     }
   }
 }
@@ -389,19 +341,17 @@ TEST_P(GpuFaultsTest, EndInErrorsOrDoNotMatter) {
           continue;
         }
         SCOPED_TRACE(fault.call + ":" + which + " on " + nodes);
-        std::vector<std::string> variables = VariablesOf(backend, {});
+        Words variables = VariablesOf(backend, {});
         variables.push_back("FIXTURE_FAULTS=" + fault.call + ":" + which + ":" + fault.error);
-        Command command(
+        const CommandResult result = RunCleanly(
             PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "sizes"}),
             variables);
-        const CommandResult result = command.Wait();
         if (result.exit_code == 0) {
           EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
         } else {
           EXPECT_EQ(result.exit_code, 1) << result.err;  // ranks end like that when a call fails
           EXPECT_THAT(result.err, HasSubstr("last error: "));
         }
-        EXPECT_THAT(command.Leftovers(), IsEmpty());
       }
     }
   }
@@ -420,30 +370,26 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
   const Backend cuda = Backends().front();
-  std::vector<std::string> variables = VariablesOf(cuda, {});
-  variables.push_back("FIXTURE_FAULTS=cuIpcOpenMemHandle:1+:1");
-  Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "sizes"}), variables);
-  const CommandResult result = command.Wait();
+  const Words variables = Joined(VariablesOf(cuda, {}), {"FIXTURE_FAULTS=cuIpcOpenMemHandle:1+:1"});
+  const CommandResult result =
+      RunCommand(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "sizes"}), variables);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("neither end of the message reaches the memory of the other"));
   EXPECT_THAT(result.err, HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE"));
 }
 
 TEST(GpuFaultsMessageTest, TheDriversWordsAreOfTheMessageThatFailed) {
-  std::vector<std::string> variables = VariablesOf(Backends().front(), {});
+  Words variables = VariablesOf(Backends().front(), {});
   variables.emplace_back("FIXTURE_FAULTS=cuMemcpyAsync:2:2");  // the first is ferry_alloc's
   variables.emplace_back("FERRY_PIPELINE_STAGING_BLOCKS=0");   // so ferryd copies for nobody
-  Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "words"}), variables);
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "words"}), variables);
 }
 
 TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
   for (const Backend& backend : Backends()) {
     SCOPED_TRACE(backend.name);
-    Command command(PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "touch"}),
-                    VariablesOf(backend, {}));
-    const CommandResult result = command.Wait();
+    const CommandResult result = RunCommand(
+        PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "touch"}), VariablesOf(backend, {}));
     EXPECT_NE(result.exit_code, 0);
     EXPECT_THAT(result.err, HasSubstr("was killed by SIGSEGV"));
   }

@@ -19,11 +19,9 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kIp[] = "/usr/sbin/ip";
 
 void WriteScript(const std::string& path, const std::string& text) {
@@ -75,9 +73,8 @@ class Hosts {
   std::string launcher() const { return testing::TempDir() + "launcher"; }
 
  private:
-  void Run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), kIp);
-    const CommandResult result = RunCommand(arguments);
+  void Run(const Words& arguments) {
+    const CommandResult result = RunCommand(Joined({kIp}, arguments));
     if (result.exit_code != 0 && why_not_.empty()) {
       why_not_ = "network namespaces are not permitted here: " + result.err;
     }
@@ -100,14 +97,21 @@ class HostsTest : public testing::Test {
   }
 
   // ferryrun on `hosts`, followed by the other arguments.
-  static std::vector<std::string> Job(const std::string& hosts,
-                                      std::vector<std::string> flags_and_program) {
-    flags_and_program.insert(flags_and_program.begin(),
-                             {kFerryrun, "--private", "--ferryd", Ferryd(), "--rsh",
-                              hosts_->launcher(), "-hosts", hosts});
-    return flags_and_program;
+  static Words Job(const std::string& hosts, const Words& flags_and_program) {
+    return Joined({kFerryrun, "--private", "--ferryd", Ferryd(), "--rsh", hosts_->launcher(),
+                   "-hosts", hosts},
+                  flags_and_program);
   }
-  static std::string Ferryd() { return std::filesystem::absolute(kFerryd).string(); }
+  // Waits until each rank has said "ready RANK".
+  static bool AreReady(Command* job, int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!job->WaitForOutput("ready " + std::to_string(rank))) {
+        return false;
+      }
+    }
+    return true;
+  }
+  static std::string Ferryd() { return std::filesystem::absolute("daemon/ferryd").string(); }
 
   static std::unique_ptr<Hosts> hosts_;
 };
@@ -115,44 +119,33 @@ class HostsTest : public testing::Test {
 std::unique_ptr<Hosts> HostsTest::hosts_;
 
 TEST_F(HostsTest, RanksGreetEachOtherAcrossHosts) {
-  Command command(
-      Job(hosts_->both(), {"-n", "4", "--map-by", "node", "--no-label", "examples/hello/hello"}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+  EXPECT_THAT(SortedLines(RunWell(Job(hosts_->both(), {"-n", "4", "--map-by", "node", "--no-label",
+                                                       "examples/hello/hello"}))),
               ElementsAre("rank 0 of 4: rank 3 says hello", "rank 1 of 4: rank 0 says hello",
                           "rank 2 of 4: rank 1 says hello", "rank 3 of 4: rank 2 says hello"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, ThisHostTakesPart) {
-  Command command(
-      Job(hosts_->with_this(), {"-n", "3", "--no-label", "tests/e2e/ranks/point_to_point"}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "point_to_point: ok\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(RunWell(Job(hosts_->with_this(),
+                        {"-n", "3", "--no-label", "tests/e2e/ranks/point_to_point"})),
+            "point_to_point: ok\n");
 }
 
 TEST_F(HostsTest, RanksRunWhereAndHowTheyShould) {
-  Command command(Job(hosts_->with_this(),
+  EXPECT_THAT(SortedLines(RunWell(
+                  Job(hosts_->with_this(),
                       {"-l", "-x", "GIVEN=value", "-wdir", "/tmp", "-n", "3", "sh", "-c",
                        "echo $FERRY_NODE $GIVEN $OTHER $(pwd) $(ip -4 -o addr show scope global | "
                        "grep -c eth0)"}),
-                  {"OTHER=kept"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+                  {"OTHER=kept"})),
               ElementsAre(testing::StartsWith("[0] 0 value kept /tmp "), "[1] 1 value kept /tmp 1",
                           "[2] 2 value kept /tmp 1"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, StandardInputGoesToRankZeroWhereverItIs) {
   const std::string input(60000, 'y');
   Command command(Job(hosts_->both(), {"-l", "-n", "2", "wc", "-c"}), {}, input);
-  EXPECT_THAT(SortedLines(command.Wait().out), ElementsAre("[0] 60000", "[1] 0"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_THAT(SortedLines(command.WaitCleanly().out), ElementsAre("[0] 60000", "[1] 0"));
 }
 
 TEST_F(HostsTest, MuchOutputComesWhole) {
@@ -162,23 +155,20 @@ TEST_F(HostsTest, MuchOutputComesWhole) {
 }
 
 TEST_F(HostsTest, ReportsTheRankThatFailed) {
-  Command command(Job(hosts_->both(),
-                      {"-n", "2", "sh", "-c", "test $FERRY_RANK = 0 || exit 3; exec sleep 100"}));
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCleanly(Job(
+      hosts_->both(), {"-n", "2", "sh", "-c", "test $FERRY_RANK = 0 || exit 3; exec sleep 100"}));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, testing::MatchesRegex("ferryrun: rank 1 \\(pid [0-9]+ on host " +
                                                 hosts_->Address("2") +
                                                 "\\) exited with code 3; ending the other rank\n"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, ReportsTheRankThatWasKilled) {
-  Command command(Job(hosts_->both(), {"-n", "2", "sh", "-c",
-                                       "test $FERRY_RANK = 0 || kill -SEGV $$; exec sleep 100"}));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Job(hosts_->both(), {"-n", "2", "sh", "-c",
+                                      "test $FERRY_RANK = 0 || kill -SEGV $$; exec sleep 100"}));
   EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGSEGV"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, ForwardsSignals) {
@@ -186,25 +176,21 @@ TEST_F(HostsTest, ForwardsSignals) {
       Job(hosts_->with_this(), {"-l", "-n", "3", "sh", "-c",
                                 "trap 'echo got it; exit 0' USR1; echo ready $FERRY_RANK; "
                                 "while :; do sleep 0.01; done"}));
-  for (const char* ready : {"ready 0", "ready 1", "ready 2"}) {
-    ASSERT_TRUE(command.WaitForOutput(ready));
-  }
+  ASSERT_TRUE(AreReady(&command, 3));
   command.Signal(SIGUSR1);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("[0] got it"), HasSubstr("[1] got it"), HasSubstr("[2] got it")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, AnAbortHasItsOwnExitCode) {
   for (const char* who : {"0", "2"}) {
-    Command command(Job(hosts_->with_this(), {"-n", "3", "tests/e2e/ranks/ends", "abort", who}));
-    const CommandResult result = command.Wait();
+    const CommandResult result =
+        RunCleanly(Job(hosts_->with_this(), {"-n", "3", "tests/e2e/ranks/ends", "abort", who}));
     EXPECT_EQ(result.exit_code, 37) << result.err;
     EXPECT_THAT(result.err, HasSubstr("ferryrun: rank " + std::string(who) +
                                       " aborted the job with exit code 37\n"));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
 
@@ -213,13 +199,10 @@ class HostsEndTest : public HostsTest, public testing::WithParamInterface<int> {
 TEST_P(HostsEndTest, LeavesNothingOnAnyHost) {
   Command command(
       Job(hosts_->with_this(), {"-n", "3", "sh", "-c", "echo ready $FERRY_RANK; exec sleep 100"}));
-  for (const char* ready : {"ready 0", "ready 1", "ready 2"}) {
-    ASSERT_TRUE(command.WaitForOutput(ready));
-  }
+  ASSERT_TRUE(AreReady(&command, 3));
   command.Signal(GetParam());
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, HostsEndTest, testing::Values(SIGINT, SIGTERM, SIGKILL));
@@ -227,67 +210,56 @@ INSTANTIATE_TEST_SUITE_P(Signals, HostsEndTest, testing::Values(SIGINT, SIGTERM,
 TEST_F(HostsTest, AHostThatIsLostFailsTheJob) {
   Command command(
       Job(hosts_->both(), {"-n", "2", "sh", "-c", "echo ready $FERRY_RANK; exec sleep 100"}));
-  for (const char* ready : {"ready 0", "ready 1"}) {
-    ASSERT_TRUE(command.WaitForOutput(ready));
-  }
+  ASSERT_TRUE(AreReady(&command, 2));
   const std::vector<pid_t> agents = command.Find("--agent");
   ASSERT_THAT(agents, SizeIs(2));
   kill(agents[1], SIGKILL);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("is lost: " + hosts_->launcher() + " was killed by SIGKILL"),
                     HasSubstr("its 1 rank(s) count as failed")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, ADaemonThatDiesThereIsReported) {
   Command command(Job(hosts_->both(), {"-n", "2", "--grace-ms", "50", "sh", "-c",
                                        "echo ready $FERRY_RANK; exec sleep 100"}));
-  for (const char* ready : {"ready 0", "ready 1"}) {
-    ASSERT_TRUE(command.WaitForOutput(ready));
-  }
+  ASSERT_TRUE(AreReady(&command, 2));
   const std::vector<pid_t> daemons = command.Find("--ready-fd");
   ASSERT_THAT(daemons, SizeIs(2));
   kill(daemons[0], SIGKILL);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, AllOf(HasSubstr("ferryrun: host " + hosts_->Address("")),
                                 HasSubstr("was killed by SIGKILL while the job ran")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, SaysWhatCannotBeRunThere) {
-  Command command(Job(hosts_->both(), {"-n", "2", "nosuchprogram"}));
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCleanly(Job(hosts_->both(), {"-n", "2", "nosuchprogram"}));
   EXPECT_EQ(result.exit_code, 127);
   EXPECT_THAT(result.err, HasSubstr("host " + hosts_->Address("")));
   EXPECT_THAT(result.err, HasSubstr("cannot run 'nosuchprogram': No such file or directory"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 
-  Command elsewhere(Job(hosts_->both(), {"-wdir", "/nonexistent", "-n", "2", "true"}));
-  const CommandResult refused = elsewhere.Wait();
+  const CommandResult refused =
+      RunCleanly(Job(hosts_->both(), {"-wdir", "/nonexistent", "-n", "2", "true"}));
   EXPECT_EQ(refused.exit_code, 126);
   EXPECT_THAT(refused.err, HasSubstr("in the directory '/nonexistent': No such file"));
-  EXPECT_THAT(elsewhere.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, AHostThatCannotBeReachedIsNamed) {
-  Command command(Job(hosts_->both() + "," + hosts_->Address("3"), {"-n", "3", "true"}));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Job(hosts_->both() + "," + hosts_->Address("3"), {"-n", "3", "true"}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("cannot reach host " + hosts_->Address("3") + ": "));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(HostsTest, ANetworkThatAHostLacksIsNamed) {
-  Command command(Job(hosts_->both(), {"--network", "ib7", "-n", "2", "true"}));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Job(hosts_->both(), {"--network", "ib7", "-n", "2", "true"}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(
       result.err,
       HasSubstr("no address in --network ib7; there is: " + hosts_->Address("1") + " (eth0)"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 // The launchers are scripts with the names of a user's: ssh gives its words to a shell, srun does
@@ -307,53 +279,42 @@ TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
               "esac; shift; done\nexec " +
                   hosts_->launcher() + " $host \"$@\"\n");
   for (const char* launcher : {"ssh", "srun"}) {
-    Command command({"/usr/bin/env", "PATH=" + folder + ":/usr/bin:/bin", kFerryrun, "--private",
-                     "--ferryd", Ferryd(), "--launcher", launcher, "-hosts", hosts_->both(), "-n",
-                     "2", "--no-label", "examples/hello/hello"});
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << launcher << ": " << result.err;
-    EXPECT_THAT(SortedLines(result.out),
-                ElementsAre("rank 0 of 2: rank 1 says hello", "rank 1 of 2: rank 0 says hello"));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
+    EXPECT_THAT(
+        SortedLines(RunWell({"/usr/bin/env", "PATH=" + folder + ":/usr/bin:/bin", kFerryrun,
+                             "--private", "--ferryd", Ferryd(), "--launcher", launcher, "-hosts",
+                             hosts_->both(), "-n", "2", "--no-label", "examples/hello/hello"})),
+        ElementsAre("rank 0 of 2: rank 1 says hello", "rank 1 of 2: rank 0 says hello"));
   }
 }
 
 // Running daemons are used if every host has one that the others reach.
 TEST_F(HostsTest, UsesDaemonsThatRun) {
-  const std::string folder = "/tmp/ferry-hosts-" + std::to_string(getpid());
-  std::filesystem::create_directory(folder);
-  const CommandResult certs =
-      RunCommand({"tools/ferryctl/ferryctl", "certs", folder + "/tls", "--node",
-                  "one," + hosts_->Address("1"), "--node", "two," + hosts_->Address("2")});
-  ASSERT_EQ(certs.exit_code, 0) << certs.err;
+  const TempDirectory temporary;
+  const std::string& folder = temporary.path();
+  RunWell({"tools/ferryctl/ferryctl", "certs", folder + "/tls", "--node",
+           "one," + hosts_->Address("1"), "--node", "two," + hosts_->Address("2")});
   std::vector<std::unique_ptr<Command>> daemons;
   for (const auto& [number, name] : {std::pair{"1", "one"}, {"2", "two"}}) {
     const std::string tls = folder + "/tls/";
-    daemons.push_back(std::make_unique<Command>(std::vector<std::string>{
-        hosts_->launcher(), hosts_->Address(number), Ferryd(),
-        "--run_directory=" + folder + "/" + number, "--node_name=" + std::string(name),
-        "--control_address=" + hosts_->Address(number),
-        "--fabric_address=" + hosts_->Address(number), "--tls_ca_file=" + tls + "ca.pem",
-        "--tls_cert_file=" + tls + name + ".pem", "--tls_key_file=" + tls + name + ".key"}));
-    ASSERT_TRUE(Eventually(
-        [&] { return std::filesystem::exists(folder + "/" + number + "/ferryd.json"); }));
+    daemons.push_back(StartDaemon(
+        {hosts_->launcher(), hosts_->Address(number), Ferryd(), "--node_name=" + std::string(name),
+         "--control_address=" + hosts_->Address(number),
+         "--fabric_address=" + hosts_->Address(number), "--tls_ca_file=" + tls + "ca.pem",
+         "--tls_cert_file=" + tls + name + ".pem", "--tls_key_file=" + tls + name + ".key"},
+        folder + "/" + number));
   }
   const std::string launcher = folder + "/launcher";
   WriteScript(launcher, "export FERRY_RUN_DIRECTORY=" + folder + "/${1##*.}\nexec " +
                             hosts_->launcher() + " \"$@\"\n");
-  Command command({kFerryrun, "--rsh", launcher, "-hosts", hosts_->both(), "-n", "2", "--no-label",
-                   "sh", "-c", "echo $FERRY_RUN_DIRECTORY; exec examples/hello/hello"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+  EXPECT_THAT(SortedLines(RunWell({kFerryrun, "--rsh", launcher, "-hosts", hosts_->both(), "-n",
+                                   "2", "--no-label", "sh", "-c",
+                                   "echo $FERRY_RUN_DIRECTORY; exec examples/hello/hello"})),
               ElementsAre(folder + "/1", folder + "/2", "rank 0 of 2: rank 1 says hello",
                           "rank 1 of 2: rank 0 says hello"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
   for (const auto& daemon : daemons) {
     daemon->Signal(SIGTERM);
     EXPECT_EQ(daemon->Wait().exit_code, 0);
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "tests/e2e/command.h"
 
@@ -16,94 +15,67 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kHeat[] = "examples/heat2d/heat2d";
-
-std::vector<std::string> Job(std::vector<std::string> flags_and_program) {
-  flags_and_program.insert(flags_and_program.begin(),
-                           {kFerryrun, "--private", "--ferryd", kFerryd, "--no-label"});
-  return flags_and_program;
-}
 
 std::string TempFile(const std::string& name) { return testing::TempDir() + name; }
 
 TEST(JobTest, EveryRankGreetsTheNext) {
-  Command command(Job({"-n", "3", "--nodes", "2", "examples/hello/hello"}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+  EXPECT_THAT(SortedLines(RunWell(PrivateJob({"-n", "3", "--nodes", "2", "examples/hello/hello"}))),
               ElementsAre("rank 0 of 3: rank 2 says hello", "rank 1 of 3: rank 0 says hello",
                           "rank 2 of 3: rank 1 says hello"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 // Others fail because of it, and may be the first to end.
 TEST(JobTest, AnAbortHasItsOwnExitCode) {
   for (const std::string who : {"0", "3"}) {
-    Command command(Job({"-n", "4", "--nodes", "2", "tests/e2e/ranks/ends", "abort", who}));
-    const CommandResult result = command.Wait();
+    const CommandResult result =
+        RunCleanly(PrivateJob({"-n", "4", "--nodes", "2", "tests/e2e/ranks/ends", "abort", who}));
     EXPECT_EQ(result.exit_code, 37) << result.err;
     EXPECT_THAT(result.err,
                 HasSubstr("ferryrun: rank " + who + " aborted the job with exit code 37\n"));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
 
 TEST(JobTest, ADescriptorThatIsNoPipeIsNotWrittenTo) {
   const std::string file = TempFile("not_a_pipe");
-  Command command(Job({"-n", "1", "sh", "-c",
-                       "exec 9>" + file + "; FERRY_ABORT_FD=9 exec tests/e2e/ranks/ends abort 0"}));
+  Command command(
+      PrivateJob({"-n", "1", "sh", "-c",
+                  "exec 9>" + file + "; FERRY_ABORT_FD=9 exec tests/e2e/ranks/ends abort 0"}));
   EXPECT_EQ(command.Wait().exit_code, 37);
   EXPECT_EQ(std::filesystem::file_size(file), 0U);
 }
 
-class PointToPointTest : public testing::TestWithParam<std::vector<std::string>> {};
+class PointToPointTest : public testing::TestWithParam<Words> {};
 
 TEST_P(PointToPointTest, KeepsItsPromises) {
-  std::vector<std::string> arguments = GetParam();
-  arguments.push_back("tests/e2e/ranks/point_to_point");
-  Command command(Job(arguments));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "point_to_point: ok\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(RunWell(PrivateJob(GetParam(), {"tests/e2e/ranks/point_to_point"})),
+            "point_to_point: ok\n");
 }
 
 // The small heap has room for the program's own requests, but for few copies of private buffers.
-INSTANTIATE_TEST_SUITE_P(Placements, PointToPointTest,
-                         testing::Values(std::vector<std::string>{"-n", "1"},
-                                         std::vector<std::string>{"-n", "2"},
-                                         std::vector<std::string>{"-n", "2", "--nodes", "2"},
-                                         std::vector<std::string>{"-n", "4", "--nodes", "2"},
-                                         std::vector<std::string>{"-n", "2", "--nodes", "2",
-                                                                  "/usr/bin/env",
-                                                                  "FERRY_HEAP_BYTES=12582912"}));
+INSTANTIATE_TEST_SUITE_P(
+    Placements, PointToPointTest,
+    testing::Values(Words{"-n", "1"}, Words{"-n", "2"}, Words{"-n", "2", "--nodes", "2"},
+                    Words{"-n", "4", "--nodes", "2"},
+                    Words{"-n", "2", "--nodes", "2", "/usr/bin/env", "FERRY_HEAP_BYTES=12582912"}));
 
-class HeatTest : public testing::TestWithParam<std::vector<std::string>> {};
+class HeatTest : public testing::TestWithParam<Words> {};
 
 TEST_P(HeatTest, EqualsTheSerialSolve) {
   const std::string picture = TempFile("heat.png");
   std::filesystem::remove(picture);
-  std::vector<std::string> arguments = GetParam();
-  arguments.insert(arguments.end(), {kHeat, "--iterations", "50", "--output", picture});
-  Command command(Job(arguments));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("largest difference 0 (must be 0)"),
-                                HasSubstr("\n  all "), EndsWith("\ndemo: PASS\n")));
+  EXPECT_THAT(RunWell(PrivateJob(GetParam(), {kHeat, "--iterations", "50", "--output", picture})),
+              AllOf(HasSubstr("largest difference 0 (must be 0)"), HasSubstr("\n  all "),
+                    EndsWith("\ndemo: PASS\n")));
   EXPECT_TRUE(std::filesystem::exists(picture));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, HeatTest,
-                         testing::Values(std::vector<std::string>{"-n", "1"},
-                                         std::vector<std::string>{"-n", "3"},
-                                         std::vector<std::string>{"-n", "4", "--nodes", "2"},
-                                         std::vector<std::string>{"-n", "3", "--nodes", "3"}));
+                         testing::Values(Words{"-n", "1"}, Words{"-n", "3"},
+                                         Words{"-n", "4", "--nodes", "2"},
+                                         Words{"-n", "3", "--nodes", "3"}));
 
 TEST(HeatImageTest, TakesAnImageOfOddSize) {
   const std::string image = TempFile("odd.pgm");
@@ -113,10 +85,9 @@ TEST(HeatImageTest, TakesAnImageOfOddSize) {
     file << i * 37 % 101 << ' ';
   }
   file.close();
-  Command command(Job({"-n", "4", kHeat, "--image", image, "--output", TempFile("odd.png")}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("heat2d: 7 x 9 points"));
+  EXPECT_THAT(
+      RunWell(PrivateJob({"-n", "4", kHeat, "--image", image, "--output", TempFile("odd.png")})),
+      HasSubstr("heat2d: 7 x 9 points"));
 }
 
 struct BadImage {
@@ -131,12 +102,10 @@ TEST(HeatImageTest, SaysWhatIsWrongWithAnImage) {
                  "3 x 3 is too small: 2 ranks need at least 3 x 4"}}) {
     const std::string image = TempFile("bad");
     std::ofstream(image, std::ios::binary) << bad.bytes;
-    Command command(Job({"-n", "2", kHeat, "--image", image}));
-    const CommandResult result = command.Wait();
+    const CommandResult result = RunCleanly(PrivateJob({"-n", "2", kHeat, "--image", image}));
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.out, AllOf(HasSubstr("demo: FAIL: " + image), HasSubstr(bad.message)));
     EXPECT_THAT(result.out, Not(HasSubstr("PASS")));
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
 

@@ -4,8 +4,6 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "tests/e2e/command.h"
 
@@ -13,17 +11,14 @@ namespace ferry::e2e {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kProgram[] = "tests/e2e/ranks/malloced";
 
 TEST(MallocTest, BlocksAreCopiedOnceWithoutTheKernel) {
-  Command command(PrivateJob({"-n", "2", "--malloc"}, {kProgram}));
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCleanly(PrivateJob({"-n", "2", "--malloc"}, {kProgram}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "all were copied once\n");
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 // Which maps the heap's file while it grows.
@@ -75,9 +70,9 @@ TEST(MallocTest, KeepsWhatTheUserPreloads) {
 
 TEST(MallocTest, IsForTheProgramsThatAskForIt) {
   const CommandResult result =
-      RunCommand({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "-n", "1",
-                  "-env", "FERRY_MALLOC", "ferry", "bash", "-c", "echo first ${LD_PRELOAD##*/}",
-                  ":", "-n", "1", "bash", "-c", "echo second ${LD_PRELOAD:-none}"});
+      RunCommand(PrivateJob({"-n", "1", "-env", "FERRY_MALLOC", "ferry"},
+                            {"bash", "-c", "echo first ${LD_PRELOAD##*/}", ":", "-n", "1", "bash",
+                             "-c", "echo second ${LD_PRELOAD:-none}"}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(SortedLines(result.out),
               testing::ElementsAre("first libferry_malloc.so", "second none"));
@@ -85,7 +80,7 @@ TEST(MallocTest, IsForTheProgramsThatAskForIt) {
 
 // As ferryrun would, and with the loader of this system.
 TEST(MallocTest, TheDoctorFindsItAndSaysWhatIsInItsWay) {
-  const std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
+  const Words doctor = {"tools/ferryctl/ferryctl", "doctor"};
   EXPECT_THAT(RunCommand(doctor).out,
               testing::ContainsRegex("\nok       malloc: /[^ ]*/libferry_malloc.so: for ferryrun"));
   const CommandResult limited =

@@ -1,7 +1,8 @@
 // The answer to each mistake in a program's calls; the program itself (ranks/mistakes.cc) checks
-// that the messages after it are whole.
+// that the messages after it are whole. And what a rank that cannot be served is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 
 namespace ferry::e2e {
 namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 std::vector<testing::Matcher<std::string>> WhatIsTold() {
   const std::string no_rank = " is not between 0 and 1";
@@ -44,10 +50,9 @@ std::vector<testing::Matcher<std::string>> WhatIsTold() {
       "nowhere to put the request: 2 invalid argument: the address of the request is null",
       "request that never was: 23 invalid request: the request is not active: completed and freed "
       "before?",
-      testing::AllOf(
-          testing::StartsWith("more than the heap: 12 out of memory: 1125899906842624 bytes asked "
-                              "for, "),
-          testing::EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
+      AllOf(StartsWith("more than the heap: 12 out of memory: 1125899906842624 bytes asked "
+                       "for, "),
+            EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
       "more than the device: 12 out of memory: device 0 cannot allocate 1125899906842624 bytes: 0 "
       "of its 1073741824 bytes are in use",
       "device that is none: 2 invalid argument: there is no device 99; the host backend has "
@@ -68,10 +73,9 @@ std::vector<testing::Matcher<std::string>> WhatIsTold() {
       "register nothing: 2 invalid argument: the range is empty",
       "offload nothing: 2 invalid argument: the buffer is null or empty",
       "nowhere to put the handle: 2 invalid argument: the address of the handle is null",
-      testing::AllOf(
-          testing::StartsWith("offload more than the heap: 12 out of memory: 1099511627776 bytes "
-                              "asked for, "),
-          testing::EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
+      AllOf(StartsWith("offload more than the heap: 12 out of memory: 1099511627776 bytes "
+                       "asked for, "),
+            EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
       "offload a part again: 20 already exists: the range overlaps an offloaded send buffer; "
       "deregister that first (ferry_offload_deregister)",
       "synchronise beyond the end: 2 invalid argument: 5001 bytes from offset 5000 on are to be "
@@ -100,15 +104,61 @@ std::vector<testing::Matcher<std::string>> WhatIsTold() {
 class MistakesTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(MistakesTest, AreNamedAndCostNothingElse) {
-  Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
-                   "--no-label", "-n", "2", "--nodes", GetParam(), "tests/e2e/ranks/mistakes"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out), testing::UnorderedElementsAreArray(WhatIsTold()));
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  EXPECT_THAT(SortedLines(RunWell(
+                  PrivateJob({"-n", "2", "--nodes", GetParam()}, {"tests/e2e/ranks/mistakes"}))),
+              testing::UnorderedElementsAreArray(WhatIsTold()));
 }
 
 INSTANTIATE_TEST_SUITE_P(OnOneNodeAndTwo, MistakesTest, testing::Values("1", "2"));
+
+// ---- Ranks that cannot be served
+
+constexpr char kRefused[] = "tests/e2e/ranks/refused";
+
+Words InJob(const std::string& run_directory) {
+  return {"FERRY_RUN_DIRECTORY=" + run_directory, "FERRY_JOB_ID=job", "FERRY_RANK=0",
+          "FERRY_SIZE=1"};
+}
+
+// The output of one rank whose environment the job's launcher made, and `change` changed.
+std::string InitWith(const std::string& change) {
+  return RunCommand(PrivateJob({}, With({change}, {kRefused}))).out;
+}
+
+TEST(RefusalTest, OutsideAJob) {
+  EXPECT_THAT(RunCommand({kRefused}).out, HasSubstr("start it with ferryrun -n N PROGRAM"));
+}
+
+TEST(RefusalTest, WithoutADaemon) {
+  EXPECT_THAT(RunCommand({kRefused}, InJob("/tmp/no-such-ferry")).out,
+              AllOf(StartsWith("init: 5 "),
+                    HasSubstr("no ferryd listens on /tmp/no-such-ferry/attach.sock. Start the "
+                              "program with ferryrun, or start ferryd")));
+}
+
+TEST(RefusalTest, WithTheSocketOfADeadDaemon) {
+  const TempDirectory directory;
+  const auto daemon = StartDaemon({"daemon/ferryd"}, directory.path());
+  daemon->Signal(SIGKILL);
+  daemon->Wait();
+  EXPECT_THAT(RunCommand({kRefused}, InJob(directory.path())).out,
+              HasSubstr("/attach.sock (the socket is left over from one that died)"));
+}
+
+TEST(RefusalTest, WithAnotherSecretSizeOrRank) {
+  EXPECT_THAT(InitWith("FERRY_JOB_SECRET=wrong"),
+              AllOf(StartsWith("init: 7 "), HasSubstr("wrong secret for job "),
+                    HasSubstr("check FERRY_JOB_SECRET")));
+  EXPECT_THAT(InitWith("FERRY_JOB_ID=nojob"), HasSubstr("there is no job nojob on this daemon"));
+  EXPECT_THAT(InitWith("FERRY_SIZE=2"), HasSubstr("has 1 ranks, not 2: check FERRY_SIZE"));
+}
+
+TEST(RefusalTest, AForkOfARank) {
+  EXPECT_THAT(RunWell(PrivateJob({}, {kRefused, "fork"})),
+              AllOf(StartsWith("init: 0 \n"), HasSubstr("finalize: 0 \n"), HasSubstr("fork: 28 "),
+                    HasSubstr("this process is a fork of one that had called ferry_init; "
+                              "start ranks with ferryrun, or call exec first\n")));
+}
 
 }  // namespace
 }  // namespace ferry::e2e

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "tests/e2e/command.h"
 
@@ -16,7 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kOrterun[] = "/usr/bin/orterun";
 constexpr char kFerryd[] = "daemon/ferryd";
@@ -28,72 +26,46 @@ class PmixTest : public testing::Test {
     if (!std::filesystem::exists(kOrterun)) {
       GTEST_SKIP() << "orterun is not installed: apt-get install openmpi-bin";
     }
-    std::filesystem::create_directory(sessions_);
   }
-  void TearDown() override { std::filesystem::remove_all(sessions_); }
 
   // orterun -n RANKS and the other arguments; its own files are in a folder of this test.
-  std::vector<std::string> Job(int ranks, std::vector<std::string> flags_and_program) const {
-    flags_and_program.insert(
-        flags_and_program.begin(),
-        {kOrterun, "-n", std::to_string(ranks), "--allow-run-as-root", "--oversubscribe", "--mca",
-         "orte_tmpdir_base", sessions_, "--mca", "btl", "self"});
-    return flags_and_program;
+  Words Job(int ranks, const Words& flags_and_program) const {
+    return Joined(
+        {"/usr/bin/env", "HOME=/tmp", kOrterun, "-n", std::to_string(ranks), "--allow-run-as-root",
+         "--oversubscribe", "--mca", "orte_tmpdir_base", sessions_.path(), "--mca", "btl", "self"},
+        flags_and_program);
   }
 
-  const std::string sessions_ = "/tmp/ferry-orte-" + std::to_string(getpid());
+  const TempDirectory sessions_;
 };
 
 TEST_F(PmixTest, RanksFindEachOtherAndADaemonIsStartedForThem) {
-  Command command(Job(4, {"examples/hello/hello"}), {"HOME=/tmp"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+  EXPECT_THAT(SortedLines(RunWell(Job(4, {"examples/hello/hello"}))),
               ElementsAre("rank 0 of 4: rank 3 says hello", "rank 1 of 4: rank 0 says hello",
                           "rank 2 of 4: rank 1 says hello", "rank 3 of 4: rank 2 says hello"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST_F(PmixTest, KeepsAllPromises) {
-  Command command(Job(3, {"tests/e2e/ranks/point_to_point"}), {"HOME=/tmp"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "point_to_point: ok\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(RunWell(Job(3, {"tests/e2e/ranks/point_to_point"})), "point_to_point: ok\n");
 }
 
 // MPI programs learn which of the job's programs they are, and for how many there is room.
 TEST_F(PmixTest, ProgramsOfAJobHaveNumbers) {
-  Command command(Job(1, {"tests/mpi/ranks/start", ":", "-n", "2", "--host", "localhost:7",
-                          "tests/mpi/ranks/start"}),
-                  {"HOME=/tmp"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("0: app 0 of 1 ranks, universe"),
-                                HasSubstr("1: app 1 of 2 ranks, universe"),
-                                HasSubstr("2: app 1 of 2 ranks, universe")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_THAT(
+      RunWell(Job(1, {"tests/mpi/ranks/start", ":", "-n", "2", "--host", "localhost:7",
+                      "tests/mpi/ranks/start"})),
+      AllOf(HasSubstr("0: app 0 of 1 ranks, universe"), HasSubstr("1: app 1 of 2 ranks, universe"),
+            HasSubstr("2: app 1 of 2 ranks, universe")));
 }
 
-TEST_F(PmixTest, OneRankAloneIsAJob) {
-  Command command(Job(1, {kEnds}), {"HOME=/tmp"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "rank 0 of 1\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
-}
+TEST_F(PmixTest, OneRankAloneIsAJob) { EXPECT_EQ(RunWell(Job(1, {kEnds})), "rank 0 of 1\n"); }
 
 TEST_F(PmixTest, UsesTheDaemonThatRuns) {
-  const std::string directory = "/tmp/ferry-pmix-" + std::to_string(getpid());
-  Command served({kFerryd, "--run_directory=" + directory});
-  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(directory + "/ferryd.json"); }));
-  Command command(Job(2, {"examples/hello/hello"}),
-                  {"HOME=/tmp", "FERRY_RUN_DIRECTORY=" + directory});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
-  served.Signal(SIGTERM);
-  const CommandResult daemon = served.Wait();
+  const TempDirectory directory;
+  const auto served = StartDaemon({kFerryd}, directory / "run");
+  RunWell(Job(2, {"examples/hello/hello"}), {"FERRY_RUN_DIRECTORY=" + directory / "run"});
+  served->Signal(SIGTERM);
+  const CommandResult daemon = served->Wait();
   EXPECT_THAT(daemon.out + daemon.err,
               HasSubstr("created by uid " + std::to_string(geteuid()) + ", 2 ranks on 1 nodes"));
 }
@@ -107,13 +79,12 @@ struct End {
 class PmixEndTest : public PmixTest, public testing::WithParamInterface<End> {};
 
 TEST_P(PmixEndTest, HasItsExitCodeAndLeavesNothing) {
-  std::vector<std::string> program = {kEnds, GetParam().how, GetParam().who};
+  Words program = {kEnds, GetParam().how, GetParam().who};
   if (GetParam().exit_code > 128) {  // several end at once, and the server could report any of them
     program.push_back("stay");
   }
-  Command command(Job(3, program), {"HOME=/tmp"});
-  EXPECT_EQ(command.Wait().exit_code, GetParam().exit_code);
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  Command command(Job(3, program));
+  EXPECT_EQ(command.WaitCleanly().exit_code, GetParam().exit_code);
 }
 
 // Rank 0 is the leader, whose end is its daemon's too.
@@ -123,29 +94,22 @@ INSTANTIATE_TEST_SUITE_P(All, PmixEndTest,
                                          End{"kill", "0", 128 + SIGKILL}));
 
 TEST_F(PmixTest, ARankThatExitsEndsTheJobAndTheDaemon) {
-  Command command(Job(3, {kEnds, "exit", "2"}), {"HOME=/tmp"});
-  EXPECT_NE(command.Wait().exit_code, 0);
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  Command command(Job(3, {kEnds, "exit", "2"}));
+  EXPECT_NE(command.WaitCleanly().exit_code, 0);
 }
 
 TEST_F(PmixTest, AFerryrunUnderPmixStartsAJobOfItsOwn) {
-  Command command(Job(1, {"tools/ferryrun/ferryrun", "--private", "--ferryd", kFerryd, "-n", "2",
-                          "--no-label", kEnds}),
-                  {"HOME=/tmp"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 2", "rank 1 of 2"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_THAT(SortedLines(RunWell(Job(1, {"tools/ferryrun/ferryrun", "--private", "--ferryd",
+                                          kFerryd, "-n", "2", "--no-label", kEnds}))),
+              ElementsAre("rank 0 of 2", "rank 1 of 2"));
 }
 
 TEST_F(PmixTest, SaysWhyNoDaemonCouldBeStarted) {
-  Command command(Job(2, {kEnds}), {"HOME=/tmp", "FERRY_PROVIDER=nosuch"});
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCleanly(Job(2, {kEnds}), {"FERRY_PROVIDER=nosuch"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("the node of rank 0: no ferryd serves this "
                                           "node, and none could be started for this job: "),
                                 HasSubstr("nosuch")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(PmixAbsentTest, AServerThatIsNotThereIsNamed) {

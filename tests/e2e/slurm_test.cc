@@ -12,7 +12,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/e2e/command.h"
 #include "tests/support/processes.h"
@@ -44,10 +43,7 @@ void ReplaceAll(std::string* text, const std::string& from, const std::string& t
 class Installation {
  public:
   Installation() {
-    if (mkdtemp(path_.data()) == nullptr) {
-      std::abort();
-    }
-    fs::permissions(path_, fs::perms(0755));
+    fs::permissions(path_.path(), fs::perms(0755));
     for (const char* file :
          {"daemon/ferryd", "tools/ferryctl/ferryctl", "tools/ferryrun/ferryrun",
           "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
@@ -57,29 +53,26 @@ class Installation {
       std::string text = ReadFile(std::string("config/slurm/") + script);
       ReplaceAll(&text, "@FERRYD@", Path("ferryd"));
       ReplaceAll(&text, "@FERRYCTL@", Path("ferryctl"));
-      ReplaceAll(&text, "@ETC@", path_);
+      ReplaceAll(&text, "@ETC@", path_.path());
       WriteFile(Path(script), text, /*executable=*/true);
     }
     Configure("");
   }
-  ~Installation() { fs::remove_all(path_); }
-  Installation(const Installation&) = delete;
-  Installation& operator=(const Installation&) = delete;
 
-  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  std::string Path(const std::string& name) const { return path_ / name; }
   // Sets options for the scripts beside the folder of the jobs' directories, and for ferryd.
   void Configure(const std::string& settings, const std::string& options = "") const {
     WriteFile(Path("slurm.conf"), "run_base=" + Path("run") + "\n" + settings);
     WriteFile(Path("job.toml"), "# beside the defaults\n" + options);
   }
   std::string Directory(const std::string& job) const { return Path("run/job-" + job); }
-  std::vector<std::string> Daemons(const std::string& job) const {
+  Words Daemons(const std::string& job) const {
     return SortedLines(
         RunCommand({"/usr/bin/pgrep", "-f", "run_directory=" + Directory(job) + "( |$)"}).out);
   }
   // Remaining files and processes of any job.
-  std::vector<std::string> Leftovers() const {
-    std::vector<std::string> found = SortedLines(
+  Words Leftovers() const {
+    Words found = SortedLines(
         RunCommand({"/usr/bin/pgrep", "-a", "-f", "run_directory=" + Directory("")}).out);
     if (fs::exists(Path("run"))) {
       for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
@@ -90,7 +83,7 @@ class Installation {
   }
 
  private:
-  std::string path_ = "/tmp/ferry-slurm-XXXXXX";
+  const TempDirectory path_;
 };
 
 #define SKIP_UNLESS_ROOT() \
@@ -121,7 +114,7 @@ TEST_F(SlurmScriptTest, PrologStartsADaemonOfTheUserAndEpilogEndsIt) {
 
 TEST_F(SlurmScriptTest, PrologReplacesWhatAnEarlierStartLeft) {
   ASSERT_EQ(Run("prolog").exit_code, 0);
-  const std::vector<std::string> before = ferry_.Daemons("7");
+  const Words before = ferry_.Daemons("7");
   ASSERT_EQ(Run("prolog").exit_code, 0);
   EXPECT_THAT(ferry_.Daemons("7"), SizeIs(1));
   EXPECT_NE(ferry_.Daemons("7"), before);
@@ -215,11 +208,10 @@ class Cluster {
     const std::string munge = ferry.Path("munge/");
     // One shell owns all three: they end with it.
     daemons_ = std::make_unique<Command>(
-        std::vector<std::string>{
-            "/bin/sh", "-c",
-            Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
-                "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
-                munge + "seed & " + Find("slurmctld") + " -D & " + Find("slurmd") + " -D & wait"},
+        Words{"/bin/sh", "-c",
+              Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
+                  "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
+                  munge + "seed & " + Find("slurmctld") + " -D & " + Find("slurmd") + " -D & wait"},
         Environment());
   }
 
@@ -232,7 +224,7 @@ class Cluster {
     return idle;
   }
   // A command of Slurm, as root.
-  CommandResult Ask(std::vector<std::string> arguments) const {
+  CommandResult Ask(Words arguments) const {
     arguments[0] = Find(arguments[0]);
     return RunCommand(arguments, Environment());
   }
@@ -259,9 +251,7 @@ class Cluster {
   const std::string& host() const { return host_; }
 
  private:
-  std::vector<std::string> Environment() const {
-    return {"SLURM_CONF=" + ferry_.Path("cluster.conf")};
-  }
+  Words Environment() const { return {"SLURM_CONF=" + ferry_.Path("cluster.conf")}; }
   std::string Configuration() const {
     return "ClusterName=ferrytest\nSlurmctldHost=" + host_ +
            "(127.0.0.1)\n"

@@ -1,5 +1,5 @@
-// A daemon that serves all users of a node, and ranks that see the node through namespaces of their
-// own.
+// A daemon that serves all users of a node, ranks that see the node through namespaces of their
+// own, and jobs that have worker processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/e2e/command.h"
 
@@ -23,12 +22,12 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kPointToPoint[] = "tests/e2e/ranks/point_to_point";
+constexpr char kAllPromisesKept[] = "point_to_point: ok\n";
 constexpr char kAnn[] = "1234567";
 constexpr char kBob[] = "7654321";
 
@@ -42,12 +41,8 @@ std::string WhyNot(const std::string& unshare) {
 
 // Runs point_to_point over a private daemon, each rank by `script`, which gets it as `$0`.
 void ExpectConformance(const std::string& ranks, const std::string& script) {
-  Command command({kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", ranks,
-                   "/bin/sh", "-c", script, kPointToPoint});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "point_to_point: ok\n") << result.err;
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(RunWell(PrivateJob({"-n", ranks}, {"/bin/sh", "-c", script, kPointToPoint})),
+            kAllPromisesKept);
 }
 
 class NamespaceTest : public testing::TestWithParam<const char*> {};
@@ -84,8 +79,7 @@ class UsersTest : public testing::Test {
     if (const std::string why = WhyNot(Setpriv(kAnn)); !why.empty()) {
       GTEST_SKIP() << why;
     }
-    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
-    fs::permissions(directory_, fs::perms(0755));
+    fs::permissions(directory_.path(), fs::perms(0755));
     for (const char* file :
          {kFerryd, "daemon/ferry-worker", kFerryrun, "tools/ferryctl/ferryctl", kPointToPoint,
           "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
@@ -95,43 +89,40 @@ class UsersTest : public testing::Test {
   void TearDown() override {
     if (daemon_ != nullptr) {
       daemon_->Signal(SIGTERM);
-      EXPECT_EQ(daemon_->Wait().exit_code, 0);
+      EXPECT_EQ(daemon_->WaitCleanly().exit_code, 0);
       EXPECT_FALSE(fs::exists(Path("run")));
-      EXPECT_THAT(daemon_->Leftovers(), IsEmpty());
     }
-    fs::remove_all(directory_);
   }
 
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string Path(const std::string& name) const { return directory_ / name; }
   static std::string Setpriv(const std::string& uid) {
     return "setpriv --reuid=" + uid + " --regid=" + uid + " --clear-groups";
   }
-  void StartDaemon(std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(), {Path("ferryd"), "--run_directory=" + Path("run")});
-    daemon_ = std::make_unique<Command>(std::move(flags));
-    ASSERT_TRUE(Eventually([&] { return fs::exists(Path("run/ferryd.json")); }));
+  void StartDaemon(const Words& flags = {}, const Words& launcher = {}) {
+    daemon_ = e2e::StartDaemon(Joined(Joined(launcher, {Path("ferryd")}), flags), Path("run"));
   }
   // A shell command of that user, with the programs in its path.
   std::unique_ptr<Command> As(const std::string& uid, const std::string& line) {
     return std::make_unique<Command>(
-        std::vector<std::string>{"/bin/sh", "-c",
-                                 "cd / && exec " + Setpriv(uid) + " sh -c 'exec " + line + "'"},
-        std::vector<std::string>{"FERRY_RUN_DIRECTORY=" + Path("run"),
-                                 "LD_LIBRARY_PATH=" + directory_, "BIN=" + directory_});
+        Words{"/bin/sh", "-c", "cd / && exec " + Setpriv(uid) + " sh -c 'exec " + line + "'"},
+        Words{"FERRY_RUN_DIRECTORY=" + Path("run"), "LD_LIBRARY_PATH=" + directory_.path(),
+              "BIN=" + directory_.path()});
   }
   CommandResult RunAs(const std::string& uid, const std::string& line) {
     return As(uid, line)->Wait();
   }
+  void ExpectSaid(const std::string& words, const CommandResult& result) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, words);
+  }
 
-  std::string directory_ = "/tmp/ferry-users-XXXXXX";
+  const TempDirectory directory_;
   std::unique_ptr<Command> daemon_;
 };
 
 TEST_F(UsersTest, AnOrdinaryUserRunsAJobOnRootsDaemon) {
   StartDaemon();
-  const CommandResult result = RunAs(kAnn, "$BIN/ferryrun --no-label -n 4 $BIN/point_to_point");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "point_to_point: ok\n");
+  ExpectSaid(kAllPromisesKept, RunAs(kAnn, "$BIN/ferryrun --no-label -n 4 $BIN/point_to_point"));
 }
 
 // The daemon does not touch another user's device memory; a process of that user does, for it.
@@ -144,11 +135,9 @@ TEST_F(UsersTest, AWorkerOfTheUserImportsHisDeviceMemory) {
   const std::string library = Path("libcuda_13.so");
   StartDaemon({"--gpu_backend=cuda", "--cuda_library=" + library});
   for (const char* program : {"sizes", "windows"}) {
-    const CommandResult result =
-        RunAs(kAnn, "env FERRY_GPU_BACKEND=cuda FERRY_CUDA_LIBRARY=" + library +
-                        " $BIN/ferryrun --no-label -n 3 $BIN/device " + program);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(result.out, "device: ok\n");
+    ExpectSaid("device: ok\n",
+               RunAs(kAnn, "env FERRY_GPU_BACKEND=cuda FERRY_CUDA_LIBRARY=" + library +
+                               " $BIN/ferryrun --no-label -n 3 $BIN/device " + program));
   }
   daemon_->Signal(SIGTERM);
   EXPECT_THAT(std::exchange(daemon_, nullptr)->Wait().err,
@@ -189,7 +178,7 @@ class TwoUsersTest : public UsersTest {
   struct User {
     std::unique_ptr<Command> command;
     std::string job;
-    std::vector<std::string> pids;
+    Words pids;
   };
 
   void SetUp() override {
@@ -336,6 +325,33 @@ TEST_F(UsersTest, ADaemonForItsOwnUserIsClosedToOthers) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("uid 1234567 may not use " + Path("run/control.sock")),
                                 HasSubstr("--private starts a daemon for this job alone")));
+}
+
+// ---- Worker processes
+
+class WorkerPointToPointTest : public testing::TestWithParam<Words> {};
+
+TEST_P(WorkerPointToPointTest, KeepsItsPromises) {
+  EXPECT_EQ(RunWell(WithoutCapabilities(PrivateJob(GetParam(), {kPointToPoint})),
+                    {"FERRY_WORKER_MODE=process"}),
+            kAllPromisesKept);
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, WorkerPointToPointTest,
+                         testing::Values(Words{"-n", "2"}, Words{"-n", "4", "--nodes", "2"}));
+
+// A system ferryd: root's, with the capabilities of config/ferryd.service. Its launcher and ranks
+// are an ordinary user's, whose group has another number.
+using SystemDaemonTest = UsersTest;
+
+TEST_F(SystemDaemonTest, KeepsItsPromisesToAnotherUsersRanks) {
+  StartDaemon({},
+              {"/usr/bin/setpriv", "--bounding-set=-all,+setuid,+setgid,+kill", "--inh-caps=-all"});
+  EXPECT_EQ(RunWell({"/usr/bin/setpriv", "--reuid=64321", "--regid=64322", "--clear-groups",
+                     Path("ferryrun"), "--run_directory=" + Path("run"), "--no-label", "-n", "3",
+                     Path("point_to_point")},
+                    {"LD_LIBRARY_PATH=" + directory_.path()}),
+            kAllPromisesKept);
 }
 
 }  // namespace

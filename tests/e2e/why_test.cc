@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,34 +15,21 @@
 namespace ferry::e2e {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
-constexpr char kFerryd[] = "daemon/ferryd";
-constexpr char kWaits[] = "tests/e2e/ranks/waits";
-
 class WhyTest : public testing::Test {
  protected:
   void Start(int ranks, int nodes, const std::string& what) {
-    job_ = std::make_unique<Command>(std::vector<std::string>{
-        kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", std::to_string(ranks),
-        "--nodes", std::to_string(nodes), "--peer_timeout_ms=60000", "--operation_timeout_ms=60000",
-        kWaits, what});
-    for (int rank = 0; rank < ranks; ++rank) {
-      ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
-    }
-    for (const auto& entry : fs::recursive_directory_iterator(job_->runtime_directory())) {
-      if (entry.path().filename() == "ferryd.json") {
-        directories_.push_back(entry.path().parent_path());
-      }
-    }
-    std::sort(directories_.begin(), directories_.end());
+    job_ = std::make_unique<Command>(
+        PrivateJob({"-n", std::to_string(ranks), "--nodes", std::to_string(nodes),
+                    "--peer_timeout_ms=60000", "--operation_timeout_ms=60000"},
+                   {"tests/e2e/ranks/waits", what}));
+    ASSERT_TRUE(UnderWay(job_.get(), ranks));
+    directories_ = Daemons(*job_);
     ASSERT_THAT(directories_, SizeIs(nodes));
     const json status = Ask(0, {"status"});
     ASSERT_THAT(status["jobs"], SizeIs(1));
@@ -55,15 +41,13 @@ class WhyTest : public testing::Test {
     }
   }
 
-  CommandResult Ferryctl(int node, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(),
-                     {kFerryctl, "--run_directory=" + directories_[static_cast<size_t>(node)]});
-    return RunCommand(std::move(arguments));
+  CommandResult Ferryctl(int node, const Words& arguments) {
+    return RunCommand(Joined(
+        {"tools/ferryctl/ferryctl", "--run_directory=" + directories_[static_cast<size_t>(node)]},
+        arguments));
   }
-  json Ask(int node, std::vector<std::string> arguments) {
-    arguments.push_back("--json");
-    const CommandResult result = Ferryctl(node, std::move(arguments));
-    return json::parse(result.out, nullptr, false);
+  json Ask(int node, const Words& arguments) {
+    return json::parse(Ferryctl(node, Joined(arguments, {"--json"})).out, nullptr, false);
   }
   // Asks until the first step of the rank's first request contains `step`.
   json Why(int node, int rank, const std::string& step) {
@@ -92,7 +76,7 @@ class WhyTest : public testing::Test {
   }
 
   std::unique_ptr<Command> job_;
-  std::vector<std::string> directories_;
+  Words directories_;
   std::string id_;
   std::vector<pid_t> stopped_;
 };

@@ -27,6 +27,17 @@ EngineOptions ReceiverFirst() {
   return options;
 }
 
+// Only such receives are advertised.
+uint32_t ReceiveInHeap(TestRank& rank, int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
+  const uint32_t request =
+      rank.NewRequest(shm::RequestKind::kReceive, source, tag, 0, std::string(size_bytes, '\0'));
+  rank.slot(request).buffer.region = 3;
+  Effects effects;
+  EXPECT_EQ(rank.engine().StartReceive(request, effects), ErrorCode::kOk);
+  rank.Perform(effects);
+  return request;
+}
+
 class RankEngineAdvertsTest : public testing::Test {
  protected:
   TestRank& rank() { return node_[0]; }
@@ -35,15 +46,8 @@ class RankEngineAdvertsTest : public testing::Test {
     return static_cast<AdvertState>(rank().slot(request).advert);
   }
 
-  // The buffer is in a heap, since only such receives are advertised.
   uint32_t Receive(int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
-    const uint32_t request = rank().NewRequest(shm::RequestKind::kReceive, source, tag, 0,
-                                               std::string(size_bytes, '\0'));
-    rank().slot(request).buffer.region = 3;
-    Effects effects;
-    EXPECT_EQ(rank().engine().StartReceive(request, effects), ErrorCode::kOk);
-    rank().Perform(effects);
-    return request;
+    return ReceiveInHeap(rank(), source, tag, size_bytes);
   }
   uint32_t Send(int32_t tag, uint64_t size_bytes = kLarge, uint32_t region = 3) {
     const uint32_t request =
@@ -57,22 +61,12 @@ class RankEngineAdvertsTest : public testing::Test {
 
   // The peer, or its daemon, says:
   void PeerAdvertises(uint32_t receive, int32_t tag, uint64_t seen, uint32_t generation = 1) {
-    Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(DescriptorKind::kAdvert);
-    descriptor.source = kFar;
-    descriptor.tag = tag;
-    descriptor.size_bytes = kLarge;
-    SetPayload(&descriptor, shm::AdvertWords{receive, generation, seen, {}});
-    ASSERT_TRUE(daemon_.Push(descriptor));
+    ASSERT_TRUE(daemon_.Push(DescriptorKind::kAdvert, kFar, tag, kLarge,
+                             shm::AdvertWords{receive, generation, seen, {}}));
   }
   void PeerPuts(uint32_t receive, int32_t tag, uint64_t size_bytes, uint32_t generation) {
-    Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPut);
-    descriptor.source = kFar;
-    descriptor.tag = tag;
-    descriptor.size_bytes = size_bytes;
-    SetPayload(&descriptor, shm::PutCommand{9, 9, receive, generation, {}});
-    ASSERT_TRUE(daemon_.Push(descriptor));
+    ASSERT_TRUE(daemon_.Push(DescriptorKind::kPut, kFar, tag, size_bytes,
+                             shm::PutCommand{9, 9, receive, generation, {}}));
   }
   void PeerPuts(uint32_t receive, uint64_t size_bytes = kLarge) {
     PeerPuts(receive, kTag, size_bytes, rank().slot(receive).generation);
@@ -134,11 +128,7 @@ TEST_F(RankEngineAdvertsTest, SaysNothingOfOthers) {
 TEST_F(RankEngineAdvertsTest, SaysNothingUnlessAskedTo) {
   TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 1});
   FakeDaemon daemon(node.view(0));
-  const uint32_t request =
-      node[0].NewRequest(shm::RequestKind::kReceive, kFar, kTag, 0, std::string(kLarge, '\0'));
-  node[0].slot(request).buffer.region = 3;
-  Effects effects;
-  ASSERT_EQ(node[0].engine().StartReceive(request, effects), ErrorCode::kOk);
+  ReceiveInHeap(node[0], kFar, kTag);
   EXPECT_TRUE(daemon.Take().empty());
 }
 
@@ -213,11 +203,7 @@ TEST_F(RankEngineAdvertsTest, AWriteThatNobodyAskedForIsCorrupt) {
   for (int what = 0; what < 6; ++what) {
     TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 2}, ReceiverFirst());
     FakeDaemon daemon(node.view(0));
-    const uint32_t request =
-        node[0].NewRequest(shm::RequestKind::kReceive, kFar, kTag, 0, std::string(kLarge, '\0'));
-    node[0].slot(request).buffer.region = 3;
-    Effects effects;
-    ASSERT_EQ(node[0].engine().StartReceive(request, effects), ErrorCode::kOk);
+    const uint32_t request = ReceiveInHeap(node[0], kFar, kTag);
     Descriptor descriptor{};
     descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPut);
     descriptor.source = what == 0 ? kOther : kFar;
@@ -386,11 +372,7 @@ TEST_F(RankEngineAdvertsTest, WithoutRoomTheOldestGoes) {
 
 TEST_F(RankEngineAdvertsTest, AWithdrawnAdvertIsNotUsed) {
   PeerAdvertises(5, kTag, 0, 3);
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kWithdraw);
-  descriptor.source = kFar;
-  SetPayload(&descriptor, shm::AdvertWords{5, 3, 0, {}});
-  ASSERT_TRUE(daemon_.Push(descriptor));
+  ASSERT_TRUE(daemon_.Push(DescriptorKind::kWithdraw, kFar, 0, 0, shm::AdvertWords{5, 3, 0, {}}));
   Send(kTag);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
 }

@@ -38,13 +38,7 @@ class RankEngineRetractTest : public testing::Test {
   }
   // A packet of a peer's daemon: it makes an offer by `key`, or takes it back.
   void PeerSays(DescriptorKind kind, uint64_t key, int32_t tag = kTag, uint32_t source = kFar) {
-    Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(kind);
-    descriptor.source = source;
-    descriptor.tag = tag;
-    descriptor.size_bytes = kLarge;
-    SetPayload(&descriptor, shm::RemoteRts{7, 3, key, {}});
-    ASSERT_TRUE(daemon_.Push(descriptor));
+    ASSERT_TRUE(daemon_.Push(kind, source, tag, kLarge, shm::RemoteRts{7, 3, key, {}}));
   }
   void PeerOffers(uint64_t key, int32_t tag = kTag) {
     PeerSays(DescriptorKind::kRemoteRts, key, tag);

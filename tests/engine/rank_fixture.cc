@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -378,47 +379,28 @@ bool FakeDaemon::Push(const Descriptor& descriptor) {
 }
 
 bool FakeDaemon::Eager(uint32_t source, int32_t tag, const std::string& data) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kEager);
-  descriptor.source = source;
-  descriptor.tag = tag;
-  descriptor.size_bytes = data.size();
-  std::memcpy(descriptor.payload, data.data(), std::min(data.size(), sizeof(descriptor.payload)));
-  return Push(descriptor);
+  std::array<char, shm::kInlineBytes> payload{};
+  std::copy_n(data.data(), std::min(data.size(), payload.size()), payload.data());
+  return Push(DescriptorKind::kEager, source, tag, data.size(), payload);
 }
 
 bool FakeDaemon::RemoteRts(uint32_t source, int32_t tag, uint64_t size_bytes) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
-  descriptor.source = source;
-  descriptor.tag = tag;
-  descriptor.size_bytes = size_bytes;
-  SetPayload(&descriptor, shm::RemoteRts{7, 3, 0x1234, {5, 0, 64}});
-  return Push(descriptor);
+  return Push(DescriptorKind::kRemoteRts, source, tag, size_bytes,
+              shm::RemoteRts{7, 3, 0x1234, {5, 0, 64}});
 }
 
 bool FakeDaemon::Result(DescriptorKind kind, uint32_t request, uint32_t generation,
                         ErrorCode error) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(kind);
-  SetPayload(&descriptor,
-             shm::TransferResult{request, generation, static_cast<int32_t>(error), 0, {}});
-  return Push(descriptor);
+  return Push(kind, 0, 0, 0,
+              shm::TransferResult{request, generation, static_cast<int32_t>(error), 0, {}});
 }
 
 bool FakeDaemon::Left(uint32_t source) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kLeft);
-  descriptor.source = source;
-  return Push(descriptor);
+  return Push(DescriptorKind::kLeft, source, 0, 0, std::array<char, shm::kInlineBytes>{});
 }
 
 bool FakeDaemon::Credit(uint32_t source, uint32_t count) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
-  descriptor.source = source;
-  SetPayload(&descriptor, shm::CreditReturn{count, 0, {}});
-  return Push(descriptor);
+  return Push(DescriptorKind::kCredit, source, 0, 0, shm::CreditReturn{count, 0, {}});
 }
 
 std::string Pattern(uint64_t size_bytes, uint32_t seed) {

@@ -126,35 +126,6 @@ class TestNode {
   std::vector<std::unique_ptr<TestRank>> ranks_;
 };
 
-// The daemon as one rank sees it: takes what the rank sends and plays the other nodes.
-class FakeDaemon {
- public:
-  explicit FakeDaemon(const SessionView& view);
-
-  // Takes the contents of the rank's lane to the daemon, at most `limit` of them.
-  std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
-  // The same, but returns only those of one kind.
-  std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
-  // Fills that lane until it takes no more.
-  void FillLane();
-
-  // Each pushes one descriptor into the daemon's lane of the rank; false when it is full.
-  bool Push(const shm::Descriptor& descriptor);
-  bool Eager(uint32_t source, int32_t tag, const std::string& data);
-  bool RemoteRts(uint32_t source, int32_t tag, uint64_t size_bytes);
-  bool Result(shm::DescriptorKind kind, uint32_t request, uint32_t generation,
-              ErrorCode error = ErrorCode::kOk);
-  bool Credit(uint32_t source, uint32_t count);
-  bool Left(uint32_t source);
-
-  shm::LaneProducer& producer() { return producer_; }
-
- private:
-  SessionView view_;
-  shm::LaneConsumer consumer_;
-  shm::LaneProducer producer_;
-};
-
 // The payload of a descriptor as `Payload`.
 template <typename Payload>
 Payload PayloadOf(const shm::Descriptor& descriptor) {
@@ -169,6 +140,46 @@ void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
   static_assert(sizeof(Payload) == shm::kInlineBytes);
   std::memcpy(descriptor->payload, &payload, sizeof(payload));
 }
+
+// The daemon as one rank sees it: takes what the rank sends and plays the other nodes.
+class FakeDaemon {
+ public:
+  explicit FakeDaemon(const SessionView& view);
+
+  // Takes the contents of the rank's lane to the daemon, at most `limit` of them.
+  std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
+  // The same, but returns only those of one kind.
+  std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
+  // Fills that lane until it takes no more.
+  void FillLane();
+
+  // Each pushes one descriptor into the daemon's lane of the rank; false when it is full.
+  bool Push(const shm::Descriptor& descriptor);
+  template <typename Payload>
+  bool Push(shm::DescriptorKind kind, uint32_t source, int32_t tag, uint64_t size_bytes,
+            const Payload& payload) {
+    shm::Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(kind);
+    descriptor.source = source;
+    descriptor.tag = tag;
+    descriptor.size_bytes = size_bytes;
+    SetPayload(&descriptor, payload);
+    return Push(descriptor);
+  }
+  bool Eager(uint32_t source, int32_t tag, const std::string& data);
+  bool RemoteRts(uint32_t source, int32_t tag, uint64_t size_bytes);
+  bool Result(shm::DescriptorKind kind, uint32_t request, uint32_t generation,
+              ErrorCode error = ErrorCode::kOk);
+  bool Credit(uint32_t source, uint32_t count);
+  bool Left(uint32_t source);
+
+  shm::LaneProducer& producer() { return producer_; }
+
+ private:
+  SessionView view_;
+  shm::LaneConsumer consumer_;
+  shm::LaneProducer producer_;
+};
 
 // `size_bytes` bytes that depend on `seed` and on the place.
 std::string Pattern(uint64_t size_bytes, uint32_t seed);

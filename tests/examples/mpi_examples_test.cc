@@ -12,7 +12,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -23,10 +22,9 @@ constexpr char kPingpong[] = "examples/mpi_pingpong/mpi_pingpong";
 constexpr char kJacobi[] = "examples/mpi_jacobi/mpi_jacobi";
 
 TEST(MpiHelloTest, GreetsAroundTheRing) {
-  const CommandResult result = RunCommand(PrivateJob({"-n", "3"}, {kHello}));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  const Words lines = SortedLines(result.out);
-  ASSERT_EQ(lines.size(), 3U) << result.out;
+  const std::string out = RunWell(PrivateJob({"-n", "3"}, {kHello}));
+  const Words lines = SortedLines(out);
+  ASSERT_EQ(lines.size(), 3U) << out;
   for (int rank = 0; rank < 3; ++rank) {
     const std::string& line = lines[static_cast<size_t>(rank)];
     EXPECT_THAT(line, StartsWith("rank " + std::to_string(rank) + " of 3 on "));
@@ -37,13 +35,10 @@ TEST(MpiHelloTest, GreetsAroundTheRing) {
 class MpiExamplesTest : public testing::TestWithParam<std::string> {};  // the number of nodes
 
 TEST_P(MpiExamplesTest, PingpongSendsHostAndDeviceBuffers) {
-  Command command(PrivateJob({"-n", "2", "--nodes", GetParam()}, {kPingpong, "300000"}));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("host          1 bytes"), HasSubstr("host     262144 b"),
-                                HasSubstr("device        1 bytes"), HasSubstr("device   262144 b"),
-                                Not(HasSubstr("WRONG"))));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_THAT(RunWell(PrivateJob({"-n", "2", "--nodes", GetParam()}, {kPingpong, "300000"})),
+              AllOf(HasSubstr("host          1 bytes"), HasSubstr("host     262144 b"),
+                    HasSubstr("device        1 bytes"), HasSubstr("device   262144 b"),
+                    Not(HasSubstr("WRONG"))));
 }
 
 TEST_P(MpiExamplesTest, JacobiEqualsTheSerialSolve) {

@@ -1,22 +1,19 @@
 #include "tests/faults/fault_fixture.h"
 
-#include <signal.h>
-#include <stdlib.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
-#include <system_error>
 
+#include "config/environment.h"
 #include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryd[] = "daemon/ferryd";
 constexpr unsigned kDaemonSeconds = 900;  // the longest test
 
 // The rank R if the process was started with "FERRY_RANK=R" in its environment; -1 if not.
@@ -30,82 +27,48 @@ int RankOf(pid_t pid) {
 
 }  // namespace
 
-DaemonForTest::DaemonForTest(std::vector<std::string> flags)
-    : directory_("/tmp/ferry-fault-XXXXXX") {
-  if (mkdtemp(directory_.data()) == nullptr) {
-    std::abort();
-  }
-  run_directory_ = directory_ + "/run";
-  flags.insert(flags.begin(), {kFerryd, "--run_directory=" + run_directory_});
-  command_ = std::make_unique<e2e::Command>(std::move(flags), std::vector<std::string>(), "",
-                                            kDaemonSeconds);
-  e2e::Eventually([&] { return fs::exists(run_directory_ + "/ferryd.json"); });
+int Setting(const char* variable, int otherwise) {
+  const auto value = config::FindVariable(config::ProcessEnvironment(), variable);
+  return value.has_value() ? std::stoi(std::string(*value)) : otherwise;
 }
 
-DaemonForTest::~DaemonForTest() {
-  command_.reset();
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
-}
+DaemonForTest::DaemonForTest(const e2e::Words& flags)
+    : command_(e2e::StartDaemon(e2e::Joined({"daemon/ferryd"}, flags), run_directory(),
+                                kDaemonSeconds)) {}
 
 size_t DaemonForTest::CountMemfds() const { return tests::MemfdsOf(pid()).size(); }
 
-std::string DaemonForTest::Stop() {
+void DaemonForTest::Stop() {
   command_->Signal(SIGTERM);
-  const e2e::CommandResult result = command_->Wait();
-  std::ostringstream wrong;
-  if (result.exit_code != 0) {
-    wrong << "ferryd ended with " << result.exit_code << ", signal " << result.signal << ": "
-          << result.err;
-  }
-  for (const std::string& leftover : command_->Leftovers()) {
-    wrong << leftover << "; ";
-  }
-  if (fs::exists(run_directory_)) {
-    wrong << run_directory_ << " is still there";
-  }
-  return wrong.str();
+  const e2e::CommandResult result = command_->WaitCleanly();
+  EXPECT_EQ(result.exit_code, 0) << "signal " << result.signal << ": " << result.err;
+  EXPECT_FALSE(fs::exists(run_directory()));
 }
 
-std::vector<std::string> JobOn(const DaemonForTest& daemon, int ranks,
-                               const std::vector<std::string>& program) {
-  std::vector<std::string> arguments = {kFerryrun,    "--run_directory=" + daemon.run_directory(),
-                                        "--no-label", "--keep-going",
-                                        "-n",         std::to_string(ranks)};
-  arguments.insert(arguments.end(), program.begin(), program.end());
-  return arguments;
+e2e::Words JobOn(const DaemonForTest& daemon, int ranks, const e2e::Words& program) {
+  return e2e::Joined({"tools/ferryrun/ferryrun", "--run_directory=" + daemon.run_directory(),
+                      "--no-label", "--keep-going", "-n", std::to_string(ranks)},
+                     program);
 }
 
-std::vector<std::string> PrivateJob(int ranks, int nodes, std::vector<std::string> flags,
-                                    const std::vector<std::string>& program) {
-  std::vector<std::string> arguments = {
-      kFerryrun,    "--private",          "--ferryd", kFerryd,
-      "--no-label", "--keep-going",       "-n",       std::to_string(ranks),
-      "--nodes",    std::to_string(nodes)};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  arguments.insert(arguments.end(), program.begin(), program.end());
-  return arguments;
+e2e::Words PrivateJob(int ranks, int nodes, const e2e::Words& flags, const e2e::Words& program) {
+  return e2e::PrivateJob(
+      e2e::Joined({"--keep-going", "-n", std::to_string(ranks), "--nodes", std::to_string(nodes)},
+                  flags),
+      program);
 }
 
-std::vector<std::string> Daemons(const e2e::Command& job) {
-  std::vector<std::string> directories;
-  for (const auto& entry : fs::recursive_directory_iterator(job.runtime_directory())) {
-    if (entry.path().filename() == "ferryd.json") {
-      directories.push_back(entry.path().parent_path());
-    }
-  }
-  std::sort(directories.begin(), directories.end());
-  return directories;
-}
-
-bool UnderWay(e2e::Command* job, int ranks) {
+void ExpectAllRight(const std::string& out, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!job->WaitForOutput("rank " + std::to_string(rank) + ": under way\n")) {
-      std::fprintf(stderr, "rank %d is not under way:\n%s", rank, job->Output().c_str());
-      return false;
-    }
+    EXPECT_THAT(out, testing::HasSubstr("rank " + std::to_string(rank) + ": all right"));
   }
-  return true;
+}
+
+std::vector<pid_t> DaemonPids(const e2e::Command& job, size_t count) {
+  std::vector<pid_t> pids = job.Find("--ready-fd");
+  EXPECT_THAT(pids, testing::SizeIs(count));
+  pids.resize(count);
+  return pids;
 }
 
 std::vector<pid_t> RankPids(const e2e::Command& job, const std::string& program, int ranks) {
@@ -129,6 +92,16 @@ std::vector<RankError> ErrorsIn(const std::string& out) {
       error.at_ns = at_ns;
       errors.push_back(error);
     }
+  }
+  return errors;
+}
+
+std::vector<RankError> ExpectErrors(const std::string& out, size_t count,
+                                    const std::vector<int>& codes) {
+  const std::vector<RankError> errors = ErrorsIn(out);
+  EXPECT_THAT(errors, testing::SizeIs(count)) << out;
+  for (const RankError& error : errors) {
+    EXPECT_THAT(codes, testing::Contains(error.code)) << out;
   }
   return errors;
 }

@@ -5,6 +5,8 @@
 // promises, since it may share its machine.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +16,17 @@
 
 namespace ferry::faults {
 
+// Errors of the library, by its numbers (ferry.h).
+enum Error {
+  kLimit = 13,
+  kPeerDied = 14,
+  kDaemonDied = 15,
+  kNodeUnreachable = 16,
+  kTimeout = 17,
+  kWorkerDied = 31,
+  kLinkDown = 32,  // the connection broke before a death was seen
+};
+
 // Sanitizers slow everything down, and use memory of their own.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
@@ -21,37 +34,38 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// The number that the environment variable holds, which long runs set, or else `otherwise`.
+int Setting(const char* variable, int otherwise);
+
 // A ferryd for the test, in a fresh run directory.
 class DaemonForTest {
  public:
-  explicit DaemonForTest(std::vector<std::string> flags = {});
-  ~DaemonForTest();
+  explicit DaemonForTest(const e2e::Words& flags = {});
 
-  const std::string& run_directory() const { return run_directory_; }
+  std::string run_directory() const { return directory_ / "run"; }
   pid_t pid() const { return command_->pid(); }
   // The number of its descriptors of shared memory.
   size_t CountMemfds() const;
-  // Ends it by SIGTERM; empty if it ended well and left nothing, otherwise what is wrong.
-  std::string Stop();
+  // Ends it by SIGTERM; fails the test unless it ends well and leaves nothing.
+  void Stop();
 
  private:
-  std::string directory_;
-  std::string run_directory_;
-  std::unique_ptr<e2e::Command> command_;
+  const e2e::TempDirectory directory_;
+  const std::unique_ptr<e2e::Command> command_;
 };
 
 // The command line of ferryrun for `ranks` ranks of `program` on a daemon that runs already.
-std::vector<std::string> JobOn(const DaemonForTest& daemon, int ranks,
-                               const std::vector<std::string>& program);
+e2e::Words JobOn(const DaemonForTest& daemon, int ranks, const e2e::Words& program);
 // The same on private daemons, one for each of `nodes`.
-std::vector<std::string> PrivateJob(int ranks, int nodes, std::vector<std::string> flags,
-                                    const std::vector<std::string>& program);
+e2e::Words PrivateJob(int ranks, int nodes, const e2e::Words& flags, const e2e::Words& program);
 
-// The run directories of the private daemons of a job, in the order of nodes.
-std::vector<std::string> Daemons(const e2e::Command& job);
+// The exit code of a job in which a rank was killed.
+inline constexpr int kRankKilled = 128 + SIGKILL;
+// Checks that ranks 0 to `ranks` - 1 have printed "all right".
+void ExpectAllRight(const std::string& out, int ranks);
+// The pids of a job's private daemons; fails the test if there are not `count`.
+std::vector<pid_t> DaemonPids(const e2e::Command& job, size_t count);
 
-// Waits until each rank has said "under way".
-bool UnderWay(e2e::Command* job, int ranks);
 // The pids of the ranks, by rank; `program` is a part of their command line. Empty if not all are
 // there.
 std::vector<pid_t> RankPids(const e2e::Command& job, const std::string& program, int ranks);
@@ -63,6 +77,9 @@ struct RankError {
   uint64_t at_ns = 0;
 };
 std::vector<RankError> ErrorsIn(const std::string& out);
+// Checks that `count` ranks have printed an error, each of `codes`; returns the errors.
+std::vector<RankError> ExpectErrors(const std::string& out, size_t count,
+                                    const std::vector<int>& codes);
 
 // The latest of `errors` after `since_ns`, in milliseconds.
 double LatestMs(const std::vector<RankError>& errors, uint64_t since_ns);

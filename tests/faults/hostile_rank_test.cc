@@ -7,7 +7,6 @@
 #include <string>
 
 #include "common/clock.h"
-#include "config/environment.h"
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
@@ -16,19 +15,14 @@ namespace {
 using e2e::Command;
 using e2e::CommandResult;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kHostile[] = "tests/faults/ranks/hostile";
 constexpr char kMixed[] = "tests/faults/ranks/mixed";
-constexpr int kPeerDied = 14;
 constexpr double kAllowedMs = 10'000;
 
 // FERRY_FAULT_ROUNDS: the number of seeds of each sort.
-int Rounds() {
-  const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
-  return rounds.has_value() ? std::stoi(std::string(*rounds)) : 1;
-}
+int Rounds() { return Setting("FERRY_FAULT_ROUNDS", 1); }
 
 struct Outcome {
   CommandResult hostile;
@@ -44,18 +38,16 @@ Outcome RunBeside(const DaemonForTest& daemon, const std::string& mode, int seed
   EXPECT_TRUE(UnderWay(&hostile, 3));
   const uint64_t begun_ns = MonotonicNs();
   outcome.other = other.Wait();
-  outcome.hostile = hostile.Wait();
+  outcome.hostile = hostile.WaitCleanly();
   outcome.told_ms = LatestMs(ErrorsIn(outcome.hostile.out), begun_ns);
   std::printf("%s, seed %d: the last peer was told after %.0f ms\n", mode.c_str(), seed,
               outcome.told_ms);
-  EXPECT_THAT(hostile.Leftovers(), IsEmpty());
   return outcome;
 }
 
 void ExpectOtherJobUnharmed(const Outcome& outcome) {
   EXPECT_EQ(outcome.other.exit_code, 0) << outcome.other.out << outcome.other.err;
-  EXPECT_THAT(outcome.other.out, HasSubstr("rank 0: all right"));
-  EXPECT_THAT(outcome.other.out, HasSubstr("rank 1: all right"));
+  ExpectAllRight(outcome.other.out, 2);
 }
 
 TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
@@ -64,16 +56,12 @@ TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
     const Outcome outcome = RunBeside(daemon, "own", seed);
     ExpectOtherJobUnharmed(outcome);
     const std::string all = outcome.hostile.out + outcome.hostile.err;
-    const std::vector<RankError> errors = ErrorsIn(outcome.hostile.out);
-    ASSERT_THAT(errors, SizeIs(2)) << all;
-    for (const RankError& error : errors) {
-      EXPECT_EQ(error.code, kPeerDied) << all;
-    }
+    ExpectErrors(outcome.hostile.out, 2, {kPeerDied});
     EXPECT_LT(outcome.told_ms, kAllowedMs);
     EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 1: pair all right")) << all;
     EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: pair all right")) << all;
   }
-  EXPECT_EQ(daemon.Stop(), "");
+  daemon.Stop();
 }
 
 struct Mistake {
@@ -95,7 +83,7 @@ TEST_P(MistakenRankTest, IsToldWhatWasFoundAndEndsAlone) {
   EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: error 14 ")) << all;
   EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 1: pair all right")) << all;
   EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: pair all right")) << all;
-  EXPECT_EQ(daemon.Stop(), "");
+  daemon.Stop();
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -121,7 +109,7 @@ TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
     }
     EXPECT_THAT(all, testing::Not(HasSubstr("was killed by")));
   }
-  EXPECT_EQ(daemon.Stop(), "");
+  daemon.Stop();
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "tests/faults/fault_fixture.h"
 
@@ -17,40 +16,28 @@ namespace {
 using e2e::Command;
 using e2e::CommandResult;
 using e2e::Eventually;
+using e2e::RunCleanly;
 using e2e::RunCommand;
 using nlohmann::json;
-using testing::AnyOf;
-using testing::Each;
 using testing::Field;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kPairs[] = "tests/faults/ranks/pairs";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kBytes[] = "1000000";  // rank 0 sends them on, from and to private memory
 constexpr char kHeap[] = "--heap_bytes=1048576";  // too small for them: they are staged
-// The numbers are the library's (ferry.h).
-constexpr int kLimit = 13;
-constexpr int kPeerDied = 14;
-constexpr int kDaemonDied = 15;
-constexpr int kNodeUnreachable = 16;
-constexpr int kLinkDown = 32;  // the connection broke before the death was seen
 
 // Only one node passes the points of one message, since messages go one way.
 class InjectedKillTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
-  Command job(PrivateJob(2, 2, {kHeap, "--faults=" + GetParam() + ":kill"}, {kPairs, kBytes}));
-  const CommandResult result = job.Wait();
+  const CommandResult result =
+      RunCleanly(PrivateJob(2, 2, {kHeap, "--faults=" + GetParam() + ":kill"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("fault at " + GetParam().substr(0, GetParam().find(':'))));
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL"));
-  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;
-  EXPECT_THAT(
-      ErrorsIn(result.out),
-      Each(Field(&RankError::code, AnyOf(kDaemonDied, kNodeUnreachable, kPeerDied, kLinkDown))));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  ExpectErrors(result.out, 2, {kDaemonDied, kNodeUnreachable, kPeerDied, kLinkDown});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
@@ -67,15 +54,13 @@ INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
                            return name;
                          });
 
-json Ask(const std::string& run_directory, std::vector<std::string> words) {
-  words.insert(words.begin(), {kFerryctl, "--run_directory=" + run_directory});
-  words.emplace_back("--json");
-  return json::parse(RunCommand(std::move(words)).out, nullptr, false);
+json Ask(const std::string& run_directory, const e2e::Words& words) {
+  const e2e::Words ferryctl = {kFerryctl, "--run_directory=" + run_directory, "--json"};
+  return json::parse(RunCommand(e2e::Joined(ferryctl, words)).out, nullptr, false);
 }
 
-json Faults(const std::string& run_directory, std::vector<std::string> flags = {}) {
-  flags.insert(flags.begin(), "faults");
-  return Ask(run_directory, std::move(flags));
+json Faults(const std::string& run_directory, const e2e::Words& flags = {}) {
+  return Ask(run_directory, e2e::Joined({"faults"}, flags));
 }
 
 TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
@@ -97,10 +82,9 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
     kill(pid, SIGUSR1);  // ends the ranks: but the last message has not come through
   }
   EXPECT_EQ(Faults(stalled, {"--release"})["faults"][0]["state"], "done");
-  const CommandResult result = job.Wait();
+  const CommandResult result = job.WaitCleanly();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 // One block for each direction and node: the receivers' block stops.
@@ -108,7 +92,7 @@ TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
   Command job(PrivateJob(4, 2, {kHeap, "--staging_blocks=2", "--faults=staging.copy_out:200:stall"},
                          {kPairs, kBytes, "across"}));
   ASSERT_TRUE(UnderWay(&job, 4));
-  const std::vector<std::string> daemons = Daemons(job);
+  const e2e::Words daemons = Daemons(job);
   ASSERT_THAT(daemons, SizeIs(2));
   const auto stalls = [](const std::string& directory) {
     return Faults(directory)["faults"][0]["state"] == "stalls";
@@ -137,31 +121,26 @@ TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
   for (const std::string& directory : daemons) {
     Faults(directory, {"--release"});
   }
-  const CommandResult result = job.Wait();
+  const CommandResult result = job.WaitCleanly();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  for (const char* rank : {"0", "1", "2", "3"}) {
-    EXPECT_THAT(result.out, HasSubstr("rank " + std::string(rank) + ": all right"));
-  }
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  ExpectAllRight(result.out, 4);
 }
 
 // Of the two nodes, the sender's is the first that needs its rank's heap.
 TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
-  Command job(PrivateJob(2, 2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
-  const CommandResult result = job.Wait();
+  const CommandResult result =
+      RunCleanly(PrivateJob(2, 2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;
   EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLimit)));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 TEST(InjectedLossTest, IsACutLinkForTheRanks) {
-  Command job(PrivateJob(2, 2, {kHeap, "--faults=send.block_ready:60:lose"}, {kPairs, kBytes}));
-  const CommandResult result = job.Wait();
+  const CommandResult result =
+      RunCleanly(PrivateJob(2, 2, {kHeap, "--faults=send.block_ready:60:lose"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out;
   EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLinkDown)));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 TEST(InjectedFaultTest, AMistakeKeepsTheDaemonFromStarting) {

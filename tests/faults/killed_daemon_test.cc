@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -17,18 +16,9 @@ namespace {
 
 using e2e::Command;
 using e2e::CommandResult;
-using testing::AnyOf;
-using testing::Each;
-using testing::Field;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
 
 constexpr char kTraffic[] = "tests/faults/ranks/traffic";
-// The numbers are the library's (ferry.h).
-constexpr int kPeerDied = 14;
-constexpr int kDaemonDied = 15;
-constexpr int kNodeUnreachable = 16;
 constexpr double kPromisedMs = 5000;  // until ferryrun has ended
 constexpr double kAllowed = 10;       // times the promised time
 
@@ -39,53 +29,44 @@ void ExpectPrompt(uint64_t killed_ns) {
 }
 
 uint64_t KillDaemon(const Command& job, size_t daemons) {
-  const std::vector<pid_t> pids = job.Find("--ready-fd");
-  EXPECT_THAT(pids, SizeIs(daemons));
+  const std::vector<pid_t> pids = DaemonPids(job, daemons);
   const uint64_t killed_ns = MonotonicNs();
   kill(*std::max_element(pids.begin(), pids.end()), SIGKILL);
   return killed_ns;
 }
 
-class KilledDaemonTest : public testing::TestWithParam<std::vector<std::string>> {};
+class KilledDaemonTest : public testing::TestWithParam<e2e::Words> {};
 
 TEST_P(KilledDaemonTest, IsAnErrorForAllRanks) {
-  std::vector<std::string> program = {kTraffic};
-  program.insert(program.end(), GetParam().begin(), GetParam().end());
-  Command job(PrivateJob(4, 2, {}, program));
+  Command job(PrivateJob(4, 2, {}, e2e::Joined({kTraffic}, GetParam())));
   ASSERT_TRUE(UnderWay(&job, 4));
   const uint64_t killed_ns = KillDaemon(job, 2);
-  const CommandResult result = job.Wait();
+  const CommandResult result = job.WaitCleanly();
   ExpectPrompt(killed_ns);
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL"));
-  EXPECT_THAT(ErrorsIn(result.out), SizeIs(4)) << result.out;
-  EXPECT_THAT(ErrorsIn(result.out),
-              Each(Field(&RankError::code, AnyOf(kDaemonDied, kNodeUnreachable, kPeerDied))));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  ExpectErrors(result.out, 4, {kDaemonDied, kNodeUnreachable, kPeerDied});
 }
 
 INSTANTIATE_TEST_SUITE_P(Traffic, KilledDaemonTest,
-                         testing::Values(std::vector<std::string>{"exchange", "8"},
-                                         std::vector<std::string>{"exchange", "1000000"}));
+                         testing::Values(e2e::Words{"exchange", "8"},
+                                         e2e::Words{"exchange", "1000000"}));
 
 TEST(KilledDaemonTest, WakesRanksThatSleep) {
   // Rank 0 never calls Ferry again: ferryrun ends it, after the grace.
   Command job(PrivateJob(3, 1, {"--grace-ms", "1000"}, {kTraffic, "wait"}));
   ASSERT_TRUE(UnderWay(&job, 3));
   const uint64_t killed_ns = KillDaemon(job, 1);
-  const CommandResult result = job.Wait();
+  const CommandResult result = job.WaitCleanly();
   ExpectPrompt(killed_ns);
-  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out;
-  EXPECT_THAT(ErrorsIn(result.out), Each(Field(&RankError::code, kDaemonDied)));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  ExpectErrors(result.out, 2, {kDaemonDied});
 }
 
 TEST(KilledFerryrunTest, EndsRanksAndDaemons) {
   Command job(PrivateJob(4, 2, {}, {kTraffic, "exchange", "1000"}));
   ASSERT_TRUE(UnderWay(&job, 4));
   job.Signal(SIGKILL);
-  job.Wait();
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  job.WaitCleanly();
 }
 
 }  // namespace

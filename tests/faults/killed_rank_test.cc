@@ -8,12 +8,10 @@
 #include <chrono>
 #include <cstdio>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "common/clock.h"
-#include "config/environment.h"
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
@@ -21,22 +19,14 @@ namespace {
 
 using e2e::Command;
 using e2e::CommandResult;
-using testing::AnyOf;
-using testing::Eq;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kMixed[] = "tests/faults/ranks/mixed";
-constexpr int kPeerDied = 14;
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
 
 // FERRY_FAULT_ROUNDS: the number of moments (the long run has 200).
-int Rounds() {
-  const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
-  return rounds.has_value() ? std::stoi(std::string(*rounds)) : 8;
-}
+int Rounds() { return Setting("FERRY_FAULT_ROUNDS", 8); }
 
 // Waits up to 20 ms.
 void LetTimePass(std::mt19937* random) {
@@ -53,15 +43,9 @@ double KillOne(Command* job, int ranks, std::mt19937* random) {
       static_cast<size_t>(std::uniform_int_distribution<int>(0, ranks - 1)(*random));
   const uint64_t killed_ns = MonotonicNs();
   kill(pids.at(victim), SIGKILL);
-  const CommandResult result = job->Wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  EXPECT_THAT(errors, SizeIs(ranks - 1)) << result.out << result.err;
-  for (const RankError& error : errors) {
-    EXPECT_EQ(error.code, kPeerDied) << result.out;
-  }
-  EXPECT_THAT(job->Leftovers(), IsEmpty());
-  return LatestMs(errors, killed_ns);
+  const CommandResult result = job->WaitCleanly();
+  EXPECT_EQ(result.exit_code, kRankKilled) << result.out << result.err;
+  return LatestMs(ExpectErrors(result.out, static_cast<size_t>(ranks - 1), {kPeerDied}), killed_ns);
 }
 
 TEST(KilledRankTest, IsAnErrorForItsPeersAndNothingForAnotherJob) {
@@ -75,18 +59,16 @@ TEST(KilledRankTest, IsAnErrorForItsPeersAndNothingForAnotherJob) {
     Command other(JobOn(daemon, 2, {kMixed, "150"}));
     ASSERT_TRUE(UnderWay(&other, 2));
     worst_ms = std::max(worst_ms, KillOne(&broken, 3, &random));
-    const CommandResult result = other.Wait();
+    const CommandResult result = other.WaitCleanly();
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-    EXPECT_THAT(result.out, HasSubstr("rank 0: all right"));
-    EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
-    EXPECT_THAT(other.Leftovers(), IsEmpty());
+    ExpectAllRight(result.out, 2);
   }
   std::printf("%d kills: the last peer knew after at most %.1f ms (promised: %.0f)\n", Rounds(),
               worst_ms, kPromisedMs);
   EXPECT_LT(worst_ms, kAllowed * kPromisedMs);
   EXPECT_TRUE(e2e::Eventually([&] { return daemon.CountMemfds() <= memfds; }))
       << daemon.CountMemfds() << " memfds are left of " << memfds;
-  EXPECT_EQ(daemon.Stop(), "");
+  daemon.Stop();
 }
 
 TEST(KilledRankTest, IsAnErrorForPeersOnOtherNodes) {

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/e2e/command.h"
+#include "tests/faults/fault_fixture.h"
 #include "tests/support/processes.h"
 
 namespace ferry::faults {
@@ -20,25 +19,13 @@ namespace fs = std::filesystem;
 using e2e::Command;
 using e2e::CommandResult;
 using e2e::Eventually;
-using testing::Each;
+using e2e::WithoutCapabilities;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kTraffic[] = "tests/faults/ranks/traffic";
-constexpr char kWorkerDied[] = ": error 31 at ";  // the library's number for it (ferry.h)
-
-// A worker has no capabilities and reaches no rank that has some, as a rank of root's would.
-std::vector<std::string> WithoutCapabilities(std::vector<std::string> arguments) {
-  if (geteuid() == 0) {
-    arguments.insert(arguments.begin(),
-                     {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
-  }
-  return arguments;
-}
 
 bool IsGone(pid_t pid) {
   return Eventually([pid] { return kill(pid, 0) != 0; });
@@ -50,31 +37,24 @@ class WorkerFaultTest : public testing::TestWithParam<int> {
   void SetUp() override { StartDaemon(); }
   void TearDown() override {
     daemon_->Signal(SIGTERM);
-    EXPECT_EQ(daemon_->Wait().exit_code, 0);
-    EXPECT_THAT(daemon_->Leftovers(), IsEmpty());
-    fs::remove_all(directory_);
+    EXPECT_EQ(daemon_->WaitCleanly().exit_code, 0);
   }
 
   void StartDaemon() {
-    directory_ = "/tmp/ferry-worker-XXXXXX";
-    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
-    daemon_ = std::make_unique<Command>(
-        WithoutCapabilities({kFerryd, "--run_directory=" + run_directory(), "--worker_mode=process",
-                             "--operation_timeout_ms=1500"}));
-    ASSERT_TRUE(Eventually([&] { return fs::exists(run_directory() + "/ferryd.json"); }));
+    daemon_ = e2e::StartDaemon(WithoutCapabilities({"daemon/ferryd", "--worker_mode=process",
+                                                    "--operation_timeout_ms=1500"}),
+                               run_directory());
   }
-  std::string run_directory() const { return directory_ + "/run"; }
+  std::string run_directory() const { return directory_ / "run"; }
   std::unique_ptr<Command> Traffic() const {
     auto command = std::make_unique<Command>(
         WithoutCapabilities({kFerryrun, "--run_directory=" + run_directory(), "--no-label",
                              "--keep-going", "-n", "2", kTraffic, "exchange", "1000000"}));
-    for (int rank = 0; rank < 2; ++rank) {
-      EXPECT_TRUE(command->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
-    }
+    EXPECT_TRUE(UnderWay(command.get(), 2));
     return command;
   }
 
-  std::string directory_;
+  const e2e::TempDirectory directory_;
   std::unique_ptr<Command> daemon_;
 };
 
@@ -88,10 +68,8 @@ TEST_P(WorkerFaultTest, FailsItsOwnJobAndNoOther) {
   kill(first[0], GetParam());
   const CommandResult result = broken->Wait();
   EXPECT_NE(result.exit_code, 0);
-  std::vector<std::string> errors = e2e::SortedLines(result.out);
-  std::erase_if(errors, [](const std::string& line) { return line.ends_with(": under way"); });
-  EXPECT_THAT(errors, SizeIs(2));
-  EXPECT_THAT(errors, Each(HasSubstr(kWorkerDied)));
+  ExpectErrors(result.out, 2, {kWorkerDied});
+  EXPECT_THAT(e2e::SortedLines(result.out), SizeIs(4)) << result.out;  // "under way", too
   EXPECT_TRUE(IsGone(first[0]));
 
   // The other job goes on, and a new one starts.
@@ -120,7 +98,7 @@ TEST_P(WorkerEndTest, ComesWithFerryds) {
   EXPECT_TRUE(IsGone(workers[0]));
   job->Wait();
   daemon_->Wait();
-  fs::remove_all(directory_);
+  fs::remove_all(run_directory());
   StartDaemon();  // for TearDown
 }
 

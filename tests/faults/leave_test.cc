@@ -1,30 +1,51 @@
-// A rank that waits for one that has left learns of it, on its node and on others, although that
-// one has not died: otherwise the ranks that one death makes leave early would hold up the others
-// for ever.
+// Ranks that die or leave while others need them. The programs check what these are told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
 namespace {
 
+// Runs tests/faults/ranks/leave, whose last rank is killed; returns its output.
+std::string Leave(int ranks, int nodes, const char* how) {
+  const e2e::CommandResult result =
+      e2e::RunCleanly(PrivateJob(ranks, nodes, {}, {"tests/faults/ranks/leave", how}));
+  EXPECT_EQ(result.exit_code, kRankKilled) << result.err;
+  return result.out;
+}
+
+// A rank that waits for one that has left learns of it, on its node and on others, although that
+// one has not died: otherwise the ranks that one death makes leave early would hold up the others
+// for ever.
 class LeaveTest : public testing::TestWithParam<int> {};
 
 TEST_P(LeaveTest, WhoWaitsForARankThatHasLeftIsTold) {
-  constexpr int kRanks = 6;
-  e2e::Command job(PrivateJob(kRanks, GetParam(), {}, {"tests/faults/ranks/leave"}));
-  const e2e::CommandResult result = job.Wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
-  for (int rank = 0; rank < kRanks - 1; ++rank) {
-    EXPECT_THAT(result.out, testing::HasSubstr("rank " + std::to_string(rank) + ": all right"))
-        << result.err;
-  }
-  EXPECT_THAT(job.Leftovers(), testing::IsEmpty());
+  ExpectAllRight(Leave(6, GetParam(), "early"), 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, LeaveTest, testing::Values(1, 2, 6));
+
+// A rank maps the inboxes of those that it talks to, and no others, so that its start does not cost
+// more on a node with many. A rank that dies before anybody has talked to it causes the usual
+// error.
+TEST(FirstUseTest, NothingIsMappedBefore) { ExpectAllRight(Leave(8, 1, "unused"), 7); }
+
+// A sender's heap blocks wait for a receiver that is killed: the sender gets them back.
+class StagedSendTest : public testing::TestWithParam<int> {};
+
+TEST_P(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
+  ExpectAllRight(Leave(3, GetParam(), "staged"), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, StagedSendTest, testing::Values(1, 3));
+
+// This needs one node: a block of this size travels to another node at once.
+TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {
+  const std::string out = Leave(3, 1, "late");
+  ExpectAllRight(out, 1);
+  EXPECT_THAT(out, testing::HasSubstr("rank 1: told: not found: the other rank has left the job"));
+}
 
 }  // namespace
 }  // namespace ferry::faults

@@ -5,24 +5,21 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
 namespace {
 
-using e2e::Command;
 using e2e::CommandResult;
+using e2e::RunCleanly;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kLent[] = "tests/faults/ranks/lent";
 
-void ExpectNobodyWritesThere(const std::vector<std::string>& flags) {
+void ExpectNobodyWritesThere(const e2e::Words& flags) {
   DaemonForTest daemon(flags);
-  Command job(JobOn(daemon, 3, {"--malloc", kLent}));
-  const CommandResult result = job.Wait();
+  const CommandResult result = RunCleanly(JobOn(daemon, 3, {"--malloc", kLent}));
   const std::string all = result.out + result.err;
   EXPECT_EQ(result.exit_code, 0) << all;
   EXPECT_THAT(result.out, HasSubstr("rank 1: sends refused 5\n"));
@@ -30,8 +27,7 @@ void ExpectNobodyWritesThere(const std::vector<std::string>& flags) {
   for (const std::string rank : {"rank 0: ", "rank 1: ", "rank 2: "}) {
     EXPECT_THAT(result.out, HasSubstr(rank + "all right\n")) << all;
   }
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
-  EXPECT_EQ(daemon.Stop(), "");
+  daemon.Stop();
 }
 
 TEST(LentRegionTest, IsNoDestination) { ExpectNobodyWritesThere({}); }

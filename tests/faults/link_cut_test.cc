@@ -1,27 +1,130 @@
 // The link between two nodes is cut for a while, in a network namespace of the test's own: briefly,
-// and nobody notices; for longer, and the ranks are told, then go on over the link that is back.
+// and nobody notices, not even in the middle of a long message; for longer, and the ranks are told,
+// then go on over the link that is back. Skipped where the machine lets us make no namespace.
+//
+// The ranks print "rank R: cut at NS" and "rank R: back at NS", and end by SIGUSR1 with "rank R:
+// all right".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/clock.h"
-#include "tests/faults/cut_fixture.h"
+#include "tests/faults/fault_fixture.h"
+#include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
 
+using e2e::Command;
+using e2e::CommandResult;
+using e2e::Eventually;
+using e2e::RunCommand;
+using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using testing::SizeIs;
+
+constexpr unsigned kLimitSeconds = 240;
+
+std::string Privileges() { return geteuid() == 0 ? "-n" : "-rn"; }
+
+bool AsUsersHaveIt() { return kSanitized || Setting("FERRY_FAULT_DEFAULTS", 0) != 0; }
+
+class CutTest : public testing::Test {
+ protected:
+  // A time span with users' time-outs, if FERRY_FAULT_DEFAULTS is set, or else a fifth of it.
+  static std::chrono::milliseconds Scaled(int ms);
+
+  void SetUp() override;
+  // Starts a job of `program` in a namespace that `commands` make ready.
+  void StartJob(int ranks, std::vector<std::string> flags, const std::vector<std::string>& program,
+                int operation_timeout_ms = 4000, const std::string& commands = "ip link set lo up");
+  // Finds the ranks, in whose namespace Ip and SetLink work.
+  void FindRanks(const std::string& program, int ranks);
+  void Ip(const std::vector<std::string>& words);
+  void SetLink(const char* state) { Ip({"link", "set", "lo", state}); }
+
+  // Waits until a rank has printed the text, behind `before`, and returns its time.
+  uint64_t When(const std::string& text, const std::string& before = "");
+  // Ends all ranks, and returns their output.
+  std::string Finish();
+
+  std::unique_ptr<e2e::Command> job_;
+  std::vector<pid_t> ranks_;
+};
+
+std::chrono::milliseconds CutTest::Scaled(int ms) {
+  return std::chrono::milliseconds(AsUsersHaveIt() ? ms : ms / 5);
+}
+
+void CutTest::SetUp() {
+  if (RunCommand({"/usr/bin/unshare", Privileges(), "true"}).exit_code != 0) {
+    GTEST_SKIP() << "this machine lets us make no network namespace";
+  }
+}
+
+void CutTest::StartJob(int ranks, e2e::Words flags, const e2e::Words& program,
+                       int operation_timeout_ms, const std::string& commands) {
+  if (!AsUsersHaveIt()) {
+    flags.insert(flags.end(), {"--peer_timeout_ms=3000",
+                               "--operation_timeout_ms=" + std::to_string(operation_timeout_ms)});
+  }
+  const e2e::Words in_namespace = {"/usr/bin/unshare",           Privileges(), "sh", "-c",
+                                   commands + " && exec \"$@\"", "sh"};
+  job_ = std::make_unique<Command>(e2e::Joined(in_namespace, PrivateJob(ranks, 2, flags, program)),
+                                   e2e::Words(), "", kLimitSeconds);
+}
+
+void CutTest::FindRanks(const std::string& program, int ranks) {
+  ranks_ = RankPids(*job_, program, ranks);
+  ASSERT_THAT(ranks_, SizeIs(ranks));
+}
+
+void CutTest::Ip(const e2e::Words& words) {
+  e2e::Words enter = {"/usr/bin/nsenter", "-t", std::to_string(ranks_[0]), "-n"};
+  if (geteuid() != 0) {
+    enter.push_back("-U");
+  }
+  const CommandResult result = RunCommand(e2e::Joined(e2e::Joined(enter, {"ip"}), words));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+}
+
+uint64_t CutTest::When(const std::string& text, const std::string& before) {
+  size_t at = std::string::npos;
+  EXPECT_TRUE(Eventually([&] {
+    at = job_->Output().find(text, before.size());
+    return at != std::string::npos;
+  })) << job_->Output();
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(job_->Output().c_str() + at + text.size(), nullptr, 10);
+}
+
+std::string CutTest::Finish() {
+  for (const pid_t rank : ranks_) {
+    kill(rank, SIGUSR1);
+  }
+  const CommandResult result = job_->WaitCleanly();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  ExpectAllRight(result.out, static_cast<int>(ranks_.size()));
+  return result.out;
+}
+
+// ---- Between messages
 
 constexpr char kEndure[] = "tests/faults/ranks/endure";
 constexpr char kStreams[] = "tests/faults/ranks/streams";
-constexpr int kNodeUnreachable = 16;
-constexpr int kLinkDown = 32;
 
 class LinkCutTest : public CutTest {
  protected:
@@ -55,22 +158,18 @@ TEST_F(LinkCutTest, BrieflyAndNobodyNotices) {
   EXPECT_THAT(Finish(), Not(HasSubstr(": cut at")));
 }
 
+// Twice, and they survive both.
 TEST_F(LinkCutTest, ForLongerAndRanksAreToldThenGoOn) {
-  CutFor(Scaled(25'000));
-  for (const char* rank : {"rank 0", "rank 1"}) {
-    EXPECT_NE(When(rank + std::string(": cut at ")), 0U);
-    const uint64_t resumed_ns = When(rank + std::string(": back at "));
-    std::printf("%s goes on %.1f s after the link is back\n", rank,
-                (static_cast<double>(resumed_ns) - static_cast<double>(back_ns_)) / 1e9);
+  for (const int cut_ms : {25'000, 20'000}) {
+    const std::string before = job_->Output();
+    CutFor(Scaled(cut_ms));
+    for (const std::string rank : {"rank 0", "rank 1"}) {
+      EXPECT_NE(When(rank + ": cut at ", before), 0U);
+      const uint64_t resumed_ns = When(rank + ": back at ", before);
+      std::printf("%s goes on %.1f s after the link is back\n", rank.c_str(),
+                  (static_cast<double>(resumed_ns) - static_cast<double>(back_ns_)) / 1e9);
+    }
   }
-  Finish();
-}
-
-TEST_F(LinkCutTest, TwiceAndTheySurviveBoth) {
-  CutFor(Scaled(20'000));
-  When("rank 1: back at ");
-  When("rank 0: back at ");
-  CutFor(Scaled(20'000));
   Finish();
 }
 
@@ -88,12 +187,7 @@ TEST_F(StreamCutTest, WaitsEndAndSayWhy) {
   SetLink("down");
   When("rank 0: error ");
   When("rank 1: error ");
-  const e2e::CommandResult result = job_->Wait();
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, testing::SizeIs(2)) << result.out;
-  for (const RankError& error : errors) {
-    EXPECT_TRUE(error.code == kNodeUnreachable || error.code == kLinkDown) << result.out;
-  }
+  ExpectErrors(job_->Wait().out, 2, {kNodeUnreachable, kLinkDown});
 }
 
 // Nodes have a second NIC, whose address goes.
@@ -101,18 +195,171 @@ class RailCutTest : public LinkCutTest {
  protected:
   void Begin() override {
     StartJob(2, {"--fabric_rails=10.77.0.1", "--rail_stripe_bytes=65536"}, {kEndure, "timeouts"},
-             /*operation_timeout_ms=*/4000, "ip link set lo up && ip addr add 10.77.0.1/32 dev lo");
+             kTimeoutMs, "ip link set lo up && ip addr add 10.77.0.1/32 dev lo");
     AwaitRanks();
   }
+  static constexpr int kTimeoutMs = 2400;
+  static constexpr int kUsersTimeoutMs = 20'000;
 };
 
 // Transfers on it fail by their deadline, once: then the first NIC carries everything.
 TEST_F(RailCutTest, RanksAreToldOnceAtMostAndGoOnOverTheOther) {
   Ip({"addr", "del", "10.77.0.1/32", "dev", "lo"});
-  std::this_thread::sleep_for(Scaled(50'000));  // two time-outs and a half: the fault itself
+  // Two time-outs and a half: the fault itself.
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds((AsUsersHaveIt() ? kUsersTimeoutMs : kTimeoutMs) * 5 / 2));
   const std::string out = Finish();
   for (const std::string rank : {"rank 0: cut at", "rank 1: cut at"}) {
     EXPECT_EQ(out.find(rank), out.rfind(rank)) << out;
+  }
+}
+
+// ---- In the middle of a long message
+
+constexpr char kProgram[] = "tests/faults/ranks/long_message";
+
+constexpr uint64_t kLongBytes = 256ULL << 20;
+constexpr int kMiddle = 500;  // of the 1025 blocks of its reads
+constexpr int kWindow = 4;    // of them under way at a time
+constexpr int kReceiver = 3;  // the sender is rank 0
+constexpr int kBystanders[] = {1, 2, 4, 5};
+
+// The long message goes from private to private memory, so that all stages take part. In the middle
+// all the reads that may be under way stop; they go on when the link is cut.
+class LongMessageCutTest : public CutTest {
+ protected:
+  json Ask(const std::string& directory, const e2e::Words& words) {
+    const e2e::Words ferryctl = {"tools/ferryctl/ferryctl", "--run_directory=" + directory,
+                                 "--json"};
+    return json::parse(RunCommand(e2e::Joined(ferryctl, words)).out, nullptr, false);
+  }
+  json Nic(const std::string& directory) { return Ask(directory, {"nics"})["nics"][0]; }
+  static bool Stall(const json& faults) {
+    return std::all_of(faults["faults"].begin(), faults["faults"].end(),
+                       [](const json& fault) { return fault["state"] == "stalls"; });
+  }
+
+  void StartLong() {
+    std::string faults;
+    for (int read = kMiddle; read < kMiddle + kWindow; ++read) {
+      faults += (faults.empty() ? "" : ",") + ("pull.read:" + std::to_string(read)) + ":stall";
+    }
+    // The first data over the returned link waits for TCP to try again, for as long as the cut
+    // lasted.
+    StartJob(6, {"--faults=" + faults}, {kProgram, std::to_string(kLongBytes)}, 10'000);
+    for (const int rank : kBystanders) {
+      ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
+    }
+    ASSERT_NO_FATAL_FAILURE(FindRanks(kProgram, 6));
+    daemons_ = Daemons(*job_);
+    ASSERT_THAT(daemons_, SizeIs(2));
+    ASSERT_TRUE(Eventually([&] { return Stall(Ask(daemons_[1], {"faults"})); }));
+    json nic;
+    EXPECT_TRUE(Eventually([&] {
+      nic = Nic(daemons_[1]);
+      return nic["staging_busy"] == kWindow;
+    })) << nic;
+    EXPECT_GT(nic["bytes_received"], kLongBytes / 4) << nic;
+    EXPECT_LT(nic["bytes_received"], kLongBytes * 3 / 4) << nic;
+    memfds_ = Memfds();
+  }
+  void CutInTheMiddle() {
+    SetLink("down");
+    Ask(daemons_[1], {"faults", "--release"});
+    ExpectBystandersGoOn();
+  }
+  // Each bystander reports an exchange that ends after this begins.
+  void ExpectBystandersGoOn() {
+    for (const int rank : kBystanders) {
+      const std::string said = "rank " + std::to_string(rank) + ": exchanged ";
+      const size_t before = Count(said);
+      kill(ranks_[static_cast<size_t>(rank)], SIGUSR2);
+      EXPECT_TRUE(Eventually([&] { return Count(said) > before; })) << job_->Output();
+    }
+  }
+  size_t Count(const std::string& text) {
+    const std::string out = job_->Output();
+    size_t count = 0;
+    for (size_t at = out.find(text); at != std::string::npos; at = out.find(text, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+  // Waits until both ends have passed so many long messages.
+  void ExpectPassed(int messages) {
+    for (const int rank : {0, kReceiver}) {
+      EXPECT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": passed " +
+                                      std::to_string(messages) + "\n"))
+          << job_->Output();
+    }
+  }
+  void PassAnother(int messages) {
+    kill(ranks_[0], SIGUSR2);
+    ExpectPassed(messages);
+  }
+  std::vector<size_t> Memfds() {
+    std::vector<size_t> counts;
+    for (const pid_t pid : job_->Find("--ready-fd")) {
+      counts.push_back(tests::MemfdsOf(pid).size());
+    }
+    return counts;
+  }
+  // Called between two messages.
+  void ExpectNothingLeft() {
+    for (const std::string& directory : daemons_) {
+      json nic;
+      EXPECT_TRUE(Eventually([&] {
+        nic = Nic(directory);
+        return nic["staging_busy"] == 0 && nic["staging_waits"] == 0 && nic["outstanding"] == 0;
+      })) << nic;
+      const json registrations = Ask(directory, {"status"})["registrations"];
+      EXPECT_EQ(registrations["waiting"], 0) << registrations;
+      EXPECT_EQ(registrations["refusals"], 0) << registrations;
+    }
+    EXPECT_EQ(Memfds(), memfds_);
+  }
+
+  e2e::Words daemons_;
+  std::vector<size_t> memfds_;  // by daemon, in the middle of the first message
+};
+
+TEST_F(LongMessageCutTest, BrieflyAndItResumes) {
+  ASSERT_NO_FATAL_FAILURE(StartLong());
+  const uint64_t cut_ns = MonotonicNs();
+  CutInTheMiddle();
+  const std::chrono::nanoseconds so_far(MonotonicNs() - cut_ns);
+  std::this_thread::sleep_for(Scaled(9000) - so_far);  // the fault itself
+  EXPECT_EQ(Count(": passed "), 0U);
+  SetLink("up");
+  ExpectPassed(1);
+  const json nic = Nic(daemons_[1]);
+  EXPECT_EQ(nic["errors"], 0) << nic;
+  EXPECT_GE(nic["bytes_received"], kLongBytes) << nic;
+  ExpectNothingLeft();
+  PassAnother(2);
+  ExpectNothingLeft();
+  EXPECT_THAT(Finish(), Not(HasSubstr(": cut at")));
+}
+
+TEST_F(LongMessageCutTest, ForLongerAndBothAreToldThenTheNextOnePasses) {
+  ASSERT_NO_FATAL_FAILURE(StartLong());
+  CutInTheMiddle();
+  for (const char* rank : {"rank 0", "rank 3"}) {
+    EXPECT_NE(When(rank + std::string(": cut at ")), 0U);
+  }
+  EXPECT_EQ(Count(": passed "), 0U);
+  ExpectBystandersGoOn();
+  SetLink("up");
+  for (const char* rank : {"rank 0", "rank 3"}) {
+    EXPECT_NE(When(rank + std::string(": back at ")), 0U);
+  }
+  ExpectPassed(1);
+  ExpectNothingLeft();
+  PassAnother(2);
+  ExpectNothingLeft();
+  const std::string out = Finish();
+  for (const int rank : kBystanders) {
+    EXPECT_THAT(out, Not(HasSubstr("rank " + std::to_string(rank) + ": cut")));
   }
 }
 

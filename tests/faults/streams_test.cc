@@ -16,20 +16,40 @@ namespace {
 
 using e2e::Command;
 using e2e::CommandResult;
-using testing::IsEmpty;
+using e2e::RunCleanly;
+using e2e::RunCommand;
 using testing::SizeIs;
 
 constexpr char kStreams[] = "tests/faults/ranks/streams";
 constexpr char kCollectives[] = "tests/faults/ranks/collective_streams";
-constexpr int kPeerDied = 14;
-constexpr int kDaemonDied = 15;
-constexpr int kNodeUnreachable = 16;
-constexpr int kTimeout = 17;
 
 struct Case {
   int nodes;
   int waits;  // the rank whose stream waits; for collectives, the only one whose stream does not
 };
+
+// Kills a rank of the job, and returns the errors of the others.
+std::vector<RankError> KillRank(Command* job, const char* program, int ranks, int victim) {
+  const std::vector<pid_t> pids = RankPids(*job, program, ranks);
+  EXPECT_THAT(pids, SizeIs(ranks));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(pids.at(static_cast<size_t>(victim)), SIGKILL);
+  const CommandResult result = job->WaitCleanly();
+  EXPECT_EQ(result.exit_code, kRankKilled) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  EXPECT_THAT(errors, SizeIs(ranks - 1)) << result.out << result.err;
+  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
+  return errors;
+}
+
+// The same for the last daemon. Returns the ranks' output.
+std::string KillDaemon(Command* job, int nodes) {
+  std::vector<pid_t> daemons = DaemonPids(*job, static_cast<size_t>(nodes));
+  kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);
+  const CommandResult result = job->Wait();
+  EXPECT_NE(result.exit_code, 0);
+  return result.out;
+}
 
 class StreamsTest : public testing::TestWithParam<Case> {};
 
@@ -37,84 +57,51 @@ TEST_P(StreamsTest, TheOtherRankIsKilled) {
   const Case& tested = GetParam();
   Command job(PrivateJob(2, tested.nodes, {}, {kStreams, std::to_string(tested.waits)}));
   ASSERT_TRUE(UnderWay(&job, 2));
-  const std::vector<pid_t> ranks = RankPids(job, kStreams, 2);
-  ASSERT_THAT(ranks, SizeIs(2));
-  const uint64_t killed_ns = MonotonicNs();
-  kill(ranks[static_cast<size_t>(1 - tested.waits)], SIGKILL);
-  const CommandResult result = job.Wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, SizeIs(1)) << result.out << result.err;
+  const std::vector<RankError> errors = KillRank(&job, kStreams, 2, 1 - tested.waits);
+  ASSERT_THAT(errors, SizeIs(1));
   EXPECT_EQ(errors[0].rank, tested.waits);
-  EXPECT_EQ(errors[0].code, kPeerDied) << result.out;
-  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  EXPECT_EQ(errors[0].code, kPeerDied);
 }
 
 TEST_P(StreamsTest, ADaemonIsKilled) {
   const Case& tested = GetParam();
   Command job(PrivateJob(2, tested.nodes, {}, {kStreams, "2"}));
   ASSERT_TRUE(UnderWay(&job, 2));
-  std::vector<pid_t> daemons = job.Find("--ready-fd");
-  ASSERT_THAT(daemons, SizeIs(tested.nodes));
-  kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);
-  const CommandResult result = job.Wait();
-  EXPECT_NE(result.exit_code, 0);
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
-  int own = 0;
-  for (const RankError& error : errors) {
-    own += error.code == kDaemonDied ? 1 : 0;
-    EXPECT_TRUE(error.code == kDaemonDied || error.code == kNodeUnreachable) << result.out;
-  }
-  EXPECT_EQ(own, tested.nodes == 1 ? 2 : 1) << result.out;
+  const std::string out = KillDaemon(&job, tested.nodes);
+  const std::vector<RankError> errors = ExpectErrors(out, 2, {kDaemonDied, kNodeUnreachable});
+  EXPECT_EQ(std::count_if(errors.begin(), errors.end(),
+                          [](const RankError& error) { return error.code == kDaemonDied; }),
+            tested.nodes == 1 ? 2 : 1)
+      << out;
 }
 
 // The network card moves the messages, and forgets one of its operations on each node. The rank
 // that notices first ends, and the other may hear of that before its own time is over.
 TEST(StreamsOfTheNicTest, ALostOperationTimesOutOnBothSides) {
-  Command job(PrivateJob(
+  const CommandResult result = RunCleanly(PrivateJob(
       2, 2, {"--provider=sockets", "--faults=nic.arm:7:lose", "--operation_timeout_ms=1500"},
       {kStreams, "exchange"}));
-  const CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
+  const std::vector<RankError> errors = ExpectErrors(result.out, 2, {kTimeout, kPeerDied});
+  ASSERT_THAT(errors, SizeIs(2)) << result.err;
   EXPECT_TRUE(errors[0].code == kTimeout || errors[1].code == kTimeout) << result.out;
-  for (const RankError& error : errors) {
-    EXPECT_TRUE(error.code == kTimeout || error.code == kPeerDied) << result.out;
-  }
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 TEST(StreamsOfTheNicTest, DaemonsDieWithOperationsInTheNic) {
-  Command job(
+  const CommandResult result = RunCommand(
       PrivateJob(2, 2, {"--provider=sockets", "--faults=nic.arm:7:kill"}, {kStreams, "exchange"}));
-  const CommandResult result = job.Wait();
   EXPECT_NE(result.exit_code, 0) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
-  for (const RankError& error : errors) {
-    EXPECT_TRUE(error.code == kDaemonDied || error.code == kNodeUnreachable) << result.out;
-  }
+  ExpectErrors(result.out, 2, {kDaemonDied, kNodeUnreachable});
 }
 
 // The remaining rank may be helping with a message, or be helped, at that moment.
 TEST(LongMessagesTest, ARankIsKilledWhileStreamsMoveThem) {
   Command job(PrivateJob(2, 1, {}, {kStreams, "flood"}));
   ASSERT_TRUE(UnderWay(&job, 2));
-  const std::vector<pid_t> ranks = RankPids(job, kStreams, 2);
-  ASSERT_THAT(ranks, SizeIs(2));
-  const uint64_t killed_ns = MonotonicNs();
-  kill(ranks[1], SIGKILL);
-  const CommandResult result = job.Wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  ASSERT_THAT(errors, SizeIs(1)) << result.out << result.err;
+  const std::vector<RankError> errors = KillRank(&job, kStreams, 2, 1);
+  ASSERT_THAT(errors, SizeIs(1));
   EXPECT_EQ(errors[0].rank, 0);
-  EXPECT_EQ(errors[0].code, kPeerDied) << result.out;
-  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
+  EXPECT_EQ(errors[0].code, kPeerDied);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,
@@ -133,19 +120,9 @@ TEST_P(CollectiveStreamsTest, ARankIsKilled) {
   const int absent = tested.waits;
   Command job(PrivateJob(5, tested.nodes, {}, {kCollectives, std::to_string(absent)}));
   ASSERT_TRUE(UnderWay(&job, 5));
-  const std::vector<pid_t> ranks = RankPids(job, kCollectives, 5);
-  ASSERT_THAT(ranks, SizeIs(5));
-  const uint64_t killed_ns = MonotonicNs();
-  kill(ranks[static_cast<size_t>(absent)], SIGKILL);
-  const CommandResult result = job.Wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
-  const std::vector<RankError> errors = ErrorsIn(result.out);
-  EXPECT_THAT(errors, SizeIs(4)) << result.out << result.err;
-  for (const RankError& error : errors) {
-    EXPECT_NE(error.code, 0) << result.out;  // MPI_SUCCESS
+  for (const RankError& error : KillRank(&job, kCollectives, 5, absent)) {
+    EXPECT_NE(error.code, 0);  // MPI_SUCCESS
   }
-  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
-  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 // The absent rank's daemon: a rank that waits for one that lives waits on.
@@ -155,12 +132,7 @@ TEST_P(CollectiveDaemonsTest, ADaemonIsKilled) {
   const Case& tested = GetParam();
   Command job(PrivateJob(5, tested.nodes, {}, {kCollectives, std::to_string(tested.waits)}));
   ASSERT_TRUE(UnderWay(&job, 5));
-  std::vector<pid_t> daemons = job.Find("--ready-fd");
-  ASSERT_THAT(daemons, SizeIs(tested.nodes));
-  kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);
-  const CommandResult result = job.Wait();
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(ErrorsIn(result.out), SizeIs(5)) << result.out << result.err;
+  EXPECT_THAT(ErrorsIn(KillDaemon(&job, tested.nodes)), SizeIs(5));
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
@@ -171,6 +143,52 @@ INSTANTIATE_TEST_SUITE_P(Ends, CollectiveStreamsTest,
 
 INSTANTIATE_TEST_SUITE_P(Ends, CollectiveDaemonsTest,
                          testing::Values(Case{1, 0}, Case{1, 4}, Case{2, 4}), NameOf);
+
+// ---- Rings of devices when their rank, or the daemon, is killed
+
+constexpr char kRings[] = "tests/faults/ranks/rings";
+
+// The daemon is serving its ring, which is half written.
+TEST(RingFaultsTest, AKilledRankTakesItsRingsWithItAndNobodyNotices) {
+  DaemonForTest daemon;
+  {
+    Command before(JobOn(daemon, 1, {kRings, "loop", "200"}));
+    EXPECT_EQ(before.Wait().exit_code, 0);
+  }
+  const size_t memfds = daemon.CountMemfds();
+  for (int round = 0; round < 3; ++round) {
+    Command job(JobOn(daemon, 1, {kRings, "stall"}));
+    ASSERT_TRUE(UnderWay(&job, 1));
+    Command beside(JobOn(daemon, 1, {kRings, "loop", "1000"}));
+    ASSERT_TRUE(UnderWay(&beside, 1));
+    const std::vector<pid_t> ranks = RankPids(job, "stall", 1);
+    ASSERT_THAT(ranks, SizeIs(1));
+    kill(ranks[0], SIGKILL);
+    EXPECT_NE(job.Wait().exit_code, 0);
+    const CommandResult result = beside.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(daemon.CountMemfds(), memfds);
+  }
+  daemon.Stop();
+}
+
+TEST(RingFaultsTest, AStoppedDaemonIsWaitedForAgain) {
+  Command job(PrivateJob(1, 1, {}, {kRings, "again"}), {"FERRY_ATTACH_TIMEOUT_MS=300"});
+  ASSERT_TRUE(UnderWay(&job, 1));
+  const pid_t daemon = DaemonPids(job, 1)[0];
+  kill(daemon, SIGSTOP);
+  EXPECT_TRUE(job.WaitForOutput("timed out"));
+  kill(daemon, SIGCONT);
+  const CommandResult result = job.WaitCleanly();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST(RingFaultsTest, AKilledDaemonEndsTheWaitsOfDevices) {
+  Command job(PrivateJob(1, 1, {}, {kRings, "wait"}));
+  ASSERT_TRUE(UnderWay(&job, 1));
+  kill(DaemonPids(job, 1)[0], SIGKILL);
+  ExpectErrors(job.WaitCleanly().out, 1, {kDaemonDied});
+}
 
 }  // namespace
 }  // namespace ferry::faults

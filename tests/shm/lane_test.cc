@@ -1,3 +1,4 @@
+// Lanes, and how short messages are copied into them.
 #include "shm/lane.h"
 
 #include <gtest/gtest.h>
@@ -5,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,12 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "shm/inline_copy.h"
 #include "shm/wait_policy.h"
 #include "tests/shm/child_process.h"
 #include "tests/shm/shared_memory.h"
 
 namespace ferry::shm {
 namespace {
+
+// ---- Lanes
 
 constexpr uint64_t kMessages = 100'000;
 constexpr uint32_t kRank = 3;
@@ -334,6 +339,30 @@ TEST(LaneTest, ReleaseOfACellThatDoesNotExistIsIgnored) {
   consumer.ReleaseCells(kLaneCells, ~uint64_t{0});
   EXPECT_EQ(std::memcmp(&before, lane.get(), offsetof(LaneLayout, cells)), 0);
 }
+
+// ---- Short messages
+
+constexpr uint64_t kMost = 32;
+constexpr std::byte kUntouched{0xee};
+
+TEST(InlineCopyTest, MovesSoManyBytesAndNoMore) {
+  for (uint64_t size = 0; size <= kMost; ++size) {
+    std::array<std::byte, kMost> from;
+    std::array<std::byte, kMost + 2> to;
+    for (size_t i = 0; i < from.size(); ++i) {
+      from[i] = static_cast<std::byte>(i + 1);
+    }
+    to.fill(kUntouched);
+    CopyInline(to.data() + 1, from.data(), size);
+    EXPECT_EQ(to[0], kUntouched) << size;
+    EXPECT_EQ(to[size + 1], kUntouched) << size;
+    for (size_t i = 0; i < size; ++i) {
+      EXPECT_EQ(to[i + 1], from[i]) << "byte " << i << " of " << size;
+    }
+  }
+}
+
+TEST(InlineCopyTest, TakesNullPointersOfNothing) { CopyInline(nullptr, nullptr, 0); }
 
 }  // namespace
 }  // namespace ferry::shm

@@ -1,3 +1,4 @@
+// Waiting and being woken, and for how long to spin before.
 #include "shm/wake.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +11,14 @@
 
 #include "shm/fence.h"
 #include "shm/lane.h"
+#include "shm/wait_policy.h"
 #include "tests/shm/child_process.h"
 #include "tests/shm/shared_memory.h"
 
 namespace ferry::shm {
 namespace {
+
+// ---- Wakes
 
 TEST(WakeTest, PublishSetsTheBitOfItsLaneUntilTaken) {
   Shared<WakeLayout> layout;
@@ -258,6 +262,40 @@ TEST_P(WakeStressTest, NoWakeUpIsLostFromManySenders) {
   for (auto& sender : senders) {
     EXPECT_TRUE(sender->Join());
   }
+}
+
+// ---- How long to spin
+
+TEST(WaiterTest, SpinsAsOftenAsThePolicySaysThenAsksToSleep) {
+  Waiter waiter({.spin_pauses = 10, .idle_before_sleep_ns = 0});
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(waiter.Idle()) << "poll " << i;
+  }
+  EXPECT_TRUE(waiter.Idle());
+  EXPECT_TRUE(waiter.Idle()) << "it goes on asking";
+}
+
+TEST(WaiterTest, YieldsUntilTheIdleTimeHasPassed) {
+  Waiter waiter({.spin_pauses = 0, .idle_before_sleep_ns = 1'000'000});
+  EXPECT_FALSE(waiter.Idle()) << "the idle time starts with the first yield";
+  while (!waiter.Idle()) {
+  }
+}
+
+TEST(WaiterTest, NeverAsksToSleepWithoutALimit) {
+  Waiter waiter({.spin_pauses = 1, .idle_before_sleep_ns = ~uint64_t{0}});
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_FALSE(waiter.Idle());
+  }
+}
+
+TEST(WaiterTest, ResetStartsOver) {
+  Waiter waiter({.spin_pauses = 1, .idle_before_sleep_ns = 0});
+  EXPECT_FALSE(waiter.Idle());
+  EXPECT_TRUE(waiter.Idle());
+  waiter.Reset();
+  EXPECT_FALSE(waiter.Idle());
+  EXPECT_TRUE(waiter.Idle());
 }
 
 }  // namespace

@@ -34,28 +34,22 @@ constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
 
 class FerryctlTest : public testing::Test {
  protected:
-  FerryctlTest() {
-    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
-    fs::create_directory(run_directory());
-  }
-  ~FerryctlTest() override { fs::remove_all(directory_); }
+  FerryctlTest() { fs::create_directory(run_directory()); }
 
-  std::string run_directory() const { return directory_ + "/run"; }
-  CommandResult Ferryctl(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + run_directory()});
-    return RunCommand(std::move(arguments));
+  std::string run_directory() const { return directory_ / "run"; }
+  CommandResult Ferryctl(const Words& arguments) {
+    return RunCommand(Joined({kFerryctl, "--run_directory=" + run_directory()}, arguments));
   }
   // Starts the stand-in and waits until it serves.
-  std::unique_ptr<Command> StartDaemon(std::vector<std::string> variables = {}) {
-    variables.push_back("FERRY_RUN_DIRECTORY=" + run_directory());
-    auto daemon =
-        std::make_unique<Command>(std::vector<std::string>{kFakeFerryd}, std::move(variables));
+  std::unique_ptr<Command> StartDaemon(const Words& variables = {}) {
+    auto daemon = std::make_unique<Command>(
+        Words{kFakeFerryd}, Joined(variables, {"FERRY_RUN_DIRECTORY=" + run_directory()}));
     EXPECT_TRUE(Eventually([&] { return fs::exists(run_directory() + "/ferryd.json"); }));
     return daemon;
   }
 
  private:
-  std::string directory_ = "/tmp/ferryctl-XXXXXX";
+  const TempDirectory directory_;
 };
 
 TEST_F(FerryctlTest, SaysWhichDirectoryHasNoDaemon) {
@@ -155,8 +149,7 @@ TEST_F(FerryctlTest, NeedsNoNetworkLibrary) {
 }
 
 TEST_F(FerryctlTest, ReportsMistakesAsSuch) {
-  for (const auto& [arguments, message] :
-       std::vector<std::pair<std::vector<std::string>, std::string>>{
+  for (const auto& [arguments, message] : std::vector<std::pair<Words, std::string>>{
            {{"statsu"}, "unknown word statsu; did you mean status?"},
            {{"status", "--jsno"}, "unknown word --jsno; did you mean --json?"},
            {{"frobnicate"}, "unknown word frobnicate (ferryctl --help"},
@@ -186,7 +179,7 @@ TEST_F(FerryctlTest, HasColoursOnATerminalUnlessSomebodyWantsNone) {
     GTEST_SKIP() << kScript << " is not there: apt-get install bsdutils";
   }
   const std::string line = std::string(kFerryctl) + " config --run_directory=" + run_directory();
-  const std::vector<std::string> on_terminal = {kScript, "-qec", line, "/dev/null"};
+  const Words on_terminal = {kScript, "-qec", line, "/dev/null"};
   EXPECT_THAT(RunCommand(on_terminal, {"TERM=xterm"}).out, HasSubstr("\033[1mOPTION"));
   EXPECT_THAT(RunCommand(on_terminal, {"TERM=xterm", "NO_COLOR=1"}).out,
               testing::Not(HasSubstr("\033")));

@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/version.h"
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -21,7 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -34,16 +32,23 @@ std::string Versions(uint32_t newer = 0) {
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
 
-// ferryrun FLAGS sh -c SCRIPT, with a private fake daemon, and labels, which tell ranks apart.
-std::vector<std::string> Script(std::vector<std::string> flags, const std::string& script) {
-  std::vector<std::string> arguments = {kFerryrun, "--private", "--ferryd", kFakeFerryd, "-l"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  arguments.insert(arguments.end(), {"sh", "-c", script});
-  return arguments;
+// ferryrun FLAGS_AND_PROGRAM, with a private fake daemon.
+Words Private(const Words& flags_and_program) {
+  return Joined({kFerryrun, "--private", "--ferryd", kFakeFerryd}, flags_and_program);
+}
+
+// ferryrun FLAGS sh -c SCRIPT, with labels, too, which tell ranks apart.
+Words Script(const Words& flags, const std::string& script) {
+  return Private(Joined(Joined({"-l"}, flags), {"sh", "-c", script}));
+}
+
+void WriteExecutable(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
 }
 
 struct Mistake {
-  std::vector<std::string> flags;
+  Words flags;
   int exit_code;
   std::string message;
 };
@@ -51,9 +56,8 @@ struct Mistake {
 class FerryrunMistakeTest : public testing::TestWithParam<Mistake> {};
 
 TEST_P(FerryrunMistakeTest, IsNamedBeforeAnythingStarts) {
-  std::vector<std::string> arguments = {kFerryrun, "--ferryd", "/nonexistent"};
-  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
-  const CommandResult result = RunCommand(arguments);
+  const CommandResult result =
+      RunCommand(Joined({kFerryrun, "--ferryd", "/nonexistent"}, GetParam().flags));
   EXPECT_EQ(result.exit_code, GetParam().exit_code);
   EXPECT_THAT(result.err, AllOf(StartsWith("ferryrun: "), HasSubstr(GetParam().message)));
   EXPECT_EQ(result.out, "");
@@ -123,26 +127,21 @@ TEST(FerryrunTest, WarnsOnceOfVariablesThatMeanNothing) {
 
 TEST(FerryrunTest, SaysThatAProgramIsNoProgram) {
   const std::string path = testing::TempDir() + "not_a_program";
-  std::ofstream(path) << "\x7f"
-                         "ELF?";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  Command command({kFerryrun, "--private", "--ferryd", kFakeFerryd, path});
-  const CommandResult result = command.Wait();
+  WriteExecutable(path,
+                  "\x7f"
+                  "ELF?");
+  const CommandResult result = RunCleanly(Private({path}));
   EXPECT_EQ(result.exit_code, 126);
   EXPECT_THAT(result.err, HasSubstr("not_a_program': Exec format error"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, SaysThatAnInterpreterIsMissing) {
   const std::string path = testing::TempDir() + "no_interpreter";
-  std::ofstream(path) << "#!/no/such/shell\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  Command command({kFerryrun, "--private", "--ferryd", kFakeFerryd, path});
-  const CommandResult result = command.Wait();
+  WriteExecutable(path, "#!/no/such/shell\n");
+  const CommandResult result = RunCleanly(Private({path}));
   EXPECT_EQ(result.exit_code, 127);
   EXPECT_THAT(result.err, HasSubstr("no_interpreter': it is there, but not the interpreter that "
                                     "its first line, or the loader that its ELF header names"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, ExplainsAProgramThatEndsAtOnceForWantOfALibrary) {
@@ -154,10 +153,9 @@ TEST(FerryrunTest, ExplainsAProgramThatEndsAtOnceForWantOfALibrary) {
 }
 
 TEST(FerryrunTest, PlacesAndLabelsRanks) {
-  Command command(Script({"-n", "5", "--nodes", "2"},
-                         "echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE; "
-                         "echo secret ${#FERRY_JOB_SECRET} >&2"));
-  const CommandResult result = command.Wait();
+  const CommandResult result = RunCleanly(Script({"-n", "5", "--nodes", "2"},
+                                                 "echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE; "
+                                                 "echo secret ${#FERRY_JOB_SECRET} >&2"));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(SortedLines(result.out),
               ElementsAre("[0] 0 of 5 on 0", "[1] 1 of 5 on 0", "[2] 2 of 5 on 0",
@@ -165,12 +163,11 @@ TEST(FerryrunTest, PlacesAndLabelsRanks) {
   EXPECT_THAT(SortedLines(result.err),
               ElementsAre("[0] secret 64", "[1] secret 64", "[2] secret 64", "[3] secret 64",
                           "[4] secret 64"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
-  Command command(Script({"-n", "3", "--nodes", "2"}, "cat $FERRY_RUN_DIRECTORY.calls"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCommand(Script({"-n", "3", "--nodes", "2"}, "cat $FERRY_RUN_DIRECTORY.calls"));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(SortedLines(result.out),
               ElementsAre("[0] create node 0 size 3 secret_bytes 64 placed 0 0 1 nodes 2",
@@ -179,47 +176,37 @@ TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
 }
 
 TEST(FerryrunTest, RunsSeveralProgramsAsOneJob) {
-  Command command({kFerryrun,
-                   "--private",
-                   "--ferryd",
-                   kFakeFerryd,
-                   "-l",
-                   "-genv",
-                   "ALL",
-                   "both",
-                   "-n",
-                   "1",
-                   "-x",
-                   "A=first",
-                   "-x",
-                   "HOME",
-                   "sh",
-                   "-c",
-                   "echo $FERRY_RANK of $FERRY_SIZE $ALL $A $HOME",
-                   ":",
-                   "-np",
-                   "2",
-                   "-wdir",
-                   "/tmp",
-                   "sh",
-                   "-c",
-                   "echo $FERRY_RANK of $FERRY_SIZE $ALL $A$PWD; pwd"},
-                  {"HOME=/home/test"});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out),
+  EXPECT_THAT(SortedLines(RunWell(Private({"-l",
+                                           "-genv",
+                                           "ALL",
+                                           "both",
+                                           "-n",
+                                           "1",
+                                           "-x",
+                                           "A=first",
+                                           "-x",
+                                           "HOME",
+                                           "sh",
+                                           "-c",
+                                           "echo $FERRY_RANK of $FERRY_SIZE $ALL $A $HOME",
+                                           ":",
+                                           "-np",
+                                           "2",
+                                           "-wdir",
+                                           "/tmp",
+                                           "sh",
+                                           "-c",
+                                           "echo $FERRY_RANK of $FERRY_SIZE $ALL $A$PWD; pwd"}),
+                                  {"HOME=/home/test"})),
               ElementsAre("[0] 0 of 3 both first /home/test", "[1] /tmp", "[1] 1 of 3 both /tmp",
                           "[2] /tmp", "[2] 2 of 3 both /tmp"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, FindsAProgramFromItsDirectory) {
   const std::string folder = testing::TempDir() + "bin";
   std::filesystem::create_directory(folder);
-  std::ofstream(folder + "/here") << "#!/bin/sh\necho found\n";
-  std::filesystem::permissions(folder + "/here", std::filesystem::perms::owner_all);
-  const CommandResult result =
-      RunCommand({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-wdir", folder, "./here"});
+  WriteExecutable(folder + "/here", "#!/bin/sh\necho found\n");
+  const CommandResult result = RunCommand(Private({"-wdir", folder, "./here"}));
   EXPECT_EQ(result.out, "found\n") << result.err;
 }
 
@@ -259,13 +246,12 @@ TEST(FerryrunTest, BindsRanksToCores) {
 }
 
 TEST(FerryrunTest, EndsAJobThatTakesTooLong) {
-  Command command(Script({"-n", "2", "--timeout", "1"}, "echo started; exec sleep 100"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-n", "2", "--timeout", "1"}, "echo started; exec sleep 100"));
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_EQ(result.err,
             "ferryrun: the job did not end within 1 s (--timeout); ending its 2 ranks\n");
   EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] started", "[1] started"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, AJobInTimeKeepsItsExitCode) {
@@ -278,13 +264,13 @@ TEST(FerryrunTest, LabelsAlignFromTenRanksOn) {
 }
 
 TEST(FerryrunTest, ItsDirectoryIsWhereTemporaryFilesBelong) {
-  std::string directory = "/tmp/ferry-tmpdir-XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
-  Command command({"/usr/bin/env", "-u", "XDG_RUNTIME_DIR", "TMPDIR=" + directory, kFerryrun,
-                   "--private", "--ferryd", kFakeFerryd, "sh", "-c", "echo $FERRY_RUN_DIRECTORY"});
-  EXPECT_THAT(command.Wait().out, StartsWith(directory + "/ferryrun-"));
-  EXPECT_TRUE(std::filesystem::is_empty(directory));
-  std::filesystem::remove_all(directory);
+  const TempDirectory directory;
+  EXPECT_THAT(
+      RunCommand(Joined({"/usr/bin/env", "-u", "XDG_RUNTIME_DIR", "TMPDIR=" + directory.path()},
+                        Private({"sh", "-c", "echo $FERRY_RUN_DIRECTORY"})))
+          .out,
+      StartsWith(directory / "ferryrun-"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(FerryrunTest, WantOfDescriptorsIsSaid) {
@@ -311,10 +297,9 @@ TEST(FerryrunTest, PrivateDaemonsDoNotSpeakForTheServiceThatItRunsIn) {
   ASSERT_TRUE(command.WaitForOutput("ready"));
   const std::vector<pid_t> daemons = command.Find("--ready-fd");
   ASSERT_THAT(daemons, SizeIs(1));
-  std::ifstream file("/proc/" + std::to_string(daemons[0]) + "/environ", std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_THAT(environment, AllOf(HasSubstr("OTHER=kept"), testing::Not(HasSubstr("NOTIFY_SOCKET")),
-                                 testing::Not(HasSubstr("WATCHDOG"))));
+  EXPECT_THAT(tests::ReadFile("/proc/" + std::to_string(daemons[0]) + "/environ"),
+              AllOf(HasSubstr("OTHER=kept"), testing::Not(HasSubstr("NOTIFY_SOCKET")),
+                    testing::Not(HasSubstr("WATCHDOG"))));
 }
 
 TEST(FerryrunTest, LeavesOutputAloneWithoutLabels) {
@@ -325,8 +310,7 @@ TEST(FerryrunTest, LeavesOutputAloneWithoutLabels) {
 }
 
 TEST(FerryrunTest, OutputHasNoLabelsByDefault) {
-  const CommandResult result = RunCommand({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-n",
-                                           "2", "sh", "-c", "echo a; echo b >&2"});
+  const CommandResult result = RunCommand(Private({"-n", "2", "sh", "-c", "echo a; echo b >&2"}));
   EXPECT_EQ(result.out, "a\na\n");
   EXPECT_EQ(result.err, "b\nb\n");
 }
@@ -337,11 +321,10 @@ TEST(FerryrunTest, NeverMixesLines) {
       "i=0; while [ $i -lt 200 ]; do echo $FERRY_RANK$FERRY_RANK$FERRY_RANK$FERRY_RANK; "
       "i=$((i+1)); done";
   const CommandResult result = RunCommand(Script({"-n", "3"}, script));
-  const std::vector<std::string> lines = SortedLines(result.out);
+  const Words lines = SortedLines(result.out);
   EXPECT_THAT(lines, SizeIs(600));
   for (const std::string& line : lines) {
-    EXPECT_THAT((std::vector<std::string>{"[0] 0000", "[1] 1111", "[2] 2222"}),
-                testing::Contains(line));
+    EXPECT_THAT((Words{"[0] 0000", "[1] 1111", "[2] 2222"}), testing::Contains(line));
   }
 }
 
@@ -353,28 +336,26 @@ TEST(FerryrunTest, ForwardsMuchOutputWhole) {
 
 TEST(FerryrunTest, GivesStandardInputToRankZeroOnly) {
   const std::string input(50000, 'y');
-  Command command(Script({"-n", "2"}, "wc -c"), {}, input);
-  EXPECT_THAT(SortedLines(command.Wait().out), ElementsAre("[0] 50000", "[1] 0"));
+  EXPECT_THAT(SortedLines(RunCommand(Script({"-n", "2"}, "wc -c"), {}, input).out),
+              ElementsAre("[0] 50000", "[1] 0"));
 }
 
 TEST(FerryrunTest, ReportsTheRankThatExited) {
-  Command command(Script({"-n", "4"}, "test $FERRY_RANK != 2 || exit 3; exec sleep 100"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-n", "4"}, "test $FERRY_RANK != 2 || exit 3; exec sleep 100"));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err,
               testing::MatchesRegex("ferryrun: rank 2 \\(pid [0-9]+\\) exited with code "
                                     "3; ending the other 3 ranks\n"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, ReportsTheRankThatWasKilled) {
-  Command command(Script({"-n", "2"}, "test $FERRY_RANK != 1 || kill -SEGV $$; exec sleep 100"));
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-n", "2"}, "test $FERRY_RANK != 1 || kill -SEGV $$; exec sleep 100"));
   EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("ferryrun: rank 1 (pid "), HasSubstr("was killed by SIGSEGV"),
                     HasSubstr("; ending the other rank\n")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, KeepsGoingWhenAsked) {
@@ -390,7 +371,7 @@ TEST(FerryrunTest, SaysOnceWhatManyRanksSay) {
       Script({"-n", "3", "--keep-going"},
              "read line; echo same >&2; echo libferry: rank $FERRY_RANK: no >&2; exit 4"));
   EXPECT_EQ(result.exit_code, 4);
-  std::vector<std::string> own;
+  Words own;
   size_t whole = 0;
   for (const std::string& line : SortedLines(result.err)) {
     whole += line.starts_with("[") && line.find("libferry: rank ") != line.npos;
@@ -413,16 +394,11 @@ TEST(FerryrunTest, KillsRanksThatIgnoreTheRequestToEnd) {
                          "if [ $FERRY_RANK = 0 ]; then "
                          "  until [ -e $flag ]; do sleep 0.01; done; rm $flag; exit 5; "
                          "fi; trap '' TERM; touch $flag; while :; do sleep 1; done"));
-  EXPECT_EQ(command.Wait().exit_code, 5);
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(command.WaitCleanly().exit_code, 5);
 }
 
 TEST(FerryrunTest, EndsWhatARankLeftBehind) {
-  Command command(Script({}, "sleep 100 & echo started"));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(result.out, "[0] started\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(RunWell(Script({}, "sleep 100 & echo started")), "[0] started\n");
 }
 
 TEST(FerryrunTest, ForwardsSignals) {
@@ -442,13 +418,12 @@ TEST(FerryrunTest, EndsTheJobOnSigterm) {
   Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
   ASSERT_TRUE(command.WaitForOutput("ready"));
   command.Signal(SIGTERM);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_EQ(
       result.err,
       "ferryrun: told to end by SIGTERM; passing it on to the 2 ranks, and killing what is left "
       "after 5000 ms\n");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 // Whatever the ranks make of it.
@@ -473,22 +448,20 @@ TEST(FerryrunTest, KillsOnTheSecondInterrupt) {
   command.Signal(SIGINT);
   ASSERT_TRUE(command.WaitForOutput("again"));
   command.Signal(SIGINT);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 128 + SIGINT);
   EXPECT_THAT(result.err, HasSubstr("ferryrun: interrupted again: killing the rank\n"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, ShowsTheLastWordsOfADaemonThatCannotStart) {
-  Command command(Script({"-n", "2", "--nodes", "2"}, "echo never"), {"FAKE_FERRYD=crash"});
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"-n", "2", "--nodes", "2"}, "echo never"), {"FAKE_FERRYD=crash"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("ferryd of node 0 (pid "),
                     HasSubstr("could not start: it exited with code 7; its last log lines:\n"
                               "  opening the fabric\n  there is no fabric\n")));
   EXPECT_EQ(result.out, "");
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, CanBeInterruptedWhileADaemonStarts) {
@@ -496,11 +469,10 @@ TEST(FerryrunTest, CanBeInterruptedWhileADaemonStarts) {
     Command command(Script({}, "echo never"), {"FAKE_FERRYD=hang"});
     ASSERT_TRUE(Eventually([&] { return !command.Find("--ready-fd").empty(); }));
     command.Signal(signal);
-    const CommandResult result = command.Wait();
+    const CommandResult result = command.WaitCleanly();
     EXPECT_EQ(result.exit_code, 128 + signal);
     EXPECT_EQ(result.err,
               std::string("ferryrun: interrupted by ") + name + " before the job started\n");
-    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
 
@@ -512,11 +484,10 @@ TEST(FerryrunTest, RefusesADaemonOfAnotherVersion) {
 }
 
 TEST(FerryrunTest, KillsADaemonThatDoesNotStop) {
-  Command command(Script({"--grace-ms", "50"}, "exit 0"), {"FAKE_FERRYD=stubborn"});
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Script({"--grace-ms", "50"}, "exit 0"), {"FAKE_FERRYD=stubborn"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("did not stop as it should: it was killed by SIGKILL"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, ReportsADaemonThatDiesAndEndsTheRanks) {
@@ -526,19 +497,17 @@ TEST(FerryrunTest, ReportsADaemonThatDiesAndEndsTheRanks) {
   const std::vector<pid_t> daemons = command.Find("--ready-fd");
   ASSERT_THAT(daemons, SizeIs(2));
   kill(daemons[0], SIGKILL);
-  const CommandResult result = command.Wait();
+  const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_THAT(result.err, AllOf(HasSubstr("ferryd of node "),
                                 HasSubstr("was killed by SIGKILL while the job ran")));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, LeavesNothingWhenItIsKilled) {
   Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
   ASSERT_TRUE(command.WaitForOutput("ready"));
   command.Signal(SIGKILL);
-  EXPECT_EQ(command.Wait().signal, SIGKILL);
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  EXPECT_EQ(command.WaitCleanly().signal, SIGKILL);
 }
 
 TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
@@ -549,9 +518,7 @@ TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
     return std::distance(std::filesystem::directory_iterator(first.runtime_directory()), {});
   };
 
-  Command second({"/usr/bin/env", variable, kFerryrun, "--private", "--ferryd", kFakeFerryd, "sh",
-                  "-c", "exit 0"});
-  EXPECT_EQ(second.Wait().exit_code, 0);
+  EXPECT_EQ(RunCommand(With({variable}, Private({"true"}))).exit_code, 0);
   EXPECT_EQ(directories(), 1) << "the living one's directory must stay";
 
   // Its daemon too, at one stroke: else either would tidy up.
@@ -562,43 +529,29 @@ TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
   first.Signal(SIGKILL);
   first.Wait();
   EXPECT_EQ(directories(), 1);
-  Command third({"/usr/bin/env", variable, kFerryrun, "--private", "--ferryd", kFakeFerryd, "sh",
-                 "-c", "exit 0"});
-  EXPECT_EQ(third.Wait().exit_code, 0);
+  EXPECT_EQ(RunCommand(With({variable}, Private({"true"}))).exit_code, 0);
   EXPECT_EQ(directories(), 0);
 }
 
 TEST(FerryrunTest, UsesTheDaemonThatRuns) {
-  const std::string directory = "/tmp/ferry-test-daemon-" + std::to_string(getpid());
-  std::filesystem::create_directory(directory);
+  const TempDirectory parent;
+  const std::string directory = parent / "run";
   Command daemon({kFakeFerryd}, {"FERRY_RUN_DIRECTORY=" + directory});
   ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(directory + "/ferryd.json"); }));
-  Command command({kFerryrun, "-n", "2", "sh", "-c", "echo $FERRY_RUN_DIRECTORY"},
-                  {"FERRY_RUN_DIRECTORY=" + directory});
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out), ElementsAre(directory, directory));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
-  std::ifstream calls(directory + ".calls");
-  std::string last;
-  for (std::string line; std::getline(calls, line);) {
-    last = line;
-  }
-  EXPECT_EQ(last, "destroy");
+  EXPECT_THAT(SortedLines(RunWell({kFerryrun, "-n", "2", "sh", "-c", "echo $FERRY_RUN_DIRECTORY"},
+                                  {"FERRY_RUN_DIRECTORY=" + directory})),
+              ElementsAre(directory, directory));
+  EXPECT_THAT(tests::ReadFile(directory + ".calls"), testing::EndsWith("\ndestroy\n"));
   daemon.Signal(SIGTERM);
   daemon.Wait();
-  std::filesystem::remove_all(directory);
-  std::filesystem::remove(directory + ".calls");
 }
 
 TEST(FerryrunTest, EndsWhenNobodyReadsItsOutput) {
-  Command command(
+  const CommandResult result = RunCleanly(
       {"/bin/sh", "-c",
        std::string(kFerryrun) + " --private --ferryd " + kFakeFerryd + " yes | head -n 1; true"});
-  const CommandResult result = command.Wait();
   EXPECT_EQ(result.out, "y\n");
   EXPECT_THAT(result.err, HasSubstr("cannot write to standard output: Broken pipe"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 }  // namespace

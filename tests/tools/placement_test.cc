@@ -1,13 +1,21 @@
+// Which node each rank lives on, and which CPUs it is bound to.
 #include "tools/ferryrun/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tools/ferryrun/binding.h"
+#include "tools/ferryrun/node_plan.h"
 
 namespace ferry::tools {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::CpuSet;
+
+// ---- Ranks on nodes
 
 std::vector<uint32_t> Place(const std::vector<PartPlace>& parts, const std::vector<uint64_t>& slots,
                             const std::string& rule) {
@@ -80,6 +88,120 @@ TEST(PlacementTest, HoldsToTheLimits) {
   EXPECT_THAT(CheckCounts(11, 11, options).message(),
               HasSubstr("at most 10 ranks (raise it with --max_ranks)"));
   EXPECT_EQ(CheckCounts(2, 3, options).code(), ErrorCode::kInvalidArgument);
+}
+
+// ---- Nodes
+
+bool IsHere(const std::string& name) { return name == "here" || name == "localhost"; }
+
+Part PartOf(std::optional<uint64_t> ranks, std::vector<Host> hosts = {}) {
+  Part part;
+  part.ranks = ranks;
+  part.hosts = std::move(hosts);
+  return part;
+}
+
+StatusOr<JobLayout> Plan(const Arguments& arguments, const config::Options& options = {}) {
+  return PlanNodes(arguments, options, IsHere);
+}
+
+TEST(NodePlanTest, WithoutHostsNodesAreOfThisMachine) {
+  Arguments arguments;
+  arguments.parts = {PartOf(3)};
+  arguments.nodes = 2;
+  const auto layout = Plan(arguments);
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_THAT(layout->nodes, ElementsAre(NodePlan{"", false, 2}, NodePlan{"", false, 1}));
+  EXPECT_THAT(layout->node_of_rank, ElementsAre(0, 0, 1));
+  EXPECT_THAT(layout->part_of_rank, ElementsAre(0, 0, 0));
+  EXPECT_EQ(layout->slots, 0u);
+}
+
+TEST(NodePlanTest, HostsAreNodesAndAllNamesOfThisOneAreOne) {
+  Arguments arguments;
+  arguments.parts = {PartOf(4)};
+  arguments.hosts = {{"here", 1}, {"b", 2}, {"localhost", 1}};
+  const auto layout = Plan(arguments);
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_THAT(layout->nodes, ElementsAre(NodePlan{"here", false, 2}, NodePlan{"b", true, 2}));
+  EXPECT_THAT(layout->node_of_rank, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(layout->slots, 4u);
+}
+
+TEST(NodePlanTest, HostsWithoutRanksAreLeftOut) {
+  Arguments arguments;
+  arguments.parts = {PartOf(1, {{"b", 1}}), PartOf(1, {{"d", 1}})};
+  arguments.hosts = {{"a", 1}, {"b", 1}, {"c", 1}};
+  const auto layout = Plan(arguments);
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_THAT(layout->nodes, ElementsAre(NodePlan{"b", true, 1}, NodePlan{"d", true, 1}));
+  EXPECT_THAT(layout->node_of_rank, ElementsAre(0, 1));
+  EXPECT_THAT(layout->part_of_rank, ElementsAre(0, 1));
+}
+
+TEST(NodePlanTest, SoManyPerNodeSayHowManyThereAre) {
+  Arguments arguments;
+  arguments.parts = {PartOf(std::nullopt)};
+  arguments.hosts = {{"a", 1}, {"b", 1}};
+  arguments.mapping = *ParseMapping("ppr:3:node");
+  EXPECT_THAT(Plan(arguments)->node_of_rank, ElementsAre(0, 0, 0, 1, 1, 1));
+  arguments.mapping = {};
+  EXPECT_THAT(Plan(arguments)->node_of_rank, ElementsAre(0));
+}
+
+TEST(NodePlanTest, RefusesWhatMakesNoSense) {
+  Arguments arguments;
+  arguments.parts = {PartOf(4)};
+  arguments.nodes = 2;
+  arguments.hosts = {{"a", 1}};
+  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("--nodes 2 makes nodes of this"));
+  arguments.nodes = 1;
+  arguments.parts = {PartOf(4), PartOf(0)};
+  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("-n 0"));
+  arguments.parts = {PartOf(1000), PartOf(1000)};
+  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("at most 1024 ranks"));
+  arguments.parts = {PartOf(100)};
+  config::Options few;
+  few.max_local_ranks = 64;
+  EXPECT_THAT(Plan(arguments, few).status().message(), HasSubstr("puts 100 ranks on one"));
+}
+
+// ---- CPUs
+
+// Two sockets of two cores of two threads.
+topology::Machine TwoSockets() {
+  topology::Machine machine;
+  machine.cores = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  machine.sockets = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+  return machine;
+}
+
+constexpr std::initializer_list<uint32_t> kAll = {0, 1, 2, 3, 4, 5, 6, 7};
+
+TEST(BindingTest, NoneBindsNothing) {
+  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kNone, 100), IsEmpty());
+}
+
+TEST(BindingTest, EachRankHasACoreOfItsOwn) {
+  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kCore, 3),
+              ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}));
+}
+
+TEST(BindingTest, OnlyWhatMayBeUsedIs) {
+  EXPECT_THAT(*BindRanks(TwoSockets(), {1, 4, 5}, Binding::kCore, 2),
+              ElementsAre(CpuSet{1}, CpuSet{4, 5}));
+  EXPECT_THAT(*BindRanks(TwoSockets(), {6}, Binding::kSocket, 2),
+              ElementsAre(CpuSet{6}, CpuSet{6}));
+}
+
+TEST(BindingTest, RanksTakeSocketsInTurn) {
+  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kSocket, 3),
+              ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}, CpuSet{0, 1, 2, 3}));
+}
+
+TEST(BindingTest, TooFewCoresAreRefused) {
+  EXPECT_THAT(BindRanks(TwoSockets(), {0, 1, 2}, Binding::kCore, 3).status().message(),
+              HasSubstr("--bind-to core: 3 ranks here, but 2 cores"));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // `ferryctl tune` works from measurements with curves that are known exactly.
-// tests/e2e/tune_test.cc runs the program itself.
+// tests/e2e/trace_test.cc runs the program itself.
 #include "tools/tune/tune.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

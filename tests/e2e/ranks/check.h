@@ -2,9 +2,11 @@
 // status 1.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "ferry/ferry.h"
@@ -29,27 +31,49 @@ namespace ferry::ranks {
 
 #define CHECK_OK(expression) CHECK_EQ(expression, FERRY_SUCCESS)
 
-// Bytes that tell which message they belong to, and where in it they are.
+// Checks that the call failed with that error, and says this.
+inline void CheckRefused(int got, int wanted, const char* text, int line) {
+  const bool says = std::string_view(ferry_last_error()).find(text) != std::string_view::npos;
+  if (got != wanted || !says) {
+    std::fprintf(stderr, "rank %d: line %d: %d instead of %d, or no \"%s\" in \"%s\"\n",
+                 ferry_rank(), line, got, wanted, text, ferry_last_error());
+    std::exit(1);
+  }
+}
+#define CHECK_REFUSED(call, wanted, text) ::ferry::ranks::CheckRefused(call, wanted, text, __LINE__)
+
+// The neighbours in a ring of all ranks.
+inline int Right() { return (ferry_rank() + 1) % ferry_size(); }
+inline int Left() { return (ferry_rank() + ferry_size() - 1) % ferry_size(); }
+
+// Bytes that tell which message they belong to, and where in it they are: eight at a time, since
+// tests are compiled without optimisation.
+inline uint64_t EightBytesOf(uint64_t message, uint64_t eighth) {
+  const uint64_t mixed = (message * 0x9e3779b97f4a7c15ULL + eighth) * 0xbf58476d1ce4e5b9ULL;
+  return mixed ^ (mixed >> 29);
+}
+
 inline uint8_t ByteOf(uint64_t message, uint64_t index) {
-  const uint64_t mixed = (message * 0x9e3779b97f4a7c15ULL + index) * 0xbf58476d1ce4e5b9ULL;
-  return static_cast<uint8_t>(mixed >> 56);
+  return static_cast<uint8_t>(EightBytesOf(message, index / 8) >> (index % 8 * 8));
 }
 
 inline void Fill(void* data, uint64_t size_bytes, uint64_t message) {
-  for (uint64_t i = 0; i < size_bytes; ++i) {
-    static_cast<uint8_t*>(data)[i] = ByteOf(message, i);
+  for (uint64_t i = 0; i < size_bytes; i += 8) {
+    const uint64_t bytes = EightBytesOf(message, i / 8);
+    std::memcpy(static_cast<uint8_t*>(data) + i, &bytes, std::min<uint64_t>(8, size_bytes - i));
   }
 }
 
 // Checks the first `size_bytes`.
 inline void CheckBytes(const void* data, uint64_t size_bytes, uint64_t message, const char* file,
                        int line) {
-  for (uint64_t i = 0; i < size_bytes; ++i) {
-    const uint8_t got = static_cast<const uint8_t*>(data)[i];
-    if (got != ByteOf(message, i)) {
-      std::fprintf(stderr, "rank %d: %s:%d: message %llu is wrong from byte %llu on\n",
+  for (uint64_t i = 0; i < size_bytes; i += 8) {
+    const uint64_t bytes = EightBytesOf(message, i / 8);
+    if (std::memcmp(static_cast<const uint8_t*>(data) + i, &bytes,
+                    std::min<uint64_t>(8, size_bytes - i)) != 0) {
+      std::fprintf(stderr, "rank %d: %s:%d: message %llu is wrong between bytes %llu and %llu\n",
                    ferry_rank(), file, line, static_cast<unsigned long long>(message),
-                   static_cast<unsigned long long>(i));
+                   static_cast<unsigned long long>(i), static_cast<unsigned long long>(i + 7));
       std::exit(1);
     }
   }

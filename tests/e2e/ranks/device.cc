@@ -34,10 +34,9 @@ constexpr size_t kSizes[] = {0,        1,     32,       33,           8191,    8
 
 using ferry::ranks::Buffer;
 using ferry::ranks::Kind;
+using ferry::ranks::Left;
+using ferry::ranks::Right;
 using enum ferry::ranks::Kind;
-
-int Right() { return (ferry_rank() + 1) % ferry_size(); }
-int Left() { return (ferry_rank() + ferry_size() - 1) % ferry_size(); }
 
 uint64_t MessageOf(int sender, int tag) {
   return static_cast<uint64_t>(sender) * 1000 + static_cast<uint64_t>(tag);
@@ -166,19 +165,11 @@ void Windows() {
   }
 }
 
-void CheckSays(const char* text) {
-  if (std::strstr(ferry_last_error(), text) == nullptr) {
-    std::fprintf(stderr, "rank %d: \"%s\" does not say \"%s\"\n", ferry_rank(), ferry_last_error(),
-                 text);
-    std::exit(1);
-  }
-}
-
 void Mistakes() {
   Buffer device(kDevice, 8192);
   ferry_request request = 0;
-  CHECK_EQ(ferry_isend(device.at(4096), 8192, Right(), 1, &request), FERRY_ERR_BUFFER);
-  CheckSays("runs past the end of its device memory, of which 4096 bytes are left");
+  CHECK_REFUSED(ferry_isend(device.at(4096), 8192, Right(), 1, &request), FERRY_ERR_BUFFER,
+                "runs past the end of its device memory, of which 4096 bytes are left");
   CHECK_EQ(ferry_recv(device.at(8191), 2, Left(), 1, nullptr), FERRY_ERR_BUFFER);
   CHECK_EQ(ferry_send_init(device.at(0), 8193, Right(), 1, &request), FERRY_ERR_BUFFER);
   std::vector<uint8_t> host(16384);
@@ -234,15 +225,15 @@ void Words() {
     const int sender = 1 - receiver;
     char over = 0;
     if (ferry_rank() == receiver) {
-      CHECK_EQ(ferry_recv(device.at(0), kMiB, sender, 7, nullptr), FERRY_ERR_MEMORY);
-      CheckSays("cuMemcpyAsync");
+      CHECK_REFUSED(ferry_recv(device.at(0), kMiB, sender, 7, nullptr), FERRY_ERR_MEMORY,
+                    "cuMemcpyAsync");
       CHECK_OK(ferry_send(&over, 1, sender, 8));
     } else {
       ferry_request request = 0;
       CHECK_OK(ferry_isend(device.at(0), kMiB, receiver, 7, &request));
       CHECK_OK(ferry_recv(&over, 1, receiver, 8, nullptr));  // meanwhile the receiver copies
-      CHECK_EQ(ferry_wait(&request, nullptr), FERRY_ERR_MEMORY);
-      CheckSays("no memory for a copy of the message");
+      CHECK_REFUSED(ferry_wait(&request, nullptr), FERRY_ERR_MEMORY,
+                    "no memory for a copy of the message");
     }
   }
 }

@@ -46,16 +46,6 @@ void ForbidProcessVm() {
   CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-uint64_t Counter(const char* name) {
-  for (int i = 0; i < ferry_counter_count(); ++i) {
-    if (std::strcmp(ferry_counter_name(i), name) == 0) {
-      return ferry_counter_value(i);
-    }
-  }
-  std::fprintf(stderr, "there is no counter %s\n", name);
-  std::exit(1);
-}
-
 // Whether this process has memory of that name mapped.
 bool Maps(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
@@ -110,8 +100,8 @@ int main(int argc, char** argv) {
   }
   if (!apart && ferry_rank() == 1) {
     const uint64_t messages = (std::size(sizes) + 1) * kRounds + 1;
-    CHECK_EQ(Counter("path_heap_copy_messages"), messages);
-    CHECK_EQ(Counter("path_process_vm_messages"), 0);
+    CHECK_EQ(ferry::ranks::CounterNamed("path_heap_copy_messages"), messages);
+    CHECK_EQ(ferry::ranks::CounterNamed("path_process_vm_messages"), 0);
     CHECK_EQ(Maps("ferry-malloc"), true);
     std::printf("all were copied once\n");
   }

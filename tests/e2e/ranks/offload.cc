@@ -28,20 +28,6 @@ using ferry::ranks::Buffer;
 using ferry::ranks::Kind;
 using enum ferry::ranks::Kind;
 
-void CheckSays(const char* text) {
-  if (std::strstr(ferry_last_error(), text) == nullptr) {
-    std::fprintf(stderr, "rank %d: \"%s\" does not say \"%s\"\n", ferry_rank(), ferry_last_error(),
-                 text);
-    std::exit(1);
-  }
-}
-
-#define CHECK_REFUSED(expression, code, text) \
-  do {                                        \
-    CHECK_EQ(expression, code);               \
-    CheckSays(text);                          \
-  } while (false)
-
 constexpr int kTag = 3;
 
 std::vector<uint8_t> Received(size_t size) {

@@ -14,6 +14,8 @@
 namespace {
 
 using ferry::ranks::Fill;
+using ferry::ranks::Left;
+using ferry::ranks::Right;
 
 constexpr size_t kSizes[] = {
     0,         1,    8,    31,    32,     33,     100,        4096,
@@ -47,9 +49,6 @@ void Release(const Place& place, void* memory) {
     CHECK_OK(ferry_free(memory));
   }
 }
-
-int Left() { return (ferry_rank() + ferry_size() - 1) % ferry_size(); }
-int Right() { return (ferry_rank() + 1) % ferry_size(); }
 
 // Every size, from every kind of memory to every kind, round the ring.
 void EverySizeFromEveryMemory() {

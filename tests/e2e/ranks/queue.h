@@ -3,9 +3,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
 #include "ferry/ferry.h"
 #include "ferry/stream.h"
@@ -15,17 +12,6 @@ namespace ferry::ranks {
 
 inline int Partner() { return 1 - ferry_rank(); }
 inline bool Sends() { return ferry_rank() == 0; }
-
-// Checks that the call failed with that error, and says this.
-inline void CheckRefused(int got, int wanted, const char* text, int line) {
-  const bool says = std::string_view(ferry_last_error()).find(text) != std::string_view::npos;
-  if (got != wanted || !says) {
-    std::fprintf(stderr, "rank %d: line %d: %d instead of %d, or no \"%s\" in \"%s\"\n",
-                 ferry_rank(), line, got, wanted, text, ferry_last_error());
-    std::exit(1);
-  }
-}
-#define CHECK_REFUSED(call, wanted, text) ::ferry::ranks::CheckRefused(call, wanted, text, __LINE__)
 
 struct Stream {
   ferry_stream stream = nullptr;

@@ -22,8 +22,8 @@ uint8_t* HeapBuffers() {
 }
 
 void Round(int round, size_t bytes, uint8_t* going, uint8_t* coming) {
-  const int right = (ferry_rank() + 1) % ferry_size();
-  const int left = (ferry_rank() + ferry_size() - 1) % ferry_size();
+  const int right = ferry::ranks::Right();
+  const int left = ferry::ranks::Left();
   std::vector<ferry_request> requests(2 * kWindow);
   for (int i = 0; i < kWindow; ++i) {
     CHECK_OK(ferry_irecv(coming + i * bytes, bytes, left, 0, &requests[i]));

@@ -1,42 +1,157 @@
-// Rank 0 hears that the last rank has died, and leaves; the others wait for more than it has sent.
-// They learn that it has left, and so on, though nobody that they wait for has died.
+// Ranks that die, and leave, while others need them. Run it on three ranks or more; the last one
+// dies.
 //
-// Run it on four ranks or more. All but the last print "rank R: all right".
+//   leave early     rank 0 hears of the death, and leaves; the others wait for more than it has
+//                   sent. They learn that it has left, and so on, though nobody that they wait for
+//                   has died
+//   leave unused    dies before any other has talked to it. A rank maps nothing of the others of
+//                   its node before that
+//   leave staged    rank 0 fills all the heap blocks that stand in for its private buffers with
+//                   messages to the last rank, which receives none. Then it needs them for rank 1
+//   leave late      rank 0 leaves, because of the death (otherwise it would wait for the others
+//                   first), while a heap block, which stands in for its private buffer, waits for
+//                   rank 1. That receives only after rank 0 is gone
+//
+// All but the last print "rank R: all right"; with "late", rank 1 prints "told: " and the error.
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "ferry/ferry.h"
 #include "tests/e2e/ranks/check.h"
+#include "tests/faults/ranks/mapped.h"
 #include "tests/faults/ranks/say.h"
 
 namespace {
 
-constexpr int kSentTag = 1;
-constexpr int kNeverTag = 2;
+using ferry::ranks::Say;
+
+constexpr int kDataTag = 1;
+constexpr int kWordTag = 2;
+constexpr size_t kBlock = 64 << 10;
+constexpr int kBlocks = 60;  // that there are
+
+int Last() { return ferry_size() - 1; }
+
+int Receive(int source, int tag, int* word) {
+  return ferry_recv(word, sizeof(*word), source, tag, nullptr);
+}
+
+void Early() {
+  const int self = ferry_rank();
+  int word = 0;
+  if (self == 0) {
+    for (int peer = 1; peer < Last(); ++peer) {
+      CHECK_OK(ferry_send(&peer, sizeof(peer), peer, kDataTag));
+    }
+    CHECK_EQ(Receive(Last(), kWordTag, &word), FERRY_ERR_PEER_DIED);
+    return;
+  }
+  // Each waits for the one before: rank 1 for rank 0, which leaves, rank 2 for rank 1, ...
+  CHECK_EQ(Receive(self - 1, kWordTag, &word), FERRY_ERR_NOT_FOUND);
+  CHECK_OK(Receive(0, kDataTag, &word));
+  CHECK_EQ(word, self);
+  CHECK_EQ(Receive(0, kWordTag, &word), FERRY_ERR_NOT_FOUND);
+  CHECK_EQ(ferry_send(&word, sizeof(word), 0, kDataTag), FERRY_ERR_NOT_FOUND);
+}
+
+void ExpectMapped(size_t inboxes) { CHECK_EQ(ferry::ranks::Mapped("ferry-inbox").size(), inboxes); }
+
+void Unused() {
+  int number = ferry_rank();
+  // Blocks until the death is known.
+  CHECK_EQ(Receive(Last(), 1, &number), FERRY_ERR_PEER_DIED);
+  ExpectMapped(1);
+  for (const size_t size_bytes : {sizeof(number), size_t{1} << 20}) {
+    const std::string bytes(size_bytes, 'x');
+    CHECK_EQ(ferry_send(bytes.data(), bytes.size(), Last(), 1), FERRY_ERR_PEER_DIED);
+    CHECK_EQ(std::string(ferry_last_error()).empty(), false);
+  }
+  ExpectMapped(1);
+  if (ferry_rank() == 0) {
+    CHECK_OK(ferry_send(&number, sizeof(number), 1, 2));
+    ExpectMapped(2);
+  } else if (ferry_rank() == 1) {
+    CHECK_OK(Receive(0, 2, &number));
+    ExpectMapped(1);
+  }
+}
+
+// The blocking sends return before their receives are posted: only the blocks allow that.
+void SendAll(int destination) {
+  std::vector<char> buffer(kBlock);
+  for (int i = 0; i < kBlocks; ++i) {
+    ferry::ranks::Fill(buffer.data(), kBlock, static_cast<uint64_t>(i));
+    CHECK_OK(ferry_send(buffer.data(), kBlock, destination, kDataTag));
+  }
+  const int word = 1;
+  CHECK_OK(ferry_send(&word, sizeof(word), destination, kWordTag));
+}
+
+void Staged() {
+  int word = 0;
+  std::vector<char> buffer(kBlock);
+  if (ferry_rank() == 0) {
+    SendAll(Last());
+    CHECK_EQ(Receive(Last(), kWordTag, &word), FERRY_ERR_PEER_DIED);
+    CHECK_EQ(ferry_send(buffer.data(), kBlock, Last(), kDataTag), FERRY_ERR_PEER_DIED);
+    SendAll(1);
+    return;
+  }
+  CHECK_OK(Receive(0, kWordTag, &word));
+  for (int i = 0; i < kBlocks; ++i) {
+    CHECK_OK(ferry_recv(buffer.data(), kBlock, 0, kDataTag, nullptr));
+    CHECK_BYTES(buffer.data(), kBlock, static_cast<uint64_t>(i));
+  }
+}
+
+void Late() {
+  std::vector<char> buffer(kBlock);
+  if (ferry_rank() == 0) {
+    CHECK_OK(ferry_send(buffer.data(), kBlock, 1, kDataTag));
+    const pid_t self = getpid();
+    CHECK_OK(ferry_send(&self, sizeof(self), 1, kWordTag));
+    return;
+  }
+  pid_t sender = 0;
+  CHECK_OK(Receive(0, kWordTag, &sender));
+  pollfd gone{static_cast<int>(syscall(SYS_pidfd_open, sender, 0)), POLLIN, 0};
+  CHECK_EQ(gone.fd >= 0 || errno == ESRCH, true);
+  if (gone.fd >= 0) {
+    CHECK_EQ(poll(&gone, 1, -1), 1);
+  }
+  CHECK_EQ(ferry_recv(buffer.data(), kBlock, 0, kDataTag, nullptr), FERRY_ERR_NOT_FOUND);
+  Say((std::string("told: ") + ferry_last_error()).c_str());
+}
 
 }  // namespace
 
-int main() {
+int main(int, char** argv) {
+  const std::string_view how = argv[1];
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  CHECK_OK(ferry_barrier());  // nobody may die while others still join
-  const int self = ferry_rank();
-  const int last = ferry_size() - 1;
-  int word = 0;
-  if (self == last) {
-    raise(SIGKILL);
-  } else if (self == 0) {
-    for (int peer = 1; peer < last; ++peer) {
-      CHECK_OK(ferry_send(&peer, sizeof(peer), peer, kSentTag));
-    }
-    CHECK_EQ(ferry_recv(&word, sizeof(word), last, kNeverTag, nullptr), FERRY_ERR_PEER_DIED);
+  if (how == "unused") {
+    ExpectMapped(1);  // its own inbox
   } else {
-    // Each waits for the one before: rank 1 for rank 0, which leaves, rank 2 for rank 1, ...
-    CHECK_EQ(ferry_recv(&word, sizeof(word), self - 1, kNeverTag, nullptr), FERRY_ERR_NOT_FOUND);
-    CHECK_OK(ferry_recv(&word, sizeof(word), 0, kSentTag, nullptr));
-    CHECK_EQ(word, self);
-    CHECK_EQ(ferry_recv(&word, sizeof(word), 0, kNeverTag, nullptr), FERRY_ERR_NOT_FOUND);
-    CHECK_EQ(ferry_send(&word, sizeof(word), 0, kSentTag), FERRY_ERR_NOT_FOUND);
+    CHECK_OK(ferry_barrier());  // nobody may die while others still join
   }
-  ferry::ranks::Say("all right");
+  if (ferry_rank() == Last()) {
+    if (int word = 0; how == "staged") {
+      CHECK_OK(Receive(0, kWordTag, &word));
+    }
+    raise(SIGKILL);
+  }
+  const std::map<std::string_view, void (*)()> ways = {
+      {"early", Early}, {"unused", Unused}, {"staged", Staged}, {"late", Late}};
+  ways.at(how)();
+  if (how != "late" || ferry_rank() == 0) {
+    Say("all right");
+  }
   CHECK_OK(ferry_finalize());
   return 0;
 }

@@ -172,8 +172,8 @@ void BeSender(const Block& block) {
 void BeLender(const Block& block) { CHECK_OK(ferry_send(block.bytes, kBytes, kHostile, kKept)); }
 
 void GoOn(const Block& block) {
-  const int next = (ferry_rank() + 1) % ferry_size();
-  const int previous = (ferry_rank() + ferry_size() - 1) % ferry_size();
+  const int next = ferry::ranks::Right();
+  const int previous = ferry::ranks::Left();
   for (int round = 0; round < 20; ++round) {
     Block got;
     ferry_request requests[2];

@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   const bool on_demand = argc > 1 && std::strcmp(argv[1], "-") == 0;
   const long rounds = argc > 1 && !on_demand ? std::atol(argv[1]) : 0;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  const int next = (ferry_rank() + 1) % ferry_size();
-  const int previous = (ferry_rank() + ferry_size() - 1) % ferry_size();
+  const int next = ferry::ranks::Right();
+  const int previous = ferry::ranks::Left();
   Buffers out(kLargest);
   Buffers in(kLargest);
   for (long round = 0; rounds == 0 || round < rounds; ++round) {

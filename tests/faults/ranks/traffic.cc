@@ -19,8 +19,8 @@ using ferry::ranks::Say;
 using ferry::ranks::StopOnError;
 
 [[noreturn]] void Exchange(size_t size_bytes) {
-  const int next = (ferry_rank() + 1) % ferry_size();
-  const int previous = (ferry_rank() + ferry_size() - 1) % ferry_size();
+  const int next = ferry::ranks::Right();
+  const int previous = ferry::ranks::Left();
   const std::vector<char> out(size_bytes, 'x');
   std::vector<char> in(size_bytes);
   for (long round = 0;; ++round) {

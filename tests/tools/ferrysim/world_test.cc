@@ -1,12 +1,203 @@
+// Simulated time: events, the entries of a NIC, and programs on all of it.
 #include "tools/ferrysim/world.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <vector>
+
+#include "tools/ferrysim/entry_pool.h"
+#include "tools/ferrysim/event_queue.h"
 
 namespace ferry::sim {
 namespace {
+
+// ---- Events
+
+struct Log {
+  EventQueue queue;
+  std::vector<uint64_t> seen;
+  std::vector<Time> times;
+
+  Action Note(uint64_t what) {
+    return {[](void* self, uint64_t a, uint64_t) {
+              auto& log = *static_cast<Log*>(self);
+              log.seen.push_back(a);
+              log.times.push_back(log.queue.now());
+            },
+            this, what, 0};
+  }
+};
+
+TEST(EventQueueTest, RunsInTheOrderOfTime) {
+  Log log;
+  for (const Time at : {50, 10, 40, 20, 30}) {
+    log.queue.At(at, log.Note(at));
+  }
+  EXPECT_TRUE(log.queue.Run());
+  EXPECT_EQ(log.seen, (std::vector<uint64_t>{10, 20, 30, 40, 50}));
+  EXPECT_EQ(log.times, (std::vector<Time>{10, 20, 30, 40, 50}));
+  EXPECT_EQ(log.queue.ran(), 5U);
+}
+
+TEST(EventQueueTest, SortsWhateverComes) {
+  Log log;
+  std::mt19937 random(1);
+  std::vector<Time> times;
+  for (int i = 0; i < 5000; ++i) {
+    times.push_back(random() % 700);
+    log.queue.At(times.back(), log.Note(static_cast<uint64_t>(i)));
+  }
+  log.queue.Run();
+  std::vector<uint64_t> expected(times.size());
+  std::iota(expected.begin(), expected.end(), 0);
+  std::stable_sort(expected.begin(), expected.end(),
+                   [&](uint64_t a, uint64_t b) { return times[a] < times[b]; });
+  EXPECT_EQ(log.seen, expected);
+}
+
+TEST(EventQueueTest, KeepsTheOrderOfMakingAtEqualTimes) {
+  Log log;
+  for (uint64_t i = 0; i < 100; ++i) {
+    log.queue.At(7, log.Note(i));
+  }
+  log.queue.Run();
+  for (uint64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(log.seen[i], i);
+  }
+}
+
+TEST(EventQueueTest, EventsMakeEventsAtTheSameTime) {
+  Log log;
+  log.queue.At(5, {[](void* self, uint64_t, uint64_t) {
+                     auto& inner = *static_cast<Log*>(self);
+                     inner.queue.At(inner.queue.now(), inner.Note(2));
+                   },
+                   &log, 0, 0});
+  log.queue.At(5, log.Note(1));
+  log.queue.At(6, log.Note(3));
+  log.queue.Run();
+  EXPECT_EQ(log.seen, (std::vector<uint64_t>{1, 2, 3}));
+}
+
+TEST(EventQueueTest, StopsAtItsLimit) {
+  Log log;
+  log.queue.At(1, log.Note(1));
+  log.queue.At(2, log.Note(2));
+  EXPECT_FALSE(log.queue.Run(1));
+  EXPECT_EQ(log.seen.size(), 1U);
+  EXPECT_TRUE(log.queue.Run(5));
+  EXPECT_FALSE(log.queue.RunOne());
+}
+
+TEST(EventQueueDeathTest, NobodyChangesThePast) {
+  Log log;
+  log.queue.At(10, log.Note(1));
+  log.queue.Run();
+  EXPECT_DEATH(log.queue.At(9, log.Note(2)), "");
+}
+
+// ---- Entries
+
+TEST(EntryPoolTest, ArmsUpToItsLimit) {
+  EntryPool pool(2);
+  EntryPool::Slot slots[3];
+  for (EntryPool::Slot& slot : slots) {
+    pool.Start(&slot);
+  }
+  EXPECT_EQ(pool.used(), 2U);
+  EXPECT_TRUE(pool.Begin(&slots[0]));
+  EXPECT_TRUE(pool.Begin(&slots[1]));
+  EXPECT_FALSE(pool.Begin(&slots[2]));
+  EXPECT_EQ(pool.peak(), 2U);
+}
+
+TEST(EntryPoolTest, WhoWaitsInLineGetsTheNextFreeEntry) {
+  EntryPool pool(1);
+  EntryPool::Slot first;
+  EntryPool::Slot second;
+  pool.Start(&first);
+  pool.Start(&second);
+  EXPECT_TRUE(pool.Begin(&first));
+  pool.End();
+  EXPECT_TRUE(pool.Begin(&second));
+  pool.End();
+  EXPECT_EQ(pool.used(), 0U);
+}
+
+TEST(EntryPoolTest, WhoRanInSoftwareLeavesTheLine) {
+  EntryPool pool(1);
+  EntryPool::Slot first;
+  EntryPool::Slot second;
+  EntryPool::Slot third;
+  pool.Start(&first);
+  pool.Start(&second);
+  pool.Start(&third);
+  EXPECT_FALSE(pool.Begin(&second));
+  EXPECT_TRUE(pool.Begin(&first));
+  pool.End();
+  EXPECT_TRUE(pool.Begin(&third));
+}
+
+TEST(EntryPoolTest, StartsAheadAreArmedOneByOne) {
+  EntryPool pool(3);
+  EntryPool::Slot slot;
+  for (int i = 0; i < 4; ++i) {
+    pool.Start(&slot);
+  }
+  EXPECT_TRUE(pool.Begin(&slot));
+  EXPECT_TRUE(pool.Begin(&slot));
+  EXPECT_TRUE(pool.Begin(&slot));
+  pool.End();  // of the first: the fourth gets its entry
+  EXPECT_TRUE(pool.Begin(&slot));
+  EXPECT_EQ(pool.used(), 3U);
+}
+
+// Whatever happens: never more entries than there are, and none is lost.
+TEST(EntryPoolTest, NeverGivesOutMoreThanThereAre) {
+  for (const uint32_t limit : {1U, 3U, 16U}) {
+    EntryPool pool(limit);
+    std::vector<EntryPool::Slot> slots(10);
+    std::mt19937 random(limit);
+    uint32_t running = 0;
+    for (int i = 0; i < 20000; ++i) {
+      EntryPool::Slot& slot = slots[random() % slots.size()];
+      switch (random() % 3) {
+        case 0:
+          if (slot.started - slot.begun < EntryPool::kMostAhead) {
+            pool.Start(&slot);
+          }
+          break;
+        case 1:
+          if (slot.begun < slot.started) {
+            running += pool.Begin(&slot) ? 1 : 0;
+          }
+          break;
+        default:
+          if (running != 0) {
+            --running;
+            pool.End();
+          }
+      }
+      ASSERT_LE(pool.used(), limit);
+    }
+    for (EntryPool::Slot& slot : slots) {
+      while (slot.begun < slot.started) {
+        running += pool.Begin(&slot) ? 1 : 0;
+      }
+    }
+    for (; running != 0; --running) {
+      pool.End();
+    }
+    EXPECT_EQ(pool.used(), 0U);
+    EXPECT_EQ(pool.peak(), limit);
+  }
+}
+
+// ---- Worlds
 
 class WorldTest : public testing::Test, public Driver {
  protected:

@@ -1,11 +1,10 @@
-// Programs on two nodes with two NICs each, here two addresses of the loopback interface.
+// Programs on two nodes: with messages that are written into receives, and with two NICs each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/e2e/command.h"
@@ -18,30 +17,40 @@ using testing::ElementsAre;
 using testing::Ge;
 using testing::Gt;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 
-std::vector<std::string> Job(const std::string& ranks, std::vector<std::string> program) {
-  std::vector<std::string> arguments = {"tools/ferryrun/ferryrun",
-                                        "--private",
-                                        "--ferryd",
-                                        "daemon/ferryd",
-                                        "--no-label",
-                                        "-n",
-                                        ranks,
-                                        "--nodes",
-                                        "2"};
-  arguments.insert(arguments.end(), program.begin(), program.end());
-  return arguments;
+Words Job(const std::string& ranks, const Words& program) {
+  return PrivateJob({"-n", ranks, "--nodes", "2"}, program);
 }
 
-void ExpectPasses(const std::string& ranks, std::vector<std::string> program,
-                  std::vector<std::string> variables = {}) {
-  variables.emplace_back("FERRY_FABRIC_RAILS=127.0.0.2");
-  Command command(Job(ranks, std::move(program)), std::move(variables));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+// ---- Messages written into receives that are there first, and fetched
+
+void ExpectPassesReceiverFirst(const std::string& min_bytes, const std::string& ranks,
+                               const Words& program) {
+  RunWell(Job(ranks, With({"FERRY_RECEIVER_FIRST_MIN_BYTES=" + min_bytes}, program)));
+}
+
+TEST(ReceiverFirstTest, KeepsItsPromises) {
+  ExpectPassesReceiverFirst("1", "2", {"tests/e2e/ranks/receiver_first", "on"});
+}
+
+TEST(ReceiverFirstTest, TheSameWithout) {
+  ExpectPassesReceiverFirst("0", "2", {"tests/e2e/ranks/receiver_first", "off"});
+}
+
+// The programs that every placement has to pass.
+TEST(ReceiverFirstTest, OtherProgramsDoNotNotice) {
+  ExpectPassesReceiverFirst("1", "4", {"tests/e2e/ranks/point_to_point"});
+}
+
+TEST(ReceiverFirstTest, WindowsBothWays) {
+  ExpectPassesReceiverFirst("1", "2", {"tests/e2e/ranks/windows", "30"});
+}
+
+// ---- Two NICs each, here two addresses of the loopback interface
+
+void ExpectPasses(const std::string& ranks, const Words& program, const Words& variables = {}) {
+  RunWell(Job(ranks, program), Joined(variables, {"FERRY_FABRIC_RAILS=127.0.0.2"}));
 }
 
 // The programs that every placement has to pass.
@@ -68,17 +77,11 @@ std::vector<uint64_t> ValuesOf(const std::string& text, const std::string& name)
 }
 
 // The NICs of its daemon, as rank 0 prints them. No NIC is given up because it answers late.
-std::string NicsAfter(std::vector<std::string> program, std::vector<std::string> variables = {}) {
-  for (const char* variable : {"FERRY_FABRIC_RAILS=127.0.0.2", "FERRY_PROVIDER=sockets",
-                               "FERRY_MATCHED_CELL_BYTES=0", "FERRY_OPERATION_TIMEOUT_MS=300000"}) {
-    variables.emplace_back(variable);
-  }
-  program.emplace_back("tools/ferryctl/ferryctl");
-  Command command(Job("2", std::move(program)), std::move(variables));
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
-  return result.out;
+std::string NicsAfter(const Words& program, const Words& variables = {}) {
+  return RunWell(
+      Job("2", Joined(program, {"tools/ferryctl/ferryctl"})),
+      Joined(variables, {"FERRY_FABRIC_RAILS=127.0.0.2", "FERRY_PROVIDER=sockets",
+                         "FERRY_MATCHED_CELL_BYTES=0", "FERRY_OPERATION_TIMEOUT_MS=300000"}));
 }
 
 TEST(RailsTest, MatchedPairsAreSharedOutAmongTheNics) {
@@ -126,7 +129,7 @@ TEST(RailsTest, EachNicHasItsEntries) {
 }
 
 TEST(RailsTest, MatchedProgramsDoNotNotice) {
-  const std::vector<std::string> sockets = {"FERRY_PROVIDER=sockets"};
+  const Words sockets = {"FERRY_PROVIDER=sockets"};
   ExpectPasses("2", {"tests/e2e/ranks/matched", "few"},
                {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
   ExpectPasses("2", {"tests/e2e/ranks/queues"}, sockets);
@@ -134,11 +137,10 @@ TEST(RailsTest, MatchedProgramsDoNotNotice) {
 }
 
 TEST(RailsTest, ANicThatIsNotThereIsNamed) {
-  Command command(Job("2", {"/bin/true"}), {"FERRY_FABRIC_RAILS=203.0.113.9"});
-  const CommandResult result = command.Wait();
+  const CommandResult result =
+      RunCleanly(Job("2", {"/bin/true"}), {"FERRY_FABRIC_RAILS=203.0.113.9"});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("rail '203.0.113.9'"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 }  // namespace

@@ -1,0 +1,233 @@
+// The parts of ferryctl that need no daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/admin/daemon_search.h"
+#include "tools/ferryctl/option_report.h"
+#include "tools/ferryctl/rank_name.h"
+#include "tools/flags/completion.h"
+
+namespace ferry::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// ---- Options and their origins
+
+OptionOrigin Find(const StatusOr<std::vector<OptionOrigin>>& report, std::string_view name) {
+  for (const OptionOrigin& row : *report) {
+    if (row.option->name == name) {
+      return row;
+    }
+  }
+  ADD_FAILURE() << "no row for " << name;
+  return {};
+}
+
+TEST(OptionReportTest, NamesTheSourceThatWins) {
+  const std::string file = testing::TempDir() + "report.toml";
+  std::ofstream(file) << "spin_pauses = 1\nheap_bytes = 2097152\nmax_ranks = 200\n";
+  const std::string variable = "FERRY_CONFIG_FILE=" + file;
+  const char* environment[] = {variable.c_str(), "FERRY_SPIN_PAUSES=2", "FERRY_MAX_RANKS=300",
+                               "FERRY_JOB_SECRET=hush", nullptr};
+  const auto report = ReportOptions({"--spin_pauses=3"}, environment);
+  ASSERT_TRUE(report.ok()) << report.status().ToString();
+  EXPECT_EQ(Find(report, "spin_pauses").value, "3");
+  EXPECT_EQ(Find(report, "spin_pauses").origin, "flag --spin_pauses");
+  EXPECT_EQ(Find(report, "max_ranks").value, "300");
+  EXPECT_EQ(Find(report, "max_ranks").origin, "variable FERRY_MAX_RANKS");
+  EXPECT_EQ(Find(report, "heap_bytes").value, "2097152");
+  EXPECT_EQ(Find(report, "heap_bytes").origin, "file " + file);
+  EXPECT_EQ(Find(report, "log_level").origin, "default");
+  EXPECT_EQ(Find(report, "job_secret").value, "(secret)");
+}
+
+TEST(OptionReportTest, TellsAValueSetToItsDefaultFromTheDefault) {
+  const char* environment[] = {"FERRY_SPIN_PAUSES=64", "FERRY_LOG_FILE=", nullptr};
+  const auto report = ReportOptions({}, environment);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Find(report, "spin_pauses").origin, "variable FERRY_SPIN_PAUSES");
+  EXPECT_EQ(Find(report, "log_file").origin, "variable FERRY_LOG_FILE");
+  EXPECT_EQ(Find(report, "job_secret").value, "");
+}
+
+TEST(OptionReportTest, PassesMistakesOn) {
+  const char* environment[] = {"FERRY_SPIN_PAUSES=many", nullptr};
+  const auto report = ReportOptions({}, environment);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.status().message(), testing::HasSubstr("FERRY_SPIN_PAUSES"));
+}
+
+// ---- Names of ranks
+
+TEST(RankNameTest, SplitsAtTheLastDot) {
+  const StatusOr<RankName> name = ParseRankName("slurm.12.7");
+  ASSERT_TRUE(name.ok());
+  EXPECT_EQ(name->job_id, "slurm.12");
+  EXPECT_EQ(name->rank, 7u);
+}
+
+TEST(RankNameTest, RejectsWhatIsNoRank) {
+  for (const char* text :
+       {"", "job", "job.", ".3", "job.x", "job.-1", "job.3x", "job.9999999999"}) {
+    const StatusOr<RankName> name = ParseRankName(text);
+    ASSERT_FALSE(name.ok()) << text;
+    EXPECT_EQ(name.status().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(name.status().message(), testing::HasSubstr("write JOB.RANK"));
+  }
+}
+
+// ---- Daemons of this machine
+
+class DaemonSearchTest : public testing::Test {
+ protected:
+  DaemonSearchTest() {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    places_ = {.usual = directory_ + "/own",
+               .system = directory_ + "/system",
+               .bases = {directory_ + "/run", directory_ + "/tmp"},
+               .uid = geteuid()};
+  }
+  ~DaemonSearchTest() override { fs::remove_all(directory_); }
+
+  void Serve(const std::string& folder) const {
+    fs::create_directories(directory_ + "/" + folder);
+    std::ofstream(directory_ + "/" + folder + "/control.sock");
+  }
+  std::string Private(const std::string& name) const { return PrivateName(geteuid()) + name; }
+  static std::string PrivateName(uid_t uid) { return "ferryrun-" + std::to_string(uid) + "-"; }
+  // "KIND FOLDER" of each.
+  std::vector<std::string> Found() const {
+    std::vector<std::string> found;
+    for (const DaemonDirectory& daemon : SearchDaemons(places_)) {
+      found.push_back(DaemonKindText(daemon.kind) +
+                      (" " + daemon.run_directory.substr(directory_.size() + 1)));
+    }
+    return found;
+  }
+
+  std::string directory_ = "/tmp/ferry-search-XXXXXX";
+  SearchPlaces places_;
+};
+
+TEST_F(DaemonSearchTest, FindsTheUsersOwnTheNodesAJobsAndPrivateOnes) {
+  EXPECT_THAT(Found(), ElementsAre("own own", "node system")) << "whether there is one or not";
+  Serve("tmp/" + Private("b") + "/1");
+  Serve("tmp/" + Private("b") + "/0");
+  Serve("run/" + Private("a") + "/0");
+  Serve("system/job-7");
+  EXPECT_THAT(Found(), ElementsAre("own own", "node system", "job system/job-7",
+                                   "private run/" + Private("a") + "/0",
+                                   "private tmp/" + Private("b") + "/0",
+                                   "private tmp/" + Private("b") + "/1"));
+}
+
+TEST_F(DaemonSearchTest, ADirectoryThatIsFoundTwiceIsOne) {
+  places_.bases.push_back(places_.bases.front());
+  places_.usual = places_.system;
+  Serve("run/" + Private("a") + "/0");
+  EXPECT_THAT(Found(), ElementsAre("node system", "private run/" + Private("a") + "/0"));
+}
+
+// Anybody may make a folder of any name in /tmp.
+TEST_F(DaemonSearchTest, WhatIsNotTheUsersIsLeftAlone) {
+  Serve("tmp/" + PrivateName(geteuid() + 1) + "a/0");
+  fs::create_directories(directory_ + "/tmp");
+  fs::create_symlink("/", directory_ + "/tmp/" + Private("link"));
+  EXPECT_THAT(Found(), ElementsAre("own own", "node system"));
+  ++places_.uid;  // to whom the folder of that name does not belong
+  EXPECT_THAT(Found(), ElementsAre("own own", "node system"));
+}
+
+TEST_F(DaemonSearchTest, ShellsWithoutTheVariablesFindThemToo) {
+  const char* const nothing[] = {nullptr};
+  const std::string run = "/run/user/" + std::to_string(geteuid());
+  EXPECT_THAT(PlacesOf(nothing).bases, ElementsAre(run, "/tmp"));
+  const char* const both[] = {"XDG_RUNTIME_DIR=/x", "TMPDIR=/y", nullptr};
+  EXPECT_THAT(PlacesOf(both).bases, ElementsAre("/x", "/y", run, "/tmp"));
+}
+
+// ---- The scripts for shells; bash, which is there, runs its own
+
+CommandLine Launcher() {
+  return {.tool = "launcher",
+          .flags = {{"-n", "how many", 1}, {"-env", "a variable", 2}, {"--label", "it's a label"}},
+          .commands = {}};
+}
+
+CommandLine Control() {
+  return {.tool = "control",
+          .flags = {{"--json", "print JSON"}, {"--output", "a file", 1, "trace"}},
+          .commands = {{"status", "How it is: now"}, {"trace", "Records"}}};
+}
+
+std::string Script(const CommandLine& line, const char* shell) {
+  const StatusOr<std::string> script = CompletionScript(line, shell);
+  EXPECT_TRUE(script.ok()) << script.status().message();
+  return script.ok() ? *script : "";
+}
+
+// Bash's completions of the last of `words`.
+std::string Offers(const CommandLine& line, const std::string& words) {
+  const std::string file = testing::TempDir() + "completion.bash";
+  std::ofstream(file) << Script(line, "bash") << "COMP_WORDS=(" << line.tool << " " << words
+                      << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_" << line.tool
+                      << "\necho \"${COMPREPLY[*]}\"\n";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(("bash " + file + " 2>&1").c_str(), "r"),
+                                                   pclose);
+  char text[4096] = {};
+  const size_t size = pipe == nullptr ? 0 : fread(text, 1, sizeof(text) - 1, pipe.get());
+  return {text, size};
+}
+
+TEST(CompletionTest, BashOffersFlagsUntilTheProgram) {
+  EXPECT_EQ(Offers(Launcher(), "-"), "-n -env --label\n");
+  EXPECT_EQ(Offers(Launcher(), "-n 4 --l"), "--label\n");
+  EXPECT_EQ(Offers(Launcher(), "-n -"), "\n");  // its value
+  EXPECT_EQ(Offers(Launcher(), "-env A B --l"), "--label\n");
+  EXPECT_EQ(Offers(Launcher(), "./program --l"), "\n");  // the program's own
+  EXPECT_THAT(Offers(Launcher(), "-n 4 tru"), HasSubstr("true"));
+}
+
+TEST(CompletionTest, BashOffersCommandsAndTheirFlags) {
+  EXPECT_EQ(Offers(Control(), "''"), "status trace\n");
+  EXPECT_EQ(Offers(Control(), "st"), "status\n");
+  EXPECT_EQ(Offers(Control(), "status -"), "--json\n");
+  EXPECT_EQ(Offers(Control(), "trace -"), "--json --output\n");
+  EXPECT_EQ(Offers(Control(), "--json tr"), "trace\n");
+}
+
+TEST(CompletionTest, OtherShellsAreToldTheSame) {
+  const std::string zsh = Script(Control(), "zsh");
+  EXPECT_THAT(zsh, HasSubstr("#compdef control\n"));
+  EXPECT_THAT(zsh, HasSubstr("'status:How it is: now'\n"));
+  EXPECT_THAT(zsh, HasSubstr("local word command\nflags=(\n  '--json:print JSON'\n)\n"));
+  EXPECT_THAT(zsh, HasSubstr("    trace) command=$word; flags+=(\n  '--output:a file'\n    );;\n"));
+  EXPECT_THAT(Script(Launcher(), "zsh"), HasSubstr("'--label:it'\\''s a label'\n"));
+  const std::string fish = Script(Control(), "fish");
+  EXPECT_THAT(fish, HasSubstr("-n __fish_use_subcommand -f -a status -d 'How it is: now'\n"));
+  EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from trace' -l output -r -d 'a file'\n"));
+  EXPECT_THAT(Script(Launcher(), "fish"),
+              HasSubstr("complete -c launcher -s n -r -d 'how many'\n"));
+  EXPECT_THAT(Script(Launcher(), "fish"), HasSubstr("complete -c launcher -o env -r -d"));
+}
+
+TEST(CompletionTest, KnowsNoOtherShell) {
+  EXPECT_THAT(CompletionScript(Control(), "csh").status().message(),
+              HasSubstr("--completion csh: it knows bash, zsh and fish"));
+}
+
+}  // namespace
+}  // namespace ferry::tools

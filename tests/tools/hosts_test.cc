@@ -1,0 +1,373 @@
+// The hosts of a job: their names and addresses, how a launcher reaches them, and what ferryrun and
+// its agents there say to each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/environment.h"
+#include "tools/ferryrun/agent_messages.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/host_address.h"
+#include "tools/ferryrun/host_list.h"
+#include "tools/ferryrun/launcher_command.h"
+#include "tools/ferryrun/remote_host.h"
+
+namespace ferry::tools {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// ---- Messages of agents
+
+std::string TwoFrames() {
+  std::string stream;
+  AppendFrame(FrameKind::kOutput, 7, "\1hello", &stream);
+  AppendFrame(FrameKind::kCreated, 0, "", &stream);
+  return stream;
+}
+
+TEST(FrameReaderTest, TakesFramesOutOfPiecesOfAnySize) {
+  const std::string stream = TwoFrames();
+  for (size_t piece = 1; piece <= stream.size(); ++piece) {
+    FrameReader reader(/*greeting=*/false);
+    std::vector<Frame> frames;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      reader.Feed(std::string_view(stream).substr(at, piece));
+      for (auto frame = reader.Next(); frame.ok() && frame->has_value(); frame = reader.Next()) {
+        frames.push_back(**frame);
+      }
+    }
+    ASSERT_EQ(frames.size(), 2U) << piece;
+    EXPECT_EQ(frames[0].kind, FrameKind::kOutput);
+    EXPECT_EQ(frames[0].rank, 7U);
+    EXPECT_EQ(frames[0].payload, "\1hello");
+    EXPECT_EQ(frames[1].kind, FrameKind::kCreated);
+  }
+}
+
+TEST(FrameReaderTest, SkipsWhatALoginPrints) {
+  FrameReader reader(/*greeting=*/true);
+  reader.Feed("Welcome!\nYou have mail.\n" + Greeting() + TwoFrames());
+  const auto frame = reader.Next();
+  ASSERT_TRUE(frame.ok() && frame->has_value());
+  EXPECT_EQ((*frame)->rank, 7U);
+  EXPECT_EQ(reader.preamble(), "Welcome!\nYou have mail.\n");
+}
+
+TEST(FrameReaderTest, RefusesAnotherReleaseAndSizesBeyondReason) {
+  FrameReader other(/*greeting=*/true);
+  other.Feed("FERRYRUN-AGENT 0.0.1 1.1\n");
+  EXPECT_EQ(other.Next().status().code(), ErrorCode::kVersionMismatch);
+  EXPECT_THAT(other.Next().ok(), true);  // it is read no further
+  FrameReader damaged(/*greeting=*/false);
+  damaged.Feed(std::string(12, '\xff'));
+  EXPECT_EQ(damaged.Next().status().code(), ErrorCode::kCorrupt);
+}
+
+TEST(AgentPayloadTest, NumbersEndsAndErrors) {
+  EXPECT_EQ(ReadNumber({FrameKind::kSignal, 0, NumberPayload(-5)}), -5);
+  EXPECT_EQ(ReadNumber({FrameKind::kSignal, 0, "x"}), 'x');
+  const ProcessEnd end = ReadEnd(
+      {FrameKind::kEnded, 0, EndPayload({.exit_code = 3, .signal = 11, .dumped_core = true})});
+  EXPECT_EQ(end.exit_code, 3);
+  EXPECT_EQ(end.signal, 11);
+  EXPECT_TRUE(end.dumped_core);
+  const Status failed =
+      ReadFailed({FrameKind::kFailed, 0, FailedPayload({ErrorCode::kNotFound, "no such thing"})});
+  EXPECT_EQ(failed.code(), ErrorCode::kNotFound);
+  EXPECT_EQ(failed.message(), "no such thing");
+  EXPECT_EQ(ReadFailed({FrameKind::kFailed, 0, ""}).code(), ErrorCode::kInternal);
+}
+
+TEST(AgentMessagesTest, SurviveTheJourney) {
+  const auto rank = ReadRank(ToText(AgentRank{.program = {"a b", "\xff\xfe"},
+                                              .variables = {"A=\n", "B="},
+                                              .directory = "/x",
+                                              .must = true}));
+  ASSERT_TRUE(rank.ok()) << rank.status().message();
+  EXPECT_THAT(rank->program, ElementsAre("a b", "\xff\xfe"));
+  EXPECT_THAT(rank->variables, ElementsAre("A=\n", "B="));
+  EXPECT_EQ(rank->directory, "/x");
+  EXPECT_TRUE(rank->must);
+
+  AgentSetUp set_up;
+  set_up.host = "b";
+  set_up.options = {"FERRY_SPIN_PAUSES=7"};
+  set_up.needs_address = true;
+  set_up.grace_ms = 77;
+  const auto read = ReadSetUp(ToText(set_up));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->host, "b");
+  EXPECT_THAT(read->options, ElementsAre("FERRY_SPIN_PAUSES=7"));
+  EXPECT_TRUE(read->needs_address);
+  EXPECT_FALSE(read->private_daemon);
+  EXPECT_EQ(read->grace_ms, 77U);
+
+  const auto serve = ReadServe(ToText(AgentServe{.private_daemon = true,
+                                                 .node = 3,
+                                                 .authority = "pem",
+                                                 .authority_key = "key",
+                                                 .binding = Binding::kSocket,
+                                                 .ranks = 5}));
+  ASSERT_TRUE(serve.ok()) << serve.status().message();
+  EXPECT_EQ(serve->node, 3U);
+  EXPECT_EQ(serve->authority_key, "key");
+  EXPECT_EQ(serve->binding, Binding::kSocket);
+}
+
+TEST(AgentMessagesTest, DamagedOnesAreRefused) {
+  const std::string good = ToText(AgentServing{"/run", "a:1"});
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_EQ(ReadServing(good.substr(0, size)).status().code(), ErrorCode::kCorrupt) << size;
+  }
+  EXPECT_EQ(ReadServe(good).status().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(ReadRank("").status().code(), ErrorCode::kCorrupt);
+}
+
+// ---- An agent
+
+constexpr int kPatienceMs = 60'000;
+
+// A shell in an agent's place.
+std::unique_ptr<RemoteHost> StartShell(const std::string& script) {
+  StatusOr<std::unique_ptr<RemoteHost>> host = RemoteHost::Start("there", {"sh", "-c", script});
+  EXPECT_TRUE(host.ok()) << host.status().ToString();
+  return host.ok() ? std::move(*host) : nullptr;
+}
+
+// An agent that says back whatever it is told.
+std::string EchoScript() { return "printf '%s' '" + Greeting() + "'; exec cat"; }
+
+bool HasWords(const RemoteHost& host, int timeout_ms) {
+  pollfd words = host.WordsInterest();
+  return poll(&words, 1, timeout_ms) == 1 && (words.revents & POLLIN) != 0;
+}
+
+// Takes frames until one has come.
+Frame NextFrame(RemoteHost* host) {
+  while (true) {
+    const StatusOr<std::optional<Frame>> frame = host->Next();
+    EXPECT_TRUE(frame.ok()) << frame.status().ToString();
+    if (!frame.ok() || frame->has_value()) {
+      return frame.ok() ? **frame : Frame{};
+    }
+    if (!HasWords(*host, kPatienceMs)) {
+      ADD_FAILURE() << "nothing came";
+      return {};
+    }
+    host->Advance();
+  }
+}
+
+TEST(RemoteHostTest, SendingTakesNothingFromThoseWhoPollForWords) {
+  const std::unique_ptr<RemoteHost> host = StartShell(EchoScript());
+  ASSERT_NE(host, nullptr);
+  host->Send(FrameKind::kEnded, 3, EndPayload({.exit_code = 7}));
+  while (NextFrame(host.get()).kind != FrameKind::kEnded) {
+  }
+  host->Send(FrameKind::kEnded, 4, EndPayload({.exit_code = 8}));
+  ASSERT_TRUE(HasWords(*host, kPatienceMs));
+  // Somebody else has words for the host meanwhile.
+  host->Send(FrameKind::kSignal, 0, NumberPayload(15));
+  EXPECT_TRUE(HasWords(*host, 0));
+  const Frame ended = NextFrame(host.get());
+  EXPECT_EQ(ended.kind, FrameKind::kEnded);
+  EXPECT_EQ(ended.rank, 4U);
+  EXPECT_EQ(ReadEnd(ended).exit_code, 8);
+  EXPECT_EQ(NextFrame(host.get()).kind, FrameKind::kSignal);
+}
+
+TEST(RemoteHostTest, WhatComesBehindAnAwaitedAnswerIsKept) {
+  StatusOr<SignalSource> signals = SignalSource::Create();
+  ASSERT_TRUE(signals.ok()) << signals.status().ToString();
+  const std::unique_ptr<RemoteHost> host = StartShell(EchoScript());
+  ASSERT_NE(host, nullptr);
+  host->Send(FrameKind::kCreated, 0, "");
+  host->Send(FrameKind::kDaemonEnded, 0, "its words");
+  const StatusOr<Frame> created = host->Await(FrameKind::kCreated, kPatienceMs, &*signals);
+  ASSERT_TRUE(created.ok()) << created.status().ToString();
+  const Frame next = NextFrame(host.get());
+  EXPECT_EQ(next.kind, FrameKind::kDaemonEnded);
+  EXPECT_EQ(next.payload, "its words");
+}
+
+TEST(RemoteHostTest, ALauncherThatEndsIsQuoted) {
+  StatusOr<SignalSource> signals = SignalSource::Create();
+  ASSERT_TRUE(signals.ok()) << signals.status().ToString();
+  const std::unique_ptr<RemoteHost> host = StartShell("echo 'no route to host' >&2; exit 255");
+  ASSERT_NE(host, nullptr);
+  const StatusOr<Frame> found = host->Await(FrameKind::kFound, kPatienceMs, &*signals);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), ErrorCode::kNodeUnreachable);
+  EXPECT_THAT(found.status().message(), HasSubstr("exited with code 255"));
+  EXPECT_THAT(found.status().message(), HasSubstr("no route to host"));
+}
+
+// ---- Addresses
+
+AddressQuestion Question() {
+  return {.network = "",
+          .named = {},
+          .default_interface = "",
+          .addresses = {{"lo", "127.0.0.1", true},
+                        {"lo", "::1", true},
+                        {"eth0", "10.0.0.7", false},
+                        {"ib0", "10.1.255.7", false},
+                        {"ib0", "fd00:1::7", false}}};
+}
+
+TEST(HostAddressTest, ANetworkDecides) {
+  AddressQuestion question = Question();
+  question.named = {"10.0.0.7"};
+  for (const auto& [network, address] : {std::pair{"ib0", "10.1.255.7"},
+                                         {"10.1.0.0/16", "10.1.255.7"},
+                                         {"fd00:1::/64", "fd00:1::7"},
+                                         {"10.0.0.7", "10.0.0.7"},
+                                         {"0.0.0.0/0", "127.0.0.1"}}) {
+    question.network = network;
+    const auto chosen = ChooseAddress(question);
+    ASSERT_TRUE(chosen.ok()) << network << ": " << chosen.status().message();
+    EXPECT_EQ(*chosen, address) << network;
+  }
+}
+
+TEST(HostAddressTest, ANetworkThatIsNotThereIsRefused) {
+  AddressQuestion question = Question();
+  question.network = "10.2.0.0/16";
+  EXPECT_THAT(ChooseAddress(question).status().message(),
+              HasSubstr("no address in --network 10.2.0.0/16; there is: 10.0.0.7 (eth0), "));
+  question.network = "eth7";
+  EXPECT_EQ(ChooseAddress(question).status().code(), ErrorCode::kNotFound);
+  for (const char* wrong : {"10.2.0.0/33", "10.2.0/16", "10.0.0.0/", "eth0/24"}) {
+    question.network = wrong;
+    EXPECT_THAT(ChooseAddress(question).status().message(),
+                HasSubstr("is neither an interface nor a network"))
+        << wrong;
+  }
+}
+
+TEST(HostAddressTest, ThenTheNameThenTheDefaultRoute) {
+  AddressQuestion question = Question();
+  question.default_interface = "eth0";
+  question.named = {"127.0.0.1", "10.1.255.7"};  // a name may stand for loopback, as Debian does it
+  EXPECT_EQ(*ChooseAddress(question), "10.1.255.7");
+  question.named = {"127.0.0.1"};
+  EXPECT_EQ(*ChooseAddress(question), "10.0.0.7");
+}
+
+TEST(HostAddressTest, ElseThereMustBeOneOnly) {
+  AddressQuestion question = Question();
+  EXPECT_THAT(ChooseAddress(question).status().message(),
+              HasSubstr("several addresses, 10.0.0.7 (eth0), 10.1.255.7 (ib0), fd00:1::7 (ib0): "
+                        "name the network with --network"));
+  question.addresses.resize(3);
+  EXPECT_EQ(*ChooseAddress(question), "10.0.0.7");
+  question.addresses.resize(2);
+  EXPECT_EQ(ChooseAddress(question).status().code(), ErrorCode::kNotFound);
+}
+
+TEST(HostAddressTest, KnowsThisHost) {
+  EXPECT_TRUE(IsThisHost("localhost"));
+  EXPECT_TRUE(IsThisHost("127.0.0.1"));
+  EXPECT_TRUE(IsThisHost(config::HostName()));
+  EXPECT_FALSE(IsThisHost("192.0.2.1"));  // kept for documents
+  const auto own = OwnAddresses();
+  ASSERT_TRUE(own.ok());
+  for (const OwnAddress& address : *own) {
+    EXPECT_TRUE(IsThisHost(address.text)) << address.text;
+  }
+}
+
+// ---- Lists
+
+TEST(HostListTest, ReadsNamesAddressesAndSlots) {
+  const auto hosts = ParseHostList("a,b:4,10.0.0.1,fd00::7,[fd00::8]:2,[fd00::9],me@c");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  EXPECT_THAT(*hosts,
+              ElementsAre(Host{"a", 1}, Host{"b", 4}, Host{"10.0.0.1", 1}, Host{"fd00::7", 1},
+                          Host{"fd00::8", 2}, Host{"fd00::9", 1}, Host{"me@c", 1}));
+}
+
+TEST(HostListTest, AHostNamedAgainGetsMoreSlots) {
+  EXPECT_THAT(*ParseHostList("a,b,a:3"), ElementsAre(Host{"a", 4}, Host{"b", 1}));
+}
+
+TEST(HostListTest, SaysWhichEntryIsWrong) {
+  EXPECT_THAT(ParseHostList("a,,b").status().message(), HasSubstr("'' names no host"));
+  EXPECT_THAT(ParseHostList("").status().message(), HasSubstr("'' names no host"));
+  EXPECT_THAT(ParseHostList("a:0").status().message(), HasSubstr("'0' is no number of slots"));
+  EXPECT_THAT(ParseHostList("a:x").status().message(), HasSubstr("'a:x': 'x' is no number"));
+  EXPECT_THAT(ParseHostList("[fd00::8").status().message(), HasSubstr("[ADDRESS]:SLOTS"));
+  // Names that a launcher would take for a flag, or a shell for a command.
+  EXPECT_THAT(ParseHostList("-oProxyCommand").status().message(), HasSubstr("names no host"));
+  EXPECT_THAT(ParseHostList("a;reboot").status().message(), HasSubstr("names no host"));
+}
+
+TEST(HostFileTest, TakesBothWaysOfWriting) {
+  const auto hosts =
+      ParseHostFile("# nodes\n\na slots=2 max_slots=4\n  b:3  # big\n\tc\r\na slots=1\n", "hosts");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
+  EXPECT_THAT(*hosts, ElementsAre(Host{"a", 3}, Host{"b", 3}, Host{"c", 1}));
+}
+
+TEST(HostFileTest, SaysWhereItIsWrong) {
+  EXPECT_THAT(ParseHostFile("a\nb cores=2\n", "hosts").status().message(),
+              HasSubstr("hosts:2: 'cores=2' after a host"));
+  EXPECT_THAT(ParseHostFile("a\n\nb slots=many\n", "hosts").status().message(),
+              HasSubstr("hosts:3: "));
+  EXPECT_THAT(ParseHostFile("# none\n", "hosts").status().message(), "hosts names no host");
+  EXPECT_THAT(ReadHostFile("/nonexistent/hosts").status().message(),
+              HasSubstr("cannot read the host file /nonexistent/hosts: No such file"));
+}
+
+// ---- Launchers
+
+TEST(LauncherCommandTest, BySshWithoutAPassword) {
+  EXPECT_THAT(*LauncherCommand({}, "a", "/usr/bin/ferryrun", {"--agent"}),
+              ElementsAre("ssh", "-x", "-o", "BatchMode=yes", "a", "/usr/bin/ferryrun", "--agent"));
+}
+
+TEST(LauncherCommandTest, WhatAShellWouldReadIsQuoted) {
+  EXPECT_THAT(*LauncherCommand({}, "a", "/my own/'ferryrun'", {"", "$x"}),
+              testing::IsSupersetOf({std::string("'/my own/'\\''ferryrun'\\'''"), std::string("''"),
+                                     std::string("'$x'")}));
+}
+
+TEST(LauncherCommandTest, ByACommandOfOnesOwn) {
+  config::Options options;
+  options.rsh = " ssh  -p 2222 ";
+  options.launcher = "srun";  // rsh comes first
+  EXPECT_THAT(*LauncherCommand(options, "a", "/f", {}),
+              ElementsAre("ssh", "-p", "2222", "a", "/f"));
+  options.rsh = "  ";
+  EXPECT_THAT(LauncherCommand(options, "a", "/f", {}).status().message(),
+              HasSubstr("which is no command"));
+}
+
+TEST(LauncherCommandTest, BySrunAsAStepOfTheJob) {
+  config::Options options;
+  options.launcher = "srun";
+  const auto command = LauncherCommand(options, "a", "/my own/ferryrun", {"--agent"});
+  ASSERT_TRUE(command.ok());
+  EXPECT_EQ(command->front(), "srun");
+  EXPECT_THAT(*command, Contains("--nodelist=a"));
+  EXPECT_THAT(*command, Contains("--ntasks=1"));
+  // No shell reads it there.
+  EXPECT_EQ((*command)[command->size() - 2], "/my own/ferryrun");
+}
+
+TEST(LauncherCommandTest, NoneReachesNobody) {
+  config::Options options;
+  options.launcher = "none";
+  EXPECT_THAT(LauncherCommand(options, "a", "/f", {}).status().message(),
+              HasSubstr("a is another host, and launcher is none"));
+}
+
+}  // namespace
+}  // namespace ferry::tools
