@@ -1,29 +1,21 @@
 // Programs on libmpi_abi: the queries of another language's binding, and calls that Ferry does not
 // have yet.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "tests/mpi/declared_calls.h"
-#include "tests/mpi/ranks.h"
+#include "tests/mpi/e2e/mpi_job.h"
 
-namespace ferry::mpi {
+namespace ferry::mpi_tests {
 namespace {
 
-TEST(AbiProgramTest, LearnsWhatTheLibraryLeavesOpen) {
-  EXPECT_EQ(RunRanks(1, "tests/mpi/abi_program"), AllOk(1));
-}
+TEST(AbiProgramTest, LearnsWhatTheLibraryLeavesOpen) { ExpectAllOk(1, "tests/mpi/abi_program"); }
 
 TEST(AbiProgramTest, RunsOnAnyLibraryWithTheInterface) {
-  EXPECT_EQ(RunRanks(2, "tests/mpi/abi/portable_program"), AllOk(2));
+  ExpectAllOk(2, "tests/mpi/abi/portable_program");
 }
 
 TEST(UnsupportedTest, EveryCallSaysSo) {
-  EXPECT_EQ(RunRanks(1, "tests/mpi/unsupported_program"),
-            std::vector<std::string>{std::to_string(CallsNotThereYet().size()) +
-                                     " calls are not there yet"});
+  ExpectJob({"", {"-n", "1"}}, {"tests/mpi/abi_program", "unsupported"},
+            std::to_string(mpi::CallsNotThereYet().size()) + " calls are not there yet");
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::mpi_tests

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/command.h"
-#include "tests/mpi/ranks.h"
+#include "tests/mpi/e2e/mpi_job.h"
 
-namespace ferry::mpi {
+namespace ferry::mpi_tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +20,7 @@ using testing::HasSubstr;
 
 TEST(IndependentProgramTest, RunsOnFerrysLibrary) {
   for (const int ranks : {2, 3}) {
-    EXPECT_EQ(RunRanks(ranks, "tests/mpi/independent_program"), AllOk(ranks));
+    ExpectAllOk(ranks, "tests/mpi/independent_program");
   }
 }
 
@@ -60,14 +59,14 @@ int main(int argc, char** argv) {
 TEST_F(WrapperTest, FerryccBuildsAProgram) {
   Succeed({"tools/wrappers/ferrycc", "-I.", "-O1", "tests/mpi/independent_program.c", "-o",
            Path("program")});
-  EXPECT_EQ(RunRanks(2, Path("program")), AllOk(2));
+  ExpectAllOk(2, Path("program"));
 }
 
 TEST_F(WrapperTest, FerrycxxBuildsAProgramInTwoSteps) {
   Write("program.cc", kCxxProgram);
   Succeed({"tools/wrappers/ferrycxx", "-c", Path("program.cc"), "-o", Path("program.o")});
   Succeed({"tools/wrappers/ferrycxx", Path("program.o"), "-o", Path("program")});
-  EXPECT_EQ(RunRanks(2, Path("program")), AllOk(2));
+  ExpectAllOk(2, Path("program"));
 }
 
 TEST_F(WrapperTest, ATwoStepsLinkFailureIsTheCompilersOwn) {
@@ -105,9 +104,9 @@ target_link_libraries(cxx_program MPI::MPI_CXX)
   EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
   EXPECT_THAT(configured.out, HasSubstr("MPI 5.0 5.0"));
   Succeed({"/usr/bin/cmake", "--build", Path("build")});
-  EXPECT_EQ(RunRanks(2, Path("build/c_program")), AllOk(2));
-  EXPECT_EQ(RunRanks(2, Path("build/cxx_program")), AllOk(2));
+  ExpectAllOk(2, Path("build/c_program"));
+  ExpectAllOk(2, Path("build/cxx_program"));
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::mpi_tests

@@ -1,13 +1,9 @@
 // Works with 40 MiB of malloc's memory, then says where it was.
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "client/malloc/heap_view.h"
-
-using ferry::malloc_heap::HeapView;
+#include "tests/client/malloc/look.h"
 
 int main() {
   constexpr size_t kBytes = size_t{40} << 20;
@@ -24,13 +20,7 @@ int main() {
     return 2;
   }
   std::memset(block, 2, kBytes);
-  HeapView view{};
-  view.version = ferry::malloc_heap::kHeapViewVersion;
-  const auto look = reinterpret_cast<ferry::malloc_heap::HeapViewFunction>(
-      dlsym(RTLD_DEFAULT, ferry::malloc_heap::kHeapViewSymbol));
-  if (look == nullptr || look(&view) != 0) {
-    return 3;
-  }
+  const ferry::malloc_heap::HeapView view = ferry::malloc_heap::Look();
   const bool inside = view.fd >= 0 && block >= view.base && block < view.base + view.file_bytes;
   std::printf("refusal %u, %s, %s\n", static_cast<unsigned>(view.refusal),
               view.fd >= 0 ? "shared" : "private", inside ? "in the file" : "elsewhere");

@@ -1,127 +1,83 @@
 // libferry_malloc.so in programs that know nothing of it, and under limits that leave it no room.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
+
+#include "tests/e2e/command.h"
 
 namespace ferry::malloc_heap {
 namespace {
 
-const std::string& Library() {
-  static const std::string path =
-      std::filesystem::absolute("client/malloc/libferry_malloc.so").string();
-  return path;
+// Runs a program with the library, under a limit that a shell sets.
+e2e::CommandResult RunPreloaded(const std::vector<std::string>& program,
+                                const std::string& limit = "true") {
+  const std::string library = std::filesystem::absolute("client/malloc/libferry_malloc.so");
+  std::vector<std::string> command = {
+      "/bin/bash", "-c", limit + " && exec env LD_PRELOAD=" + library + " \"$@\"", "bash"};
+  command.insert(command.end(), program.begin(), program.end());
+  return e2e::RunCommand(command);
 }
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // of both streams
-};
-
-// Runs a program with the library; `limit` sets limits in it.
-Outcome RunPreloaded(
-    const std::vector<std::string>& command, const std::function<void()>& limit = [] {}) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], 1);
-    dup2(ends[1], 2);
-    close(ends[0]);
-    close(ends[1]);
-    setenv("LD_PRELOAD", Library().c_str(), 1);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) {
-      arguments.push_back(const_cast<char*>(argument.c_str()));
-    }
-    arguments.push_back(nullptr);
-    limit();
-    execvp(arguments[0], arguments.data());
-    _exit(127);
-  }
-  close(ends[1]);
-  Outcome outcome;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof(buffer))) > 0;) {
-    outcome.output.append(buffer, static_cast<size_t>(got));
-  }
-  close(ends[0]);
-  waitpid(child, &outcome.status, 0);
-  return outcome;
-}
-
-void Limit(__rlimit_resource resource, rlim_t value) {
-  const rlimit limit{value, value};
-  setrlimit(resource, &limit);
+// Expects the program to end well, and to say this and nothing else.
+void ExpectSaid(const std::string& says, const std::vector<std::string>& program,
+                const std::string& limit = "true") {
+  const e2e::CommandResult result = RunPreloaded(program, limit);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, says);
+  EXPECT_EQ(result.err, "");
 }
 
 // Prints where its memory is, and works with 40 MiB of it.
 const std::vector<std::string> kWorker = {"tests/client/malloc/heap_worker"};
 
-// What that program says if it starts with this limit.
-void ExpectUnder(__rlimit_resource resource, rlim_t value, const std::string& says) {
-  const Outcome outcome = RunPreloaded(kWorker, [=] { Limit(resource, value); });
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, says);
-}
-
-TEST(PreloadTest, ProgramUsesTheFile) {
-  const Outcome outcome = RunPreloaded(kWorker);
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "refusal 0, shared, in the file\n");
-}
+TEST(PreloadTest, ProgramUsesTheFile) { ExpectSaid("refusal 0, shared, in the file\n", kWorker); }
 
 TEST(PreloadTest, FileSizeLimitLeavesPrivateMemory) {
-  ExpectUnder(RLIMIT_FSIZE, 1 << 20, "refusal 3, private, elsewhere\n");
+  ExpectSaid("refusal 3, private, elsewhere\n", kWorker, "ulimit -f 1024");
 }
 
 TEST(PreloadTest, BeyondTheFileSizeLimitMemoryIsPrivate) {
-  ExpectUnder(RLIMIT_FSIZE, 20 << 20, "refusal 3, shared, elsewhere\n");
+  ExpectSaid("refusal 3, shared, elsewhere\n", kWorker, "ulimit -f 20480");
 }
 
 TEST(PreloadTest, LittleAddressSpace) {
-  ExpectUnder(RLIMIT_AS, 400 << 20, "refusal 0, shared, in the file\n");
+  ExpectSaid("refusal 0, shared, in the file\n", kWorker, "ulimit -v 409600");
 }
 
 // The heap has half of it, in which not everything fits that the allocator would like to have.
 TEST(PreloadTest, VeryLittleAddressSpace) {
-  ExpectUnder(RLIMIT_AS, 110 << 20, "refusal 1, shared, in the file\n");
+  ExpectSaid("refusal 1, shared, in the file\n", kWorker, "ulimit -v 112640");
 }
 
 // The dynamic linker needs three descriptors at most, and has closed them when malloc comes.
 TEST(PreloadTest, NoDescriptorForTheFile) {
-  const Outcome outcome = RunPreloaded({"bash", "-c", "ulimit -n 3; echo still $((6 * 7))"});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_NE(outcome.output.find("still 42"), std::string::npos) << outcome.output;
+  const e2e::CommandResult result =
+      RunPreloaded({"bash", "-c", "ulimit -n 3; echo still $((6 * 7))"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out + result.err, testing::HasSubstr("still 42"));
 }
 
 TEST(PreloadTest, BashForksAndPipes) {
-  const Outcome outcome =
-      RunPreloaded({"bash", "-c",
-                    "sum=0; for i in $(seq 30); do x=$(echo $i | sort | tr -d a); "
-                    "sum=$((sum + x)); done; (exit 3) || echo $sum"});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "465\n");
+  ExpectSaid("465\n", {"bash", "-c",
+                       "sum=0; for i in $(seq 30); do x=$(echo $i | sort | tr -d a); "
+                       "sum=$((sum + x)); done; (exit 3) || echo $sum"});
 }
 
 TEST(PreloadTest, PerlForks) {
-  const Outcome outcome = RunPreloaded(
+  ExpectSaid(
+      "2000210\n",
+
       {"perl", "-e",
        "my @a = (1..100000); my $n = 0; for my $i (1..20) { my $p = open(my $f, '-|') // die; "
        "if (!$p) { print scalar(@a) + $i; exit 0 } $n += <$f>; close $f; } print \"$n\\n\";"});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "2000210\n");
 }
 
 TEST(PreloadTest, PythonThreadsAndProcesses) {
-  const Outcome outcome = RunPreloaded(
+  ExpectSaid(
+      "500500\nspawned\n",
+
       {"python3", "-c",
        "import multiprocessing as m, threading as t, subprocess as s\n"
        "c = m.get_context('fork')\n"
@@ -133,20 +89,17 @@ TEST(PreloadTest, PythonThreadsAndProcesses) {
        "with c.Pool(4) as p: print(sum(p.map(abs, range(-1000, 0))))\n"
        "stop.set()\n"
        "print(s.run(['echo', 'spawned'], capture_output=True, text=True).stdout.strip())\n"});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "500500\nspawned\n");
 }
 
 TEST(PreloadTest, Numpy) {
-  if (RunPreloaded({"python3", "-c", "import numpy"}).status != 0) {
+  if (RunPreloaded({"python3", "-c", "import numpy"}).exit_code != 0) {
     GTEST_SKIP() << "python3 has no numpy (apt-get install python3-numpy)";
   }
-  const Outcome outcome = RunPreloaded(
-      {"python3", "-c",
-       "import numpy as n; a = n.arange(4000000.0); b = n.zeros((2000, 2000)); b[:] = 2\n"
-       "print(int(a.sum()), int((b @ b).sum()))"});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "7999998000000 32000000000\n");
+  ExpectSaid("7999998000000 32000000000\n",
+
+             {"python3", "-c",
+              "import numpy as n; a = n.arange(4000000.0); b = n.zeros((2000, 2000)); b[:] = 2\n"
+              "print(int(a.sum()), int((b @ b).sum()))"});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class RandomBlocks {
   RandomBlocks(const RandomBlocks&) = delete;
   RandomBlocks& operator=(const RandomBlocks&) = delete;
 
-  // One call. False: a block was not what it has to be.
+  // One call, or several and a look at all blocks. False: a block was not what it has to be.
   bool Step() {
     Block& block = blocks_[Next() % kBlocks];
     if (block.address == nullptr) {
@@ -36,6 +36,16 @@ class RandomBlocks {
     return Next() % 4 == 0 ? Resize(block) : Free(block);
   }
 
+  bool Steps(int calls) {
+    for (int i = 0; i < calls; ++i) {
+      if (!Step()) {
+        return false;
+      }
+    }
+    return CheckAll();
+  }
+
+  // Whether every block is what it has to be.
   bool CheckAll() const {
     for (size_t i = 0; i < kBlocks; ++i) {
       if (blocks_[i].address != nullptr && !IsIntact(blocks_[i], blocks_[i].size_bytes)) {

@@ -17,29 +17,20 @@ constexpr int kOtherThreads = 2;
 constexpr int kCallsPerFork = 100'000;
 constexpr int kCallsOfChild = 20'000;
 
-bool RunCalls(RandomBlocks& blocks, int calls) {
-  for (int i = 0; i < calls; ++i) {
-    if (!blocks.Step()) {
-      return false;
-    }
-  }
-  return blocks.CheckAll();
-}
-
 TEST(RandomStress, TenMillionCalls) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kOtherThreads; ++t) {
     threads.emplace_back([t] {
       RandomBlocks blocks(static_cast<uint64_t>(100 + t));
-      EXPECT_TRUE(RunCalls(blocks, kCalls / (kOtherThreads + 1)));
+      EXPECT_TRUE(blocks.Steps(kCalls / (kOtherThreads + 1)));
     });
   }
   RandomBlocks blocks(1);
   for (int done = 0; done < kCalls / (kOtherThreads + 1); done += kCallsPerFork) {
-    ASSERT_TRUE(RunCalls(blocks, kCallsPerFork));
+    ASSERT_TRUE(blocks.Steps(kCallsPerFork));
     const pid_t child = fork();
     if (child == 0) {
-      _exit(RunCalls(blocks, kCallsOfChild) ? 0 : 1);
+      _exit(blocks.Steps(kCallsOfChild) ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -18,36 +18,23 @@ std::string Check(const Algorithm& algorithm, const CaseSpec& spec) {
   SimulatedWorld world(spec.size, spec.seed);
   world.may_stall = spec.seed % 2 == 0;
   CaseReducer reducer(spec.commutative);
-  std::vector<std::unique_ptr<CollectiveRun>> runs;
   std::vector<CaseRank> ranks = MakeCase(spec);
-  for (CaseRank& rank : ranks) {
+  for (const CaseRank& rank : ranks) {
     if (!Fits(algorithm, rank.problem)) {
       return "";
     }
-    runs.push_back(
-        world.runner(rank.problem.rank)
-            .Prepare(std::make_shared<const Schedule>(MakeSchedule(algorithm, rank.problem))));
   }
+  const Runs runs = PrepareRuns(&world, algorithm, ranks);
   for (uint32_t round = 0; round < 2; ++round) {
     CaseSpec again = spec;
-    again.seed += round * 1000;
-    if (!spec.has_blocks) {  // otherwise they would differ
-      ranks = MakeCase(again);
-    } else {
-      ranks = MakeCase(spec);
-    }
-    const auto start = [&](int rank) {
-      CaseRank& mine = ranks[static_cast<size_t>(rank)];
-      world.runner(rank).Start(runs[static_cast<size_t>(rank)].get(),
-                               {mine.input.data(), mine.output.data(), &reducer}, round);
-    };
-    const auto is_done = [&](int rank) { return runs[static_cast<size_t>(rank)]->is_done(); };
-    if (!world.Play(start, is_done)) {
+    again.seed += spec.has_blocks ? 0 : round * 1000;  // blocks would differ
+    ranks = MakeCase(again);
+    if (!PlayRuns(&world, runs, &ranks, &reducer, round)) {
       return "somebody waits for ever";
     }
     for (CaseRank& rank : ranks) {
       const std::string who = "rank " + std::to_string(rank.problem.rank);
-      if (runs[static_cast<size_t>(rank.problem.rank)]->failure().code != ErrorCode::kOk) {
+      if (runs[rank.problem.rank]->failure().code != ErrorCode::kOk) {
         return who + " failed";
       }
       rank.output.resize(std::min(rank.output.size(), rank.expected.size()));
@@ -70,21 +57,13 @@ std::vector<int> Layout(int kind, int size) {
   return node_of;
 }
 
-bool IsReduction(Collective collective) {
-  return collective >= Collective::kReduce && collective <= Collective::kExscan;
-}
-
 class AlgorithmsTest : public testing::TestWithParam<std::tuple<Collective, int>> {
  protected:
   const Collective collective_ = std::get<0>(GetParam());
   const int size_ = std::get<1>(GetParam());
 
-  std::vector<int> Roots() const {
-    const bool has_root = collective_ == Collective::kBcast || collective_ == Collective::kGather ||
-                          collective_ == Collective::kScatter || collective_ == Collective::kReduce;
-    const std::set<int> roots =
-        has_root ? std::set<int>{0, size_ / 2, size_ - 1} : std::set<int>{0};
-    return {roots.begin(), roots.end()};
+  std::set<int> Roots() const {
+    return HasRoot(collective_) ? std::set<int>{0, size_ / 2, size_ - 1} : std::set<int>{0};
   }
   std::vector<bool> Both(bool applies) const {
     return applies ? std::vector<bool>{false, true} : std::vector<bool>{false};
@@ -156,20 +135,15 @@ TEST(BarrierTest, NobodyLeavesBeforeAllHaveCome) {
           continue;
         }
         SimulatedWorld world(size, static_cast<uint64_t>(size * 4 + layout));
-        std::vector<std::unique_ptr<CollectiveRun>> runs;
-        for (const CaseRank& rank : ranks) {
-          runs.push_back(world.runner(rank.problem.rank)
-                             .Prepare(std::make_shared<const Schedule>(
-                                 MakeSchedule(algorithm, rank.problem))));
-        }
+        const Runs runs = PrepareRuns(&world, algorithm, ranks);
         int started = 0;
         std::set<int> has_started;
         const auto start = [&](int rank) {
           ++started;
           has_started.insert(rank);
-          world.runner(rank).Start(runs[static_cast<size_t>(rank)].get(), {}, 0);
+          world.runner(rank).Start(runs[rank].get(), {}, 0);
         };
-        const auto is_done = [&](int rank) { return runs[static_cast<size_t>(rank)]->is_done(); };
+        const auto is_done = [&](int rank) { return runs[rank]->is_done(); };
         const auto look = [&] {
           for (const int rank : has_started) {
             ASSERT_TRUE(!is_done(rank) || started == size) << algorithm.name << " " << spec.Text();

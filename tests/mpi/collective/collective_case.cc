@@ -13,12 +13,6 @@ using Bytes = std::vector<uint8_t>;
 constexpr uint8_t kUntouched = 0xab;
 constexpr size_t kMoveBytes = 3;  // element of collectives that only move data
 
-bool IsReduction(Collective collective) {
-  return collective == Collective::kReduce || collective == Collective::kAllreduce ||
-         collective == Collective::kReduceScatter || collective == Collective::kScan ||
-         collective == Collective::kExscan;
-}
-
 class Maker {
  public:
   explicit Maker(const CaseSpec& spec)
@@ -44,10 +38,13 @@ class Maker {
   std::vector<CaseRank> Make();
 
  private:
-  CaseRank& Root() { return ranks_[static_cast<size_t>(spec_.root)]; }
+  CaseRank& Root() { return ranks_[spec_.root]; }
   Bytes Random(size_t size) {
     Bytes bytes(size);
-    std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<uint8_t>(random_()); });
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+      const uint64_t eight = random_();
+      std::memcpy(bytes.data() + at, &eight, std::min(sizeof(eight), size - at));
+    }
     return bytes;
   }
   std::vector<size_t> RandomSizes();
@@ -316,6 +313,17 @@ std::vector<CaseRank> Maker::Make() {
 }
 
 }  // namespace
+
+bool IsReduction(Collective collective) {
+  return collective == Collective::kReduce || collective == Collective::kAllreduce ||
+         collective == Collective::kReduceScatter || collective == Collective::kScan ||
+         collective == Collective::kExscan;
+}
+
+bool HasRoot(Collective collective) {
+  return collective == Collective::kBcast || collective == Collective::kGather ||
+         collective == Collective::kScatter || collective == Collective::kReduce;
+}
 
 bool HasInPlace(Collective collective) {
   return collective != Collective::kBarrier && collective != Collective::kBcast;

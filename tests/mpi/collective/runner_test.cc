@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -163,39 +164,28 @@ TEST(RunnerTest, RunsOfOneCommunicatorDoNotMix) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SimulatedWorld world(kSize, seed);
     std::vector<std::vector<CaseRank>> cases;
-    std::vector<std::unique_ptr<CollectiveRun>> runs;
+    std::vector<Runs> runs;
     CaseReducer reducer(false);
+    const Algorithm* const algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
     for (uint32_t i = 0; i < kAtOnce; ++i) {
       cases.push_back(MakeCase({.collective = Collective::kAllreduce,
                                 .size = kSize,
                                 .count = 4,
                                 .commutative = false,
                                 .seed = seed * 100 + i}));
-      for (const CaseRank& rank : cases.back()) {
-        const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
-        runs.push_back(
-            world.runner(rank.problem.rank)
-                .Prepare(std::make_shared<const Schedule>(MakeSchedule(*algorithm, rank.problem))));
-      }
+      runs.push_back(PrepareRuns(&world, *algorithm, cases.back()));
     }
-    const auto run = [&](uint32_t i, int rank) {
-      return runs[i * kSize + static_cast<uint32_t>(rank)].get();
-    };
     ASSERT_TRUE(world.Play(
         [&](int rank) {
           for (uint32_t i = 0; i < kAtOnce; ++i) {
-            CaseRank& mine = cases[i][static_cast<size_t>(rank)];
-            world.runner(rank).Start(run(i, rank),
+            CaseRank& mine = cases[i][rank];
+            world.runner(rank).Start(runs[i][rank].get(),
                                      {mine.input.data(), mine.output.data(), &reducer}, i);
           }
         },
         [&](int rank) {
-          for (uint32_t i = 0; i < kAtOnce; ++i) {
-            if (!run(i, rank)->is_done()) {
-              return false;
-            }
-          }
-          return true;
+          return std::all_of(runs.begin(), runs.end(),
+                             [rank](const Runs& each) { return each[rank]->is_done(); });
         }));
     for (uint32_t i = 0; i < kAtOnce; ++i) {
       for (const CaseRank& rank : cases[i]) {
@@ -210,7 +200,6 @@ TEST(RunnerTest, RunsOfOneCommunicatorDoNotMix) {
 struct Outcome {
   bool ended = false;
   int failed_ranks = 0;
-  bool first_failed = false;
   size_t left_over = 0;
   size_t faults = 0;  // how many faults there could have been
 };
@@ -220,27 +209,15 @@ Outcome PlayWithFault(const Algorithm& algorithm, const CaseSpec& spec, int vict
   SimulatedWorld world(spec.size, spec.seed);
   CaseReducer reducer(spec.commutative);
   std::vector<CaseRank> ranks = MakeCase(spec);
-  std::vector<std::unique_ptr<CollectiveRun>> runs;
-  for (const CaseRank& rank : ranks) {
-    runs.push_back(
-        world.runner(rank.problem.rank)
-            .Prepare(std::make_shared<const Schedule>(MakeSchedule(algorithm, rank.problem))));
-  }
+  const Runs runs = PrepareRuns(&world, algorithm, ranks);
   Outcome outcome;
   world.fault = [&](int rank) {
     return rank == victim && outcome.faults++ == at ? ErrorCode::kPeerDied : ErrorCode::kOk;
   };
-  outcome.ended = world.Play(
-      [&](int rank) {
-        CaseRank& mine = ranks[static_cast<size_t>(rank)];
-        world.runner(rank).Start(runs[static_cast<size_t>(rank)].get(),
-                                 {mine.input.data(), mine.output.data(), &reducer}, 7);
-      },
-      [&](int rank) { return runs[static_cast<size_t>(rank)]->is_done(); });
+  outcome.ended = PlayRuns(&world, runs, &ranks, &reducer, 7);
   for (const auto& run : runs) {
     outcome.failed_ranks += run->failure().code != ErrorCode::kOk ? 1 : 0;
   }
-  outcome.first_failed = runs[static_cast<size_t>(victim)]->failure().code == ErrorCode::kPeerDied;
   outcome.left_over = world.left_over();
   return outcome;
 }
@@ -298,28 +275,15 @@ TEST(RunnerTest, ARunThatFailedCanBeStartedAgain) {
   const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
   std::vector<CaseRank> ranks = MakeCase(spec);
   CaseReducer reducer(true);
-  std::unique_ptr<CollectiveRun> runs[2];
-  for (const int rank : {0, 1}) {
-    runs[rank] = world.runner(rank).Prepare(std::make_shared<const Schedule>(
-        MakeSchedule(*algorithm, ranks[static_cast<size_t>(rank)].problem)));
-  }
-  const auto play = [&](uint32_t sequence) {
-    return world.Play(
-        [&](int rank) {
-          CaseRank& mine = ranks[static_cast<size_t>(rank)];
-          world.runner(rank).Start(runs[rank].get(),
-                                   {mine.input.data(), mine.output.data(), &reducer}, sequence);
-        },
-        [&](int rank) { return runs[rank]->is_done(); });
-  };
+  const Runs runs = PrepareRuns(&world, *algorithm, ranks);
   world.fault = [](int rank) { return rank == 0 ? ErrorCode::kNodeUnreachable : ErrorCode::kOk; };
-  ASSERT_TRUE(play(0));
+  ASSERT_TRUE(PlayRuns(&world, runs, &ranks, &reducer, 0));
   EXPECT_NE(runs[0]->failure().code, ErrorCode::kOk);
   world.fault = nullptr;
-  ASSERT_TRUE(play(1));
+  ASSERT_TRUE(PlayRuns(&world, runs, &ranks, &reducer, 1));
   for (const int rank : {0, 1}) {
     EXPECT_EQ(runs[rank]->failure().code, ErrorCode::kOk);
-    EXPECT_EQ(ranks[static_cast<size_t>(rank)].output, ranks[static_cast<size_t>(rank)].expected);
+    EXPECT_EQ(ranks[rank].output, ranks[rank].expected);
   }
 }
 

@@ -193,4 +193,26 @@ size_t SimulatedWorld::left_over() const {
   return count;
 }
 
+Runs PrepareRuns(SimulatedWorld* world, const Algorithm& algorithm,
+                 const std::vector<CaseRank>& ranks) {
+  Runs runs;
+  for (const CaseRank& rank : ranks) {
+    runs.push_back(
+        world->runner(rank.problem.rank)
+            .Prepare(std::make_shared<const Schedule>(MakeSchedule(algorithm, rank.problem))));
+  }
+  return runs;
+}
+
+bool PlayRuns(SimulatedWorld* world, const Runs& runs, std::vector<CaseRank>* ranks,
+              Reducer* reducer, uint32_t sequence) {
+  return world->Play(
+      [&](int rank) {
+        CaseRank& mine = (*ranks)[rank];
+        world->runner(rank).Start(runs[rank].get(),
+                                  {mine.input.data(), mine.output.data(), reducer}, sequence);
+      },
+      [&](int rank) { return runs[rank]->is_done(); });
+}
+
 }  // namespace ferry::mpi

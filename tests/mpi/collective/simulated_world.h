@@ -14,8 +14,10 @@
 #include <tuple>
 #include <vector>
 
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/collective/runner.h"
+#include "tests/mpi/collective/collective_case.h"
 
 namespace ferry::mpi {
 
@@ -24,7 +26,7 @@ class SimulatedWorld {
   SimulatedWorld(int size, uint64_t seed);
   ~SimulatedWorld();
 
-  Runner& runner(int rank) { return *runners_[static_cast<size_t>(rank)]; }
+  Runner& runner(int rank) { return *runners_[rank]; }
   int size() const { return static_cast<int>(runners_.size()); }
 
   // Called before each send, receive and end of a message (in this order of a run's events) of
@@ -85,5 +87,14 @@ class SimulatedWorld {
   std::vector<int> scratch_devices_;
   Messenger::Ticket next_ticket_ = 1;
 };
+
+using Runs = std::vector<std::unique_ptr<CollectiveRun>>;  // of all ranks
+
+// Prepares the case's collective on all ranks, which the algorithm must fit.
+Runs PrepareRuns(SimulatedWorld* world, const Algorithm& algorithm,
+                 const std::vector<CaseRank>& ranks);
+// Starts the runs on the buffers of the case, and plays to their end.
+bool PlayRuns(SimulatedWorld* world, const Runs& runs, std::vector<CaseRank>* ranks,
+              Reducer* reducer, uint32_t sequence);
 
 }  // namespace ferry::mpi

@@ -97,9 +97,7 @@ class StreamOrdersTest : public testing::TestWithParam<std::tuple<Collective, in
   const int size_ = std::get<1>(GetParam());
 
   std::set<int> Roots() const {
-    const bool has_root = collective_ == Collective::kBcast || collective_ == Collective::kGather ||
-                          collective_ == Collective::kScatter || collective_ == Collective::kReduce;
-    return has_root ? std::set<int>{0, size_ - 1} : std::set<int>{0};
+    return HasRoot(collective_) ? std::set<int>{0, size_ - 1} : std::set<int>{0};
   }
   // In place or not, with and without blocks of their own sizes, ordered or not.
   void CheckAll(const Algorithm& algorithm, CaseSpec spec) {

@@ -101,10 +101,11 @@ struct TypeMap {
   // The place of each byte of the packed stream of `count` elements.
   std::vector<int64_t> PackedBytes(int64_t count) const {
     std::vector<int64_t> places;
+    const int64_t step = extent();  // which looks at all entries
     for (int64_t i = 0; i < count; ++i) {
       for (const MapEntry& entry : entries) {
         for (int64_t byte = 0; byte < entry.size_bytes; ++byte) {
-          places.push_back(i * extent() + entry.displacement + byte);
+          places.push_back(i * step + entry.displacement + byte);
         }
       }
     }

@@ -6,10 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
-#include "client/mpi/collective/problem.h"
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/mpi/e2e/sent_messages.h"
 
 namespace ferry::mpi_tests {
 namespace {
@@ -25,32 +23,8 @@ const Placement kTwoNodes{"", {"-n", "5", "--nodes", "2"}};
 
 // The program's output when the ranks of one node take this algorithm.
 std::string SentBy(Collective collective, const char* name) {
-  std::string line = "sent";
-  for (int rank = 0; rank < kRanks; ++rank) {
-    mpi::Problem problem;
-    problem.collective = collective;
-    problem.rank = rank;
-    problem.size = kRanks;
-    problem.block_bytes = kBytes;
-    problem.element_bytes = sizeof(float);
-    int sends = 0;
-    for (const mpi::Step& step :
-         mpi::MakeSchedule(*mpi::FindAlgorithm(collective, name), problem).steps) {
-      sends += step.kind == mpi::StepKind::kSend ? 1 : 0;
-    }
-    line += " " + std::to_string(sends);
-  }
-  return line + "\n";
-}
-
-e2e::CommandResult RunJob(const Placement& placement, const std::vector<std::string>& words,
-                          const std::vector<std::string>& variables = {}) {
-  std::vector<std::string> arguments = JobOf(placement);
-  arguments.insert(arguments.end(), words.begin(), words.end());
-  e2e::Command command(arguments, variables, "", 120);
-  e2e::CommandResult result = command.Wait();
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
-  return result;
+  return SentLine(collective, kRanks, kBytes,
+                  [&](const mpi::Problem&) { return mpi::FindAlgorithm(collective, name); });
 }
 
 e2e::CommandResult Collect(const Placement& placement, const char* collective,
@@ -108,11 +82,11 @@ TEST_F(AlgorithmsTest, NamesComeBeforeRules) {
 
 // Ranks with different rules would wait for each other for ever.
 TEST_F(AlgorithmsTest, WhatRankZeroWasToldCountsForAll) {
-  const Placement one{"", {"-n", "1"}};
   const e2e::CommandResult result =
-      RunJob(one, {"-x", "FERRY_COLLECTIVE_ALGORITHMS=bcast=linear", "tests/mpi/ranks/algorithms",
-                   "bcast", "64", ":", "-n", "4", "-x", "FERRY_COLLECTIVE_ALGORITHMS=bcast=chain",
-                   "tests/mpi/ranks/algorithms", "bcast", "64"});
+      RunJob({"", {"-n", "1"}},
+             {"-x", "FERRY_COLLECTIVE_ALGORITHMS=bcast=linear", "tests/mpi/ranks/algorithms",
+              "bcast", "64", ":", "-n", "4", "-x", "FERRY_COLLECTIVE_ALGORITHMS=bcast=chain",
+              "tests/mpi/ranks/algorithms", "bcast", "64"});
   EXPECT_EQ(result.out, SentBy(Collective::kBcast, "linear")) << result.err;
 }
 

@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/selection.h"
 #include "client/mpi/collective/algorithms/selection_file.h"
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/mpi/e2e/sent_messages.h"
 #include "tests/support/processes.h"
 
 namespace ferry::mpi_tests {
@@ -68,27 +66,13 @@ TEST_F(CollectiveTuneTest, RanksTakeTheRulesThatItWrites) {
   ASSERT_TRUE(rules.ok()) << rules.status().ToString();
   const mpi::SelectionTable table(*rules);
   for (const Collective collective : {Collective::kBcast, Collective::kAllreduce}) {
-    std::string expected = "sent";
-    for (int rank = 0; rank < 5; ++rank) {
-      mpi::Problem problem;
-      problem.collective = collective;
-      problem.rank = rank;
-      problem.size = 5;
-      problem.block_bytes = 64;
-      problem.element_bytes = sizeof(float);
-      const mpi::Choice choice = table.Choose(problem);
-      const auto steps = mpi::MakeSchedule(*choice.algorithm, problem).steps;
-      expected +=
-          " " + std::to_string(std::count_if(steps.begin(), steps.end(), [](const mpi::Step& step) {
-            return step.kind == mpi::StepKind::kSend;
-          }));
-    }
-    std::vector<std::string> arguments = JobOf({"", {"-n", "5"}});
-    arguments.insert(arguments.end(), {"--collective_table", table_, "tests/mpi/ranks/algorithms",
-                                       CollectiveName(collective), "64"});
-    e2e::Command command(arguments);
-    const e2e::CommandResult job = command.Wait();
-    EXPECT_EQ(job.out, expected + "\n") << job.err << text;
+    const std::string expected = SentLine(collective, 5, 64, [&](const mpi::Problem& problem) {
+      return table.Choose(problem).algorithm;
+    });
+    const e2e::CommandResult job =
+        RunJob({"", {"-n", "5"}}, {"--collective_table", table_, "tests/mpi/ranks/algorithms",
+                                   CollectiveName(collective), "64"});
+    EXPECT_EQ(job.out, expected) << job.err << text;
   }
 }
 

@@ -1,12 +1,7 @@
 // Collectives as whole jobs: on one node and two, with ranks that share a node and ranks that do
 // not.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -29,11 +24,11 @@ TEST_P(MixedRoundsTest, GiveTheSame) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives", "mixed"}, "all collectives were right");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Placements, MixedRoundsTest,
-    testing::Values(Placement{"ThreeRanks", {"-n", "3"}},
-                    Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}}),
-    [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Placements, MixedRoundsTest,
+                         testing::Values(Placement{"ThreeRanks", {"-n", "3"}},
+                                         Placement{"FourRanksOnTwoNodes",
+                                                   {"-n", "4", "--nodes", "2"}}),
+                         NameOf);
 
 class FormsTest : public testing::TestWithParam<Placement> {};
 
@@ -67,10 +62,7 @@ TEST_P(FormsTest, OperationsAndDatatypesMayBeTheProgramsOwn) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/own_operations"}, "all own operations were right");
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, FormsTest, testing::ValuesIn(AllPlacements()),
-                         [](const testing::TestParamInfo<Placement>& info) {
-                           return std::string(info.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Placements, FormsTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 class BoardsTest : public testing::TestWithParam<Placement> {};
 
@@ -79,21 +71,15 @@ TEST_P(BoardsTest, CarryTheCollectivesOfANode) {
 }
 
 TEST_P(BoardsTest, DoNotKeepAnybodyWaitingForTheDead) {
-  std::vector<std::string> arguments = JobOf(GetParam());
-  arguments.insert(arguments.end(), {"tests/mpi/ranks/boards", "dies"});
-  e2e::Command command(arguments);
-  const e2e::CommandResult result = command.Wait();
+  const e2e::CommandResult result = RunJob(GetParam(), {"tests/mpi/ranks/boards", "dies"});
   EXPECT_THAT(result.out, testing::HasSubstr("class 58\n"))
       << "MPI_ERR_PROC_ABORTED: " << result.err;
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, BoardsTest,
                          testing::Values(Placement{"TwoRanks", {"-n", "2"}},
                                          Placement{"FiveRanks", {"-n", "5"}}),
-                         [](const testing::TestParamInfo<Placement>& info) {
-                           return std::string(info.param.name);
-                         });
+                         NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Placements, CollectivesTest,
@@ -101,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Placement{"ThreeRanks", {"-n", "3"}}, Placement{"FourRanks", {"-n", "4"}},
                     Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}},
                     Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
-    [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
+    NameOf);
 
 // More ranks than a node has cores, or a board once had places.
 TEST(CrowdTest, ManyRanksOfANodeMeet) {

@@ -1,23 +1,9 @@
-// Communicators, groups, attributes and topologies of MPI programs, by the real library and daemon.
-#include <gtest/gtest.h>
-
+// Communicators, groups, attributes, topologies, datatypes and operations of MPI programs, by the
+// real library and daemon.
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
 namespace {
-
-std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
-
-// An intercommunicator has two sides.
-std::vector<Placement> WithTwoSides() {
-  std::vector<Placement> found;
-  for (Placement& placement : AllPlacements()) {
-    if (placement.flags.at(1) != "1") {
-      found.push_back(placement);
-    }
-  }
-  return found;
-}
 
 class CommunicatorsTest : public testing::TestWithParam<Placement> {};
 
@@ -47,6 +33,7 @@ TEST(ReorderTest, NeighboursShareNodes) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, CommunicatorsTest, testing::ValuesIn(AllPlacements()), NameOf);
 
+// An intercommunicator has two sides.
 class IntercommunicatorsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(IntercommunicatorsTest, AreMadeInAllWaysAndDoNotMeet) {
@@ -69,8 +56,16 @@ TEST_P(IntercommunicatorsTest, HaveCollectivesInMixedRounds) {
             "all collectives of intercommunicators were right");
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, IntercommunicatorsTest, testing::ValuesIn(WithTwoSides()),
+INSTANTIATE_TEST_SUITE_P(Placements, IntercommunicatorsTest, testing::ValuesIn(SeveralRanks()),
                          NameOf);
+
+TEST(DatatypesTest, CallsDoWhatTheySayAndMistakesAreNamed) {
+  ExpectJob({"", {"-n", "1"}}, {"tests/mpi/ranks/datatypes"}, "all datatypes were right");
+}
+
+TEST(OperationsTest, CallsDoWhatTheySayAndMistakesAreNamed) {
+  ExpectJob({"", {"-n", "2"}}, {"tests/mpi/ranks/operations"}, "all operations were right");
+}
 
 }  // namespace
 }  // namespace ferry::mpi_tests

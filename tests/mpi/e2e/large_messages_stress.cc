@@ -1,6 +1,4 @@
 // Messages of more than 2 GiB: they take gigabytes of memory and seconds.
-#include <gtest/gtest.h>
-
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {

@@ -1,21 +1,15 @@
 // How MPI programs begin and end, well or not: exit codes, sentences, and that nobody waits for
 // ever.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <regex>
-#include <string>
-#include <vector>
 
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
 namespace {
 
 using testing::HasSubstr;
-
-std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
 
 int CountOf(const std::string& text, const std::string& what) {
   int count = 0;
@@ -37,14 +31,8 @@ int MoreRanks(const std::string& text, const std::string& words) {
 
 class LifeTest : public testing::TestWithParam<Placement> {
  protected:
-  // Runs the program to its end.
   static e2e::CommandResult Live(const std::string& what) {
-    std::vector<std::string> arguments = JobOf(GetParam());
-    arguments.insert(arguments.end(), {"tests/mpi/ranks/life", what});
-    e2e::Command command(arguments);
-    e2e::CommandResult result = command.Wait();
-    EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
-    return result;
+    return RunJob(GetParam(), {"tests/mpi/ranks/life", what});
   }
 };
 
@@ -99,9 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameO
 
 // Each rank fails by itself, with the same words, and ferryrun reports the same of each.
 TEST(CrowdTest, WhatAllRanksSayIsShownOnce) {
-  std::vector<std::string> arguments = JobOf({"", {"-n", "16", "--keep-going"}});
-  arguments.insert(arguments.end(), {"tests/mpi/ranks/life", "before"});
-  const e2e::CommandResult result = e2e::Command(arguments).Wait();
+  const e2e::CommandResult result =
+      RunJob({"", {"-n", "16", "--keep-going"}}, {"tests/mpi/ranks/life", "before"});
   EXPECT_NE(result.exit_code, 0);
   const std::string sentence = "MPI_Send: call MPI_Init or MPI_Init_thread first";
   EXPECT_EQ(CountOf(result.err, "libferry: " + sentence + "\n"), 1) << result.err;

@@ -1,14 +1,8 @@
 // MPI programs that know nothing of Ferry's malloc do the same with it.
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
 namespace {
-
-std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
 
 class MallocTest : public testing::TestWithParam<Placement> {};
 

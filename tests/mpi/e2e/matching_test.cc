@@ -1,6 +1,4 @@
 // Matched persistent requests and queues through MPI (mpix.h).
-#include <gtest/gtest.h>
-
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -12,8 +10,13 @@ TEST_P(MatchingTest, KeepsItsPromises) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/matching"}, "all matched");
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, MatchingTest, testing::ValuesIn(Pairs()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Placements, MatchingTest, testing::ValuesIn(Pairs()), NameOf);
+
+// Device memory is out of the CPU's reach.
+const std::vector<std::string> kBehindALink = {"FERRY_HOST_LINK_H2D_MB_PER_S=20000",
+                                               "FERRY_HOST_LINK_D2H_MB_PER_S=20000"};
+// Deferred work of the NIC moves messages to another node.
+const std::vector<std::string> kByTheNic = {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"};
 
 class QueueCollectivesTest : public testing::TestWithParam<Placement> {};
 
@@ -22,8 +25,8 @@ TEST_P(QueueCollectivesTest, KeepTheRulesOfQueues) {
 }
 
 TEST_P(QueueCollectivesTest, ReachDevicesBehindALink) {
-  ExpectJob(GetParam(), {"tests/mpi/ranks/queue_collectives", "link"}, "all queues were right",
-            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+  ExpectJob(GetParam(), {"tests/mpi/ranks/queue_collectives"}, "all queues were right",
+            kBehindALink);
 }
 
 // Some ranks enqueue a round, others start it themselves.
@@ -33,22 +36,21 @@ TEST_P(QueueCollectivesTest, TakePartInMixedRounds) {
 
 TEST_P(QueueCollectivesTest, TakePartInMixedRoundsBehindALink) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/mixed_rounds", "link"}, "all rounds were right",
-            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+            kBehindALink);
 }
 
-// Deferred work of the NIC moves messages to another node.
 TEST(NicCollectivesTest, KeepTheRulesOfQueues) {
   ExpectJob({"Nic", {"-n", "5", "--nodes", "2"}}, {"tests/mpi/ranks/queue_collectives"},
-            "all queues were right", {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
+            "all queues were right", kByTheNic);
 }
 
 TEST(NicCollectivesTest, TakePartInMixedRounds) {
   ExpectJob({"Nic", {"-n", "5", "--nodes", "2"}}, {"tests/mpi/ranks/mixed_rounds"},
-            "all rounds were right", {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
+            "all rounds were right", kByTheNic);
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, QueueCollectivesTest, testing::ValuesIn(AllPlacements()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         NameOf);
 
 }  // namespace
 }  // namespace ferry::mpi_tests

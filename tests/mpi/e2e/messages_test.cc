@@ -1,16 +1,11 @@
 // Messages of MPI programs, by the real library and daemon: all modes, forms and sizes, threads,
 // and every mistake a program can make with them.
-#include <gtest/gtest.h>
-
-#include <string>
 #include <thread>
 
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
 namespace {
-
-std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
 
 class MessagesTest : public testing::TestWithParam<Placement> {};
 
@@ -35,9 +30,12 @@ TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
 }
 
 // Any access to the emulated devices' memory without a stream is a fault.
-std::vector<std::string> BehindALink() {
-  return {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
-          "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"};
+std::vector<std::string> BehindALink(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> variables = {"FERRY_HOST_LINK_H2D_MB_PER_S=8000",
+                                        "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
+                                        "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"};
+  variables.insert(variables.end(), more.begin(), more.end());
+  return variables;
 }
 
 TEST_P(MessagesTest, AndCollectivesTakeDeviceBuffers) {
@@ -50,19 +48,15 @@ TEST_P(MessagesTest, OfDevicesAreReducedWhereItIsSoonerDone) {
 }
 
 TEST_P(MessagesTest, OfDevicesAreReducedThere) {
-  std::vector<std::string> variables = BehindALink();
-  variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=0");
   ExpectJob(GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
-            variables);
+            BehindALink({"FERRY_DEVICE_REDUCTION_MIN_BYTES=0"}));
 }
 
 // The scratch memory of reductions then lies in host memory that the device reaches.
 TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
-  std::vector<std::string> variables = BehindALink();
-  variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=0");
-  variables.emplace_back("FERRY_HOST_GPU_MEMORY_BYTES=1310720");
-  ExpectJob(GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
-            variables);
+  ExpectJob(
+      GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
+      BehindALink({"FERRY_DEVICE_REDUCTION_MIN_BYTES=0", "FERRY_HOST_GPU_MEMORY_BYTES=1310720"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);

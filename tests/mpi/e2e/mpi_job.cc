@@ -1,14 +1,18 @@
 #include "tests/mpi/e2e/mpi_job.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/e2e/command.h"
 
 namespace ferry::mpi_tests {
 namespace {
 
 int RanksOf(const Placement& placement) { return std::stoi(placement.flags.at(1)); }
+
+template <typename Wanted>
+std::vector<Placement> PlacementsOf(Wanted wanted) {
+  std::vector<Placement> placements = AllPlacements();
+  std::erase_if(placements, [&](const Placement& each) { return !wanted(RanksOf(each)); });
+  return placements;
+}
 
 }  // namespace
 
@@ -21,13 +25,11 @@ std::vector<Placement> AllPlacements() {
 }
 
 std::vector<Placement> Pairs() {
-  std::vector<Placement> pairs;
-  for (Placement& placement : AllPlacements()) {
-    if (RanksOf(placement) == 2) {
-      pairs.push_back(placement);
-    }
-  }
-  return pairs;
+  return PlacementsOf([](int ranks) { return ranks == 2; });
+}
+
+std::vector<Placement> SeveralRanks() {
+  return PlacementsOf([](int ranks) { return ranks > 1; });
 }
 
 std::vector<std::string> JobOf(const Placement& placement) {
@@ -37,19 +39,35 @@ std::vector<std::string> JobOf(const Placement& placement) {
   return arguments;
 }
 
+e2e::CommandResult RunJob(const Placement& placement, const std::vector<std::string>& words,
+                          const std::vector<std::string>& variables) {
+  std::vector<std::string> arguments = JobOf(placement);
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  e2e::Command command(arguments, variables, "", 240);
+  e2e::CommandResult result = command.Wait();
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  return result;
+}
+
 void ExpectJob(const Placement& placement, const std::vector<std::string>& program,
                const std::string& line, const std::vector<std::string>& variables) {
-  std::vector<std::string> arguments = JobOf(placement);
-  arguments.insert(arguments.end(), program.begin(), program.end());
+  const e2e::CommandResult result = RunJob(placement, program, variables);
   std::string expected;
   for (int rank = 0; rank < RanksOf(placement); ++rank) {
     expected += line + "\n";
   }
-  e2e::Command command(arguments, variables, "", 240);
-  const e2e::CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, expected) << result.err;
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
+void ExpectAllOk(int ranks, const std::string& program) {
+  const e2e::CommandResult result = RunJob({"", {"-n", std::to_string(ranks)}}, {program});
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < ranks; ++rank) {
+    lines.push_back("rank " + std::to_string(rank) + ": ok");
+  }
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(e2e::SortedLines(result.out), lines) << result.err;
 }
 
 }  // namespace ferry::mpi_tests

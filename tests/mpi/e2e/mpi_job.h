@@ -1,8 +1,12 @@
 // Runs a program of tests/mpi/ranks as a job, on every placement of ranks that tests use.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
+
+#include "tests/e2e/command.h"
 
 namespace ferry::mpi_tests {
 
@@ -11,18 +15,27 @@ struct Placement {
   std::vector<std::string> flags;  // of ferryrun
 };
 
-// One rank alone, ranks of one node, of several nodes, and more ranks than cores on both. gtest
-// names tests by `name`.
+// For INSTANTIATE_TEST_SUITE_P.
+inline std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
+
+// One rank alone, ranks of one node, of several nodes, and more ranks than cores on both.
 std::vector<Placement> AllPlacements();
-// Those with this many ranks.
+// Those with two ranks, and with more than one.
 std::vector<Placement> Pairs();
+std::vector<Placement> SeveralRanks();
 
 // The command that starts a job there, without its program.
 std::vector<std::string> JobOf(const Placement& placement);
+
+// Runs the job to its end, with `words` behind that command. Expects it to leave nothing behind.
+e2e::CommandResult RunJob(const Placement& placement, const std::vector<std::string>& words,
+                          const std::vector<std::string>& variables = {});
 
 // Expects the job to end well, with `line` and nothing else from each of its ranks, and to leave
 // nothing behind.
 void ExpectJob(const Placement& placement, const std::vector<std::string>& program,
                const std::string& line, const std::vector<std::string>& variables = {});
+// The same of ranks of one node that print "rank 0: ok" and so on.
+void ExpectAllOk(int ranks, const std::string& program);
 
 }  // namespace ferry::mpi_tests

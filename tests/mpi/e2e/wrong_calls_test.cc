@@ -2,15 +2,10 @@
 // fail at once in the same words; without it, a rank that waits for long says for which one.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <string>
-#include <vector>
-
-#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -19,16 +14,6 @@ namespace {
 using testing::HasSubstr;
 
 const char kProgram[] = "tests/mpi/ranks/wrong_calls";
-
-std::vector<Placement> Placements() {
-  std::vector<Placement> placements;
-  for (Placement& placement : AllPlacements()) {
-    if (placement.flags.at(1) != "1") {
-      placements.push_back(placement);
-    }
-  }
-  return placements;
-}
 
 class WrongCallsTest : public testing::TestWithParam<Placement> {
  protected:
@@ -58,8 +43,8 @@ class WrongCallsTest : public testing::TestWithParam<Placement> {
     EXPECT_THAT(result.err, HasSubstr(": " + call + " on MPI_COMM_WORLD has waited for "));
     unlink(fifo.c_str());
   }
-  // The warnings when the last rank comes a second late.
-  static std::string WarningsOfASecond(const std::string& calls_before, const char* warn_after_ms) {
+  // The warnings when the last rank comes a third of a second late.
+  static std::string WarningsOfAWait(const std::string& calls_before, const char* warn_after_ms) {
     e2e::Command command = Start({"late", calls_before}, warn_after_ms);
     const e2e::CommandResult result = command.Wait();
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -102,17 +87,14 @@ TEST_P(WrongCallsTest, WhoIsInAnotherCollectiveIsNamedWithIt) {
 }
 
 TEST_P(WrongCallsTest, NothingIsSaidOfShortWaits) {
-  EXPECT_EQ(WarningsOfASecond("0", "3600000"), "");
+  EXPECT_EQ(WarningsOfAWait("0", "3600000"), "");
 }
 
 TEST_P(WrongCallsTest, NothingIsSaidWhereNobodyWantsToHear) {
-  EXPECT_EQ(WarningsOfASecond("8", "0"), "");
+  EXPECT_EQ(WarningsOfAWait("8", "0"), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, WrongCallsTest, testing::ValuesIn(Placements()),
-                         [](const testing::TestParamInfo<Placement>& info) {
-                           return std::string(info.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Placements, WrongCallsTest, testing::ValuesIn(SeveralRanks()), NameOf);
 
 }  // namespace
 }  // namespace ferry::mpi_tests

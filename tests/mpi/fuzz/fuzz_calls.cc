@@ -6,7 +6,12 @@
 // A last argument is a pattern of names: "MPI_Type_*".
 #include <fnmatch.h>
 #include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -14,15 +19,227 @@
 #include <vector>
 
 #include "tests/mpi/fuzz/judge.h"
-#include "tests/mpi/fuzz/outside.h"
 #include "tests/mpi/fuzz/signatures.h"
-#include "tests/mpi/fuzz/together.h"
 #include "tests/mpi/fuzz/world.h"
 
 namespace ferry::mpi {
 namespace {
 
 constexpr int kMaxComplaints = 100;
+
+// ---- Calls before MPI_Init and after MPI_Finalize -----------------------------------------------
+
+constexpr unsigned kCallLimitS = 10;
+
+// MPI 5.0, table 11.1, and the conversions of section 20.3.4.
+constexpr const char* kAtAnyTime[] = {
+    "MPI_Initialized",
+    "MPI_Finalized",
+    "MPI_Get_version",
+    "MPI_Get_library_version",
+    "MPI_Info_*",
+    "MPI_Abi_*",
+    "MPI_Error_*",
+    "MPI_Add_error_*",
+    "MPI_Remove_error_*",
+    "MPI_*_toint",
+    "MPI_*_fromint",
+    "MPI_Aint_*",
+    "MPI_*_create_errhandler",
+    "MPI_Errhandler_free",
+    "MPI_*_create_keyval",
+    "MPI_*_free_keyval",
+    "MPI_Keyval_*",
+    "MPI_Session_*",
+    "MPI_Status_*",
+    "MPI_Test_cancelled",
+    "MPI_Get_count*",
+    "MPI_Get_elements*",
+    "MPI_Get_address",
+};
+
+bool MayBeMadeAtAnyTime(const std::string& call) {
+  return std::any_of(std::begin(kAtAnyTime), std::end(kAtAnyTime), [&call](const char* pattern) {
+    return fnmatch(pattern, call.c_str(), 0) == 0;
+  });
+}
+
+struct PredefinedHandle {
+  const char* type;
+  uint64_t handle;
+};
+
+// An argument that a program would pass if it had forgotten MPI_Init.
+uint64_t Plausible(const Parameter& parameter, std::array<char, 8192>* memory) {
+  static const PredefinedHandle kHandles[] = {
+      {"MPI_Comm", reinterpret_cast<uint64_t>(MPI_COMM_WORLD)},
+      {"MPI_Datatype", reinterpret_cast<uint64_t>(MPI_INT)},
+      {"MPI_Op", reinterpret_cast<uint64_t>(MPI_SUM)},
+      {"MPI_Group", reinterpret_cast<uint64_t>(MPI_GROUP_EMPTY)},
+      {"MPI_Info", reinterpret_cast<uint64_t>(MPI_INFO_NULL)},
+      {"MPI_Errhandler", reinterpret_cast<uint64_t>(MPI_ERRORS_RETURN)},
+      {"MPI_Request", reinterpret_cast<uint64_t>(MPI_REQUEST_NULL)},
+  };
+  for (const PredefinedHandle& predefined : kHandles) {
+    if (parameter.type == predefined.type) {
+      return predefined.handle;
+    }
+  }
+  const bool is_address = parameter.type.find_first_of("*[") != std::string::npos;
+  return is_address ? reinterpret_cast<uint64_t>(memory->data()) : 1;
+}
+
+[[noreturn]] void MakeCall(const CallSignature& signature, int errors) {
+  dup2(errors, STDERR_FILENO);
+  alarm(kCallLimitS);
+  static std::array<std::array<char, 8192>, 16> memory = {};
+  std::array<uint64_t, 16> words = {};
+  for (size_t i = 0; i < signature.parameters.size(); ++i) {
+    words[i] = Plausible(signature.parameters[i], &memory[i]);
+  }
+  signature.call(words.data());
+  _exit(0);
+}
+
+struct Ending {
+  int status = 0;
+  std::string said;
+};
+
+Ending CallApart(const CallSignature& signature) {
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return {-1, "no pipe"};
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    MakeCall(signature, ends[1]);
+  }
+  close(ends[1]);
+  Ending ending;
+  char part[512];
+  for (ssize_t got = 0; (got = read(ends[0], part, sizeof(part))) > 0;) {
+    ending.said.append(part, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  waitpid(child, &ending.status, 0);
+  return ending;
+}
+
+// Makes each call in its own process. Those that the standard allows at any time must return, or
+// fail for their arguments; the others must end the process with a sentence that names the call and
+// says `reason`. Prints the calls that do not; returns their number.
+int MakeCallsOutside(const std::vector<CallSignature>& signatures, const char* reason) {
+  int complaints = 0;
+  for (const CallSignature& signature : signatures) {
+    const Ending ending = CallApart(signature);
+    const bool returned = WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0;
+    const bool at_any_time = MayBeMadeAtAnyTime(signature.name);
+    const std::string sentence = signature.name + ": " + (at_any_time ? "" : reason);
+    const bool named =
+        WIFEXITED(ending.status) && !returned && ending.said.find(sentence) != std::string::npos;
+    if (named || (returned && at_any_time)) {
+      continue;
+    }
+    ++complaints;
+    std::fprintf(stderr, "%s: it %s (status %d): %s\n", signature.name.c_str(),
+                 returned ? "returns" : "ends otherwise than with its name", ending.status,
+                 ending.said.c_str());
+  }
+  return complaints;
+}
+
+// ---- Blocking collectives of several ranks, of which one makes a mistake ------------------------
+
+// Ranks find out mistakes of others only on boards (docs/mpi.md).
+constexpr int kCallsBeforeBoards = 4;
+
+constexpr std::array kNames = {"Bcast",    "Gather", "Scatter",   "Allgather",
+                               "Alltoall", "Reduce", "Allreduce", "Reduce_scatter_block",
+                               "Scan",     "Exscan"};
+
+size_t CommParameter(const CallSignature& signature) {
+  const auto found = std::find_if(signature.parameters.begin(), signature.parameters.end(),
+                                  [](const Parameter& each) { return each.name == "comm"; });
+  return static_cast<size_t>(found - signature.parameters.begin());
+}
+
+// Good arguments on all ranks.
+Attempt OfAllRanks(const CallSignature& signature, World& world) {
+  Attempt attempt = GoodAttempt(signature, world);
+  const size_t comm = CommParameter(signature);
+  Value all;
+  all.text = "MPI_COMM_WORLD";
+  all.word = reinterpret_cast<uint64_t>(MPI_COMM_WORLD);
+  attempt.choices[comm].values.push_back(all);
+  attempt.chosen[comm] = attempt.choices[comm].values.size() - 1;
+  return attempt;
+}
+
+// Judges the next collective: the ranks must still be in step.
+std::string JudgeNext(int size) {
+  int one = 1;
+  int sum = 0;
+  const int code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (code == MPI_SUCCESS && sum == size) {
+    return "";
+  }
+  char text[MPI_MAX_ERROR_STRING] = "the sum is wrong";
+  int length = 0;
+  if (code != MPI_SUCCESS) {
+    MPI_Error_string(code, text, &length);
+  }
+  return std::string("after it, another collective: ") + text;
+}
+
+// Whether the other ranks find out one rank's mistake in this call: blocking collectives without
+// arrays of counts (docs/mpi.md, where all ranks share a node).
+bool IsFoundOut(const CallSignature& signature) {
+  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) {
+    const std::string call = std::string("MPI_") + name;
+    return signature.name == call || signature.name == call + "_c";
+  });
+}
+
+// Makes `calls` collectives on MPI_COMM_WORLD, whose ranks share a node: in each, one rank passes
+// any value for one argument, and the others pass right ones. All return, no object is left over,
+// and the next collective has the right result. Collective, with the same seed on all ranks.
+// Returns how many calls went wrong; reports them on standard error.
+int MakeCallsTogether(unsigned seed, int calls, const std::vector<CallSignature>& signatures) {
+  std::mt19937 random(seed);
+  int rank = 0;
+  int size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < kCallsBeforeBoards; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  int complaints = 0;
+  for (int i = 0; i < calls; ++i) {
+    World world;
+    const CallSignature& signature = signatures[random() % signatures.size()];
+    const int mistaken = static_cast<int>(random() % static_cast<unsigned>(size));
+    const size_t parameter = random() % signature.parameters.size();
+    const size_t value = random();
+    Attempt attempt = OfAllRanks(signature, world);
+    if (rank == mistaken && parameter != CommParameter(signature)) {
+      attempt.chosen[parameter] = value % attempt.choices[parameter].values.size();
+    }
+    std::string wrong = JudgeAmongOthers(attempt, world);
+    wrong = wrong.empty() ? JudgeNext(size) : wrong;
+    if (!wrong.empty()) {
+      std::fprintf(stderr, "rank %d, call %d, rank %d being mistaken: %s: %s\n", rank, i, mistaken,
+                   TextOf(attempt).c_str(), wrong.c_str());
+      if (++complaints == kMaxComplaints) {
+        std::exit(1);
+      }
+    }
+  }
+  return complaints;
+}
+
+// ---- The program --------------------------------------------------------------------------------
 
 class Run {
  public:

@@ -1,8 +1,4 @@
 // Runs the tests of fuzz_test.cc for minutes.
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "tests/mpi/fuzz/fuzz_job.h"
 
 namespace ferry::mpi_tests {

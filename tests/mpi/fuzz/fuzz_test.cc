@@ -1,7 +1,5 @@
 // Wrong arguments of every kind, for every call of MPI: none breaks the rank, and each is answered
 // with a fitting error class and message.
-#include <gtest/gtest.h>
-
 #include "tests/mpi/fuzz/fuzz_job.h"
 
 namespace ferry::mpi_tests {

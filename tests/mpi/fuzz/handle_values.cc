@@ -1,5 +1,3 @@
-#include "tests/mpi/fuzz/handle_values.h"
-
 #include <mpi.h>
 
 #include <utility>

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tests/mpi/fuzz/kinds.h"
 #include "tests/mpi/fuzz/values.h"
 
 namespace ferry::mpi {
@@ -23,6 +25,8 @@ uint64_t Word(T value) {
 
 class ValueList {
  public:
+  using Numbers = std::initializer_list<int64_t>;
+
   ValueList(size_t element_bytes, std::set<int> classes) : element_bytes_(element_bytes) {
     choices_.classes = std::move(classes);
   }
@@ -39,15 +43,9 @@ class ValueList {
   ValueList& Odd(const char* text, T value) {
     return Add(Value::Quality::kOdd, text, Word(value));
   }
-  ValueList& Good(int64_t number) {
-    return Add(Value::Quality::kGood, std::to_string(number), Word(number));
-  }
-  ValueList& Bad(int64_t number) {
-    return Add(Value::Quality::kBad, std::to_string(number), Word(number));
-  }
-  ValueList& Odd(int64_t number) {
-    return Add(Value::Quality::kOdd, std::to_string(number), Word(number));
-  }
+  ValueList& Good(Numbers numbers) { return AddAll(Value::Quality::kGood, numbers); }
+  ValueList& Bad(Numbers numbers) { return AddAll(Value::Quality::kBad, numbers); }
+  ValueList& Odd(Numbers numbers) { return AddAll(Value::Quality::kOdd, numbers); }
   // Adds the address of the elements.
   ValueList& At(Value::Quality quality, const char* text, std::vector<uint64_t> elements) {
     choices_.values.push_back({quality, text, 0, std::move(elements), element_bytes_});
@@ -68,6 +66,12 @@ class ValueList {
   Choices Take() { return std::move(choices_); }
 
  private:
+  ValueList& AddAll(Value::Quality quality, Numbers numbers) {
+    for (const int64_t number : numbers) {
+      Add(quality, std::to_string(number), Word(number));
+    }
+    return *this;
+  }
   ValueList& Add(Value::Quality quality, std::string text, uint64_t word) {
     choices_.values.push_back({quality, std::move(text), word, {}, element_bytes_});
     return *this;
@@ -76,5 +80,8 @@ class ValueList {
   size_t element_bytes_;
   Choices choices_;
 };
+
+// The values of parameters that are handles, or addresses or arrays of them. Empty for other kinds.
+Choices HandleChoices(Kind kind, World& world);
 
 }  // namespace ferry::mpi

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <string>
 
-#include "tests/mpi/fuzz/handle_values.h"
-#include "tests/mpi/fuzz/kinds.h"
 #include "tests/mpi/fuzz/value_list.h"
 
 namespace ferry::mpi {
@@ -74,14 +72,11 @@ Choices Messages(Kind kind, World&) {
       ValueList list(4, {MPI_ERR_RANK});
       list.Good("MPI_PROC_NULL", MPI_PROC_NULL);
       if (kind == Kind::kDestination) {
-        list.Good(0);
+        list.Good({0});
       }
       return list.Bad("MPI_ANY_SOURCE", MPI_ANY_SOURCE)
           .Bad("MPI_ROOT", MPI_ROOT)
-          .Bad(1)
-          .Bad(-9)
-          .Bad(INT_MAX)
-          .Bad(INT_MIN)
+          .Bad({1, -9, INT_MAX, INT_MIN})
           .Take();
     }
     case Kind::kSource:
@@ -89,36 +84,30 @@ Choices Messages(Kind kind, World&) {
       ValueList list(4, {MPI_ERR_RANK});
       list.Good("MPI_PROC_NULL", MPI_PROC_NULL);
       if (kind == Kind::kSource) {
-        list.Good(0).Good("MPI_ANY_SOURCE", MPI_ANY_SOURCE);
+        list.Good({0}).Good("MPI_ANY_SOURCE", MPI_ANY_SOURCE);
       }
-      return list.Bad("MPI_ROOT", MPI_ROOT).Bad(1).Bad(-9).Bad(INT_MAX).Bad(INT_MIN).Take();
+      return list.Bad("MPI_ROOT", MPI_ROOT).Bad({1, -9, INT_MAX, INT_MIN}).Take();
     }
     case Kind::kSendTag:
       return ValueList(4, {MPI_ERR_TAG})
-          .Good(0)
+          .Good({0})
           .Good("MPI_TAG_UB", kTagMax)
           .Bad("MPI_ANY_TAG", MPI_ANY_TAG)
-          .Bad(-5)
-          .Bad(kTagMax + 1)
-          .Bad(INT_MAX)
-          .Bad(INT_MIN)
+          .Bad({-5, kTagMax + 1, INT_MAX, INT_MIN})
           .Take();
     case Kind::kReceiveTag:
       return ValueList(4, {MPI_ERR_TAG})
-          .Good(0)
+          .Good({0})
           .Good("MPI_ANY_TAG", MPI_ANY_TAG)
-          .Bad(-5)
-          .Bad(kTagMax + 1)
-          .Bad(INT_MIN)
+          .Bad({-5, kTagMax + 1, INT_MIN})
           .Take();
     case Kind::kRoot:
       return ValueList(4, {MPI_ERR_ROOT})
-          .Good(0)
-          .Bad(1)
+          .Good({0})
+          .Bad({1})
           .Bad("MPI_PROC_NULL", MPI_PROC_NULL)
           .Bad("MPI_ROOT", MPI_ROOT)
-          .Bad(INT_MAX)
-          .Bad(INT_MIN)
+          .Bad({INT_MAX, INT_MIN})
           .Take();
     case Kind::kMessage:
       return ValueList(8, {MPI_ERR_ARG, MPI_ERR_REQUEST})
@@ -137,59 +126,45 @@ Choices CountsAndSizes(Kind kind, bool wide) {
   switch (kind) {
     case Kind::kCount: {
       ValueList list(4, {MPI_ERR_COUNT, MPI_ERR_ARG});
-      list.Good(4).Odd(0).Odd(1).Odd(3).Bad(-1).Bad(INT_MIN);
-      return wide ? list.Bad(INT64_MAX / 2 + 1).Bad(INT64_MIN).Take() : list.Take();
+      list.Good({4}).Odd({0, 1, 3}).Bad({-1, INT_MIN});
+      return wide ? list.Bad({INT64_MAX / 2 + 1, INT64_MIN}).Take() : list.Take();
     }
     case Kind::kSmallCount:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_DIMS, MPI_ERR_TOPOLOGY})
-          .Good(1)
-          .Odd(0)
-          .Odd(2)
-          .Odd(3)
-          .Bad(-1)
-          .Bad(INT_MIN)
+          .Good({1})
+          .Odd({0, 2, 3})
+          .Bad({-1, INT_MIN})
           .Take();
     case Kind::kContentsCount:
-      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_COUNT}).Good(16).Odd(1).Odd(0).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_COUNT}).Good({16}).Odd({1, 0}).Bad({-1}).Take();
     case Kind::kTypeCount: {
       ValueList list(4, {MPI_ERR_ARG, MPI_ERR_COUNT});
-      list.Good(2).Odd(0).Odd(INT_MAX).Bad(-1).Bad(INT_MIN);
-      return wide ? list.Odd(INT64_MAX).Bad(INT64_MIN).Take() : list.Take();
+      list.Good({2}).Odd({0, INT_MAX}).Bad({-1, INT_MIN});
+      return wide ? list.Odd({INT64_MAX}).Bad({INT64_MIN}).Take() : list.Take();
     }
     case Kind::kRoom:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_TRUNCATE, MPI_ERR_COUNT})
-          .Good(64)
-          .Bad(3)
-          .Bad(-1)
-          .Bad(INT_MIN)
+          .Good({64})
+          .Bad({3, -1, INT_MIN})
           .Take();
     case Kind::kAttachedSize:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_BUFFER})
-          .Good(4096)
-          .Odd(0)
-          .Odd(5)
-          .Bad(-1)
-          .Bad(INT_MIN)
+          .Good({4096})
+          .Odd({0, 5})
+          .Bad({-1, INT_MIN})
           .Take();
     case Kind::kAllocatedSize:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_NO_MEM})
-          .Good(64)
-          .Odd(0)
-          .Bad(-1)
-          .Bad(INT64_MAX)
-          .Bad(INT64_MIN)
+          .Good({64})
+          .Odd({0})
+          .Bad({-1, INT64_MAX, INT64_MIN})
           .Take();
     case Kind::kValueLength:
-      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_VALUE}).Good(10).Odd(0).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_VALUE}).Good({10}).Odd({0}).Bad({-1}).Take();
     case Kind::kKeyIndex:
-      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_NOKEY})
-          .Good(0)
-          .Bad(1)
-          .Bad(-1)
-          .Bad(INT_MAX)
-          .Take();
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_NOKEY}).Good({0}).Bad({1, -1, INT_MAX}).Take();
     case Kind::kArgumentCount:
-      return ValueList(4, {MPI_ERR_ARG}).Good(1).Odd(0).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({1}).Odd({0}).Bad({-1}).Take();
     default:
       return {};
   }
@@ -198,60 +173,47 @@ Choices CountsAndSizes(Kind kind, bool wide) {
 Choices Enumerations(Kind kind, World& world) {
   switch (kind) {
     case Kind::kRank:
-      return ValueList(4, {MPI_ERR_RANK, MPI_ERR_ARG}).Good(0).Bad(1).Bad(-1).Bad(INT_MAX).Take();
+      return ValueList(4, {MPI_ERR_RANK, MPI_ERR_ARG}).Good({0}).Bad({1, -1, INT_MAX}).Take();
     case Kind::kColor:
-      return ValueList(4, {MPI_ERR_ARG}).Good(0).Good(MPI_UNDEFINED).Bad(-1).Bad(INT_MIN).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({0, MPI_UNDEFINED}).Bad({-1, INT_MIN}).Take();
     case Kind::kSplitType:
       return ValueList(4, {MPI_ERR_ARG})
-          .Good(MPI_COMM_TYPE_SHARED)
-          .Good(MPI_UNDEFINED)
-          .Odd(MPI_COMM_TYPE_HW_GUIDED)
-          .Odd(MPI_COMM_TYPE_HW_UNGUIDED)
-          .Odd(MPI_COMM_TYPE_RESOURCE_GUIDED)
-          .Bad(-77)
-          .Bad(INT_MAX)
+          .Good({MPI_COMM_TYPE_SHARED, MPI_UNDEFINED})
+          .Odd({MPI_COMM_TYPE_HW_GUIDED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_RESOURCE_GUIDED})
+          .Bad({-77, INT_MAX})
           .Take();
     case Kind::kErrorCode:
       return ValueList(4, {MPI_ERR_ARG})
-          .Good(world.error_class)
-          .Odd(world.error_code)
-          .Odd(MPI_ERR_RANK)
-          .Odd(MPI_SUCCESS)
-          .Bad(-1)
-          .Bad(INT_MAX)
+          .Good({world.error_class})
+          .Odd({world.error_code, MPI_ERR_RANK, MPI_SUCCESS})
+          .Bad({-1, INT_MAX})
           .Take();
     case Kind::kAddedClass:
-      return ValueList(4, {MPI_ERR_ARG}).Odd(world.error_class).Bad(MPI_ERR_RANK).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Odd({world.error_class}).Bad({MPI_ERR_RANK, -1}).Take();
     case Kind::kAddedCode:
-      return ValueList(4, {MPI_ERR_ARG}).Good(world.error_code).Bad(MPI_ERR_RANK).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({world.error_code}).Bad({MPI_ERR_RANK, -1}).Take();
     case Kind::kDimension:
-      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_DIMS}).Good(0).Bad(1).Bad(-1).Bad(INT_MAX).Take();
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_DIMS}).Good({0}).Bad({1, -1, INT_MAX}).Take();
     case Kind::kOne:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_DIMS, MPI_ERR_TOPOLOGY, MPI_ERR_RANK})
-          .Good(1)
-          .Odd(0)
-          .Bad(-1)
-          .Bad(INT_MIN)
+          .Good({1})
+          .Odd({0})
+          .Bad({-1, INT_MIN})
           .Take();
     case Kind::kOrder:
-      return ValueList(4, {MPI_ERR_ARG})
-          .Good(MPI_ORDER_C)
-          .Good(MPI_ORDER_FORTRAN)
-          .Bad(0)
-          .Bad(-1)
-          .Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({MPI_ORDER_C, MPI_ORDER_FORTRAN}).Bad({0, -1}).Take();
     case Kind::kTypeClass:
-      return ValueList(4, {MPI_ERR_ARG}).Good(MPI_TYPECLASS_REAL).Bad(0).Bad(55).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({MPI_TYPECLASS_REAL}).Bad({0, 55}).Take();
     case Kind::kMatchSize:
-      return ValueList(4, {MPI_ERR_ARG}).Good(4).Bad(3).Bad(-1).Bad(INT_MAX).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({4}).Bad({3, -1, INT_MAX}).Take();
     case Kind::kPrecision:
     case Kind::kRange:
-      return ValueList(4, {MPI_ERR_ARG}).Good(4).Odd(MPI_UNDEFINED).Odd(-1).Bad(INT_MAX).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({4}).Odd({MPI_UNDEFINED, -1}).Bad({INT_MAX}).Take();
     case Kind::kLogicalSize:
-      return ValueList(4, {MPI_ERR_ARG}).Good(4).Odd(1).Bad(0).Bad(3).Bad(-1).Take();
+      return ValueList(4, {MPI_ERR_ARG}).Good({4}).Odd({1}).Bad({0, 3, -1}).Take();
     case Kind::kAnyNumber:
     case Kind::kNumberToConvert:
-      return ValueList(4, {}).Good(8).Odd(0).Odd(-1).Odd(INT_MAX).Odd(INT_MIN).Take();
+      return ValueList(4, {}).Good({8}).Odd({0, -1, INT_MAX, INT_MIN}).Take();
     default:
       return {};
   }
@@ -286,8 +248,7 @@ Choices Keyvals(Kind kind, World& world) {
   }
   return list.Bad("MPI_KEYVAL_INVALID", MPI_KEYVAL_INVALID)
       .Bad("a freed one", world.freed_keyval)
-      .Bad(-1)
-      .Bad(INT_MAX)
+      .Bad({-1, INT_MAX})
       .Take();
 }
 

@@ -39,6 +39,12 @@ int Query(void*, MPI_Status* status) { return MPI_Status_set_elements(status, MP
 int Free(void*) { return MPI_SUCCESS; }
 int Cancel(void*, int) { return MPI_SUCCESS; }
 
+// Frees an object whose handle stays what it is.
+template <typename Handle>
+int FreeCopy(int (*free_one)(Handle*), Handle handle) {
+  return free_one(&handle);
+}
+
 template <typename Table>
 void CollectLive(const Table& table, std::set<uint64_t>* live) {
   for (int number = kPredefinedHandles;; ++number) {
@@ -185,40 +191,23 @@ void World::MakeRequests() {
 
 // Done last, so that nothing else has these handles.
 void World::MakeFreed() {
-  MPI_Comm comm_copy = MPI_COMM_NULL;
-  FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &comm_copy));
-  freed_comm = comm_copy;
-  MPI_Group group_copy = MPI_GROUP_NULL;
-  FERRY_MUST(MPI_Comm_group(comm_copy, &group_copy));
-  freed_group = group_copy;
-  MPI_Datatype type_copy = MPI_DATATYPE_NULL;
-  FERRY_MUST(MPI_Type_dup(MPI_INT, &type_copy));
-  freed_type = type_copy;
-  MPI_Info info_copy = MPI_INFO_NULL;
-  FERRY_MUST(MPI_Info_create(&info_copy));
-  freed_info = info_copy;
-  MPI_Op op_copy = MPI_OP_NULL;
-  FERRY_MUST(MPI_Op_create(Add, 1, &op_copy));
-  freed_op = op_copy;
-  MPI_Errhandler handler_copy = MPI_ERRHANDLER_NULL;
-  FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &handler_copy));
-  freed_handler = handler_copy;
-  MPI_Request request_copy = MPI_REQUEST_NULL;
-  FERRY_MUST(MPI_Recv_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &request_copy));
-  freed_request = request_copy;
-  int keyval = MPI_KEYVAL_INVALID;
-  FERRY_MUST(
-      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr));
-  freed_keyval = keyval;
-
-  FERRY_MUST(MPI_Comm_free_keyval(&keyval));
-  FERRY_MUST(MPI_Request_free(&request_copy));
-  FERRY_MUST(MPI_Errhandler_free(&handler_copy));
-  FERRY_MUST(MPI_Op_free(&op_copy));
-  FERRY_MUST(MPI_Info_free(&info_copy));
-  FERRY_MUST(MPI_Type_free(&type_copy));
-  FERRY_MUST(MPI_Group_free(&group_copy));
-  FERRY_MUST(MPI_Comm_free(&comm_copy));
+  FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &freed_comm));
+  FERRY_MUST(MPI_Comm_group(freed_comm, &freed_group));
+  FERRY_MUST(MPI_Type_dup(MPI_INT, &freed_type));
+  FERRY_MUST(MPI_Info_create(&freed_info));
+  FERRY_MUST(MPI_Op_create(Add, 1, &freed_op));
+  FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &freed_handler));
+  FERRY_MUST(MPI_Recv_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &freed_request));
+  FERRY_MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &freed_keyval,
+                                    nullptr));
+  FERRY_MUST(FreeCopy(MPI_Comm_free_keyval, freed_keyval));
+  FERRY_MUST(FreeCopy(MPI_Request_free, freed_request));
+  FERRY_MUST(FreeCopy(MPI_Errhandler_free, freed_handler));
+  FERRY_MUST(FreeCopy(MPI_Op_free, freed_op));
+  FERRY_MUST(FreeCopy(MPI_Info_free, freed_info));
+  FERRY_MUST(FreeCopy(MPI_Type_free, freed_type));
+  FERRY_MUST(FreeCopy(MPI_Group_free, freed_group));
+  FERRY_MUST(FreeCopy(MPI_Comm_free, freed_comm));
 }
 
 World::~World() {

@@ -25,10 +25,7 @@ static void run(const char* collective, int count, float* in, float* out) {
 }
 
 int main(int argc, char** argv) {
-  int rank, size;
-  OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(&argc, &argv);
   CHECK(argc == 3);
   const int count = atoi(argv[2]) / (int)sizeof(float);
   float* in = calloc((size_t)count, sizeof(float));

@@ -3,8 +3,6 @@
  */
 #include "tests/mpi/ranks/check.h"
 
-static int rank, size;
-
 /* ---- Attributes ---- */
 
 static char calls[64]; /* the callbacks that ran, a letter each */
@@ -17,8 +15,7 @@ static void note(char letter) {
 }
 
 static int copy_comm(MPI_Comm comm, int keyval, void* extra, void* in, void* out, int* flag) {
-  int own = -1;
-  CHECK(MPI_Comm_rank(comm, &own) == MPI_SUCCESS && keyval != MPI_KEYVAL_INVALID);
+  CHECK(rank_in(comm) == rank && keyval != MPI_KEYVAL_INVALID);
   note('c');
   *(void**)out = (char*)in + (intptr_t)extra;
   *flag = 1;
@@ -26,8 +23,7 @@ static int copy_comm(MPI_Comm comm, int keyval, void* extra, void* in, void* out
 }
 
 static int delete_comm(MPI_Comm comm, int keyval, void* value, void* extra) {
-  int own = -1;
-  CHECK(MPI_Comm_rank(comm, &own) == MPI_SUCCESS && keyval != MPI_KEYVAL_INVALID && extra);
+  CHECK(rank_in(comm) == rank && keyval != MPI_KEYVAL_INVALID && extra);
   note((char)(intptr_t)value);
   return failing;
 }
@@ -75,7 +71,6 @@ static void check_attributes(void) {
 
   step = "callbacks that fail";
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-  OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   OK(MPI_Comm_set_attr(comm, first, (void*)'a'));
   failing = MPI_ERR_LASTCODE; /* whatever the callback returns */
   copy = comm;
@@ -102,20 +97,16 @@ static void check_predefined(void) {
   }
   /* One clock for the ranks of a node. */
   MPI_Comm node;
-  int node_size = 0;
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  OK(MPI_Comm_size(node, &node_size));
   OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL, &value, &flag));
-  CHECK(flag && *(int*)value == (node_size == size));
+  CHECK(flag && *(int*)value == (size_of(node) == size));
   OK(MPI_Comm_get_attr(node, MPI_WTIME_IS_GLOBAL, &value, &flag));
   CHECK(flag && *(int*)value == 1);
   OK(MPI_Comm_free(&node));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL) == MPI_ERR_KEYVAL);
   CHECK(MPI_Comm_delete_attr(MPI_COMM_WORLD, MPI_IO) == MPI_ERR_KEYVAL);
   CHECK(MPI_Comm_get_attr(MPI_COMM_WORLD, 123456, &value, &flag) == MPI_ERR_KEYVAL);
   CHECK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL, &flag) == MPI_ERR_ARG);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
 static int delete_type(MPI_Datatype type, int keyval, void* value, void* extra) {
@@ -140,14 +131,12 @@ static void check_refused_type(void) {
   step = "a datatype that cannot be copied";
   MPI_Datatype type, copy = MPI_INT;
   int keyval;
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   OK(MPI_Type_create_keyval(refuse_type, MPI_TYPE_NULL_DELETE_FN, &keyval, NULL));
   OK(MPI_Type_contiguous(3, MPI_INT, &type));
   OK(MPI_Type_set_attr(type, keyval, NULL));
   CHECK(MPI_Type_dup(type, &copy) == MPI_ERR_LASTCODE && copy == MPI_DATATYPE_NULL);
   OK(MPI_Type_free(&type));
   OK(MPI_Type_free_keyval(&keyval));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
 /* The callback of each key decides about the copy: it may change the value, or leave it out. */
@@ -218,9 +207,7 @@ static void check_type_attributes(void) {
   OK(MPI_Type_free(&type));
   CHECK(strcmp(calls, "tt") == 0);
   memset(calls, 0, sizeof(calls));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   CHECK(MPI_Type_set_attr(MPI_INT, comm_keyval, NULL) == MPI_ERR_KEYVAL);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Type_free_keyval(&keyval));
   OK(MPI_Comm_free_keyval(&comm_keyval));
 }
@@ -261,7 +248,6 @@ static void check_groups(void) {
   OK(MPI_Group_translate_ranks(world, 1, ranks, none, translated));
   CHECK(translated[0] == MPI_UNDEFINED);
 
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   MPI_Group bad = MPI_GROUP_NULL, freed = reversed;
   CHECK(none == MPI_GROUP_EMPTY);
   OK(MPI_Group_free(&none));
@@ -274,7 +260,6 @@ static void check_groups(void) {
   CHECK(MPI_Group_incl(world, 1, NULL, &bad) == MPI_ERR_ARG);
   CHECK(MPI_Group_free(&bad) == MPI_ERR_GROUP);
   CHECK(bad == MPI_GROUP_NULL);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Group_free(&world));
   OK(MPI_Group_free(&first));
   OK(MPI_Group_free(&rest));
@@ -311,7 +296,6 @@ static void check_info(void) {
   CHECK(flag && strcmp(value, "north") == 0);
   OK(MPI_Info_get(info, "wind", 5, value, &flag));
   CHECK(!flag);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   CHECK(MPI_Info_delete(info, "wind") == MPI_ERR_INFO_NOKEY);
   CHECK(MPI_Info_set(info, "", "x") == MPI_ERR_INFO_KEY);
   CHECK(MPI_Info_set(MPI_INFO_NULL, "a", "x") == MPI_ERR_INFO);
@@ -319,7 +303,6 @@ static void check_info(void) {
   CHECK(MPI_Info_get_nthkey(info, 1, key) == MPI_ERR_ARG);
   MPI_Info predefined = MPI_INFO_ENV;
   CHECK(MPI_Info_free(&predefined) == MPI_ERR_INFO);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Info_free(&info));
   CHECK(info == MPI_INFO_NULL);
   OK(MPI_Info_free(&copy));
@@ -360,23 +343,21 @@ static void check_handlers(void) {
   OK(MPI_Comm_call_errhandler(comm, MPI_ERR_IO));
   CHECK(handled == 2 && handled_code == MPI_ERR_IO && handled_comm == comm);
   OK(MPI_Comm_get_errhandler(comm, &got));
-  OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
+  OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Comm_set_errhandler(copy, got));
   OK(MPI_Errhandler_free(&got));
   OK(MPI_Comm_call_errhandler(copy, MPI_ERR_IO));
   CHECK(handled == 3);
   OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &got));
-  CHECK(got == MPI_ERRORS_ARE_FATAL);
+  CHECK(got == MPI_ERRORS_RETURN);
   OK(MPI_Errhandler_free(&got)); /* a handler from a get call may be freed */
   CHECK(got == MPI_ERRHANDLER_NULL);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   OK(MPI_Errhandler_free(&predefined)); /* the handle goes, the handler stays */
   CHECK(predefined == MPI_ERRHANDLER_NULL);
   CHECK(MPI_Errhandler_free(&predefined) == MPI_ERR_ERRHANDLER);
   CHECK(MPI_Comm_create_errhandler(NULL, &got) == MPI_ERR_ARG);
   OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_set_errhandler(copy, MPI_ERRHANDLER_NULL) == MPI_ERR_ERRHANDLER);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Comm_free(&copy));
   OK(MPI_Comm_free(&comm));
 }
@@ -400,12 +381,10 @@ static void check_codes(void) {
   OK(MPI_Remove_error_class(error_class));
   OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last, &flag));
   CHECK(*last == MPI_ERR_LASTCODE);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, 77, NULL) == MPI_ERR_KEYVAL);
   OK(MPI_Error_string(MPI_ERR_KEYVAL, text, &length));
   CHECK(strstr(text, "MPI_ERR_KEYVAL") && strstr(text, "MPI_Comm_set_attr") && strstr(text, "77"));
   CHECK(length == (int)strlen(text));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
 static void check_handles(void) {
@@ -415,8 +394,6 @@ static void check_handles(void) {
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   freed = comm;
   OK(MPI_Comm_free(&comm));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_rank(freed, &own) == MPI_ERR_COMM);
   CHECK(MPI_Comm_rank(MPI_COMM_NULL, &own) == MPI_ERR_COMM);
   CHECK(MPI_Comm_rank((MPI_Comm)MPI_INT, &own) == MPI_ERR_COMM);
@@ -427,8 +404,6 @@ static void check_handles(void) {
   CHECK(MPI_Comm_create(MPI_COMM_SELF, MPI_GROUP_NULL, &comm) == MPI_ERR_GROUP);
   CHECK(MPI_Comm_create_group(MPI_COMM_SELF, MPI_GROUP_EMPTY, -1, &comm) == MPI_ERR_TAG);
   CHECK(MPI_Comm_split_type(MPI_COMM_SELF, 12345, 0, MPI_INFO_NULL, &comm) == MPI_ERR_ARG);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
 int main(void) {
@@ -440,8 +415,10 @@ int main(void) {
   OK(MPI_Error_class(MPI_ERR_TAG, &error_class));
   CHECK(error_class == MPI_ERR_TAG);
   OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  MPI_Errhandler first;
+  OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &first));
+  CHECK(first == MPI_ERRORS_ARE_FATAL);
+  return_errors();
   check_attributes();
   check_predefined();
   check_type_attributes();
@@ -455,8 +432,6 @@ int main(void) {
   int keyval;
   OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_at_end, &keyval, NULL));
   OK(MPI_Comm_set_attr(MPI_COMM_SELF, keyval, (void*)'e'));
-  OK(MPI_Finalize());
-  if (strcmp(calls, "e") != 0) return 1;
-  printf("all attributes, groups, infos and handlers were right\n");
-  return 0;
+  const int result = end_well("all attributes, groups, infos and handlers were right");
+  return strcmp(calls, "e") == 0 ? result : 1;
 }

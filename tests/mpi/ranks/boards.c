@@ -9,8 +9,6 @@
 
 enum { kWarm = 10, kLargest = 300000 };
 
-static int rank, size;
-
 static void warm_up(MPI_Comm comm) {
   for (int i = 0; i < kWarm; ++i) OK(MPI_Barrier(comm));
 }
@@ -81,8 +79,7 @@ static void check_halves(void) {
   step = "overlapping communicators";
   OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
   OK(MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed));
-  int half_size = 0;
-  OK(MPI_Comm_size(half, &half_size));
+  const int half_size = size_of(half);
   for (int i = 0; i < 50; ++i) {
     int one = 1, sum = 0, number = rank;
     OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, half));
@@ -173,8 +170,6 @@ static void die_or_wait(void) {
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   if (argc > 1 && strcmp(argv[1], "dies") == 0) die_or_wait();
   warm_up(MPI_COMM_WORLD);
   check_memory();
@@ -182,7 +177,5 @@ int main(int argc, char** argv) {
   check_halves();
   check_mistakes();
   check_memory();
-  OK(MPI_Finalize());
-  printf("all boards were right\n");
-  return 0;
+  return end_well("all boards were right");
 }

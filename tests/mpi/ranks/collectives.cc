@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +15,7 @@
 
 namespace {
 
-int rank = 0;
-int size = 1;
+// `rank` and `size` are those in this communicator.
 MPI_Comm comm = MPI_COMM_WORLD;
 const char* form = "";
 
@@ -26,6 +24,12 @@ const char* form = "";
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
+}
+
+[[noreturn]] void FailOf(const char* what, int count) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%s of %d", what, count);
+  Fail(text);
 }
 
 void Check(bool holds, const std::string& what) {
@@ -60,8 +64,8 @@ void RunOnQueue(MPI_Request* request, const std::function<void()>& prepare,
   check();
   form = "matched";
   prepare();
-  MPI_Start(request);
-  MPI_Wait(request, MPI_STATUS_IGNORE);
+  OK(MPI_Start(request));
+  OK(MPI_Wait(request, MPI_STATUS_IGNORE));
   check();
   form = "enqueued round after round";
   int between = 0;
@@ -89,20 +93,20 @@ void Run(const Forms& forms, const std::function<void()>& prepare,
   prepare();
   MPI_Request request = MPI_REQUEST_NULL;
   Check(forms.nonblocking(&request) == MPI_SUCCESS, "failed");
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   check();
   form = "persistent";
   Check(forms.init(&request) == MPI_SUCCESS, "failed");
   for (int i = 0; i < 2; ++i) {
     prepare();
-    MPI_Start(&request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    OK(MPI_Start(&request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     check();
   }
   if (is_on_queue() != 0) {
     RunOnQueue(&request, prepare, check);
   }
-  MPI_Request_free(&request);
+  OK(MPI_Request_free(&request));
 }
 
 #define FORMS(Name, Iname, ...)                                                          \
@@ -118,16 +122,35 @@ constexpr int64_t kNone = -1;
 
 using Words = std::vector<int64_t>;
 
-Words Own(int64_t count) {
-  Words words(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    words[static_cast<size_t>(i)] = Value(rank, i);
+// Sets `blocks` blocks of `count` words each.
+template <typename Wanted>
+void Set(Words* words, int blocks, int count, Wanted wanted) {
+  for (int r = 0, at = 0; r < blocks; ++r) {
+    for (int i = 0; i < count; ++i) {
+      (*words)[at++] = wanted(r, i);
+    }
   }
-  return words;
 }
 
-std::string Describe(const char* what, int64_t count) {
-  return std::string(what) + " of " + std::to_string(count);
+// Expects `blocks` blocks of `count` words each of the collective `what`. The words are many, so
+// that nothing is written down unless one is wrong.
+template <typename Wanted>
+void Expect(const Words& words, int blocks, int count, const char* what, Wanted wanted) {
+  for (int r = 0, at = 0; r < blocks; ++r) {
+    for (int i = 0; i < count; ++i, ++at) {
+      if (words[at] != wanted(r, i)) {
+        FailOf(what, count);
+      }
+    }
+  }
+}
+
+void Clear(Words* words) { words->assign(words->size(), kNone); }
+
+Words Own(int count) {
+  Words words(count);
+  Set(&words, 1, count, [](int, int i) { return Value(rank, i); });
+  return words;
 }
 
 // ---- Moving -------------------------------------------------------------------------------------
@@ -135,86 +158,73 @@ std::string Describe(const char* what, int64_t count) {
 void TestBcast(int count) {
   for (int root = 0; root<size; root += size> 2 ? size - 1 : 1) {
     Words data;
-    const auto n = static_cast<size_t>(count);
-    data.reserve(n + 1);
-    data.resize(n);
+    data.reserve(count + 1);
+    data.resize(count);
+    const auto wanted = [root](int, int i) { return Value(root, i); };
     Run(
         FORMS(Bcast, Ibcast, data.data(), count, MPI_INT64_T, root, comm),
         [&] {
-          for (size_t i = 0; i < n; ++i) {
-            data[i] = rank == root ? Value(root, static_cast<int64_t>(i)) : kNone;
+          Clear(&data);
+          if (rank == root) {
+            Set(&data, 1, count, wanted);
           }
         },
-        [&] {
-          for (size_t i = 0; i < n; ++i) {
-            Check(data[i] == Value(root, static_cast<int64_t>(i)), Describe("bcast", count));
-          }
-        });
+        [&] { Expect(data, 1, count, "bcast", wanted); });
   }
 }
 
 void TestGatherAndScatter(int count, bool in_place) {
   const int root = size - 1;
-  const auto n = static_cast<size_t>(count);
   Words own = Own(count);
-  Words all(n * static_cast<size_t>(size) + 1);
+  Words all(count * size + 1);
   const bool here = in_place && rank == root;
   Run(
       FORMS(Gather, Igather, here ? MPI_IN_PLACE : own.data(), count, MPI_INT64_T, all.data(),
             count, MPI_INT64_T, root, comm),
       [&] {
-        all.assign(all.size(), kNone);
+        Clear(&all);
         if (here) {
-          std::copy(own.begin(), own.end(), all.begin() + static_cast<ptrdiff_t>(n) * root);
+          std::copy(own.begin(), own.end(), all.begin() + count * root);
         }
       },
-      [&] {
-        for (size_t i = 0; rank == root && i < n * static_cast<size_t>(size); ++i) {
-          Check(all[i] == Value(static_cast<int>(i / n), static_cast<int64_t>(i % n)),
-                Describe("gather", count));
-        }
-      });
-  Words part(n + 1);
+      [&] { Expect(all, rank == root ? size : 0, count, "gather", Value); });
+  Words part(count + 1);
   Run(
       FORMS(Scatter, Iscatter, all.data(), count, MPI_INT64_T, here ? MPI_IN_PLACE : part.data(),
             count, MPI_INT64_T, root, comm),
       [&] {
-        part.assign(part.size(), kNone);
-        for (size_t i = 0; i < n * static_cast<size_t>(size); ++i) {
-          all[i] = Value(static_cast<int>(i / n), static_cast<int64_t>(i % n));
-        }
+        Clear(&part);
+        Set(&all, size, count, Value);
       },
       [&] {
-        for (size_t i = 0; !here && i < n; ++i) {
-          Check(part[i] == Value(rank, static_cast<int64_t>(i)), Describe("scatter", count));
-        }
+        Expect(part, here ? 0 : 1, count, "scatter", [](int, int i) { return Value(rank, i); });
       });
 }
 
 // Rank r has r % 3 * count elements; they lie one behind the other with gaps of one, last rank
 // first.
 void TestBlocks(int count) {
-  std::vector<int> counts(static_cast<size_t>(size));
-  std::vector<int> displs(static_cast<size_t>(size));
+  std::vector<int> counts(size);
+  std::vector<int> displs(size);
   int end = 0;
   for (int r = size - 1; r >= 0; --r) {
-    counts[static_cast<size_t>(r)] = r % 3 * count;
-    displs[static_cast<size_t>(r)] = end;
-    end += counts[static_cast<size_t>(r)] + 1;
+    counts[r] = r % 3 * count;
+    displs[r] = end;
+    end += counts[r] + 1;
   }
-  const int mine = counts[static_cast<size_t>(rank)];
+  const int mine = counts[rank];
   Words own = Own(mine);
-  own.resize(static_cast<size_t>(mine) + 1);
-  Words all(static_cast<size_t>(end) + 1);
-  const auto clear = [&] { all.assign(all.size(), kNone); };
+  own.resize(mine + 1);
+  Words all(end + 1);
+  const auto clear = [&] { Clear(&all); };
   const auto check = [&](const char* what) {
     for (int r = 0; r < size; ++r) {
-      const auto at = static_cast<size_t>(displs[static_cast<size_t>(r)]);
-      const int n = counts[static_cast<size_t>(r)];
-      for (int i = 0; i < n; ++i) {
-        Check(all[at + static_cast<size_t>(i)] == Value(r, i), Describe(what, count));
+      for (int i = 0; i < counts[r]; ++i) {
+        if (all[displs[r] + i] != Value(r, i)) {
+          FailOf(what, count);
+        }
       }
-      Check(all[at + static_cast<size_t>(n)] == kNone, Describe("gap", count));
+      Check(all[displs[r] + counts[r]] == kNone, "wrote into a gap");
     }
   };
   Run(FORMS(Gatherv, Igatherv, own.data(), mine, MPI_INT64_T, all.data(), counts.data(),
@@ -227,68 +237,52 @@ void TestBlocks(int count) {
   Run(FORMS(Allgatherv, Iallgatherv, own.data(), mine, MPI_INT64_T, all.data(), counts.data(),
             displs.data(), MPI_INT64_T, comm),
       clear, [&] { check("allgatherv"); });
-  Words part(static_cast<size_t>(mine) + 1);
+  Words part(mine + 1);
   Run(
       FORMS(Scatterv, Iscatterv, all.data(), counts.data(), displs.data(), MPI_INT64_T, part.data(),
             mine, MPI_INT64_T, 0, comm),
-      [&] { part.assign(part.size(), kNone); },
+      [&] { Clear(&part); },
       [&] {
-        for (int i = 0; i < mine; ++i) {
-          Check(part[static_cast<size_t>(i)] == Value(rank, i), Describe("scatterv", count));
-        }
+        Expect(part, 1, mine, "scatterv", [](int, int i) { return Value(rank, i); });
         Check(part.back() == kNone, "scatterv wrote too much");
       });
 }
 
 void TestAllgather(int count, bool in_place) {
-  const auto n = static_cast<size_t>(count);
   Words own = Own(count);
-  Words all(n * static_cast<size_t>(size) + 1);
+  Words all(count * size + 1);
   Run(
       FORMS(Allgather, Iallgather, in_place ? MPI_IN_PLACE : own.data(), count, MPI_INT64_T,
             all.data(), count, MPI_INT64_T, comm),
       [&] {
-        all.assign(all.size(), kNone);
+        Clear(&all);
         if (in_place) {
-          std::copy(own.begin(), own.end(), all.begin() + static_cast<ptrdiff_t>(n) * rank);
+          std::copy(own.begin(), own.end(), all.begin() + count * rank);
         }
       },
-      [&] {
-        for (size_t i = 0; i < n * static_cast<size_t>(size); ++i) {
-          Check(all[i] == Value(static_cast<int>(i / n), static_cast<int64_t>(i % n)),
-                Describe("allgather", count));
-        }
-      });
+      [&] { Expect(all, size, count, "allgather", Value); });
 }
 
 // The value that `from` sends to `to` at place i.
-int64_t Between(int from, int to, int64_t i) { return Value(from * size + to, i); }
+int64_t Between(int from, int to, int i) { return Value(from * size + to, i); }
 
 void TestAlltoall(int count, bool in_place) {
-  const auto n = static_cast<size_t>(count);
-  const size_t total = n * static_cast<size_t>(size);
-  Words out(total + 1);
-  Words in(total + 1);
-  std::vector<int> counts(static_cast<size_t>(size), count);
-  std::vector<int> displs(static_cast<size_t>(size));
-  std::vector<int> bytes(static_cast<size_t>(size));
-  const std::vector<MPI_Datatype> types(static_cast<size_t>(size), MPI_INT64_T);
+  Words out(count * size + 1);
+  Words in(out.size());
+  std::vector<int> counts(size, count);
+  std::vector<int> displs(size);
+  std::vector<int> bytes(size);
+  const std::vector<MPI_Datatype> types(size, MPI_INT64_T);
   for (int r = 0; r < size; ++r) {
-    displs[static_cast<size_t>(r)] = r * count;
-    bytes[static_cast<size_t>(r)] = r * count * 8;
+    displs[r] = r * count;
+    bytes[r] = r * count * 8;
   }
   const auto prepare = [&] {
-    in.assign(in.size(), kNone);
-    for (size_t i = 0; i < total; ++i) {
-      (in_place ? in : out)[i] =
-          Between(rank, static_cast<int>(i / n), static_cast<int64_t>(i % n));
-    }
+    Clear(&in);
+    Set(in_place ? &in : &out, size, count, [](int to, int i) { return Between(rank, to, i); });
   };
   const auto check = [&] {
-    for (size_t i = 0; i < total; ++i) {
-      Check(in[i] == Between(static_cast<int>(i / n), rank, static_cast<int64_t>(i % n)),
-            Describe("alltoall", count));
-    }
+    Expect(in, size, count, "alltoall", [](int from, int i) { return Between(from, rank, i); });
   };
   const void* send = in_place ? MPI_IN_PLACE : out.data();
   Run(FORMS(Alltoall, Ialltoall, send, count, MPI_INT64_T, in.data(), count, MPI_INT64_T, comm),
@@ -304,43 +298,35 @@ void TestAlltoall(int count, bool in_place) {
 // Every second word is sent: into rows on one side, columns on the other.
 void TestLayouts(int count) {
   MPI_Datatype every_second;
-  MPI_Type_vector(count, 1, 2, MPI_INT64_T, &every_second);
-  MPI_Type_commit(&every_second);
-  const auto n = static_cast<size_t>(count);
-  Words sparse(2 * n + 1);
+  OK(MPI_Type_vector(count, 1, 2, MPI_INT64_T, &every_second));
+  OK(MPI_Type_commit(&every_second));
+  Words sparse(2 * count + 1);
   Run(
       FORMS(Bcast, Ibcast, sparse.data(), 1, every_second, 0, comm),
       [&] {
-        for (size_t i = 0; i < sparse.size(); ++i) {
-          sparse[i] = rank == 0 ? Value(0, static_cast<int64_t>(i)) : kNone;
+        Clear(&sparse);
+        if (rank == 0) {
+          Set(&sparse, 1, 2 * count + 1, Value);
         }
       },
       [&] {
-        for (size_t i = 0; i < 2 * n; ++i) {
-          const bool is_sent = rank == 0 || i % 2 == 0;
-          Check(sparse[i] == (is_sent ? Value(0, static_cast<int64_t>(i)) : kNone),
-                Describe("bcast of a vector", count));
-        }
+        Expect(sparse, 1, 2 * count, "bcast of a vector",
+               [](int, int i) { return rank == 0 || i % 2 == 0 ? Value(0, i) : kNone; });
       });
-  Words all(n * static_cast<size_t>(size));
-  for (size_t i = 0; i < n; ++i) {
-    sparse[2 * i] = Value(rank, static_cast<int64_t>(i));
+  Words all(count * size);
+  for (int i = 0; i < count; ++i) {
+    sparse[2 * i] = Value(rank, i);
   }
   Run(
       FORMS(Allgather, Iallgather, sparse.data(), 1, every_second, all.data(), count, MPI_INT64_T,
             comm),
-      [&] { all.assign(all.size(), kNone); },
-      [&] {
-        for (size_t i = 0; i < all.size(); ++i) {
-          Check(all[i] == Value(static_cast<int>(i / n), static_cast<int64_t>(i % n)),
-                Describe("allgather of a vector", count));
-        }
-      });
-  MPI_Type_free(&every_second);
+      [&] { Clear(&all); }, [&] { Expect(all, size, count, "allgather of a vector", Value); });
+  OK(MPI_Type_free(&every_second));
 }
 
 // ---- Reducing -----------------------------------------------------------------------------------
 
+// The sum of the values of some ranks at place i.
 int64_t Sum(int first, int last, int64_t i) {
   int64_t sum = 0;
   for (int r = first; r <= last; ++r) {
@@ -349,21 +335,21 @@ int64_t Sum(int first, int last, int64_t i) {
   return sum;
 }
 
+// Clears the result, which is the input in place, too.
+void PrepareReduction(const Words& own, bool in_place, Words* result) {
+  Clear(result);
+  if (in_place) {
+    std::copy(own.begin(), own.end(), result->begin());
+  }
+}
+
 void TestReductions(int count, bool in_place) {
-  const auto n = static_cast<size_t>(count);
   const Words own = Own(count);
-  Words result(n + 1);
+  Words result(count + 1);
   const int root = size / 2;
-  const auto prepare = [&] {
-    result.assign(result.size(), kNone);
-    if (in_place) {
-      std::copy(own.begin(), own.end(), result.begin());
-    }
-  };
+  const auto prepare = [&] { PrepareReduction(own, in_place, &result); };
   const auto check = [&](const char* what, int first, int last) {
-    for (size_t i = 0; i < n; ++i) {
-      Check(result[i] == Sum(first, last, static_cast<int64_t>(i)), Describe(what, count));
-    }
+    Expect(result, 1, count, what, [=](int, int i) { return Sum(first, last, i); });
   };
   const void* send = in_place ? MPI_IN_PLACE : own.data();
   const bool here = in_place && rank == root;
@@ -386,29 +372,22 @@ void TestReductions(int count, bool in_place) {
 }
 
 void TestReduceScatter(int count, bool in_place) {
-  std::vector<int> counts(static_cast<size_t>(size), count);
-  const Words own = Own(static_cast<int64_t>(count) * size);
+  std::vector<int> counts(size, count);
+  const Words own = Own(count * size);
   Words result(own.size() + 1);
-  const auto prepare = [&] {
-    result.assign(result.size(), kNone);
-    if (in_place) {
-      std::copy(own.begin(), own.end(), result.begin());
-    }
-  };
-  const auto check = [&](int64_t first) {
-    for (int64_t i = 0; i < counts[static_cast<size_t>(rank)]; ++i) {
-      Check(result[static_cast<size_t>(i)] == Sum(0, size - 1, first + i),
-            Describe("reduce_scatter", count));
-    }
+  const auto prepare = [&] { PrepareReduction(own, in_place, &result); };
+  const auto check = [&](int first) {
+    Expect(result, 1, counts[rank], "reduce_scatter",
+           [=](int, int i) { return Sum(0, size - 1, first + i); });
   };
   const void* send = in_place ? MPI_IN_PLACE : own.data();
   Run(FORMS(Reduce_scatter_block, Ireduce_scatter_block, send, result.data(), count, MPI_INT64_T,
             MPI_SUM, comm),
-      prepare, [&] { check(static_cast<int64_t>(rank) * count); });
-  int64_t first = 0;
+      prepare, [&] { check(rank * count); });
+  int first = 0;
   for (int r = 0; r < size; ++r) {
-    counts[static_cast<size_t>(r)] = r % 2 * count;
-    first += r < rank ? r % 2 * count : 0;
+    counts[r] = r % 2 * count;
+    first += r < rank ? counts[r] : 0;
   }
   Run(FORMS(Reduce_scatter, Ireduce_scatter, send, result.data(), counts.data(), MPI_INT64_T,
             MPI_SUM, comm),
@@ -444,22 +423,19 @@ void TestOverlap() {
   std::vector<Words> out(kMany);
   std::vector<MPI_Request> requests(kMany);
   for (int i = 0; i < kMany; ++i) {
-    const auto n = static_cast<size_t>(i * i * 10 + 1);
-    in[static_cast<size_t>(i)].assign(n, rank + i);
-    out[static_cast<size_t>(i)].assign(n, kNone);
-    MPI_Iallreduce(in[static_cast<size_t>(i)].data(), out[static_cast<size_t>(i)].data(),
-                   static_cast<int>(n), MPI_INT64_T, MPI_SUM, comm,
-                   &requests[static_cast<size_t>(i)]);
+    const int n = i * i * 10 + 1;
+    in[i].assign(n, rank + i);
+    out[i].assign(n, kNone);
+    OK(MPI_Iallreduce(in[i].data(), out[i].data(), n, MPI_INT64_T, MPI_SUM, comm, &requests[i]));
   }
   int64_t total = 0;
   const int64_t one = 1;
-  MPI_Allreduce(&one, &total, 1, MPI_INT64_T, MPI_SUM, comm);
+  OK(MPI_Allreduce(&one, &total, 1, MPI_INT64_T, MPI_SUM, comm));
   Check(total == size, "allreduce beside others");
-  MPI_Waitall(kMany, requests.data(), MPI_STATUSES_IGNORE);
+  OK(MPI_Waitall(kMany, requests.data(), MPI_STATUSES_IGNORE));
   for (int i = 0; i < kMany; ++i) {
-    for (const int64_t word : out[static_cast<size_t>(i)]) {
-      Check(word == int64_t{size} * (size - 1) / 2 + int64_t{size} * i, "overlapping allreduces");
-    }
+    const int64_t sum = int64_t{size} * (size - 1) / 2 + int64_t{size} * i;
+    Check(out[i] == Words(out[i].size(), sum), "overlapping allreduces");
   }
 }
 
@@ -467,20 +443,20 @@ void TestNeighbours() {
   int dims[1] = {size};
   int periods[1] = {1};
   MPI_Comm ring;
-  MPI_Cart_create(comm, 1, dims, periods, 0, &ring);
+  OK(MPI_Cart_create(comm, 1, dims, periods, 0, &ring));
   int64_t out[2] = {Value(rank, 0), Value(rank, 1)};
   int64_t in[2] = {};
-  const int before = (rank - 1 + size) % size;
-  const int behind = (rank + 1) % size;
+  const int left = (rank - 1 + size) % size;
+  const int right = (rank + 1) % size;
   Run(
       FORMS(Neighbor_alltoall, Ineighbor_alltoall, out, 1, MPI_INT64_T, in, 1, MPI_INT64_T, ring),
       [&] { in[0] = in[1] = kNone; },
-      [&] { Check(in[0] == Value(before, 1) && in[1] == Value(behind, 0), "neighbor_alltoall"); });
+      [&] { Check(in[0] == Value(left, 1) && in[1] == Value(right, 0), "neighbor_alltoall"); });
   Run(
       FORMS(Neighbor_allgather, Ineighbor_allgather, out, 1, MPI_INT64_T, in, 1, MPI_INT64_T, ring),
       [&] { in[0] = in[1] = kNone; },
-      [&] { Check(in[0] == Value(before, 0) && in[1] == Value(behind, 0), "neighbor_allgather"); });
-  MPI_Comm_free(&ring);
+      [&] { Check(in[0] == Value(left, 0) && in[1] == Value(right, 0), "neighbor_allgather"); });
+  OK(MPI_Comm_free(&ring));
 }
 
 // Waits for a file, without a call of MPI.
@@ -504,7 +480,7 @@ void TestProgress() {
     return;
   }
   int parent = static_cast<int>(getppid());
-  MPI_Bcast(&parent, 1, MPI_INT, 0, comm);
+  OK(MPI_Bcast(&parent, 1, MPI_INT, 0, comm));
   const std::string begun = "/tmp/ferry_begun_" + std::to_string(parent);
   const std::string done = "/tmp/ferry_done_" + std::to_string(parent);
   const int64_t one = 1;
@@ -513,17 +489,17 @@ void TestProgress() {
   if (rank == 1) {
     AwaitFile(begun);
   }
-  MPI_Iallreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, comm, &request);
+  OK(MPI_Iallreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, comm, &request));
   if (rank == 0) {
     MakeFile(begun);
     AwaitFile(done);
   }
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   Check(sum == size, "the sum is wrong");
   if (rank == 2) {
     MakeFile(done);
   }
-  MPI_Barrier(comm);
+  OK(MPI_Barrier(comm));
   if (rank == 0) {
     unlink(begun.c_str());
     unlink(done.c_str());
@@ -531,8 +507,8 @@ void TestProgress() {
 }
 
 void TestAll() {
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  rank = rank_in(comm);
+  size = size_of(comm);
   TestBarriers();
   for (const int count : {0, 1, 3, 700, 20011, 200003}) {
     TestBcast(count);
@@ -559,19 +535,15 @@ void TestAll() {
 
 int main(int argc, char** argv) {
   want_queues(argc, argv);
-  MPI_Init(&argc, &argv);
+  begin(&argc, &argv);
   TestAll();
   TestProgress();
   // Some of the ranks, in reverse order.
-  int world_rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm part;
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &part);
+  OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part));
   comm = part;
   TestAll();
-  MPI_Comm_free(&part);
+  OK(MPI_Comm_free(&part));
   close_on_queue();
-  MPI_Finalize();
-  std::puts("all collectives were right");
-  return 0;
+  return end_well("all collectives were right");
 }

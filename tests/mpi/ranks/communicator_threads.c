@@ -7,19 +7,7 @@
 
 enum { kThreads = 4, kRounds = 30 };
 
-static int rank, size;
 static MPI_Comm parents[kThreads];
-
-static void check_ring(MPI_Comm comm, int mark) {
-  int own, members, got = -1;
-  OK(MPI_Comm_rank(comm, &own));
-  OK(MPI_Comm_size(comm, &members));
-  const int sent = mark * 100 + own;
-  const int from = (own + members - 1) % members;
-  OK(MPI_Sendrecv(&sent, 1, MPI_INT, (own + 1) % members, 0, &got, 1, MPI_INT, MPI_ANY_SOURCE, 0,
-                  comm, MPI_STATUS_IGNORE));
-  CHECK(got == mark * 100 + from);
-}
 
 static void* make(void* argument) {
   const int thread = (int)(intptr_t)argument;
@@ -34,27 +22,17 @@ static void* make(void* argument) {
     OK(MPI_Comm_split(parents[thread], rank % (1 + thread), -rank, &made[2]));
     OK(MPI_Comm_create_group(MPI_COMM_WORLD, group, thread, &made[3]));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    for (int i = 0; i < 4; ++i) {
-      check_ring(made[i], 4 * mark + i);
-    }
-    for (int i = 0; i < 4; ++i) {
-      OK(MPI_Comm_free(&made[i]));
-    }
+    for (int i = 0; i < 4; ++i) check_ring(made[i], 4 * mark + i);
+    for (int i = 0; i < 4; ++i) OK(MPI_Comm_free(&made[i]));
   }
   OK(MPI_Group_free(&group));
   return NULL;
 }
 
 int main(void) {
-  int provided = 0;
-  OK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
-  CHECK(provided == MPI_THREAD_MULTIPLE);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin_with_threads(NULL, NULL, MPI_THREAD_MULTIPLE);
   pthread_t threads[kThreads];
-  for (int i = 0; i < kThreads; ++i) {
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &parents[i]));
-  }
+  for (int i = 0; i < kThreads; ++i) OK(MPI_Comm_dup(MPI_COMM_WORLD, &parents[i]));
   for (int i = 0; i < kThreads; ++i) {
     CHECK(pthread_create(&threads[i], NULL, make, (void*)(intptr_t)i) == 0);
   }
@@ -62,7 +40,5 @@ int main(void) {
     CHECK(pthread_join(threads[i], NULL) == 0);
     OK(MPI_Comm_free(&parents[i]));
   }
-  OK(MPI_Finalize());
-  printf("all threads had communicators of their own\n");
-  return 0;
+  return end_well("all threads had communicators of their own");
 }

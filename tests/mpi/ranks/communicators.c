@@ -3,35 +3,16 @@
  */
 #include "tests/mpi/ranks/check.h"
 
-static int rank, size;
-
-/* A value goes round all members, in their order. */
-static void check_ring(MPI_Comm comm, int mark) {
-  int own, members, got = -1;
-  MPI_Request request;
-  OK(MPI_Comm_rank(comm, &own));
-  OK(MPI_Comm_size(comm, &members));
-  const int sent = mark * 1000 + own;
-  OK(MPI_Isend(&sent, 1, MPI_INT, (own + 1) % members, 5, comm, &request));
-  OK(MPI_Recv(&got, 1, MPI_INT, (own + members - 1) % members, 5, comm, MPI_STATUS_IGNORE));
-  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-  CHECK(got == mark * 1000 + (own + members - 1) % members);
-}
-
 static void check_world(void) {
   step = "the predefined communicators";
-  int flag = 1, result = 0, own = -1, one = 0;
+  int flag = 1;
   char name[MPI_MAX_OBJECT_NAME];
   int length = 0;
-  OK(MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_WORLD, &result));
-  CHECK(result == MPI_IDENT);
-  OK(MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_SELF, &result));
-  CHECK(result == (size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL));
+  CHECK(comparison_of(MPI_COMM_WORLD, MPI_COMM_WORLD) == MPI_IDENT);
+  CHECK(comparison_of(MPI_COMM_WORLD, MPI_COMM_SELF) == (size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL));
   OK(MPI_Comm_test_inter(MPI_COMM_WORLD, &flag));
   CHECK(flag == 0);
-  OK(MPI_Comm_rank(MPI_COMM_SELF, &own));
-  OK(MPI_Comm_size(MPI_COMM_SELF, &one));
-  CHECK(own == 0 && one == 1);
+  CHECK(rank_in(MPI_COMM_SELF) == 0 && size_of(MPI_COMM_SELF) == 1);
   OK(MPI_Comm_get_name(MPI_COMM_WORLD, name, &length));
   CHECK(strcmp(name, "MPI_COMM_WORLD") == 0 && length == 14);
   OK(MPI_Comm_get_name(MPI_COMM_NULL, name, &length));
@@ -44,12 +25,9 @@ static void check_world(void) {
 static void check_crosswise(void) {
   step = "two communicators of the same ranks, matched crosswise";
   MPI_Comm one, two;
-  int result = 0;
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &one));
   OK(MPI_Comm_dup(one, &two));
-  OK(MPI_Comm_compare(one, two, &result));
-  CHECK(result == MPI_CONGRUENT);
-  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  CHECK(comparison_of(one, two) == MPI_CONGRUENT);
   MPI_Request requests[6];
   int sent[3] = {100 + rank, 200 + rank, 300 + rank};
   int got[3] = {0, 0, 0};
@@ -57,11 +35,11 @@ static void check_crosswise(void) {
   OK(MPI_Irecv(&got[0], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, two, &requests[0]));
   OK(MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, one, &requests[1]));
   OK(MPI_Irecv(&got[2], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[2]));
-  OK(MPI_Isend(&sent[2], 1, MPI_INT, to, 9, MPI_COMM_WORLD, &requests[3]));
-  OK(MPI_Isend(&sent[1], 1, MPI_INT, to, 9, one, &requests[4]));
-  OK(MPI_Isend(&sent[0], 1, MPI_INT, to, 9, two, &requests[5]));
+  OK(MPI_Isend(&sent[2], 1, MPI_INT, next, 9, MPI_COMM_WORLD, &requests[3]));
+  OK(MPI_Isend(&sent[1], 1, MPI_INT, next, 9, one, &requests[4]));
+  OK(MPI_Isend(&sent[0], 1, MPI_INT, next, 9, two, &requests[5]));
   OK(MPI_Waitall(6, requests, MPI_STATUSES_IGNORE));
-  CHECK(got[0] == 100 + from && got[1] == 200 + from && got[2] == 300 + from);
+  CHECK(got[0] == 100 + before && got[1] == 200 + before && got[2] == 300 + before);
   OK(MPI_Comm_free(&one));
   CHECK(one == MPI_COMM_NULL);
   OK(MPI_Comm_free(&two));
@@ -70,16 +48,11 @@ static void check_crosswise(void) {
 static void check_split(void) {
   step = "MPI_Comm_split";
   MPI_Comm half, none, reversed;
-  int own = -1, members = 0;
   OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half));
-  OK(MPI_Comm_rank(half, &own));
-  OK(MPI_Comm_size(half, &members));
-  CHECK(own == rank / 2);
-  CHECK(members == (size + 1 - rank % 2) / 2);
+  CHECK(rank_in(half) == rank / 2 && size_of(half) == (size + 1 - rank % 2) / 2);
   check_ring(half, 2);
   OK(MPI_Comm_split(MPI_COMM_WORLD, 7, -rank, &reversed));
-  OK(MPI_Comm_rank(reversed, &own));
-  CHECK(own == size - 1 - rank);
+  CHECK(rank_in(reversed) == size - 1 - rank);
   check_ring(reversed, 3);
   OK(MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 0, 0, &none));
   CHECK((none == MPI_COMM_NULL) == (rank == 0));
@@ -94,9 +67,8 @@ static void check_split(void) {
 static void check_split_type(void) {
   step = "MPI_Comm_split_type";
   MPI_Comm node, parts, nothing;
-  int members = 0;
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  OK(MPI_Comm_size(node, &members));
+  const int members = size_of(node);
   CHECK(members >= 1 && members <= size);
   check_ring(node, 5);
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &parts));
@@ -105,17 +77,12 @@ static void check_split_type(void) {
   MPI_Info info;
   OK(MPI_Info_create(&info));
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &parts));
-  int is_named = 0, length = 32;
-  char resource[32];
-  OK(MPI_Info_get_string(info, "mpi_hw_resource_type", &length, resource, &is_named));
-  CHECK(is_named == (parts != MPI_COMM_NULL));
-  CHECK(!is_named || strcmp(resource, "mpi_shared_memory") == 0);
+  const char* const resource = parts != MPI_COMM_NULL ? "mpi_shared_memory" : "none";
+  CHECK(strcmp(value_in(info, "mpi_hw_resource_type"), resource) == 0);
   if (parts != MPI_COMM_NULL) OK(MPI_Comm_free(&parts));
   OK(MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory"));
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, -rank, info, &parts));
-  int same = 0;
-  OK(MPI_Comm_compare(node, parts, &same));
-  CHECK(same == (members == 1 ? MPI_CONGRUENT : MPI_SIMILAR));
+  CHECK(comparison_of(node, parts) == (members == 1 ? MPI_CONGRUENT : MPI_SIMILAR));
   OK(MPI_Comm_free(&parts));
   OK(MPI_Info_set(info, "mpi_hw_resource_type", "moon"));
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &nothing));
@@ -136,10 +103,7 @@ static void check_create(void) {
   OK(MPI_Group_range_incl(world, 1, even_range, &even)); /* the last one first */
   /* Disjoint groups make theirs at the same time. */
   OK(MPI_Comm_create(MPI_COMM_WORLD, rank % 2 == 1 ? odd : even, &part));
-  int own = -1, members = 0;
-  OK(MPI_Comm_rank(part, &own));
-  OK(MPI_Comm_size(part, &members));
-  CHECK(own == (rank % 2 == 1 ? rank / 2 : members - 1 - rank / 2));
+  CHECK(rank_in(part) == (rank % 2 == 1 ? rank / 2 : size_of(part) - 1 - rank / 2));
   check_ring(part, 6);
   OK(MPI_Comm_create(MPI_COMM_WORLD, odd, &again));
   CHECK((again == MPI_COMM_NULL) == (rank % 2 == 0));
@@ -165,14 +129,13 @@ static void check_from_group(void) {
   MPI_Group world, half;
   MPI_Comm all, part;
   MPI_Errhandler handler;
-  int members = 0, range[1][3] = {{rank % 2, size - 1, 2}};
+  int range[1][3] = {{rank % 2, size - 1, 2}};
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
   OK(MPI_Group_range_incl(world, 1, range, &half));
   /* Overlapping groups, with their members in any order. */
   OK(MPI_Comm_create_from_group(world, "all", MPI_INFO_NULL, MPI_ERRORS_RETURN, &all));
   OK(MPI_Comm_create_from_group(half, "half", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &part));
-  OK(MPI_Comm_size(part, &members));
-  CHECK(members == (size + 1 - rank % 2) / 2);
+  CHECK(size_of(part) == (size + 1 - rank % 2) / 2);
   check_ring(all, 10);
   check_ring(part, 11);
   OK(MPI_Comm_get_errhandler(all, &handler));
@@ -189,9 +152,7 @@ static void check_idup(void) {
   /* Several duplicates at a time, completed in another order, with other calls in between. */
   MPI_Comm comms[4], between;
   MPI_Request requests[4];
-  MPI_Info info;
-  OK(MPI_Info_create(&info));
-  OK(MPI_Info_set(info, "mpi_assert_exact_length", "true"));
+  MPI_Info info = info_with("mpi_assert_exact_length", "true");
   OK(MPI_Comm_idup(MPI_COMM_WORLD, &comms[0], &requests[0]));
   OK(MPI_Comm_idup(MPI_COMM_WORLD, &comms[1], &requests[1]));
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &between));
@@ -201,13 +162,7 @@ static void check_idup(void) {
   OK(MPI_Wait(&requests[2], MPI_STATUS_IGNORE));
   OK(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
   for (int i = 3; i >= 0; --i) check_ring(comms[i], 21 + i);
-  MPI_Info hints;
-  char value[8];
-  int flag = 0, room = sizeof(value);
-  OK(MPI_Comm_get_info(comms[2], &hints));
-  OK(MPI_Info_get_string(hints, "mpi_assert_exact_length", &room, value, &flag));
-  CHECK(flag && strcmp(value, "true") == 0);
-  OK(MPI_Info_free(&hints));
+  CHECK(strcmp(hint_of(comms[2], "mpi_assert_exact_length"), "true") == 0);
   OK(MPI_Info_free(&info));
   for (int i = 0; i < 4; ++i) OK(MPI_Comm_free(&comms[i]));
   OK(MPI_Comm_free(&between));
@@ -220,16 +175,14 @@ static void check_free(void) {
   enum { kCount = 1 << 20 };
   unsigned char* sent = malloc(kCount);
   unsigned char* got = calloc(kCount, 1);
-  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
   fill(sent, kCount, (unsigned)rank);
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-  OK(MPI_Irecv(got, kCount, MPI_BYTE, from, 3, comm, &requests[0]));
-  OK(MPI_Isend(sent, kCount, MPI_BYTE, to, 3, comm, &requests[1]));
+  OK(MPI_Irecv(got, kCount, MPI_BYTE, before, 3, comm, &requests[0]));
+  OK(MPI_Isend(sent, kCount, MPI_BYTE, next, 3, comm, &requests[1]));
   OK(MPI_Comm_free(&comm));
   MPI_Status statuses[2];
   OK(MPI_Waitall(2, requests, statuses));
-  CHECK(statuses[0].MPI_SOURCE == from);
-  CHECK(is_filled(got, kCount, (unsigned)from));
+  CHECK(statuses[0].MPI_SOURCE == before && is_filled(got, kCount, (unsigned)before));
   free(sent);
   free(got);
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
@@ -254,26 +207,14 @@ static void check_names(void) {
   OK(MPI_Comm_get_name(comm, name, &length));
   CHECK(length == 4 && strcmp(name, "tide") == 0);
 
-  MPI_Info info, used;
+  MPI_Info info = info_with("mpi_assert_no_any_tag", "true");
   MPI_Comm other;
-  int flag = 1, room = MPI_MAX_OBJECT_NAME;
-  OK(MPI_Info_create(&info));
-  OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "true"));
   OK(MPI_Info_set(info, "what_nobody_knows", "1"));
   OK(MPI_Comm_set_info(comm, info));
-  OK(MPI_Comm_get_info(comm, &used));
-  OK(MPI_Info_get_string(used, "what_nobody_knows", &room, name, &flag));
-  CHECK(!flag);
-  room = MPI_MAX_OBJECT_NAME;
-  OK(MPI_Info_get_string(used, "mpi_assert_no_any_tag", &room, name, &flag));
-  CHECK(flag && strcmp(name, "true") == 0);
-  OK(MPI_Info_free(&used));
+  CHECK(strcmp(hint_of(comm, "what_nobody_knows"), "none") == 0);
+  CHECK(strcmp(hint_of(comm, "mpi_assert_no_any_tag"), "true") == 0);
   OK(MPI_Comm_dup(comm, &other)); /* hints are not inherited (MPI 5.0, section 7.4.2) */
-  OK(MPI_Comm_get_info(other, &used));
-  room = MPI_MAX_OBJECT_NAME;
-  OK(MPI_Info_get_string(used, "mpi_assert_no_any_tag", &room, name, &flag));
-  CHECK(flag && strcmp(name, "false") == 0);
-  OK(MPI_Info_free(&used));
+  CHECK(strcmp(hint_of(other, "mpi_assert_no_any_tag"), "false") == 0);
   OK(MPI_Info_free(&info));
   OK(MPI_Comm_free(&other));
   OK(MPI_Comm_free(&comm));
@@ -294,24 +235,20 @@ static void check_many(void) {
   MPI_Request requests[2 * kAlive];
   int sent[kAlive], got[kAlive], from[kAlive];
   for (int i = 0; i < kAlive; ++i) {
-    int own, members;
-    OK(MPI_Comm_rank(alive[i], &own));
-    OK(MPI_Comm_size(alive[i], &members));
+    const int members = size_of(alive[i]);
+    const int before_here = (rank_in(alive[i]) + members - 1) % members;
     sent[i] = 100 * i + rank;
     MPI_Group mine, world;
     OK(MPI_Comm_group(alive[i], &mine));
     OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
-    const int before = (own + members - 1) % members;
-    OK(MPI_Group_translate_ranks(mine, 1, &before, world, &from[i]));
+    OK(MPI_Group_translate_ranks(mine, 1, &before_here, world, &from[i]));
     OK(MPI_Group_free(&mine));
     OK(MPI_Group_free(&world));
     OK(MPI_Irecv(&got[i], 1, MPI_INT, MPI_ANY_SOURCE, 0, alive[i], &requests[i]));
   }
   for (int i = kAlive - 1; i >= 0; --i) {
-    int own, members;
-    OK(MPI_Comm_rank(alive[i], &own));
-    OK(MPI_Comm_size(alive[i], &members));
-    OK(MPI_Isend(&sent[i], 1, MPI_INT, (own + 1) % members, 0, alive[i], &requests[kAlive + i]));
+    const int next_here = (rank_in(alive[i]) + 1) % size_of(alive[i]);
+    OK(MPI_Isend(&sent[i], 1, MPI_INT, next_here, 0, alive[i], &requests[kAlive + i]));
   }
   OK(MPI_Waitall(2 * kAlive, requests, MPI_STATUSES_IGNORE));
   for (int i = 0; i < kAlive; ++i) {
@@ -321,9 +258,7 @@ static void check_many(void) {
 }
 
 int main(void) {
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   check_world();
   check_crosswise();
   check_split();
@@ -334,7 +269,5 @@ int main(void) {
   check_free();
   check_names();
   check_many();
-  OK(MPI_Finalize());
-  printf("all communicators were right\n");
-  return 0;
+  return end_well("all communicators were right");
 }

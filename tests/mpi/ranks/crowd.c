@@ -5,8 +5,6 @@
 
 enum { kCount = 3, kLong = 2000, kRounds = 3 };
 
-static int rank, size;
-
 static int* vector_of(int count) {
   int* const numbers = malloc((size_t)count * sizeof(int));
   CHECK(numbers != NULL);
@@ -34,9 +32,9 @@ static void check_messages(void) {
   int* const out = vector_of(kLong);
   int* const in = vector_of(kLong);
   for (int i = 0; i < kLong; ++i) out[i] = rank + i;
-  OK(MPI_Sendrecv(out, kLong, MPI_INT, (rank + 1) % size, 2, in, kLong, MPI_INT,
-                  (rank + size - 1) % size, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-  for (int i = 0; i < kLong; ++i) CHECK(in[i] == (rank + size - 1) % size + i);
+  OK(MPI_Sendrecv(out, kLong, MPI_INT, next, 2, in, kLong, MPI_INT, before, 2, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE));
+  for (int i = 0; i < kLong; ++i) CHECK(in[i] == before + i);
   free(in);
   free(out);
 }
@@ -79,8 +77,6 @@ static void check_blocks(int count) {
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   check_messages();
   for (int round = 0; round < kRounds; ++round) {
     step = "a barrier";
@@ -96,11 +92,8 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
   int sum = 0;
   OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half));
-  int half_size = 0;
-  OK(MPI_Comm_size(half, &half_size));
+  const int half_size = size_of(half);
   CHECK(sum == half_size * (half_size - 1) + half_size * (rank % 2));
   OK(MPI_Comm_free(&half));
-  OK(MPI_Finalize());
-  puts("the crowd was right");
-  return 0;
+  return end_well("the crowd was right");
 }

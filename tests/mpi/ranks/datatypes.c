@@ -223,21 +223,17 @@ static void elements(void) {
   MPI_Count large;
   OK(MPI_Sendrecv(out, 2, pair, 0, 5, in, 3, pair, 0, 5, MPI_COMM_SELF, &status));
   CHECK(in[1].d == 3 && in[1].i == 4);
-  OK(MPI_Get_count(&status, pair, &count));
-  CHECK(count == 2);
+  CHECK(count_of(&status, pair) == 2);
   OK(MPI_Get_elements(&status, pair, &count));
   CHECK(count == 4);
   /* Three basic elements are not a whole number of structures. */
   OK(MPI_Status_set_elements(&status, pair, 3));
-  OK(MPI_Get_count(&status, pair, &count));
-  CHECK(count == MPI_UNDEFINED);
+  CHECK(count_of(&status, pair) == MPI_UNDEFINED);
   OK(MPI_Get_elements_x(&status, pair, &large));
   CHECK(large == 3);
-  OK(MPI_Get_count(&status, MPI_CHAR, &count));
-  CHECK(count == 20);
+  CHECK(count_of(&status, MPI_CHAR) == 20);
   OK(MPI_Status_set_elements_x(&status, MPI_CHAR, (MPI_Count)5 << 30));
-  OK(MPI_Get_count(&status, MPI_CHAR, &count));
-  CHECK(count == MPI_UNDEFINED);
+  CHECK(count_of(&status, MPI_CHAR) == MPI_UNDEFINED);
   OK(MPI_Get_count_c(&status, MPI_CHAR, &large));
   CHECK(large == (MPI_Count)5 << 30);
   OK(MPI_Type_free(&pair));
@@ -366,8 +362,5 @@ int main(int argc, char** argv) {
   elements();
   subarrays();
   mistakes();
-  step = "the end";
-  OK(MPI_Finalize());
-  puts("all datatypes were right");
-  return 0;
+  return end_well("all datatypes were right");
 }

@@ -2,19 +2,10 @@
  * probes and collectives. They lie behind an emulated link, whose memory faults at any access but a
  * stream's.
  */
-#include <ferry/ferry.h>
-
-#include "tests/mpi/ranks/check.h"
+#include "tests/mpi/ranks/on_queue.h"
 
 enum { columns = 64, rows = 3000, words = columns * rows };
-static int rank, size, next, before;
 static int *device_out, *device_in, *host;
-
-static void* on_device(size_t bytes) {
-  void* memory = NULL;
-  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &memory) == FERRY_SUCCESS);
-  return memory;
-}
 
 static int word(int seed, int place) { return seed * 1000003 + place; }
 
@@ -30,14 +21,12 @@ static void get(const int* device, int count) {
 
 static void whole(int count) {
   MPI_Status status;
-  int received;
   step = "whole buffers";
   set(device_out, count, rank);
   set(device_in, count, -1);
   OK(MPI_Sendrecv(device_out, count, MPI_INT, next, 1, device_in, count, MPI_INT, before, 1,
                   MPI_COMM_WORLD, &status));
-  OK(MPI_Get_count(&status, MPI_INT, &received));
-  CHECK(received == count);
+  CHECK(count_of(&status, MPI_INT) == count);
   get(device_in, count);
   for (int i = 0; i < count; ++i) CHECK(host[i] == word(before, i));
 }
@@ -223,11 +212,7 @@ static void reduced_here(void) {
 }
 
 int main(int argc, char** argv) {
-  OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  next = (rank + 1) % size;
-  before = (rank + size - 1) % size;
+  begin(&argc, &argv);
   host = malloc(words * sizeof(int));
   device_out = on_device(words * sizeof(int));
   device_in = on_device(words * sizeof(int));
@@ -243,7 +228,5 @@ int main(int argc, char** argv) {
   reduced_here();
   CHECK(ferry_free(device_out) == FERRY_SUCCESS && ferry_free(device_in) == FERRY_SUCCESS);
   free(host);
-  OK(MPI_Finalize());
-  puts("device buffers were right");
-  return 0;
+  return end_well("device buffers were right");
 }

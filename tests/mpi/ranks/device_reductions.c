@@ -2,15 +2,11 @@
  * otherwise by CPUs. Any number of ranks. With the argument "fails", the device launches one kernel
  * and no more: a rank that lets it reduce gets an error, and no rank waits for ever. */
 #include <complex.h>
-#include <ferry/ferry.h>
-#include <ferry/stream.h>
-#include <mpix.h>
 
-#include "tests/mpi/ranks/check.h"
+#include "tests/mpi/ranks/on_queue.h"
 
 enum { MOST = 40000, BYTES = MOST * 16 };
 
-static int rank, size;
 static char *device_in, *device_out, *host_in, *host_out, *expected;
 
 /* ---- The kinds of elements ---- */
@@ -214,19 +210,15 @@ static void check_again(const struct kind* kind, int count) {
   step = "MPI_Allreduce_init, on a queue";
   ferry_stream stream;
   MPIX_Queue queue;
-  CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
-  OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
+  open_queue(&stream, &queue);
   OK(MPIX_Match(&request));
   for (int round = 0; round < 3; ++round) {
-    OK(MPIX_Enqueue_start(queue, &request));
-    OK(MPIX_Enqueue_wait(queue, &request));
-    OK(MPIX_Queue_wait(queue));
+    run_round(queue, &request);
     compare(kind, count);
     memset(scratch, 0, count * kind->bytes);
     put(out, scratch, count * kind->bytes);
   }
-  OK(MPIX_Queue_free(&queue));
-  CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
+  close_queue(&stream, &queue);
   OK(MPI_Request_free(&request));
 }
 
@@ -309,13 +301,8 @@ int main(int argc, char** argv) {
        same_long_double},
   };
   begin(&argc, &argv);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  void* memory;
-  CHECK(ferry_alloc(BYTES, FERRY_MEMORY_DEVICE, 0, &memory) == FERRY_SUCCESS);
-  device_in = memory;
-  CHECK(ferry_alloc(BYTES, FERRY_MEMORY_DEVICE, 0, &memory) == FERRY_SUCCESS);
-  device_out = memory;
+  device_in = on_device(BYTES);
+  device_out = on_device(BYTES);
   host_in = malloc(BYTES);
   host_out = malloc(BYTES);
   expected = malloc(BYTES);
@@ -341,7 +328,5 @@ int main(int argc, char** argv) {
   free(host_out);
   free(expected);
   free(scratch);
-  OK(MPI_Finalize());
-  puts("device reductions were right");
-  return 0;
+  return end_well("device reductions were right");
 }

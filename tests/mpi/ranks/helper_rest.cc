@@ -15,8 +15,6 @@ constexpr int kRounds = 20;
 constexpr int kValues = 50'000;  // too many for one message
 constexpr auto kPatience = std::chrono::seconds(20);
 
-int rank, size;
-
 bool AreThreadsAllowed() {
   return ferry_front_end(ferry::client::kFrontEndVersion)->AreThreadsAllowed();
 }
@@ -50,8 +48,6 @@ void Reduce(int round, std::vector<int>* sum) {
 
 // Messages go round until the helper is at rest; then they cost what they did before.
 void ExpectRest(bool expected) {
-  const int next = (rank + 1) % size;
-  const int before = (rank + size - 1) % size;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   int is_over = 0;
   while (!is_over) {
@@ -72,14 +68,8 @@ void ExpectRest(bool expected) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = -1;
-  CHECK(argc > 1);
-  const int level = strcmp(argv[1], "multiple") == 0     ? MPI_THREAD_MULTIPLE
-                    : strcmp(argv[1], "serialized") == 0 ? MPI_THREAD_SERIALIZED
-                                                         : MPI_THREAD_SINGLE;
-  OK(MPI_Init_thread(&argc, &argv, level, &provided));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  const int level = level_of(argc, argv);
+  begin_with_threads(&argc, &argv, level);
   const bool rests = level < MPI_THREAD_MULTIPLE;
   CHECK(AreThreadsAllowed() == !rests);
   std::vector<int> sum(kValues);
@@ -89,7 +79,5 @@ int main(int argc, char** argv) {
       ExpectRest(rests);
     }
   }
-  OK(MPI_Finalize());
-  puts("the helper rested");
-  return 0;
+  return end_well("the helper rested");
 }

@@ -6,7 +6,6 @@
 
 #define MOST 16
 
-static int rank, size; /* in MPI_COMM_WORLD */
 static MPI_Comm inter;
 static int side;                  /* 0 or 1 */
 static int own, own_size, others; /* in the own group; the number of members of the other one */
@@ -260,7 +259,6 @@ static void large(void) {
 
 static void mistakes(void) {
   step = "mistakes";
-  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
   expect_error(MPI_Bcast(words, 1, MPI_INT, others, inter), MPI_ERR_ROOT, "neither MPI_ROOT nor");
   CHECK(MPI_Gather(words, 1, MPI_INT, got, 1, MPI_INT, -1, inter) == MPI_ERR_ROOT);
   CHECK(MPI_Allreduce(MPI_IN_PLACE, got, 1, MPI_INT, MPI_SUM, inter) == MPI_ERR_BUFFER);
@@ -273,7 +271,6 @@ static void mistakes(void) {
   CHECK(MPI_Allreduce(words, got, 1, MPI_INT, MPI_OP_NULL, inter) == MPI_ERR_OP);
   expect_error(MPI_Scan(words, got, 1, MPI_INT, MPI_SUM, inter), MPI_ERR_COMM, "no such");
   CHECK(MPI_Exscan(words, got, 1, MPI_INT, MPI_SUM, inter) == MPI_ERR_COMM);
-  MPI_Comm_set_errhandler(inter, MPI_ERRORS_ARE_FATAL);
 }
 
 /* An intercommunicator between ranks below `border` and the others, or (0) even ones and odd ones;
@@ -284,9 +281,9 @@ static void between(int border, int turned) {
   side = first ? turned : 1 - turned;
   OK(MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half));
   OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? (border ? border : 1) : 0, 3, &inter));
-  OK(MPI_Comm_rank(inter, &own));
-  OK(MPI_Comm_size(inter, &own_size));
-  OK(MPI_Comm_remote_size(inter, &others));
+  own = rank_in(inter);
+  own_size = size_of(inter);
+  others = remote_size_of(inter);
   CHECK(own_size <= MOST && others <= MOST && own_size + others == size);
   barriers();
   for (int form = BLOCKING; form < (is_on_queue() ? FORMS : ENQUEUED); ++form) {
@@ -313,9 +310,7 @@ static void between(int border, int turned) {
 
 int main(int argc, char** argv) {
   want_queues(argc, argv);
-  OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(&argc, &argv);
   for (int turned = 0; turned < 2; ++turned) {
     between(0, turned);
     between(1, turned);
@@ -323,7 +318,5 @@ int main(int argc, char** argv) {
     between((size + 1) / 2, turned);
   }
   close_on_queue();
-  OK(MPI_Finalize());
-  puts("all collectives of intercommunicators were right");
-  return 0;
+  return end_well("all collectives of intercommunicators were right");
 }

@@ -3,13 +3,9 @@
  */
 #include "tests/mpi/ranks/check.h"
 
-static int rank, size;
-
 /* Every member sends to every member of the other side; `mark` tells communicators apart. */
 static void check_messages(MPI_Comm inter, int mark) {
-  int own, remote_size;
-  OK(MPI_Comm_rank(inter, &own));
-  OK(MPI_Comm_remote_size(inter, &remote_size));
+  const int own = rank_in(inter), remote_size = remote_size_of(inter);
   MPI_Request* requests = malloc(2 * (size_t)remote_size * sizeof(*requests));
   int* got = malloc((size_t)remote_size * sizeof(*got));
   const int sent = 1000 * mark + own;
@@ -42,16 +38,14 @@ static void world_ranks(MPI_Group group, int* ranks, int* count) {
 
 static void check_sides(MPI_Comm inter) {
   step = "what an intercommunicator is";
-  int flag = 0, remote_size = 0, local_size = 0, ranks[64], count = 0;
+  int flag = 0, ranks[64], count = 0;
   MPI_Group group;
   OK(MPI_Comm_test_inter(inter, &flag));
   CHECK(flag);
-  OK(MPI_Comm_remote_size(inter, &remote_size));
-  OK(MPI_Comm_size(inter, &local_size));
-  CHECK(local_size + remote_size == size);
+  CHECK(size_of(inter) + remote_size_of(inter) == size);
   OK(MPI_Comm_remote_group(inter, &group));
   world_ranks(group, ranks, &count);
-  CHECK(count == remote_size);
+  CHECK(count == remote_size_of(inter));
   for (int i = 0; i < count; ++i) CHECK(ranks[i] == 2 * i + 1 - rank % 2);
   OK(MPI_Group_free(&group));
   OK(MPI_Comm_group(inter, &group));
@@ -63,24 +57,18 @@ static void check_sides(MPI_Comm inter) {
 static void check_merge(MPI_Comm inter) {
   step = "MPI_Intercomm_merge";
   MPI_Comm merged;
-  int own, evens = (size + 1) / 2, odds = size / 2;
+  const int evens = (size + 1) / 2, odds = size / 2;
   OK(MPI_Intercomm_merge(inter, rank % 2, &merged)); /* odd ones last */
-  OK(MPI_Comm_rank(merged, &own));
-  CHECK(own == (rank % 2 ? evens + rank / 2 : rank / 2));
+  CHECK(rank_in(merged) == (rank % 2 ? evens + rank / 2 : rank / 2));
   OK(MPI_Comm_free(&merged));
   OK(MPI_Intercomm_merge(inter, rank % 2 == 0, &merged)); /* even ones last */
-  OK(MPI_Comm_rank(merged, &own));
-  CHECK(own == (rank % 2 ? rank / 2 : odds + rank / 2));
-  int got = -1;
-  OK(MPI_Sendrecv(&own, 1, MPI_INT, (own + 1) % size, 0, &got, 1, MPI_INT, (own + size - 1) % size,
-                  0, merged, MPI_STATUS_IGNORE));
-  CHECK(got == (own + size - 1) % size);
+  CHECK(rank_in(merged) == (rank % 2 ? rank / 2 : odds + rank / 2));
+  CHECK(size_of(merged) == size);
+  check_ring(merged, 1);
   OK(MPI_Comm_free(&merged));
   OK(MPI_Intercomm_merge(inter, 1, &merged)); /* some order, the same everywhere */
-  OK(MPI_Comm_rank(merged, &own));
-  OK(MPI_Sendrecv(&own, 1, MPI_INT, (own + 1) % size, 0, &got, 1, MPI_INT, (own + size - 1) % size,
-                  0, merged, MPI_STATUS_IGNORE));
-  CHECK(got == (own + size - 1) % size);
+  CHECK(size_of(merged) == size);
+  check_ring(merged, 2);
   OK(MPI_Comm_free(&merged));
 }
 
@@ -88,14 +76,11 @@ static void check_copies(MPI_Comm inter) {
   step = "duplicates of an intercommunicator";
   MPI_Comm dup, idup;
   MPI_Request request;
-  int result = 0;
   OK(MPI_Comm_idup(inter, &idup, &request));
   OK(MPI_Comm_dup(inter, &dup));
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-  OK(MPI_Comm_compare(inter, dup, &result));
-  CHECK(result == MPI_CONGRUENT);
-  OK(MPI_Comm_compare(inter, MPI_COMM_WORLD, &result));
-  CHECK(result == MPI_UNEQUAL);
+  CHECK(comparison_of(inter, dup) == MPI_CONGRUENT);
+  CHECK(comparison_of(inter, MPI_COMM_WORLD) == MPI_UNEQUAL);
   check_messages(inter, 1);
   check_messages(dup, 2);
   check_messages(idup, 3);
@@ -106,21 +91,17 @@ static void check_copies(MPI_Comm inter) {
 static void check_split(MPI_Comm inter) {
   step = "MPI_Comm_split of an intercommunicator";
   MPI_Comm part;
-  int own, evens = (size + 1) / 2, odds = size / 2, local, remote;
-  OK(MPI_Comm_rank(inter, &own));
+  const int own = rank_in(inter), evens = (size + 1) / 2, odds = size / 2;
   /* All of both sides, in reverse. */
   OK(MPI_Comm_split(inter, 3, -own, &part));
-  OK(MPI_Comm_rank(part, &local));
-  CHECK(local == (rank % 2 ? odds : evens) - 1 - own);
+  CHECK(rank_in(part) == (rank % 2 ? odds : evens) - 1 - own);
   check_messages(part, 4);
   OK(MPI_Comm_free(&part));
   /* Pairs; a rank without a partner on the other side gets nothing. */
   OK(MPI_Comm_split(inter, own, 0, &part));
   CHECK((part == MPI_COMM_NULL) == (own >= odds));
   if (part != MPI_COMM_NULL) {
-    OK(MPI_Comm_size(part, &local));
-    OK(MPI_Comm_remote_size(part, &remote));
-    CHECK(local == 1 && remote == 1);
+    CHECK(size_of(part) == 1 && remote_size_of(part) == 1);
     check_messages(part, 5);
     OK(MPI_Comm_free(&part));
   }
@@ -132,11 +113,9 @@ static void check_split(MPI_Comm inter) {
 static void check_split_type(MPI_Comm inter) {
   step = "MPI_Comm_split_type of an intercommunicator";
   MPI_Comm node, nothing;
-  int local = 0, remote = 0;
   OK(MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
   if (node != MPI_COMM_NULL) {
-    OK(MPI_Comm_size(node, &local));
-    OK(MPI_Comm_remote_size(node, &remote));
+    const int local = size_of(node), remote = remote_size_of(node);
     CHECK(local >= 1 && remote >= 1 && local + remote <= size);
     check_messages(node, 7);
     OK(MPI_Comm_free(&node));
@@ -149,7 +128,7 @@ static void check_from_groups(void) {
   step = "MPI_Intercomm_create_from_groups";
   MPI_Group world, sides[2];
   MPI_Comm inter;
-  int sizes[2], members = 0, count = 0, ranks[64];
+  int sizes[2], count = 0, ranks[64];
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
   for (int side = 0; side < 2; ++side) {
     int range[1][3] = {{side, size - 1, 2}};
@@ -159,8 +138,7 @@ static void check_from_groups(void) {
   const int near = rank % 2, far = 1 - near;
   OK(MPI_Intercomm_create_from_groups(sides[near], sizes[near] - 1, sides[far], sizes[far] - 1,
                                       "both", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inter));
-  OK(MPI_Comm_remote_size(inter, &members));
-  CHECK(members == sizes[far]);
+  CHECK(remote_size_of(inter) == sizes[far]);
   check_messages(inter, 8);
   MPI_Group remote;
   OK(MPI_Comm_remote_group(inter, &remote));
@@ -177,12 +155,10 @@ static void check_create(MPI_Comm inter) {
   MPI_Group group, first;
   MPI_Comm part;
   const int zero = 0;
-  int own;
-  OK(MPI_Comm_rank(inter, &own));
   OK(MPI_Comm_group(inter, &group));
   OK(MPI_Group_incl(group, 1, &zero, &first));
   OK(MPI_Comm_create(inter, first, &part));
-  CHECK((part == MPI_COMM_NULL) == (own != 0));
+  CHECK((part == MPI_COMM_NULL) == (rank_in(inter) != 0));
   if (part != MPI_COMM_NULL) {
     check_messages(part, 6);
     OK(MPI_Comm_free(&part));
@@ -198,32 +174,24 @@ static void check_mistakes(MPI_Comm half) {
   step = "mistakes with intercommunicators";
   MPI_Comm none = MPI_COMM_NULL;
   int count = -1;
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_remote_size(MPI_COMM_WORLD, &count) == MPI_ERR_COMM);
   CHECK(MPI_Intercomm_merge(MPI_COMM_WORLD, 0, &none) == MPI_ERR_COMM);
   CHECK(MPI_Intercomm_create(half, size, MPI_COMM_WORLD, 0, 1, &none) == MPI_ERR_RANK);
   CHECK(MPI_Intercomm_create(half, 0, MPI_COMM_NULL, 0, 1, &none) == MPI_ERR_COMM);
   CHECK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, size, 1, &none) == MPI_ERR_RANK);
   CHECK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, -1, &none) == MPI_ERR_TAG);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
-  OK(MPI_Comm_set_errhandler(half, MPI_ERRORS_ARE_FATAL));
 }
 
 int main(void) {
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   MPI_Comm half, inter;
   /* Even ranks and odd ranks; the last of each leads. */
   OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
-  int members;
-  OK(MPI_Comm_size(half, &members));
   const int last_even = (size - 1) / 2 * 2, last_odd = size / 2 * 2 - 1;
   step = "MPI_Intercomm_create";
   /* The other leader's rank counts at the leaders only. */
   const int leads = rank == (rank % 2 ? last_odd : last_even);
-  OK(MPI_Intercomm_create(half, members - 1, leads ? MPI_COMM_WORLD : MPI_COMM_NULL,
+  OK(MPI_Intercomm_create(half, size_of(half) - 1, leads ? MPI_COMM_WORLD : MPI_COMM_NULL,
                           !leads     ? -1
                           : rank % 2 ? last_even
                                      : last_odd,
@@ -239,7 +207,5 @@ int main(void) {
   check_mistakes(half);
   OK(MPI_Comm_free(&inter));
   OK(MPI_Comm_free(&half));
-  OK(MPI_Finalize());
-  printf("all intercommunicators were right\n");
-  return 0;
+  return end_well("all intercommunicators were right");
 }

@@ -6,10 +6,8 @@ int main(int argc, char** argv) {
   MPI_Datatype block;
   MPI_Status status;
   MPI_Count count;
-  int rank, small;
   unsigned char* data = malloc((size_t)bytes);
-  OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  begin(&argc, &argv);
   step = "a large count";
   if (rank == 0) {
     fill(data, (size_t)bytes, 5);
@@ -18,8 +16,7 @@ int main(int argc, char** argv) {
     OK(MPI_Recv_c(data, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &status));
     OK(MPI_Get_count_c(&status, MPI_BYTE, &count));
     CHECK(count == bytes);
-    OK(MPI_Get_count(&status, MPI_BYTE, &small));
-    CHECK(small == MPI_UNDEFINED); /* it does not fit */
+    CHECK(count_of(&status, MPI_BYTE) == MPI_UNDEFINED); /* it does not fit */
     CHECK(is_filled(data, (size_t)bytes, 5));
   }
   step = "a large datatype";
@@ -30,12 +27,9 @@ int main(int argc, char** argv) {
     OK(MPI_Ssend(data, 1, block, 1, 1, MPI_COMM_WORLD));
   } else {
     OK(MPI_Recv(data, 1, block, 0, 1, MPI_COMM_WORLD, &status));
-    OK(MPI_Get_count(&status, block, &small));
-    CHECK(small == 1 && is_filled(data, (size_t)bytes, 6));
+    CHECK(count_of(&status, block) == 1 && is_filled(data, (size_t)bytes, 6));
   }
   OK(MPI_Type_free(&block));
   free(data);
-  OK(MPI_Finalize());
-  puts("large messages were right");
-  return 0;
+  return end_well("large messages were right");
 }

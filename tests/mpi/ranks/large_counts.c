@@ -4,7 +4,6 @@
 
 enum { block = 5, most = 16 };
 
-static int rank, size;
 static const int root = 0;
 static int sent[most * block], got[most * block];
 
@@ -106,7 +105,6 @@ static void mistakes(void) {
   step = "mistakes";
   const MPI_Count negative = -1, too_many = (MPI_Count)1 << 62;
   MPI_Request request = MPI_REQUEST_NULL;
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   expect_error(MPI_Bcast_c(got, negative, MPI_INT, 0, MPI_COMM_SELF), MPI_ERR_COUNT, "-1");
   expect_error(MPI_Ibcast_c(got, negative, MPI_INT, 0, MPI_COMM_SELF, &request), MPI_ERR_COUNT,
                "-1");
@@ -116,15 +114,10 @@ static void mistakes(void) {
 }
 
 int main(void) {
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   CHECK(size <= most);
   equal_blocks();
   blocks_of_their_own();
   mistakes();
-  close_on_queue();
-  OK(MPI_Finalize());
-  puts("all large counts were right");
-  return 0;
+  return end_well("all large counts were right");
 }

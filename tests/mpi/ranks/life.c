@@ -3,8 +3,6 @@
  */
 #include "tests/mpi/ranks/check.h"
 
-static int rank;
-
 static void live(int* argc, char*** argv) {
   int flag = -1, version, subversion, length;
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -21,7 +19,7 @@ static void live(int* argc, char*** argv) {
   CHECK(flag);
   OK(MPI_Finalized(&flag));
   CHECK(!flag);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  rank = rank_in(MPI_COMM_WORLD);
 }
 
 static void whole_life(int argc, char** argv) {

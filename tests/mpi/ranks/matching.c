@@ -1,17 +1,13 @@
-/* Matched persistent requests and queues under MPI's names. Two ranks. */
-#include <ferry/stream.h>
-#include <mpix.h>
-
-#include "tests/mpi/ranks/check.h"
-
-static int rank, other;
+/* Matched persistent requests and queues under MPI's names. Two ranks: the next one is the other.
+ */
+#include "tests/mpi/ranks/on_queue.h"
 
 static MPI_Request make(long* word, int tag, MPI_Comm comm) {
   MPI_Request request;
   if (rank == 0) {
-    OK(MPI_Send_init(word, 1, MPI_LONG, other, tag, comm, &request));
+    OK(MPI_Send_init(word, 1, MPI_LONG, next, tag, comm, &request));
   } else {
-    OK(MPI_Recv_init(word, 1, MPI_LONG, other, tag, comm, &request));
+    OK(MPI_Recv_init(word, 1, MPI_LONG, next, tag, comm, &request));
   }
   return request;
 }
@@ -51,7 +47,7 @@ static void check_crosswise(void) {
     OK(MPI_Waitall(kEach, requests[c], statuses));
     for (int k = 0; k < kEach; ++k) {
       CHECK(words[c][k] == 10 * c + k);
-      CHECK(rank == 0 || (statuses[k].MPI_SOURCE == other && statuses[k].MPI_TAG == 5));
+      CHECK(rank == 0 || (statuses[k].MPI_SOURCE == next && statuses[k].MPI_TAG == 5));
       OK(MPI_Request_free(&requests[c][k]));
     }
     OK(MPI_Comm_free(&comms[c]));
@@ -62,13 +58,12 @@ static void check_stream(void) {
   step = "queues";
   ferry_stream stream;
   MPIX_Queue queue;
-  CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
-  OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
+  open_queue(&stream, &queue);
   long going = 0, coming = -1;
   MPI_Request both[3];
   int flag = 1;
-  OK(MPI_Recv_init(&coming, 1, MPI_LONG, other, 1, MPI_COMM_WORLD, &both[0]));
-  OK(MPI_Send_init(&going, 1, MPI_LONG, other, 1, MPI_COMM_WORLD, &both[1]));
+  OK(MPI_Recv_init(&coming, 1, MPI_LONG, next, 1, MPI_COMM_WORLD, &both[0]));
+  OK(MPI_Send_init(&going, 1, MPI_LONG, next, 1, MPI_COMM_WORLD, &both[1]));
   OK(MPI_Send_init(&going, 1, MPI_LONG, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &both[2]));
   OK(MPIX_Is_matched(both[0], &flag));
   CHECK(flag == 0);
@@ -90,17 +85,16 @@ static void check_stream(void) {
     expect_error(MPIX_Queue_free(&queue), MPI_ERR_REQUEST, "have no wait yet");
     OK(MPIX_Enqueue_waitall(queue, 3, both));
     OK(MPIX_Queue_wait(queue));
-    CHECK(coming == 100 * round + other);
+    CHECK(coming == 100 * round + next);
   }
   /* The rank itself starts the same requests. */
   going = 77 + rank;
   OK(MPI_Startall(3, both));
   OK(MPI_Waitall(3, both, MPI_STATUSES_IGNORE));
-  CHECK(coming == 77 + other);
+  CHECK(coming == 77 + next);
   for (int i = 0; i < 3; ++i) OK(MPI_Request_free(&both[i]));
-  OK(MPIX_Queue_free(&queue));
+  close_queue(&stream, &queue);
   CHECK(queue == MPIX_QUEUE_NULL);
-  CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
 }
 
 /* All modes that can be matched, and data with gaps, by the ranks. */
@@ -112,10 +106,10 @@ static void check_modes(void) {
   OK(MPI_Type_commit(&gaps));
   for (int mode = 0; mode < 4; ++mode) {
     MPI_Request both[2];
-    OK(MPI_Recv_init(coming, 1, gaps, other, 2, MPI_COMM_WORLD, &both[0]));
-    if (mode == 0) OK(MPI_Ssend_init(going, 1, gaps, other, 2, MPI_COMM_WORLD, &both[1]));
-    if (mode == 1) OK(MPI_Rsend_init(going, 1, gaps, other, 2, MPI_COMM_WORLD, &both[1]));
-    if (mode >= 2) OK(MPI_Send_init(going, 1, gaps, other, 2, MPI_COMM_WORLD, &both[1]));
+    OK(MPI_Recv_init(coming, 1, gaps, next, 2, MPI_COMM_WORLD, &both[0]));
+    if (mode == 0) OK(MPI_Ssend_init(going, 1, gaps, next, 2, MPI_COMM_WORLD, &both[1]));
+    if (mode == 1) OK(MPI_Rsend_init(going, 1, gaps, next, 2, MPI_COMM_WORLD, &both[1]));
+    if (mode >= 2) OK(MPI_Send_init(going, 1, gaps, next, 2, MPI_COMM_WORLD, &both[1]));
     OK(MPIX_Matchall(2, both));
     expect_error(MPIX_Enqueue_start(1, &both[1]), MPI_ERR_TYPE, "has gaps");
     for (int round = 0; round < 5; ++round) {
@@ -128,7 +122,7 @@ static void check_modes(void) {
       OK(MPI_Start(&both[1]));
       OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
       for (int i = 0; i < 8; ++i) {
-        CHECK(coming[i] == (i % 2 == 0 ? 1000 * round + 10 * other + i : -1));
+        CHECK(coming[i] == (i % 2 == 0 ? 1000 * round + 10 * next + i : -1));
       }
     }
     OK(MPI_Request_free(&both[0]));
@@ -143,10 +137,10 @@ static void check_mistakes(void) {
   int flag = 0, bytes = 1000;
   char room[1000];
   MPI_Request request, match;
-  OK(MPI_Irecv(&word, 1, MPI_LONG, other, 3, MPI_COMM_WORLD, &request));
+  OK(MPI_Irecv(&word, 1, MPI_LONG, next, 3, MPI_COMM_WORLD, &request));
   expect_error(MPIX_Match(&request), MPI_ERR_REQUEST, "not a persistent");
   expect_error(MPIX_Is_matched(request, &flag), MPI_ERR_REQUEST, "not a persistent");
-  OK(MPI_Send(&word, 1, MPI_LONG, other, 3, MPI_COMM_WORLD));
+  OK(MPI_Send(&word, 1, MPI_LONG, next, 3, MPI_COMM_WORLD));
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   expect_error(MPIX_Match(&request), MPI_ERR_REQUEST, "MPI_REQUEST_NULL");
 
@@ -154,7 +148,7 @@ static void check_mistakes(void) {
   expect_error(MPIX_Match(&request), MPI_ERR_REQUEST, "no partner for life");
   OK(MPI_Request_free(&request));
   OK(MPI_Buffer_attach(room, bytes));
-  OK(MPI_Bsend_init(&word, 1, MPI_LONG, other, 3, MPI_COMM_WORLD, &request));
+  OK(MPI_Bsend_init(&word, 1, MPI_LONG, next, 3, MPI_COMM_WORLD, &request));
   expect_error(MPIX_Match(&request), MPI_ERR_REQUEST, "not buffered");
   OK(MPI_Request_free(&request));
   void* detached;
@@ -162,9 +156,9 @@ static void check_mistakes(void) {
 
   long pair[2] = {0, 0};
   if (rank == 0) {
-    OK(MPI_Send_init(pair, 2, MPI_LONG, other, 4, MPI_COMM_WORLD, &request));
+    OK(MPI_Send_init(pair, 2, MPI_LONG, next, 4, MPI_COMM_WORLD, &request));
   } else {
-    OK(MPI_Recv_init(pair, 1, MPI_LONG, other, 4, MPI_COMM_WORLD, &request));
+    OK(MPI_Recv_init(pair, 1, MPI_LONG, next, 4, MPI_COMM_WORLD, &request));
   }
   OK(MPIX_Imatchall(1, &request, &match));
   expect_error(MPI_Cancel(&match), MPI_ERR_REQUEST, "cannot be cancelled");
@@ -184,13 +178,9 @@ static void check_mistakes(void) {
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  other = 1 - rank;
   check_crosswise();
   check_stream();
   check_modes();
   check_mistakes();
-  OK(MPI_Finalize());
-  printf("all matched\n");
-  return 0;
+  return end_well("all matched");
 }

@@ -6,13 +6,6 @@
 
 #include "tests/mpi/ranks/check.h"
 
-static MPI_Info with(const char* key, const char* value) {
-  MPI_Info info;
-  OK(MPI_Info_create(&info));
-  OK(MPI_Info_set(info, key, value));
-  return info;
-}
-
 static void* allocated(MPI_Aint bytes, MPI_Info info) {
   void* memory = NULL;
   OK(MPI_Alloc_mem(bytes, info, &memory));
@@ -39,12 +32,12 @@ static void host_memory(void) {
   const char* const alignments[] = {"1", "64", "4096", "2097152"};
   const uintptr_t bytes[] = {1, 64, 4096, 2097152};
   for (int i = 0; i < 4; ++i) {
-    memory = allocated(333, with("mpi_minimum_memory_alignment", alignments[i]));
+    memory = allocated(333, info_with("mpi_minimum_memory_alignment", alignments[i]));
     CHECK((uintptr_t)memory % bytes[i] == 0);
     memset(memory, 1, 333);
     OK(MPI_Free_mem(memory));
   }
-  OK(MPI_Free_mem(allocated(8, with("colour", "red")))); /* a hint for another library */
+  OK(MPI_Free_mem(allocated(8, info_with("colour", "red")))); /* a hint for another library */
 }
 
 static void memory_of_kinds(void) {
@@ -53,8 +46,8 @@ static void memory_of_kinds(void) {
   int sent[1000], got[1000], *device, *pinned;
   for (int i = 0; i < count; ++i) sent[i] = i * 7;
   memset(got, 0, sizeof(got));
-  device = allocated(sizeof(sent), with("ferry_memory_kind", "device"));
-  pinned = allocated(sizeof(sent), with("ferry_memory_kind", "pinned"));
+  device = allocated(sizeof(sent), info_with("ferry_memory_kind", "device"));
+  pinned = allocated(sizeof(sent), info_with("ferry_memory_kind", "pinned"));
   memcpy(pinned, sent, sizeof(sent));
   OK(MPI_Sendrecv(pinned, count, MPI_INT, 0, 1, device, count, MPI_INT, 0, 1, MPI_COMM_SELF,
                   MPI_STATUS_IGNORE));
@@ -63,19 +56,20 @@ static void memory_of_kinds(void) {
   OK(MPI_Free_mem(device));
   OK(MPI_Free_mem(pinned));
   /* Host memory has room when a device has none. */
-  expect_error(fails(2 << 20, with("ferry_memory_kind", "device")), MPI_ERR_NO_MEM, "device");
-  OK(MPI_Free_mem(allocated(2 << 20, with("ferry_memory_kind", "host"))));
+  expect_error(fails(2 << 20, info_with("ferry_memory_kind", "device")), MPI_ERR_NO_MEM, "device");
+  OK(MPI_Free_mem(allocated(2 << 20, info_with("ferry_memory_kind", "host"))));
 }
 
 static void mistakes(void) {
   step = "mistakes";
-  MPI_Info info = with("ferry_memory_kind", "device");
+  MPI_Info info = info_with("ferry_memory_kind", "device");
   OK(MPI_Info_set(info, "ferry_device", "99"));
   CHECK(fails(8, info) != MPI_SUCCESS);
-  expect_error(fails(8, with("ferry_memory_kind", "gold")), MPI_ERR_INFO_VALUE,
+  expect_error(fails(8, info_with("ferry_memory_kind", "gold")), MPI_ERR_INFO_VALUE,
                "ferry_memory_kind is \"gold\"");
-  expect_error(fails(8, with("ferry_device", "-1")), MPI_ERR_INFO_VALUE, "ferry_device is \"-1\"");
-  expect_error(fails(8, with("mpi_minimum_memory_alignment", "48")), MPI_ERR_INFO_VALUE,
+  expect_error(fails(8, info_with("ferry_device", "-1")), MPI_ERR_INFO_VALUE,
+               "ferry_device is \"-1\"");
+  expect_error(fails(8, info_with("mpi_minimum_memory_alignment", "48")), MPI_ERR_INFO_VALUE,
                "must be a power of two");
   expect_error(fails(-5, MPI_INFO_NULL), MPI_ERR_ARG, "the size is -5");
   CHECK(MPI_Alloc_mem(8, MPI_INFO_NULL, NULL) == MPI_ERR_ARG);
@@ -84,29 +78,19 @@ static void mistakes(void) {
   CHECK(MPI_Free_mem(&info) == MPI_ERR_BASE);
 }
 
-static const char* hint(MPI_Comm comm, const char* key) {
-  static char value[MPI_MAX_INFO_VAL];
-  int flag = 0, room = sizeof(value);
-  MPI_Info info;
-  OK(MPI_Comm_get_info(comm, &info));
-  OK(MPI_Info_get_string(info, key, &room, value, &flag));
-  OK(MPI_Info_free(&info));
-  return flag ? value : "none";
-}
-
 static void kinds(const char* wanted) {
   step = "kinds of memory";
   const char* const assertion = "mpi_assert_memory_alloc_kinds";
   MPI_Comm comm;
-  MPI_Info info = with(assertion, "system,ferry:device");
-  CHECK(strcmp(hint(MPI_COMM_WORLD, "mpi_memory_alloc_kinds"), wanted) == 0);
-  CHECK(strcmp(hint(MPI_COMM_WORLD, assertion), "none") == 0);
+  MPI_Info info = info_with(assertion, "system,ferry:device");
+  CHECK(strcmp(hint_of(MPI_COMM_WORLD, "mpi_memory_alloc_kinds"), wanted) == 0);
+  CHECK(strcmp(hint_of(MPI_COMM_WORLD, assertion), "none") == 0);
   OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
-  CHECK(strcmp(hint(comm, assertion), "system,ferry:device") == 0);
-  CHECK(strcmp(hint(comm, "mpi_memory_alloc_kinds"), wanted) == 0);
+  CHECK(strcmp(hint_of(comm, assertion), "system,ferry:device") == 0);
+  CHECK(strcmp(hint_of(comm, "mpi_memory_alloc_kinds"), wanted) == 0);
   OK(MPI_Info_set(info, assertion, "cuda:device")); /* there is no such memory */
   OK(MPI_Comm_set_info(comm, info));
-  CHECK(strcmp(hint(comm, assertion), "system,ferry:device") == 0);
+  CHECK(strcmp(hint_of(comm, assertion), "system,ferry:device") == 0);
   OK(MPI_Info_free(&info));
   OK(MPI_Comm_free(&comm));
 }
@@ -118,7 +102,5 @@ int main(int argc, char** argv) {
   memory_of_kinds();
   mistakes();
   kinds(argv[1]);
-  OK(MPI_Finalize());
-  puts("all memory was right");
-  return 0;
+  return end_well("all memory was right");
 }

@@ -8,7 +8,6 @@
 #include "tests/mpi/ranks/check.h"
 
 enum { max_bytes = 3 << 20, tag = 7 };
-static int rank, size, next, before;
 static unsigned char *out, *in, freed[4];
 
 typedef int (*sender)(const void*, int, MPI_Datatype, int, int, MPI_Comm);
@@ -29,12 +28,8 @@ enum {
 };
 
 static void check_status(const MPI_Status* status, int bytes) {
-  int count = -1, cancelled = -1;
   CHECK(status->MPI_SOURCE == before && status->MPI_TAG == tag);
-  OK(MPI_Get_count(status, MPI_BYTE, &count));
-  CHECK(count == bytes);
-  OK(MPI_Test_cancelled(status, &cancelled));
-  CHECK(cancelled == 0);
+  CHECK(count_of(status, MPI_BYTE) == bytes && !was_cancelled(status));
 }
 
 /* The receive is posted first, so that ready sends are right, and synchronous ones end. */
@@ -173,7 +168,7 @@ static void synchronous_waits(int bytes) {
 static void cancelled_send(const struct mode* mode, int bytes, int persistently) {
   MPI_Request request;
   MPI_Status status;
-  int is_gone = -1, was_gone = -1, flag = -1;
+  int was_gone = -1, flag = -1;
   step = "cancelled sends";
   fill(out, bytes, 5);
   if (persistently) {
@@ -184,7 +179,7 @@ static void cancelled_send(const struct mode* mode, int bytes, int persistently)
   }
   OK(MPI_Cancel(&request));
   OK(MPI_Wait(&request, &status));
-  OK(MPI_Test_cancelled(&status, &is_gone));
+  const int is_gone = was_cancelled(&status);
   CHECK(is_gone || mode->nonblocking != MPI_Issend);
   CHECK(is_gone || bytes < max_bytes || mode->nonblocking == MPI_Ibsend);
   memset(out, 0, bytes); /* the buffer is the program's again */
@@ -236,8 +231,7 @@ static void cancelled_without_the_receiver(int bytes) {
     OK(MPI_Issend(out, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request));
     OK(MPI_Cancel(&request));
     OK(MPI_Wait(&request, &status));
-    OK(MPI_Test_cancelled(&status, &flag));
-    CHECK(flag);
+    CHECK(was_cancelled(&status));
     CHECK(kill((pid_t)receiver, SIGUSR1) == 0);
   }
   OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -247,12 +241,12 @@ static void odds_and_ends(void) {
   MPI_Status status;
   MPI_Request request, requests[3];
   MPI_Message message;
-  int flag, count, outcount, indices[3];
+  int outcount, indices[3];
   step = "MPI_PROC_NULL";
   OK(MPI_Send(out, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD));
   OK(MPI_Recv(in, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &status));
-  OK(MPI_Get_count(&status, MPI_BYTE, &count));
-  CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && count == 0);
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG);
+  CHECK(count_of(&status, MPI_BYTE) == 0);
   OK(MPI_Irecv(in, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &request));
   OK(MPI_Wait(&request, &status));
   CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
@@ -278,8 +272,7 @@ static void odds_and_ends(void) {
   OK(MPI_Irecv(in, 5, MPI_BYTE, before, tag + 1, MPI_COMM_WORLD, &request));
   OK(MPI_Cancel(&request));
   OK(MPI_Wait(&request, &status));
-  OK(MPI_Test_cancelled(&status, &flag));
-  CHECK(flag);
+  CHECK(was_cancelled(&status));
 
   step = "some";
   OK(MPI_Irecv(in, 1, MPI_BYTE, before, 20, MPI_COMM_WORLD, &requests[0]));
@@ -309,20 +302,13 @@ static void odds_and_ends(void) {
 }
 
 int main(int argc, char** argv) {
-  int level = MPI_THREAD_SINGLE, provided;
   void* attached = malloc(max_bytes + MPI_BSEND_OVERHEAD);
   int attached_bytes = 0;
   sigset_t signals; /* all threads inherit the mask that sigwait needs */
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
   CHECK(sigprocmask(SIG_BLOCK, &signals, NULL) == 0);
-  if (argc > 1 && strcmp(argv[1], "multiple") == 0) level = MPI_THREAD_MULTIPLE;
-  OK(MPI_Init_thread(&argc, &argv, level, &provided));
-  CHECK(provided == level);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  next = (rank + 1) % size;
-  before = (rank + size - 1) % size;
+  begin_with_threads(&argc, &argv, level_of(argc, argv));
   OK(MPI_Alloc_mem(max_bytes, MPI_INFO_NULL, &out));
   in = malloc(max_bytes);
   OK(MPI_Buffer_attach(attached, max_bytes + MPI_BSEND_OVERHEAD));
@@ -344,8 +330,7 @@ int main(int argc, char** argv) {
   free(attached);
   free(in);
   OK(MPI_Free_mem(out));
-  OK(MPI_Finalize());
+  const int result = end_well("all messages were right");
   CHECK(is_filled(freed, 4, 9)); /* it was completed all the same */
-  puts("all messages were right");
-  return 0;
+  return result;
 }

@@ -13,7 +13,6 @@ enum {
   gap = -1
 };
 
-static int rank, size;
 static MPI_Comm comm;
 
 /* The edges of this process. Incoming ones: the sender, and the place among its destinations. */
@@ -190,7 +189,7 @@ static void check_star(void) {
  * process to itself. The last process only receives. */
 static void check_several_edges(void) {
   step = "a distributed graph with several edges between two processes";
-  const int next = (rank + 1) % size, second = (rank + 2) % size;
+  const int second = (rank + 2) % size;
   int sources[1] = {rank}, count[1], named[most], weighted;
   int edges = 0;
   if (rank != size - 1) {
@@ -211,7 +210,6 @@ static void check_several_edges(void) {
 /* Each process names its own edges, in its own order. */
 static void check_adjacent(void) {
   step = "a distributed graph of adjacent processes in mixed order";
-  const int before = (rank + size - 1) % size, next = (rank + 1) % size;
   in = out = 0;
   from[in++] = before;
   from[in++] = rank; /* itself, between two edges of another */
@@ -226,11 +224,8 @@ static void check_adjacent(void) {
 }
 
 int main(int argc, char** argv) {
-  (void)argv;
   want_queues(argc, argv);
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   const int open[3] = {0, 0, 0}, mixed[3] = {0, 1, 1};
   int dims[3] = {size, 0, 0};
   check_grid(1, dims, open);
@@ -245,7 +240,5 @@ int main(int argc, char** argv) {
   check_several_edges();
   check_adjacent();
   close_on_queue();
-  OK(MPI_Finalize());
-  puts("all neighbours were right");
-  return 0;
+  return end_well("all neighbours were right");
 }

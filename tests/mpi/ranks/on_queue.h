@@ -1,6 +1,6 @@
-/* A stream and a queue for programs that, run with an argument, have their collectives enqueued,
- * too. "mixed": each rank enqueues one round and starts the next itself, so that each round has
- * ranks of both kinds. */
+/* Device memory, streams and queues. Programs that are run with an argument have their collectives
+ * enqueued, too. "mixed": each rank enqueues one round and starts the next itself, so that each
+ * round has ranks of both kinds. */
 #ifndef FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 #define FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 
@@ -8,6 +8,46 @@
 #include <mpix.h>
 
 #include "tests/mpi/ranks/check.h"
+
+static inline void* on_device(size_t bytes) {
+  void* memory = NULL;
+  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &memory) == FERRY_SUCCESS);
+  return memory;
+}
+
+static inline void open_queue(ferry_stream* stream, MPIX_Queue* queue) {
+  CHECK(ferry_stream_create(0, stream) == FERRY_SUCCESS);
+  OK(MPIX_Queue_init(queue, MPIX_QUEUE_FERRY, stream));
+}
+
+static inline void close_queue(ferry_stream* stream, MPIX_Queue* queue) {
+  OK(MPIX_Queue_free(queue));
+  CHECK(ferry_stream_destroy(stream) == FERRY_SUCCESS);
+}
+
+/* Has the queue start the matched request and wait for it, and waits for the queue. */
+static inline void run_round(MPIX_Queue queue, MPI_Request* request) {
+  OK(MPIX_Enqueue_start(queue, request));
+  OK(MPIX_Enqueue_wait(queue, request));
+  OK(MPIX_Queue_wait(queue));
+}
+
+/* The last rank's queue awaits a message that rank 0 never sends: nothing behind it is reached.
+ * Returns the request of either rank. */
+static inline MPI_Request await_nothing(MPIX_Queue queue) {
+  static long word;
+  MPI_Request never = MPI_REQUEST_NULL;
+  if (rank == 0) OK(MPI_Send_init(&word, 1, MPI_LONG, size - 1, 7, MPI_COMM_WORLD, &never));
+  if (rank == size - 1) OK(MPI_Recv_init(&word, 1, MPI_LONG, 0, 7, MPI_COMM_WORLD, &never));
+  if (never != MPI_REQUEST_NULL) OK(MPIX_Match(&never));
+  if (rank == size - 1) {
+    OK(MPIX_Enqueue_start(queue, &never));
+    OK(MPIX_Enqueue_wait(queue, &never));
+  }
+  return never;
+}
+
+/* ---- Programs whose argument says whether there is a queue ---- */
 
 static int on_queue_wanted = 0;
 static int on_queue_is_mixed = 0;
@@ -23,10 +63,7 @@ static inline void want_queues(int argc, char** argv) {
 /* Whether a queue is wanted. Makes the queue at the first call. */
 static inline int is_on_queue(void) {
   if (!on_queue_wanted) return 0;
-  if (on_queue_stream == NULL) {
-    CHECK(ferry_stream_create(0, &on_queue_stream) == FERRY_SUCCESS);
-    OK(MPIX_Queue_init(&on_queue_queue, MPIX_QUEUE_FERRY, &on_queue_stream));
-  }
+  if (on_queue_stream == NULL) open_queue(&on_queue_stream, &on_queue_queue);
   return 1;
 }
 
@@ -34,23 +71,16 @@ static inline int is_on_queue(void) {
  * the rank. */
 static inline void run_on_queue(MPI_Request* request) {
   static int on_queue_rounds = 0;
-  int on_queue_rank;
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &on_queue_rank));
-  if (on_queue_is_mixed && (on_queue_rounds++ + on_queue_rank) % 2 == 0) {
+  if (on_queue_is_mixed && (on_queue_rounds++ + rank_in(MPI_COMM_WORLD)) % 2 == 0) {
     OK(MPI_Start(request));
     OK(MPI_Wait(request, MPI_STATUS_IGNORE));
     return;
   }
-  OK(MPIX_Enqueue_start(on_queue_queue, request));
-  OK(MPIX_Enqueue_wait(on_queue_queue, request));
-  OK(MPIX_Queue_wait(on_queue_queue));
+  run_round(on_queue_queue, request);
 }
 
 static inline void close_on_queue(void) {
-  if (on_queue_stream != NULL) {
-    OK(MPIX_Queue_free(&on_queue_queue));
-    CHECK(ferry_stream_destroy(&on_queue_stream) == FERRY_SUCCESS);
-  }
+  if (on_queue_stream != NULL) close_queue(&on_queue_stream, &on_queue_queue);
 }
 
 #endif /* FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_ */

@@ -128,8 +128,5 @@ int main(int argc, char** argv) {
   customary();
   own();
   mistakes();
-  step = "the end";
-  OK(MPI_Finalize());
-  puts("all operations were right");
-  return 0;
+  return end_well("all operations were right");
 }

@@ -16,7 +16,7 @@ typedef struct {
 } Map;
 
 static const int count_of_case[] = {1, 7, most};
-static int rank, size, count, calls;
+static int count, calls;
 static MPI_Datatype map_type;
 static Map own[most * 16], result[most * 16];
 
@@ -103,16 +103,13 @@ static void reduce(MPI_Op op) {
 }
 
 int main(int argc, char** argv) {
-  (void)argv;
   want_queues(argc, argv);
   MPI_Op op;
   MPI_Datatype fields;
   const int lengths[2] = {1, 1};
   const MPI_Aint places[2] = {offsetof(Map, a), offsetof(Map, b)};
   const MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE};
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   CHECK(size <= 16);
   OK(MPI_Type_create_struct(2, lengths, places, types, &fields));
   OK(MPI_Type_create_resized(fields, 0, sizeof(Map), &map_type));
@@ -130,7 +127,5 @@ int main(int argc, char** argv) {
   CHECK(size == 1 || calls != 0);
   OK(MPI_Type_free(&map_type));
   close_on_queue();
-  OK(MPI_Finalize());
-  puts("all own operations were right");
-  return 0;
+  return end_well("all own operations were right");
 }

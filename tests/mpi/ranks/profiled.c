@@ -12,11 +12,8 @@ int MPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int ta
 }
 
 int main(int argc, char** argv) {
-  int rank, size;
   double data[3] = {0};
-  OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(&argc, &argv);
   if (rank == 0) {
     for (int peer = 1; peer < size; ++peer) {
       OK(MPI_Send(data, 3, MPI_DOUBLE, peer, 0, MPI_COMM_WORLD));
@@ -26,7 +23,5 @@ int main(int argc, char** argv) {
     OK(MPI_Recv(data, 3, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(sends == 0);
   }
-  OK(MPI_Finalize());
-  puts("the tool saw all sends");
-  return 0;
+  return end_well("the tool saw all sends");
 }

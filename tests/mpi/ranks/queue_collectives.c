@@ -1,75 +1,16 @@
 /* Collectives on queues beside each other, beside messages and kernels, and in wrong use. Any
- * number of ranks. With the argument "link", device memory is out of the CPU's reach. */
-#include <ferry/stream.h>
-#include <mpix.h>
-#include <stdatomic.h>
+ * number of ranks. */
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "tests/mpi/ranks/check.h"
+#include "tests/mpi/ranks/sums.h"
 
 enum { MOST = 8, ROUNDS = 40 };
 
-static int rank, size, is_link;
 static ferry_stream streams[2];
 static MPIX_Queue queues[2];
 
-static void open_queues(void) {
-  for (int i = 0; i < 2; ++i) {
-    CHECK(ferry_stream_create(0, &streams[i]) == FERRY_SUCCESS);
-    OK(MPIX_Queue_init(&queues[i], MPIX_QUEUE_FERRY, &streams[i]));
-  }
-}
-
-static void close_queues(void) {
-  for (int i = 0; i < 2; ++i) {
-    OK(MPIX_Queue_free(&queues[i]));
-    CHECK(ferry_stream_destroy(&streams[i]) == FERRY_SUCCESS);
-  }
-}
-
 static void launch(int stream, void (*kernel)(void*), void* argument) {
   CHECK(ferry_stream_launch(streams[stream], kernel, argument) == FERRY_SUCCESS);
-}
-
-/* ---- A sum whose input kernels make, and whose result they check ---- */
-
-struct sum {
-  long in[1000], out[1000];
-  long round, wrong, summed;
-  int count;
-  MPI_Request request;
-};
-
-static void make_input(void* argument) {
-  struct sum* const sum = argument;
-  for (int i = 0; i < sum->count; ++i) sum->in[i] = 1000 * sum->round + 10 * rank + i;
-}
-
-static void take_result(void* argument) {
-  struct sum* const sum = argument;
-  for (int i = 0; i < sum->count; ++i) {
-    const long expected = size * (1000 * sum->round + i) + 10L * size * (size - 1) / 2;
-    sum->wrong += sum->out[i] != expected;
-  }
-  ++sum->round;
-  ++sum->summed;
-}
-
-static struct sum* make_sum(int count, MPI_Comm comm) {
-  struct sum* const sum = calloc(1, sizeof *sum);
-  CHECK(sum != NULL);
-  sum->count = count;
-  OK(MPI_Allreduce_init(sum->in, sum->out, count, MPI_LONG, MPI_SUM, comm, MPI_INFO_NULL,
-                        &sum->request));
-  return sum;
-}
-
-static void free_sum(struct sum* sum, long rounds) {
-  CHECK(sum->wrong == 0);
-  CHECK(sum->summed == rounds);
-  OK(MPI_Request_free(&sum->request));
-  free(sum);
 }
 
 static void check_order_of_starts(void) {
@@ -101,13 +42,12 @@ static void check_order_of_starts(void) {
 
 static void check_beside_messages(void) {
   step = "beside messages";
-  const int before = (rank + size - 1) % size, behind = (rank + 1) % size;
   struct sum* const sum = make_sum(500, MPI_COMM_WORLD);
   long going = rank, coming = -1;
   MPI_Request all[3];
   all[0] = sum->request;
   OK(MPI_Recv_init(&coming, 1, MPI_LONG, before, 1, MPI_COMM_WORLD, &all[1]));
-  OK(MPI_Send_init(&going, 1, MPI_LONG, behind, 1, MPI_COMM_WORLD, &all[2]));
+  OK(MPI_Send_init(&going, 1, MPI_LONG, next, 1, MPI_COMM_WORLD, &all[2]));
   MPI_Request match;
   OK(MPIX_Imatchall(3, all, &match));
   OK(MPI_Wait(&match, MPI_STATUS_IGNORE));
@@ -203,12 +143,7 @@ static void check_device_memory(void) {
   step = "device memory";
   enum { COUNT = 3000 };
   const size_t bytes = COUNT * sizeof(int);
-  int *in, *out, host[COUNT];
-  void *first, *second;
-  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &first) == FERRY_SUCCESS);
-  CHECK(ferry_alloc(bytes * MOST, FERRY_MEMORY_DEVICE, 0, &second) == FERRY_SUCCESS);
-  in = first;
-  out = second;
+  int *const in = on_device(bytes), *const out = on_device(bytes * MOST), host[COUNT];
   MPI_Request sum, all, copies;
   OK(MPI_Allreduce_init(in, out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &sum));
   OK(MPI_Allgather_init(in, COUNT, MPI_INT, out, COUNT, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
@@ -220,9 +155,7 @@ static void check_device_memory(void) {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < COUNT; ++i) host[i] = 1000 * round + 10 * rank + i;
     set_device(in, host, bytes);
-    OK(MPIX_Enqueue_start(queues[0], &sum));
-    OK(MPIX_Enqueue_wait(queues[0], &sum));
-    OK(MPIX_Queue_wait(queues[0]));
+    run_round(queues[0], &sum);
     set_device(host, out, bytes);
     for (int i = 0; i < COUNT; ++i) {
       CHECK(host[i] == size * (1000 * round + i) + 10 * size * (size - 1) / 2);
@@ -242,8 +175,7 @@ static void check_device_memory(void) {
   OK(MPI_Request_free(&sum));
   OK(MPI_Request_free(&all));
   OK(MPI_Request_free(&copies));
-  CHECK(ferry_free(first) == FERRY_SUCCESS);
-  CHECK(ferry_free(second) == FERRY_SUCCESS);
+  CHECK(ferry_free(in) == FERRY_SUCCESS && ferry_free(out) == FERRY_SUCCESS);
 }
 
 /* ---- Wrong use ---- */
@@ -255,12 +187,6 @@ static void expect_all_refused(MPI_Request* request) {
   expect_error(MPI_Test(request, &flag, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "belongs to a queue");
   expect_error(MPI_Wait(request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "belongs to a queue");
   expect_error(MPI_Request_free(request), MPI_ERR_REQUEST, "belongs to a queue");
-}
-
-static atomic_int gate;
-static void pass_gate(void* argument) {
-  (void)argument;
-  while (atomic_load(&gate) == 0) usleep(100);
 }
 
 static void check_mistakes(void) {
@@ -377,14 +303,12 @@ static void check_gaps(void) {
   static int host[WORDS], sums[WORDS];
   MPI_Datatype column, pieces;
   MPI_Request requests[3];
-  void *first, *second, *third;
+  void *const first = on_device(bytes), *const second = on_device(bytes);
+  void* const third = on_device(bytes * MOST);
   OK(MPI_Type_vector(ROWS, 1, COLUMNS, MPI_INT, &column));
   OK(MPI_Type_indexed(6, lengths, places, MPI_INT, &pieces));
   OK(MPI_Type_commit(&column));
   OK(MPI_Type_commit(&pieces));
-  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &first) == FERRY_SUCCESS);
-  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &second) == FERRY_SUCCESS);
-  CHECK(ferry_alloc(bytes * MOST, FERRY_MEMORY_DEVICE, 0, &third) == FERRY_SUCCESS);
   OK(MPI_Bcast_init((int*)first + 3, 1, column, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL,
                     &requests[0]));
   OK(MPI_Bcast_init(second, 1, pieces, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
@@ -422,27 +346,6 @@ static void check_gaps(void) {
   CHECK(ferry_free(third) == FERRY_SUCCESS);
 }
 
-/* A start has more blocks than it should enqueue. */
-static void check_too_many_blocks(void) {
-  step = "too many blocks";
-  if (!is_link) return;
-  enum { BLOCKS = 140000 }; /* two of them are a strided copy */
-  MPI_Datatype blocks;
-  MPI_Request request;
-  void* device;
-  int* const places = malloc(BLOCKS * sizeof(int));
-  CHECK(ferry_alloc((size_t)BLOCKS * 16, FERRY_MEMORY_DEVICE, 0, &device) == FERRY_SUCCESS);
-  for (int i = 0; i < BLOCKS; ++i) places[i] = 3 * i + (i / 2) % 2;
-  OK(MPI_Type_create_indexed_block(BLOCKS, 1, places, MPI_INT, &blocks));
-  OK(MPI_Type_commit(&blocks));
-  OK(MPI_Bcast_init(device, 1, blocks, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
-  expect_error(MPIX_Match(&request), MPI_ERR_TYPE, "more than 65536 blocks");
-  OK(MPI_Request_free(&request));
-  OK(MPI_Type_free(&blocks));
-  free(places);
-  CHECK(ferry_free(device) == FERRY_SUCCESS);
-}
-
 /* A rank destroys its stream with a collective on it: nobody waits for ever, and the ranks that
  * took part report it, then or at the next start. */
 static void check_destroyed_stream(void) {
@@ -455,8 +358,7 @@ static void check_destroyed_stream(void) {
   if (rank == size - 1) {
     ferry_stream stream;
     MPIX_Queue queue;
-    CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
-    OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
+    open_queue(&stream, &queue);
     CHECK(ferry_stream_launch(stream, pass_gate, NULL) == FERRY_SUCCESS);
     OK(MPIX_Enqueue_start(queue, &sum->request));
     OK(MPIX_Enqueue_wait(queue, &sum->request));
@@ -468,8 +370,7 @@ static void check_destroyed_stream(void) {
     (void)start_and_wait(&sum->request); /* the gate may have opened in time */
   }
   OK(MPI_Barrier(MPI_COMM_WORLD));
-  OK(MPI_Request_free(&sum->request));
-  free(sum);
+  free_sum(sum, 0);
 }
 
 /* A start without a wait: the stream is destroyed before any of it has run. */
@@ -479,46 +380,30 @@ static void check_abandoned_start(void) {
   struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
   OK(MPIX_Match(&sum->request));
   OK(MPI_Barrier(MPI_COMM_WORLD)); /* otherwise the end may be told before the match */
+  MPI_Request never;
   if (rank == size - 1) {
     ferry_stream stream;
     MPIX_Queue queue;
-    CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
-    OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
-    /* It is enqueued behind a message that never comes, so that the start is not reached. */
-    MPI_Request never;
-    long room;
-    OK(MPI_Recv_init(&room, 1, MPI_LONG, 0, 7, MPI_COMM_WORLD, &never));
-    OK(MPIX_Match(&never));
-    OK(MPIX_Enqueue_start(queue, &never));
-    OK(MPIX_Enqueue_wait(queue, &never));
+    open_queue(&stream, &queue);
+    never = await_nothing(queue);
     OK(MPIX_Enqueue_start(queue, &sum->request));
     CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
     OK(MPIX_Queue_free(&queue));
     CHECK(MPIX_Enqueue_start(queues[0], &sum->request) != MPI_SUCCESS);
-    OK(MPI_Request_free(&never));
   } else {
-    MPI_Request never;
-    long room = 0;
-    if (rank == 0) {
-      OK(MPI_Send_init(&room, 1, MPI_LONG, size - 1, 7, MPI_COMM_WORLD, &never));
-      OK(MPIX_Match(&never));
-    }
+    never = await_nothing(queues[0]);
     CHECK(start_and_wait(&sum->request) != MPI_SUCCESS); /* it needs all ranks */
     expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "has failed");
-    if (rank == 0) OK(MPI_Request_free(&never));
   }
-  OK(MPI_Request_free(&sum->request));
-  free(sum);
+  if (never != MPI_REQUEST_NULL) OK(MPI_Request_free(&never));
+  free_sum(sum, 0);
   OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 int main(int argc, char** argv) {
-  is_link = argc > 1;
   begin(&argc, &argv);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   CHECK(size <= MOST);
-  open_queues();
+  for (int i = 0; i < 2; ++i) open_queue(&streams[i], &queues[i]);
   check_order_of_starts();
   check_beside_messages();
   check_communicators();
@@ -527,12 +412,9 @@ int main(int argc, char** argv) {
   check_mistakes();
   check_counts();
   check_gaps();
-  check_too_many_blocks();
   check_refusal();
   check_destroyed_stream();
   check_abandoned_start();
-  close_queues();
-  OK(MPI_Finalize());
-  printf("all queues were right\n");
-  return 0;
+  for (int i = 0; i < 2; ++i) close_queue(&streams[i], &queues[i]);
+  return end_well("all queues were right");
 }

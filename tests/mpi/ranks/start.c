@@ -12,13 +12,6 @@ static int attribute(int keyval) {
   return flag ? *value : -1;
 }
 
-static const char* info(const char* key) {
-  static char value[MPI_MAX_INFO_VAL];
-  int flag = 0, room = sizeof(value);
-  OK(MPI_Info_get_string(MPI_INFO_ENV, key, &room, value, &flag));
-  return flag ? value : "none";
-}
-
 static const char* handler(MPI_Comm comm) {
   MPI_Errhandler found;
   OK(MPI_Comm_get_errhandler(comm, &found));
@@ -27,19 +20,19 @@ static const char* handler(MPI_Comm comm) {
 
 int main(int argc, char** argv) {
   char line[LINE] = "", *all = NULL;
-  int rank, size;
   if (argc > 1 && strcmp(argv[1], "early") == 0) { /* before there is a communicator */
     const int error = MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     printf("class %d\n", error);
     return 0;
   }
   OK(MPI_Init(&argc, &argv));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  if (argc > 1 && strcmp(argv[1], "kinds") == 0) printf("%s\n", info("mpi_memory_alloc_kinds"));
+  rank = rank_in(MPI_COMM_WORLD);
+  size = size_of(MPI_COMM_WORLD);
+  if (argc > 1 && strcmp(argv[1], "kinds") == 0)
+    printf("%s\n", value_in(MPI_INFO_ENV, "mpi_memory_alloc_kinds"));
   snprintf(line, sizeof(line), "app %d of %d ranks, universe %d, %s %s", attribute(MPI_APPNUM),
-           atoi(info("maxprocs")), attribute(MPI_UNIVERSE_SIZE), handler(MPI_COMM_WORLD),
-           handler(MPI_COMM_SELF));
+           atoi(value_in(MPI_INFO_ENV, "maxprocs")), attribute(MPI_UNIVERSE_SIZE),
+           handler(MPI_COMM_WORLD), handler(MPI_COMM_SELF));
   all = calloc((size_t)size, LINE);
   OK(MPI_Gather(line, LINE, MPI_CHAR, all, LINE, MPI_CHAR, 0, MPI_COMM_WORLD));
   for (int i = 0; rank == 0 && i < size; ++i) printf("%d: %s\n", i, all + i * LINE);

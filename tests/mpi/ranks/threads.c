@@ -6,11 +6,8 @@
 #include "tests/mpi/ranks/check.h"
 
 enum { threads = 4, rounds = 200, window = 8, bytes = 20000 };
-static int rank, size;
-
 static void* converse(void* argument) {
   const int self = (int)(size_t)argument;
-  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
   unsigned char* out = malloc(window * bytes);
   unsigned char* in = malloc(window * bytes);
   for (int round = 0; round < rounds; ++round) {
@@ -37,9 +34,7 @@ static void* converse(void* argument) {
     }
     for (int n = 0; n < window; ++n) {
       const int length = (round * 97 + n * 1009) % bytes;
-      int count;
-      OK(MPI_Get_count(&statuses[n], MPI_BYTE, &count));
-      CHECK(count == length);
+      CHECK(count_of(&statuses[n], MPI_BYTE) == length);
       CHECK(is_filled(in + n * bytes, (size_t)length, (unsigned)(round + n + self + before)));
     }
   }
@@ -50,19 +45,15 @@ static void* converse(void* argument) {
 
 int main(int argc, char** argv) {
   pthread_t others[threads];
-  int provided, main_thread = 0, level = -1;
-  OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
-  CHECK(provided == MPI_THREAD_MULTIPLE);
+  int main_thread = 0, level = -1;
+  begin_with_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
   OK(MPI_Query_thread(&level));
   OK(MPI_Is_thread_main(&main_thread));
   CHECK(level == MPI_THREAD_MULTIPLE && main_thread);
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   step = "the threads";
-  for (size_t i = 0; i < threads; ++i)
+  for (size_t i = 0; i < threads; ++i) {
     CHECK(pthread_create(&others[i], NULL, converse, (void*)i) == 0);
+  }
   for (int i = 0; i < threads; ++i) pthread_join(others[i], NULL);
-  OK(MPI_Finalize());
-  puts("all threads were served");
-  return 0;
+  return end_well("all threads were served");
 }

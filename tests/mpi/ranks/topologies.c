@@ -1,8 +1,6 @@
 /* Cartesian grids, graphs and distributed graphs. Any number of ranks. */
 #include "tests/mpi/ranks/check.h"
 
-static int rank, size;
-
 static void check_grid(void) {
   step = "a grid of all processes";
   MPI_Comm grid, copy;
@@ -16,8 +14,8 @@ static void check_grid(void) {
   CHECK(status == MPI_UNDEFINED);
   OK(MPI_Cartdim_get(grid, &count));
   CHECK(count == 2);
-  int own = -1, at = -1;
-  OK(MPI_Comm_rank(grid, &own));
+  const int own = rank_in(grid);
+  int at = -1;
   OK(MPI_Cart_coords(grid, own, 2, coords));
   CHECK(coords[0] == own / dims[1] && coords[1] == own % dims[1]);
   OK(MPI_Cart_rank(grid, coords, &at));
@@ -47,15 +45,11 @@ static void check_grid(void) {
   MPI_Comm row, point;
   const int keep[2] = {0, 1}, nothing[2] = {0, 0};
   OK(MPI_Cart_sub(grid, keep, &row));
-  OK(MPI_Comm_size(row, &count));
-  CHECK(count == dims[1]);
-  OK(MPI_Comm_rank(row, &at));
-  CHECK(at == own % dims[1]);
+  CHECK(size_of(row) == dims[1] && rank_in(row) == own % dims[1]);
   OK(MPI_Cart_get(row, 1, got_dims, got_periods, got));
-  CHECK(got_dims[0] == dims[1] && got_periods[0] == 0 && got[0] == at);
+  CHECK(got_dims[0] == dims[1] && got_periods[0] == 0 && got[0] == own % dims[1]);
   OK(MPI_Cart_sub(grid, nothing, &point));
-  OK(MPI_Comm_size(point, &count));
-  CHECK(count == 1);
+  CHECK(size_of(point) == 1);
   OK(MPI_Cartdim_get(point, &count));
   CHECK(count == 0);
   OK(MPI_Comm_free(&point));
@@ -66,15 +60,15 @@ static void check_grid(void) {
 
 /* The number of the grid's edges between nodes, summed over all processes. */
 static int crossing(MPI_Comm grid, const int* node_of) {
-  int own = 0, total = 0, before, behind;
+  int own = 0, total = 0, from, to;
   MPI_Group world, group;
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
   OK(MPI_Comm_group(grid, &group));
   for (int direction = 0; direction < 2; ++direction) {
-    OK(MPI_Cart_shift(grid, direction, 1, &before, &behind));
-    if (behind == MPI_PROC_NULL) continue;
-    OK(MPI_Group_translate_ranks(group, 1, &behind, world, &before));
-    own += node_of[before] != node_of[rank];
+    OK(MPI_Cart_shift(grid, direction, 1, &from, &to));
+    if (to == MPI_PROC_NULL) continue;
+    OK(MPI_Group_translate_ranks(group, 1, &to, world, &from));
+    own += node_of[from] != node_of[rank];
   }
   OK(MPI_Allreduce(&own, &total, 1, MPI_INT, MPI_SUM, grid));
   OK(MPI_Group_free(&group));
@@ -86,22 +80,17 @@ static int crossing(MPI_Comm grid, const int* node_of) {
 static void check_reordered_grid(void) {
   step = "a grid whose neighbours share nodes";
   MPI_Comm node, plain, reordered;
-  int dims[2] = {2, size / 2}, periods[2] = {0, 0}, name = rank, place = -1, own = -1;
+  int dims[2] = {2, size / 2}, periods[2] = {0, 0}, name = rank, place = -1;
+  if (size % 2 != 0) return;
   int* node_of = malloc((size_t)size * sizeof(int));
-  if (size % 2 != 0) {
-    free(node_of);
-    return;
-  }
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
   OK(MPI_Bcast(&name, 1, MPI_INT, 0, node));
   OK(MPI_Allgather(&name, 1, MPI_INT, node_of, 1, MPI_INT, MPI_COMM_WORLD));
   OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &plain));
-  OK(MPI_Comm_rank(plain, &own));
-  CHECK(own == rank);
+  CHECK(rank_in(plain) == rank);
   OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &reordered));
-  OK(MPI_Comm_rank(reordered, &own));
   OK(MPI_Cart_map(MPI_COMM_WORLD, 2, dims, periods, &place));
-  CHECK(place == own);
+  CHECK(place == rank_in(reordered));
   const int without = crossing(plain, node_of), with = crossing(reordered, node_of);
   CHECK(with <= without);
   if (size == 8 && without == 4) CHECK(with == 2);
@@ -151,7 +140,7 @@ static void check_graph(void) {
   OK(MPI_Graph_neighbors_count(graph, rank, &count));
   CHECK(count == 2);
   OK(MPI_Graph_neighbors(graph, rank, 2, neighbours));
-  CHECK(neighbours[0] == (rank + size - 1) % size && neighbours[1] == (rank + 1) % size);
+  CHECK(neighbours[0] == before && neighbours[1] == next);
   OK(MPI_Comm_free(&graph));
   OK(MPI_Graph_create(MPI_COMM_WORLD, 0, index, edges, 0, &graph));
   CHECK(graph == MPI_COMM_NULL);
@@ -172,8 +161,8 @@ static void check_distributed_graph(void) {
   /* Each process names the edge from the next process to the one after it; the last one also a
    * loop of rank 0. Weights are the sources. */
   MPI_Comm graph;
-  const int sources[2] = {(rank + 1) % size, 0}, degrees[2] = {1, 1};
-  const int destinations[2] = {(rank + 2) % size, 0}, weights[2] = {(rank + 1) % size, 77};
+  const int sources[2] = {next, 0}, degrees[2] = {1, 1};
+  const int destinations[2] = {(rank + 2) % size, 0}, weights[2] = {next, 77};
   OK(MPI_Dist_graph_create(MPI_COMM_WORLD, rank == size - 1 ? 2 : 1, sources, degrees, destinations,
                            weights, MPI_INFO_NULL, 0, &graph));
   int in = 0, out = 0, weighted = 0, status = 0;
@@ -183,9 +172,8 @@ static void check_distributed_graph(void) {
   CHECK(in == (rank == 0 ? 2 : 1) && out == in && weighted);
   int from[2], from_weights[2], to[2], to_weights[2];
   OK(MPI_Dist_graph_neighbors(graph, in, from, from_weights, out, to, to_weights));
-  const int before = (rank + size - 1) % size;
   CHECK(contains(from, from_weights, in, before, before));
-  CHECK(contains(to, to_weights, out, (rank + 1) % size, rank));
+  CHECK(contains(to, to_weights, out, next, rank));
   CHECK(rank != 0 ||
         (contains(from, from_weights, in, 0, 77) && contains(to, to_weights, out, 0, 77)));
   OK(MPI_Comm_free(&graph));
@@ -203,7 +191,7 @@ static void check_distributed_graph(void) {
   free(all);
 
   step = "a distributed graph of adjacent processes";
-  const int next = (rank + 1) % size, weight = rank + 5, weight_in = before + 5;
+  const int weight = rank + 5, weight_in = before + 5;
   OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, &weight_in, 1, &next, &weight,
                                     MPI_INFO_NULL, 0, &graph));
   OK(MPI_Dist_graph_neighbors(graph, 1, from, from_weights, 1, to, to_weights));
@@ -224,9 +212,6 @@ static void check_mistakes(void) {
   const int bad_index[1] = {-1}, index[1] = {1}, bad_edge[1] = {1};
   int dims[2] = {size + 1, 0}, value = 0, other = 0;
   OK(MPI_Cart_create(MPI_COMM_WORLD, 1, all, flat, 0, &line));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_set_errhandler(line, MPI_ERRORS_RETURN));
   CHECK(MPI_Dims_create(size, 2, dims) == MPI_ERR_DIMS);
   CHECK(MPI_Dims_create(size, -1, dims) == MPI_ERR_DIMS);
   CHECK(MPI_Cart_create(MPI_COMM_WORLD, 1, too_many, one, 0, &comm) == MPI_ERR_DIMS);
@@ -248,22 +233,16 @@ static void check_mistakes(void) {
   CHECK(MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &size, one, none, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                               &comm) == MPI_ERR_RANK);
   CHECK(comm == MPI_COMM_NULL);
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
   OK(MPI_Comm_free(&line));
 }
 
 int main(void) {
-  OK(MPI_Init(NULL, NULL));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  begin(NULL, NULL);
   check_grid();
   check_smaller_grid();
   check_reordered_grid();
   check_graph();
   check_distributed_graph();
   check_mistakes();
-  OK(MPI_Finalize());
-  printf("all topologies were right\n");
-  return 0;
+  return end_well("all topologies were right");
 }

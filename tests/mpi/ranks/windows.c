@@ -22,7 +22,6 @@ static const char* const names[] = {
 static const int lengths[] = {8, 0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 4096, 8192, 5, 64};
 enum { length_count = sizeof(lengths) / sizeof(lengths[0]) };
 
-static int rank, size, next, before;
 static unsigned char *out, *in;
 static MPI_Request requests[2 * window];
 static MPI_Status statuses[2 * window];
@@ -30,11 +29,8 @@ static MPI_Status statuses[2 * window];
 static int length_of(int n) { return lengths[n % length_count]; }
 
 static void check_status(int n) {
-  int count = -1, cancelled = 1;
   CHECK(statuses[n].MPI_SOURCE == before && statuses[n].MPI_TAG == first_tag + n);
-  OK(MPI_Get_count(&statuses[n], MPI_BYTE, &count));
-  OK(MPI_Test_cancelled(&statuses[n], &cancelled));
-  CHECK(count == length_of(n) && !cancelled);
+  CHECK(count_of(&statuses[n], MPI_BYTE) == length_of(n) && !was_cancelled(&statuses[n]));
 }
 
 static void send_all(unsigned seed, MPI_Comm comm) {
@@ -162,7 +158,7 @@ static void single(void) {
   MPI_Request request, copy;
   MPI_Status status, seen;
   MPI_Comm other;
-  int flag = 0, value, count = 0;
+  int flag = 0, value;
   step = "single requests";
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &other));
   for (int n = 0; n < 5; ++n) {
@@ -195,10 +191,8 @@ static void single(void) {
   OK(MPI_Probe(before, 3, other, &status)); /* so that the one before has come, too */
   OK(MPI_Cancel(&request));                 /* the cancel may be too late */
   OK(MPI_Wait(&request, &status));
-  OK(MPI_Test_cancelled(&status, &flag));
-  if (!flag) {
-    OK(MPI_Get_count(&status, MPI_INT, &count));
-    CHECK(value == before * 10 + 2 && count == 1);
+  if (!was_cancelled(&status)) {
+    CHECK(value == before * 10 + 2 && count_of(&status, MPI_INT) == 1);
   } else {
     OK(MPI_Recv(&value, 1, MPI_INT, before, 2, other, &status));
   }
@@ -256,8 +250,7 @@ static void in_order(void) {
   OK(MPI_Irecv(&small[0], 1, MPI_INT, before, 4, MPI_COMM_WORLD, &posted[0]));
   OK(MPI_Cancel(&posted[0]));
   OK(MPI_Wait(&posted[0], &status));
-  OK(MPI_Test_cancelled(&status, &flag));
-  CHECK(flag);
+  CHECK(was_cancelled(&status));
 }
 
 /* Only receivers end these sends, and their receives are not the first ones that are waited for. */
@@ -292,15 +285,7 @@ static void synchronous(void) {
 }
 
 int main(int argc, char** argv) {
-  int level = MPI_THREAD_SINGLE, provided;
-  if (argc > 1 && strcmp(argv[1], "multiple") == 0) level = MPI_THREAD_MULTIPLE;
-  OK(MPI_Init_thread(&argc, &argv, level, &provided));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  next = (rank + 1) % size;
-  before = (rank + size - 1) % size;
+  begin_with_threads(&argc, &argv, level_of(argc, argv));
   out = malloc((size_t)window * room);
   in = malloc((size_t)window * room);
   for (int way = 0; way < way_count; ++way) {
@@ -316,7 +301,5 @@ int main(int argc, char** argv) {
   }
   free(in);
   free(out);
-  OK(MPI_Finalize());
-  puts("all windows were right");
-  return 0;
+  return end_well("all windows were right");
 }
