@@ -11,10 +11,10 @@
 
 #include "benchmarks/gpu/bare_gpu.h"
 #include "benchmarks/gpu/turns.h"
-#include "gpu_backends/cuda/cuda_driver.h"
+#include "gpu_backends/cuda/cuda_backend.h"
 #include "gpu_backends/driver/driver.h"
-#include "gpu_backends/hip/hip_driver.h"
-#include "gpu_backends/level_zero/level_zero_driver.h"
+#include "gpu_backends/hip/hip_backend.h"
+#include "gpu_backends/level_zero/level_zero_backend.h"
 #include "shm/atomic.h"
 #include "shm/mpsc_ring.h"
 #include "shm/ring_consumer.h"

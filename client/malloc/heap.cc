@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client/malloc/heap_sizes.h"
 #include "client/malloc/system_calls.h"
 #include "shm/atomic.h"
 
@@ -23,10 +24,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLargeBytes = uint64_t{2} << 20;  // a huge page
 constexpr uint64_t kStepBytes = uint64_t{64} << 20;
-constexpr uint64_t kFirstFileBytes = uint64_t{256} << 20;
 constexpr uint64_t kReservedBytes = uint64_t{1} << 40;
-constexpr uint64_t kLeastReservedBytes = uint64_t{16} << 20;
-constexpr uint64_t kLeastFileBytes = uint64_t{4} << 20;
 
 constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) & ~(unit - 1);

@@ -19,7 +19,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr char kHelperFlag[] = "--daemon";  // of tools/ferryrun/daemon_helper.h
+constexpr char kHelperFlag[] = "--daemon";  // of tools/ferryrun/daemons.h
 constexpr std::string_view kServes = "serves ";
 
 std::string OwnFolder() {

@@ -26,6 +26,10 @@ Row Required(const char* name, int version, const char* exported_name, Function*
   return {name, version, exported_name, reinterpret_cast<void**>(function), true};
 }
 template <typename Function>
+Row Required(const char* name, int version, Function** function) {
+  return Required(name, version, name, function);
+}
+template <typename Function>
 Row Optional(const char* name, int version, const char* exported_name, Function** function) {
   return {name, version, exported_name, reinterpret_cast<void**>(function), false};
 }
@@ -73,69 +77,54 @@ class Resolver {
   std::string missing_;
 };
 
-void ResolveDevices(Resolver& resolver, CudaApi& api) {
+void ResolveAll(Resolver& resolver, CudaApi& api) {
   resolver.Resolve({
-      Required("cuInit", 2000, "cuInit", &api.init),
-      Required("cuDriverGetVersion", 2020, "cuDriverGetVersion", &api.driver_get_version),
-      Required("cuGetErrorName", 6000, "cuGetErrorName", &api.get_error_name),
-      Required("cuDeviceGetCount", 2000, "cuDeviceGetCount", &api.device_get_count),
-      Required("cuDeviceGet", 2000, "cuDeviceGet", &api.device_get),
-      Required("cuDeviceGetName", 2000, "cuDeviceGetName", &api.device_get_name),
+      Required("cuInit", 2000, &api.init),
+      Required("cuDriverGetVersion", 2020, &api.driver_get_version),
+      Required("cuGetErrorName", 6000, &api.get_error_name),
+      Required("cuDeviceGetCount", 2000, &api.device_get_count),
+      Required("cuDeviceGet", 2000, &api.device_get),
+      Required("cuDeviceGetName", 2000, &api.device_get_name),
       Required("cuDeviceTotalMem", 3020, "cuDeviceTotalMem_v2", &api.device_total_mem),
-      Required("cuDeviceGetAttribute", 2000, "cuDeviceGetAttribute", &api.device_get_attribute),
-      Required("cuDeviceGetPCIBusId", 4010, "cuDeviceGetPCIBusId", &api.device_get_pci_bus_id),
-      Required("cuDevicePrimaryCtxRetain", 7000, "cuDevicePrimaryCtxRetain",
-               &api.primary_ctx_retain),
+      Required("cuDeviceGetAttribute", 2000, &api.device_get_attribute),
+      Required("cuDeviceGetPCIBusId", 4010, &api.device_get_pci_bus_id),
+      Required("cuDevicePrimaryCtxRetain", 7000, &api.primary_ctx_retain),
       Required("cuDevicePrimaryCtxRelease", 11000, "cuDevicePrimaryCtxRelease_v2",
                &api.primary_ctx_release),
-      Required("cuDevicePrimaryCtxGetState", 7000, "cuDevicePrimaryCtxGetState",
-               &api.primary_ctx_get_state),
+      Required("cuDevicePrimaryCtxGetState", 7000, &api.primary_ctx_get_state),
       Required("cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2", &api.ctx_push_current),
       Required("cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2", &api.ctx_pop_current),
-  });
-}
 
-void ResolveMemory(Resolver& resolver, CudaApi& api) {
-  resolver.Resolve({
       Required("cuMemGetInfo", 3020, "cuMemGetInfo_v2", &api.mem_get_info),
       Required("cuMemAlloc", 3020, "cuMemAlloc_v2", &api.mem_alloc),
       Required("cuMemFree", 3020, "cuMemFree_v2", &api.mem_free),
-      Required("cuMemHostAlloc", 2020, "cuMemHostAlloc", &api.mem_host_alloc),
-      Required("cuMemFreeHost", 2000, "cuMemFreeHost", &api.mem_free_host),
-      Required("cuMemAllocManaged", 6000, "cuMemAllocManaged", &api.mem_alloc_managed),
-      Required("cuPointerGetAttributes", 7000, "cuPointerGetAttributes",
-               &api.pointer_get_attributes),
-      Required("cuIpcGetMemHandle", 4010, "cuIpcGetMemHandle", &api.ipc_get_mem_handle),
+      Required("cuMemHostAlloc", 2020, &api.mem_host_alloc),
+      Required("cuMemFreeHost", 2000, &api.mem_free_host),
+      Required("cuMemAllocManaged", 6000, &api.mem_alloc_managed),
+      Required("cuPointerGetAttributes", 7000, &api.pointer_get_attributes),
+      Required("cuIpcGetMemHandle", 4010, &api.ipc_get_mem_handle),
       Required("cuIpcOpenMemHandle", 11000, "cuIpcOpenMemHandle_v2", &api.ipc_open_mem_handle),
-      Required("cuIpcCloseMemHandle", 4010, "cuIpcCloseMemHandle", &api.ipc_close_mem_handle),
+      Required("cuIpcCloseMemHandle", 4010, &api.ipc_close_mem_handle),
       Required("cuMemHostRegister", 6050, "cuMemHostRegister_v2", &api.mem_host_register),
-      Required("cuMemHostUnregister", 4000, "cuMemHostUnregister", &api.mem_host_unregister),
+      Required("cuMemHostUnregister", 4000, &api.mem_host_unregister),
       Optional("cuMemGetHandleForAddressRange", 11070, "cuMemGetHandleForAddressRange",
                &api.mem_get_handle_for_address_range),
-  });
-}
 
-void ResolveStreams(Resolver& resolver, CudaApi& api) {
-  resolver.Resolve({
-      Required("cuStreamCreate", 2000, "cuStreamCreate", &api.stream_create),
+      Required("cuStreamCreate", 2000, &api.stream_create),
       Required("cuStreamDestroy", 4000, "cuStreamDestroy_v2", &api.stream_destroy),
-      Required("cuStreamQuery", 2000, "cuStreamQuery", &api.stream_query),
-      Required("cuStreamGetCtx", 9020, "cuStreamGetCtx", &api.stream_get_ctx),
-      Required("cuMemcpyAsync", 4000, "cuMemcpyAsync", &api.memcpy_async),
-      Required("cuEventCreate", 2000, "cuEventCreate", &api.event_create),
+      Required("cuStreamQuery", 2000, &api.stream_query),
+      Required("cuStreamGetCtx", 9020, &api.stream_get_ctx),
+      Required("cuMemcpyAsync", 4000, &api.memcpy_async),
+      Required("cuEventCreate", 2000, &api.event_create),
       Required("cuEventDestroy", 4000, "cuEventDestroy_v2", &api.event_destroy),
-      Required("cuEventRecord", 2000, "cuEventRecord", &api.event_record),
-      Required("cuEventQuery", 2000, "cuEventQuery", &api.event_query),
-      Required("cuStreamWaitEvent", 3020, "cuStreamWaitEvent", &api.stream_wait_event),
-      Required("cuLaunchHostFunc", 10000, "cuLaunchHostFunc", &api.launch_host_func),
+      Required("cuEventRecord", 2000, &api.event_record),
+      Required("cuEventQuery", 2000, &api.event_query),
+      Required("cuStreamWaitEvent", 3020, &api.stream_wait_event),
+      Required("cuLaunchHostFunc", 10000, &api.launch_host_func),
       // The second variants: the first need an option of the kernel module.
       Optional("cuStreamWriteValue64", 11070, "cuStreamWriteValue64_v2", &api.stream_write_value64),
       Optional("cuStreamWaitValue64", 11070, "cuStreamWaitValue64_v2", &api.stream_wait_value64),
-  });
-}
 
-void ResolveKernels(Resolver& resolver, CudaApi& api) {
-  resolver.Resolve({
       Optional("cuModuleLoadDataEx", 2010, "cuModuleLoadDataEx", &api.module_load_data_ex),
       Optional("cuModuleUnload", 2000, "cuModuleUnload", &api.module_unload),
       Optional("cuModuleGetFunction", 2000, "cuModuleGetFunction", &api.module_get_function),
@@ -180,10 +169,7 @@ StatusOr<CudaApi> OpenCudaApi(std::string_view path) {
   FERRY_RETURN_IF_ERROR(library.status());
   CudaApi api{};
   Resolver resolver(*library);
-  ResolveDevices(resolver, api);
-  ResolveMemory(resolver, api);
-  ResolveStreams(resolver, api);
-  ResolveKernels(resolver, api);
+  ResolveAll(resolver, api);
   FERRY_RETURN_IF_ERROR(resolver.Missing());
   return api;
 }

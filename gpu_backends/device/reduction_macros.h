@@ -30,41 +30,26 @@
   for (ferry_device_u64 i = ferry_device_thread(), step = ferry_device_thread_count(); i < count; \
        i += step)
 
+#define FERRY_DEVICE_CASE(op, value) \
+  case op:                           \
+    *result = (value);               \
+    return 1;
+
 /* `wide`: an unsigned type in which nothing overflows with undefined results. */
 #define FERRY_DEVICE_REDUCE_INTEGERS(name, type, wide)                                      \
   FERRY_DEVICE_FUNCTION int ferry_device_reduce_##name(type a, type b, ferry_device_u64 op, \
                                                        type* result) {                      \
     switch ((int)op) {                                                                      \
-      case FERRY_DEVICE_SUM:                                                                \
-        *result = (type)((wide)a + (wide)b);                                                \
-        return 1;                                                                           \
-      case FERRY_DEVICE_PROD:                                                               \
-        *result = (type)((wide)a * (wide)b);                                                \
-        return 1;                                                                           \
-      case FERRY_DEVICE_MIN:                                                                \
-        *result = a < b ? a : b;                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_MAX:                                                                \
-        *result = a > b ? a : b;                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_BAND:                                                               \
-        *result = (type)(a & b);                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_BOR:                                                                \
-        *result = (type)(a | b);                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_BXOR:                                                               \
-        *result = (type)(a ^ b);                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_LAND:                                                               \
-        *result = (type)((a != 0) & (b != 0));                                              \
-        return 1;                                                                           \
-      case FERRY_DEVICE_LOR:                                                                \
-        *result = (type)((a | b) != 0);                                                     \
-        return 1;                                                                           \
-      case FERRY_DEVICE_LXOR:                                                               \
-        *result = (type)((a != 0) != (b != 0));                                             \
-        return 1;                                                                           \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_SUM, (type)((wide)a + (wide)b))                        \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_PROD, (type)((wide)a * (wide)b))                       \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_MIN, a < b ? a : b)                                    \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_MAX, a > b ? a : b)                                    \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_BAND, (type)(a & b))                                   \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_BOR, (type)(a | b))                                    \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_BXOR, (type)(a ^ b))                                   \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_LAND, (type)((a != 0) & (b != 0)))                     \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_LOR, (type)((a | b) != 0))                             \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_LXOR, (type)((a != 0) != (b != 0)))                    \
       default:                                                                              \
         return 0;                                                                           \
     }                                                                                       \
@@ -75,18 +60,10 @@
   FERRY_DEVICE_FUNCTION int ferry_device_reduce_##name(type a, type b, ferry_device_u64 op, \
                                                        type* result) {                      \
     switch ((int)op) {                                                                      \
-      case FERRY_DEVICE_SUM:                                                                \
-        *result = a + b;                                                                    \
-        return 1;                                                                           \
-      case FERRY_DEVICE_PROD:                                                               \
-        *result = a * b;                                                                    \
-        return 1;                                                                           \
-      case FERRY_DEVICE_MIN:                                                                \
-        *result = a < b ? a : b;                                                            \
-        return 1;                                                                           \
-      case FERRY_DEVICE_MAX:                                                                \
-        *result = a > b ? a : b;                                                            \
-        return 1;                                                                           \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_SUM, a + b)                                            \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_PROD, (a * b))                                         \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_MIN, a < b ? a : b)                                    \
+      FERRY_DEVICE_CASE(FERRY_DEVICE_MAX, a > b ? a : b)                                    \
       default:                                                                              \
         return 0;                                                                           \
     }                                                                                       \

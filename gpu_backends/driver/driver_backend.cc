@@ -1,6 +1,10 @@
 #include "gpu_backends/driver/driver_backend.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -11,10 +15,9 @@
 #include "gpu_backends/base/argument_checks.h"
 #include "gpu_backends/base/fork_guard.h"
 #include "gpu_backends/driver/driver_stream.h"
-#include "gpu_backends/driver/imports.h"
 #include "gpu_backends/driver/page_registrations.h"
 #include "gpu_backends/driver/parked_streams.h"
-#include "gpu_backends/driver/stream_controls.h"
+#include "gpu_backends/driver/stream_kernels.h"
 
 namespace ferry::gpu {
 namespace {
@@ -35,6 +38,104 @@ void KeepForGood(std::shared_ptr<void> object) {
   static Kept& kept = *new Kept;
   std::lock_guard lock(kept.mutex);
   kept.objects.push_back(std::move(object));
+}
+
+// Memory of other processes that a vendor has mapped here.
+//
+// When a handle is opened again, vendors return the existing mapping or refuse. So each handle is
+// opened once, and closed after its last use.
+//
+// Thread-safe; Open and Close block for as long as the driver maps memory.
+class Imports {
+ public:
+  // All of them outlive this. Imports are entered into the table.
+  Imports(Driver& driver, AllocationTable& table, ParkedStreams& parked)
+      : driver_(driver), table_(table), parked_(parked) {}
+
+  // As of GpuBackend::ImportIpc and CloseIpc.
+  StatusOr<void*> Open(int device, const IpcHandle& handle);
+  Status Close(void* pointer);
+
+ private:
+  using Opaque = std::array<uint8_t, 64>;
+  struct Import {
+    Opaque opaque{};              // set where there is no descriptor to identify the handle
+    std::vector<void*> pointers;  // what Open returned
+  };
+
+  // Where the handle's allocation is mapped already; null: nowhere.
+  void* FindLocked(const IpcHandle& handle) const;
+  StatusOr<void*> MapLocked(int device, const IpcHandle& handle);
+
+  Driver& driver_;
+  AllocationTable& table_;
+  ParkedStreams& parked_;
+  std::mutex mutex_;
+  std::map<void*, Import> by_base_;
+};
+
+void* Imports::FindLocked(const IpcHandle& handle) const {
+  if (handle.fd.valid()) {
+    return nullptr;
+  }
+  for (const auto& [base, import] : by_base_) {
+    if (import.opaque == handle.opaque) {
+      return base;
+    }
+  }
+  return nullptr;
+}
+
+StatusOr<void*> Imports::MapLocked(int device, const IpcHandle& handle) {
+  StatusOr<void*> base = driver_.Import(device, handle);
+  FERRY_RETURN_IF_ERROR(base.status());
+  Allocation allocation;
+  allocation.kind = PointerKind::kDevice;
+  allocation.origin = Origin::kImported;
+  allocation.device = device;
+  allocation.base = *base;
+  allocation.size_bytes = handle.size_bytes;
+  if (Status status = table_.Insert(std::move(allocation)); !status.ok()) {
+    (void)driver_.CloseImport(*base);
+    return status;
+  }
+  by_base_[*base].opaque = handle.fd.valid() ? Opaque{} : handle.opaque;
+  return base;
+}
+
+StatusOr<void*> Imports::Open(int device, const IpcHandle& handle) {
+  std::lock_guard lock(mutex_);
+  void* base = FindLocked(handle);
+  if (base == nullptr) {
+    const StatusOr<void*> mapped = MapLocked(device, handle);
+    FERRY_RETURN_IF_ERROR(mapped.status());
+    base = *mapped;
+  }
+  void* const pointer = static_cast<std::byte*>(base) + handle.offset_bytes;
+  by_base_[base].pointers.push_back(pointer);
+  return pointer;
+}
+
+Status Imports::Close(void* pointer) {
+  std::lock_guard lock(mutex_);
+  void* const base = table_.Identify(pointer).base;
+  const auto import = by_base_.find(base);
+  if (import == by_base_.end()) {
+    return table_.Remove(pointer, Origin::kImported, "CloseIpc").status();  // says what it is
+  }
+  std::vector<void*>& pointers = import->second.pointers;
+  const auto found = std::find(pointers.begin(), pointers.end(), pointer);
+  if (found == pointers.end()) {
+    return {ErrorCode::kInvalidBuffer,
+            "CloseIpc: the pointer lies in an import, but is not what ImportIpc returned"};
+  }
+  pointers.erase(found);
+  if (!pointers.empty()) {
+    return {};
+  }
+  by_base_.erase(import);
+  FERRY_RETURN_IF_ERROR(table_.Remove(base, Origin::kImported, "CloseIpc").status());
+  return parked_.Release([this, base] { return driver_.CloseImport(base); });
 }
 
 class DriverBackend final : public GpuBackend {

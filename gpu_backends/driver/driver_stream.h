@@ -17,7 +17,6 @@
 #include "gpu_backends/driver/move_helper.h"
 #include "gpu_backends/driver/page_registrations.h"
 #include "gpu_backends/driver/parked_streams.h"
-#include "gpu_backends/driver/stream_controls.h"
 #include "gpu_backends/driver/stream_kernels.h"
 #include "gpu_backends/driver/stream_state.h"
 

@@ -25,7 +25,7 @@ ErrorCode CodeOf(HipError error) {
   }
 }
 
-Status ResolveDevicesAndMemory(const Library& library, HipApi& api) {
+Status ResolveAll(const Library& library, HipApi& api) {
   return library.Resolve({
       Symbol::Required("hipRuntimeGetVersion", &api.runtime_get_version),
       Symbol::Required("hipGetDeviceCount", &api.get_device_count),
@@ -56,11 +56,7 @@ Status ResolveDevicesAndMemory(const Library& library, HipApi& api) {
       Symbol::Optional("hipMemGetHandleForAddressRange", &api.mem_get_handle_for_address_range),
       // Found through the library, which depends on the one that has it.
       Symbol::Optional("hsa_amd_portable_export_dmabuf", &api.hsa_export_dmabuf),
-  });
-}
 
-Status ResolveStreams(const Library& library, HipApi& api) {
-  return library.Resolve({
       Symbol::Required("hipStreamCreateWithFlags", &api.stream_create_with_flags),
       Symbol::Required("hipStreamDestroy", &api.stream_destroy),
       Symbol::Required("hipStreamQuery", &api.stream_query),
@@ -100,8 +96,7 @@ StatusOr<HipApi> OpenHipApi(std::string_view path) {
                     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"});
   FERRY_RETURN_IF_ERROR(library.status());
   HipApi api{};
-  FERRY_RETURN_IF_ERROR(ResolveDevicesAndMemory(*library, api));
-  FERRY_RETURN_IF_ERROR(ResolveStreams(*library, api));
+  FERRY_RETURN_IF_ERROR(ResolveAll(*library, api));
   return api;
 }
 

@@ -1,11 +1,16 @@
 // AMD GPUs, by the HIP run time of ROCm 5 or later, opened at run time.
+//
+// HIP knows a current device and a last error for each thread. Both belong to the application, so
+// each call leaves them as they were.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
+#include "gpu_backends/driver/driver.h"
 
 namespace ferry::gpu {
 
@@ -16,5 +21,7 @@ struct HipBackendOptions {
 // kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
 // the run time starts.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHipBackend(const HipBackendOptions& options);
+// What the backend stands on.
+StatusOr<std::unique_ptr<Driver>> OpenHipDriver(std::string_view library);
 
 }  // namespace ferry::gpu

@@ -108,7 +108,7 @@ Status StreamWorker::StartLocked() {
 
 void StreamWorker::Main() {
   if (link_ != nullptr || launch_ns_ != 0) {
-    EmulatedLink::PrepareThread();
+    WakeInTime();
   }
   std::unique_lock lock(mutex_);
   while (true) {

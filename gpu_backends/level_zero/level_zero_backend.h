@@ -1,11 +1,17 @@
 // The Level Zero backend: Intel's GPUs, through libze_loader, which is opened at run time.
+//
+// The devices of all drivers that the loader knows are numbered consecutively. Each driver has a
+// context of its own, so the devices of one cannot use memory of another; pinned memory is the
+// first driver's.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
+#include "gpu_backends/driver/driver.h"
 
 namespace ferry::gpu {
 
@@ -14,8 +20,11 @@ struct LevelZeroBackendOptions {
 };
 
 // kNotFound: no loader, no driver or no GPU; kUnsupported: a loader or a driver of the wrong
-// version; or the error of a driver that fails to start. Any thread; may block while drivers start.
+// version; or the error of a driver that fails to start, with its call. A driver that fails does
+// not affect the others. Any thread; may block while drivers start.
 StatusOr<std::unique_ptr<GpuBackend>> CreateLevelZeroBackend(
     const LevelZeroBackendOptions& options);
+// What the backend stands on.
+StatusOr<std::unique_ptr<Driver>> OpenLevelZeroDriver(std::string_view library_path);
 
 }  // namespace ferry::gpu

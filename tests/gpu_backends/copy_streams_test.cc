@@ -11,6 +11,7 @@
 #include "common/process_memory.h"
 #include "gpu_backends/api/imported_memory.h"
 #include "gpu_backends/host/host_backend.h"
+#include "tests/gpu_backends/status_checks.h"
 
 namespace ferry::gpu {
 namespace {
@@ -23,16 +24,13 @@ class CopyStreamsTest : public testing::Test {
     HostBackendOptions options;
     options.device_count = 2;
     options.link = {.h2d_mb_per_s = 8000, .d2h_mb_per_s = 8000, .latency_us = 5};
-    auto made = CreateHostBackend(options);
-    ASSERT_TRUE(made.ok());
-    backend_ = std::move(*made);
+    backend_ = Must(CreateHostBackend(options));
     streams_ = std::make_unique<CopyStreams>(*backend_);
     device_ = Device(0);
   }
   std::byte* Device(int device) {
-    const StatusOr<void*> memory = backend_->AllocateDevice(device, kBytes);
-    EXPECT_TRUE(memory.ok());
-    return static_cast<std::byte*>(*memory);
+    void* const memory = Must(backend_->AllocateDevice(device, kBytes));
+    return static_cast<std::byte*>(memory);
   }
   static std::vector<std::byte> Bytes(uint64_t size_bytes) {
     std::vector<std::byte> bytes(size_bytes);
@@ -98,12 +96,11 @@ TEST_F(CopyStreamsTest, LeavesLongBlocksToCopies) {
 // The device is that of the result or, where this is host memory, of whichever operand has one.
 TEST_F(CopyStreamsTest, ReducesWhereverTheDeviceIsNamed) {
   std::byte* const other = Device(1);
-  const StatusOr<void*> pinned = backend_->AllocatePinned(kBytes);
-  ASSERT_TRUE(pinned.ok());
+  void* const pinned = Must(backend_->AllocatePinned(kBytes));
   constexpr uint64_t kCount = 1000;
   std::vector<int32_t> ones(kCount, 1);
   std::vector<int32_t> got(kCount);
-  void* const buffers[] = {device_, other, *pinned};
+  void* const buffers[] = {device_, other, pinned};
   for (void* const to : buffers) {
     for (void* const left : buffers) {
       for (void* const right : buffers) {
@@ -118,7 +115,7 @@ TEST_F(CopyStreamsTest, ReducesWhereverTheDeviceIsNamed) {
     }
   }
   EXPECT_TRUE(streams_->Reduce({}).ok());
-  EXPECT_TRUE(backend_->Free(*pinned).ok());
+  EXPECT_TRUE(backend_->Free(pinned).ok());
 }
 
 TEST_F(CopyStreamsTest, KnowsWhatDevicesReduce) {
@@ -185,9 +182,8 @@ TEST_F(CopyStreamsTest, SeveralThreadsCopyAtOnce) {
 }
 
 TEST_F(CopyStreamsTest, CopiesImportedMemory) {
-  StatusOr<IpcHandle> handle = backend_->ExportIpc(device_);
-  ASSERT_TRUE(handle.ok());
-  auto imported = ImportedMemory::Import(*backend_, *handle);
+  IpcHandle handle = Must(backend_->ExportIpc(device_));
+  auto imported = ImportedMemory::Import(*backend_, handle);
   ASSERT_TRUE(imported.ok()) << imported.status().ToString();
   EXPECT_EQ((*imported)->size_bytes(), kBytes);
   const std::vector<std::byte> sent = Bytes(5000);
@@ -206,30 +202,26 @@ TEST_F(CopyStreamsTest, GuardedMemoryIsForStreamsAlone) {
   const auto backend = CreateHostBackend(options);
   ASSERT_TRUE(backend.ok());
   CopyStreams streams(**backend);
-  const StatusOr<void*> memory = (*backend)->AllocateDevice(0, kBytes);
-  ASSERT_TRUE(memory.ok());
-  StatusOr<IpcHandle> handle = (*backend)->ExportIpc(*memory);
-  ASSERT_TRUE(handle.ok());
-  const auto imported = ImportedMemory::Import(**backend, *handle);
+  void* const memory = Must((*backend)->AllocateDevice(0, kBytes));
+  IpcHandle handle = Must((*backend)->ExportIpc(memory));
+  const auto imported = ImportedMemory::Import(**backend, handle);
   ASSERT_TRUE(imported.ok());
   const std::vector<std::byte> sent = Bytes(100'000);
   std::vector<std::byte> got(100'000);
-  ASSERT_TRUE(streams.Copy(*memory, sent.data(), sent.size()).ok());
+  ASSERT_TRUE(streams.Copy(memory, sent.data(), sent.size()).ok());
   ASSERT_TRUE(streams.Copy(got.data(), (*imported)->base(), got.size()).ok());
   EXPECT_EQ(sent, got);
   // The kernel may not look there for us, so nor may we.
   for (const void* place :
-       {static_cast<const void*>(*memory), static_cast<const void*>((*imported)->base())}) {
+       {static_cast<const void*>(memory), static_cast<const void*>((*imported)->base())}) {
     EXPECT_EQ(ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(place), got.data(), 64),
               ErrorCode::kInvalidBuffer);
   }
 }
 
 TEST_F(CopyStreamsTest, ImportsFromTheBeginningOnly) {
-  StatusOr<IpcHandle> handle = backend_->ExportIpc(device_ + 4096);
-  ASSERT_TRUE(handle.ok());
-  EXPECT_EQ(ImportedMemory::Import(*backend_, *handle).status().code(),
-            ErrorCode::kInvalidArgument);
+  IpcHandle handle = Must(backend_->ExportIpc(device_ + 4096));
+  EXPECT_EQ(ImportedMemory::Import(*backend_, handle).status().code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

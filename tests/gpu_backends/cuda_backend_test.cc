@@ -9,6 +9,7 @@
 
 #include "gpu_backends/cuda/cuda_abi.h"
 #include "gpu_backends/device/kernel_images.h"
+#include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_faults.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
@@ -26,21 +27,16 @@ constexpr const char* kStub = "/usr/local/cuda/lib64/stubs/libcuda.so";
 Status OpenStatus(const std::string& library) { return CreateCudaBackend({library}).status(); }
 
 TEST(CudaBackendOpeningTest, SaysThatTheLibraryIsMissing) {
-  const Status status = OpenStatus("/nowhere/libcuda.so.1");
-  EXPECT_EQ(status.code(), ErrorCode::kNotFound);
-  EXPECT_NE(status.message().find("/nowhere/libcuda.so.1"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus("/nowhere/libcuda.so.1"), ErrorCode::kNotFound, "/nowhere/libcuda.so.1");
 }
 
 TEST(CudaBackendOpeningTest, SaysWhatALibraryLacks) {
-  const Status status = OpenStatus("libm.so.6");
-  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
-  EXPECT_NE(status.message().find("cuMemAlloc_v2"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus("libm.so.6"), ErrorCode::kUnsupported, "cuMemAlloc_v2");
 }
 
 TEST(CudaBackendOpeningTest, RefusesAnOlderDriver) {
-  const Status status = OpenStatus("tests/fixtures/cuda/libcuda_10.so");
-  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
-  EXPECT_NE(status.message().find("CUDA 10.0"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus("tests/fixtures/cuda/libcuda_10.so"), ErrorCode::kUnsupported,
+              "CUDA 10.0");
 }
 
 TEST(CudaBackendOpeningTest, SaysThatThereIsNoDeviceOrDriver) {
@@ -58,9 +54,8 @@ TEST(CudaBackendOpeningTest, SaysThatThereIsNoDeviceOrDriver) {
         Case{"cuDeviceGet:2:999", ErrorCode::kSystem, "cuDeviceGet:"},
         Case{"cuDriverGetVersion:1:999", ErrorCode::kSystem, "cuDriverGetVersion"}}) {
     const StandInFaults faults(kCuda13, wrong.fault);
-    const Status status = OpenStatus(kCuda13);
-    EXPECT_EQ(status.code(), wrong.code) << wrong.fault;
-    EXPECT_NE(status.message().find(wrong.words), std::string::npos) << status.ToString();
+    SCOPED_TRACE(wrong.fault);
+    ExpectFails(OpenStatus(kCuda13), wrong.code, wrong.words);
   }
 }
 
@@ -68,25 +63,20 @@ TEST(CudaBackendOpeningTest, TellsTheToolkitsStubFromADriver) {
   if (access(kStub, R_OK) != 0) {
     GTEST_SKIP() << "no toolkit is installed: " << kStub;
   }
-  const Status status = OpenStatus(kStub);
-  EXPECT_EQ(status.code(), ErrorCode::kNotFound) << status.ToString();
-  EXPECT_NE(status.message().find("stub"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus(kStub), ErrorCode::kNotFound, "stub");
 }
 
 // ---- What is the application's ----
 
-// Over the stand-in that exports its functions by name, as an application links them.
+// A call of the application's: the stand-in exports its functions by name, as programs link them.
+template <typename... Arguments>
+CudaError Cuda(const char* name, Arguments... arguments) {
+  return VendorFunction<CudaError(Arguments...)>(kCuda11, name)(arguments...);
+}
+
 class CudaBackendTest : public testing::Test {
  protected:
-  void SetUp() override {
-    StatusOr<std::unique_ptr<GpuBackend>> created = CreateCudaBackend({kCuda11});
-    ASSERT_TRUE(created.ok()) << created.status().ToString();
-    backend_ = std::move(*created);
-  }
-  template <typename... Arguments>
-  static CudaError Cuda(const char* name, Arguments... arguments) {
-    return VendorFunction<CudaError(Arguments...)>(kCuda11, name)(arguments...);
-  }
+  void SetUp() override { backend_ = Must(CreateCudaBackend({kCuda11})); }
   static CudaContext CurrentContext() {
     CudaContext context = nullptr;
     EXPECT_EQ(Cuda("cuCtxGetCurrent", &context), kCudaSuccess);
@@ -106,14 +96,14 @@ class CudaBackendTest : public testing::Test {
 class CurrentDevice {
  public:
   explicit CurrentDevice(CudaDevice device) : device_(device) {
-    EXPECT_EQ(Call("cuDevicePrimaryCtxRetain", &context_, device), kCudaSuccess);
-    EXPECT_EQ(Call("cuCtxPushCurrent_v2", context_), kCudaSuccess);
+    EXPECT_EQ(Cuda("cuDevicePrimaryCtxRetain", &context_, device), kCudaSuccess);
+    EXPECT_EQ(Cuda("cuCtxPushCurrent_v2", context_), kCudaSuccess);
   }
   ~CurrentDevice() {
     CudaContext popped = nullptr;
-    EXPECT_EQ(Call("cuCtxPopCurrent_v2", &popped), kCudaSuccess);
+    EXPECT_EQ(Cuda("cuCtxPopCurrent_v2", &popped), kCudaSuccess);
     EXPECT_EQ(popped, context_);
-    EXPECT_EQ(Call("cuDevicePrimaryCtxRelease_v2", device_), kCudaSuccess);
+    EXPECT_EQ(Cuda("cuDevicePrimaryCtxRelease_v2", device_), kCudaSuccess);
   }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
@@ -121,11 +111,6 @@ class CurrentDevice {
   CudaContext context() const { return context_; }
 
  private:
-  template <typename... Arguments>
-  static CudaError Call(const char* name, Arguments... arguments) {
-    return VendorFunction<CudaError(Arguments...)>(kCuda11, name)(arguments...);
-  }
-
   const CudaDevice device_;
   CudaContext context_ = nullptr;
 };
@@ -145,16 +130,14 @@ TEST_F(CudaBackendTest, MakesContextsWhenTheyAreNeededAndReleasesThem) {
   const int on_stack = 0;
   EXPECT_EQ(backend_->Identify(&on_stack).kind, PointerKind::kUnknown);
   EXPECT_FALSE(IsActive(0) || IsActive(1));
-  StatusOr<void*> memory = backend_->AllocateDevice(1, 4096);
-  ASSERT_TRUE(memory.ok());
+  void* memory = Must(backend_->AllocateDevice(1, 4096));
   EXPECT_TRUE(!IsActive(0) && IsActive(1));
   EXPECT_GT(backend_->GetDeviceInfo(1)->free_bytes, 0u);
   // Host memory needs no further one.
-  StatusOr<void*> pinned = backend_->AllocatePinned(4096);
-  ASSERT_TRUE(pinned.ok());
+  void* pinned = Must(backend_->AllocatePinned(4096));
   EXPECT_FALSE(IsActive(0));
-  EXPECT_TRUE(backend_->Free(*pinned).ok());
-  EXPECT_TRUE(backend_->Free(*memory).ok());
+  EXPECT_TRUE(backend_->Free(pinned).ok());
+  EXPECT_TRUE(backend_->Free(memory).ok());
   backend_.reset();
   EXPECT_FALSE(IsActive(0) || IsActive(1));
 }
@@ -192,17 +175,8 @@ TEST_F(CudaBackendTest, AdoptsStreamsOfItsDeviceOnly) {
   void* native = nullptr;
   ASSERT_EQ(Cuda("cuStreamCreate", &native, 1U), kCudaSuccess);
   {
-    StatusOr<std::unique_ptr<Stream>> stream = backend_->AdoptStream(0, native);
-    ASSERT_TRUE(stream.ok()) << stream.status().ToString();
-    bool ran = false;
-    EXPECT_TRUE((*stream)
-                    ->LaunchHost([&ran] {
-                      ran = true;
-                      return Status();
-                    })
-                    .ok());
-    EXPECT_TRUE((*stream)->Synchronize().ok());
-    EXPECT_TRUE(ran);
+    std::unique_ptr<Stream> stream = Must(backend_->AdoptStream(0, native));
+    EXPECT_TRUE(CallsHost(*stream));
   }
   EXPECT_EQ(backend_->AdoptStream(1, native).status().code(), ErrorCode::kInvalidArgument);
   ASSERT_EQ(Cuda("cuStreamDestroy_v2", native), kCudaSuccess);
@@ -214,24 +188,22 @@ TEST_F(CudaBackendTest, AdoptsStreamsOfItsDeviceOnly) {
 
 TEST_F(CudaBackendTest, DescribesItsDevices) {
   ASSERT_EQ(backend_->device_count(), 2);
-  const StatusOr<DeviceInfo> info = backend_->GetDeviceInfo(1);
-  ASSERT_TRUE(info.ok());
-  EXPECT_EQ(info->name, "software NVIDIA GPU 1");
-  EXPECT_EQ(info->pci_address, "fe7e:b1:00.0");
-  EXPECT_EQ(info->total_bytes, uint64_t{256} << 20);
-  EXPECT_EQ(info->stream_words, StreamWords::kNative);
-  EXPECT_TRUE(info->ipc);
-  EXPECT_TRUE(info->managed);
-  EXPECT_FALSE(info->dmabuf);
-  EXPECT_EQ(info->direct, DirectAccess{});
+  const DeviceInfo info = Must(backend_->GetDeviceInfo(1));
+  EXPECT_EQ(info.name, "software NVIDIA GPU 1");
+  EXPECT_EQ(info.pci_address, "fe7e:b1:00.0");
+  EXPECT_EQ(info.total_bytes, uint64_t{256} << 20);
+  EXPECT_EQ(info.stream_words, StreamWords::kNative);
+  EXPECT_TRUE(info.ipc);
+  EXPECT_TRUE(info.managed);
+  EXPECT_FALSE(info.dmabuf);
+  EXPECT_EQ(info.direct, DirectAccess{});
   EXPECT_EQ(backend_->version(), "CUDA 11.8");
-  const StatusOr<std::unique_ptr<GpuBackend>> newer = CreateCudaBackend({kCuda13});
-  ASSERT_TRUE(newer.ok());
-  EXPECT_EQ((*newer)->version(), "CUDA 13.0");
-  EXPECT_TRUE((*newer)->GetDeviceInfo(0)->dmabuf);
+  const std::unique_ptr<GpuBackend> newer = Must(CreateCudaBackend({kCuda13}));
+  EXPECT_EQ(newer->version(), "CUDA 13.0");
+  EXPECT_TRUE(newer->GetDeviceInfo(0)->dmabuf);
 }
 
-VendorUnderTest Cuda(const char* name, const char* library, const char* export_dmabuf) {
+VendorUnderTest CudaVendor(const char* name, const char* library, const char* export_dmabuf) {
   VendorUnderTest vendor;
   vendor.name = name;
   vendor.library = library;
@@ -268,11 +240,12 @@ VendorUnderTest Cuda(const char* name, const char* library, const char* export_d
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  std::vector<VendorUnderTest> vendors = {Cuda("Cuda11", kCuda11, ""),
-                                          Cuda("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
+  std::vector<VendorUnderTest> vendors = {
+      CudaVendor("Cuda11", kCuda11, ""),
+      CudaVendor("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
   if (!KernelImages().empty()) {
     vendors.push_back(
-        Cuda("Cuda13WithoutWords", kCuda13WithoutWords, "cuMemGetHandleForAddressRange"));
+        CudaVendor("Cuda13WithoutWords", kCuda13WithoutWords, "cuMemGetHandleForAddressRange"));
   }
   return vendors;
 }

@@ -89,19 +89,16 @@ TEST(DeviceKernelsTest, EachImageHoldsEachKernel) {
     GTEST_SKIP() << "this build has found no compiler for device code";
   }
   const auto first_double = static_cast<size_t>(Kernel::kReduceF64);
-  for (const DeviceImage& image : KernelImages()) {
-    const auto names = fixtures::KernelNames(image.format, image.bytes);
-    ASSERT_TRUE(names.has_value()) << image.architecture;
-    EXPECT_EQ(std::set(names->begin(), names->end()), NamesFrom(0, first_double))
-        << image.architecture;
-    EXPECT_EQ(fixtures::WholeImage(ImageFormat::kPtx, "text"), "text");
+  for (const auto& [images, held] :
+       {std::pair{KernelImages(), NamesFrom(0, first_double)},
+        std::pair{DoubleKernelImages(), NamesFrom(first_double, kKernels.size())}}) {
+    for (const DeviceImage& image : images) {
+      const auto names = fixtures::KernelNames(image.format, image.bytes);
+      ASSERT_TRUE(names.has_value()) << image.architecture;
+      EXPECT_EQ(std::set(names->begin(), names->end()), held) << image.architecture;
+    }
   }
-  for (const DeviceImage& image : DoubleKernelImages()) {
-    const auto names = fixtures::KernelNames(image.format, image.bytes);
-    ASSERT_TRUE(names.has_value()) << image.architecture;
-    EXPECT_EQ(std::set(names->begin(), names->end()), NamesFrom(first_double, kKernels.size()))
-        << image.architecture;
-  }
+  EXPECT_EQ(fixtures::WholeImage(ImageFormat::kPtx, "text"), "text");
   EXPECT_EQ(KernelImages().size(), DoubleKernelImages().size());
 }
 

@@ -1,6 +1,7 @@
 // The HIP backend in adverse surroundings, and what it leaves to the application.
 #include "gpu_backends/hip/hip_backend.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,11 +9,14 @@
 
 #include "gpu_backends/device/kernel_images.h"
 #include "gpu_backends/hip/hip_abi.h"
+#include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_faults.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
 namespace ferry::gpu {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr const char* kRocm5 = "tests/fixtures/hip/libamdhip64_5.so";
 constexpr const char* kRocm6 = "tests/fixtures/hip/libamdhip64_6.so";
@@ -27,57 +31,42 @@ std::string Name(const testing::TestParamInfo<const char*>& info) {
 Status OpenStatus(const std::string& library) { return CreateHipBackend({library}).status(); }
 
 TEST(HipBackendOpeningTest, SaysThatTheLibraryIsMissing) {
-  const Status status = OpenStatus("/nowhere/libamdhip64.so");
-  EXPECT_EQ(status.code(), ErrorCode::kNotFound);
-  EXPECT_NE(status.message().find("/nowhere/libamdhip64.so"), std::string::npos)
-      << status.ToString();
+  ExpectFails(OpenStatus("/nowhere/libamdhip64.so"), ErrorCode::kNotFound,
+              "/nowhere/libamdhip64.so");
 }
 
 TEST(HipBackendOpeningTest, SaysWhatALibraryLacks) {
-  const Status status = OpenStatus("libm.so.6");
-  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
-  EXPECT_NE(status.message().find("hipMalloc"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus("libm.so.6"), ErrorCode::kUnsupported, "hipMalloc");
 }
 
 TEST(HipBackendOpeningTest, RefusesAnOlderRelease) {
-  const Status status = OpenStatus("tests/fixtures/hip/libamdhip64_4.so");
-  EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
-  EXPECT_NE(status.message().find("HIP 4.4"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus("tests/fixtures/hip/libamdhip64_4.so"), ErrorCode::kUnsupported,
+              "HIP 4.4");
 }
 
 TEST(HipBackendOpeningTest, SaysThatThereIsNoDeviceOrDriver) {
   {
     const StandInFaults faults(kRocm5, "hipGetDeviceCount:1:100");
-    const Status status = OpenStatus(kRocm5);
-    EXPECT_EQ(status.code(), ErrorCode::kNotFound);
-    EXPECT_NE(status.message().find("no device"), std::string::npos) << status.ToString();
+    ExpectFails(OpenStatus(kRocm5), ErrorCode::kNotFound, "no device");
   }
   const StandInFaults faults(kRocm5, "hipGetDeviceCount:1:35");
-  const Status status = OpenStatus(kRocm5);
-  EXPECT_EQ(status.code(), ErrorCode::kNotFound);
-  EXPECT_NE(status.message().find("no driver"), std::string::npos) << status.ToString();
+  ExpectFails(OpenStatus(kRocm5), ErrorCode::kNotFound, "no driver");
 }
 
 TEST(HipBackendOpeningTest, TellsOtherErrorsOfOpening) {
   for (const char* call : {"hipRuntimeGetVersion", "hipGetDeviceCount"}) {
     const StandInFaults faults(kRocm5, std::string(call) + ":1:999");
-    const Status status = OpenStatus(kRocm5);
-    EXPECT_EQ(status.code(), ErrorCode::kSystem);
-    EXPECT_NE(status.message().find(std::string(call) + ": hipErrorUnknown"), std::string::npos)
-        << status.ToString();
+    ExpectFails(OpenStatus(kRocm5), ErrorCode::kSystem, std::string(call) + ": hipErrorUnknown");
   }
 }
 
 class HipBackendTest : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    StatusOr<std::unique_ptr<GpuBackend>> created = CreateHipBackend({GetParam()});
-    ASSERT_TRUE(created.ok()) << created.status().ToString();
-    backend_ = std::move(*created);
-  }
-  template <typename Function>
-  Function* Hip(const char* name) {
-    return VendorFunction<Function>(GetParam(), name);
+  void SetUp() override { backend_ = Must(CreateHipBackend({GetParam()})); }
+  // A call of the application's.
+  template <typename... Arguments>
+  HipError Hip(const char* name, Arguments... arguments) {
+    return VendorFunction<HipError(Arguments...)>(GetParam(), name)(arguments...);
   }
 
   std::unique_ptr<GpuBackend> backend_;
@@ -86,46 +75,43 @@ class HipBackendTest : public testing::TestWithParam<const char*> {
 TEST_P(HipBackendTest, StreamsWithoutWordsSaySo) {
   // Words do not work, nor can kernels be loaded, which shows when they are needed.
   const StandInFaults faults(GetParam(), "hipStreamWaitValue64:1+:1,hipModuleLoadData:1+:209");
-  StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHipBackend({GetParam()});
-  ASSERT_TRUE(backend.ok());
-  const StatusOr<DeviceInfo> info = (*backend)->GetDeviceInfo(0);
+  std::unique_ptr<GpuBackend> backend = Must(CreateHipBackend({GetParam()}));
+  const StatusOr<DeviceInfo> info = backend->GetDeviceInfo(0);
   EXPECT_EQ(info->stream_words, info->kernels ? StreamWords::kKernel : StreamWords::kHelper);
-  StatusOr<void*> pinned = (*backend)->AllocatePinned(8);
-  ASSERT_TRUE(pinned.ok());
-  const std::unique_ptr<Stream> stream = std::move(*(*backend)->CreateStream(0));
+  void* pinned = Must(backend->AllocatePinned(8));
+  const std::unique_ptr<Stream> stream = std::move(*backend->CreateStream(0));
   const Status status =
-      stream->WaitValue64(static_cast<uint64_t*>(*pinned), 0, WaitCondition::kEqual);
+      stream->WaitValue64(static_cast<uint64_t*>(pinned), 0, WaitCondition::kEqual);
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported) << status.ToString();
-  const StatusOr<DeviceInfo> afterwards = (*backend)->GetDeviceInfo(0);
+  const StatusOr<DeviceInfo> afterwards = backend->GetDeviceInfo(0);
   EXPECT_EQ(afterwards->stream_words, StreamWords::kHelper);
   EXPECT_FALSE(afterwards->kernels);
-  EXPECT_NE(status.message().find(afterwards->no_kernels_because), std::string::npos)
-      << status.ToString();
-  EXPECT_TRUE((*backend)->Free(*pinned).ok());
+  EXPECT_THAT(status.message(), HasSubstr(afterwards->no_kernels_because));
+  EXPECT_TRUE(backend->Free(pinned).ok());
 }
 
 // ---- What is the application's ----
 
 TEST_P(HipBackendTest, LeavesTheThreadsDeviceAndErrorAlone) {
-  ASSERT_EQ(Hip<HipError(int)>("hipSetDevice")(1), kHipSuccess);
+  ASSERT_EQ(Hip("hipSetDevice", 1), kHipSuccess);
   const std::vector<Status> failures = UseEverything(*backend_);  // on device 0
   EXPECT_TRUE(failures.empty()) << Text(failures);
   int device = -1;
-  ASSERT_EQ(Hip<HipError(int*)>("hipGetDevice")(&device), kHipSuccess);
+  ASSERT_EQ(Hip("hipGetDevice", &device), kHipSuccess);
   EXPECT_EQ(device, 1);
-  EXPECT_EQ(Hip<HipError()>("hipGetLastError")(), kHipSuccess);
+  EXPECT_EQ(Hip("hipGetLastError"), kHipSuccess);
   // An error that the application has not fetched yet is still there.
-  ASSERT_EQ(Hip<HipError(void*)>("hipFree")(&device), kHipErrorInvalidValue);
+  ASSERT_EQ(Hip("hipFree", static_cast<void*>(&device)), kHipErrorInvalidValue);
   EXPECT_TRUE(UseEverything(*backend_).empty());
-  EXPECT_NE(Hip<HipError()>("hipGetLastError")(), kHipSuccess);
-  ASSERT_EQ(Hip<HipError(int)>("hipSetDevice")(0), kHipSuccess);
+  EXPECT_NE(Hip("hipGetLastError"), kHipSuccess);
+  ASSERT_EQ(Hip("hipSetDevice", 0), kHipSuccess);
 }
 
 TEST_P(HipBackendTest, KnowsWhatTheApplicationAllocates) {
   void* memory = nullptr;
-  ASSERT_EQ(Hip<HipError(int)>("hipSetDevice")(1), kHipSuccess);
-  ASSERT_EQ((Hip<HipError(void**, size_t)>("hipMalloc")(&memory, 5000)), kHipSuccess);
-  ASSERT_EQ(Hip<HipError(int)>("hipSetDevice")(0), kHipSuccess);
+  ASSERT_EQ(Hip("hipSetDevice", 1), kHipSuccess);
+  ASSERT_EQ(Hip("hipMalloc", &memory, size_t{5000}), kHipSuccess);
+  ASSERT_EQ(Hip("hipSetDevice", 0), kHipSuccess);
   PointerInfo info = backend_->Identify(static_cast<std::byte*>(memory) + 4999);
   EXPECT_EQ(info.kind, PointerKind::kDevice);
   EXPECT_EQ(info.device, 1);
@@ -134,42 +120,31 @@ TEST_P(HipBackendTest, KnowsWhatTheApplicationAllocates) {
   EXPECT_NE(info.allocation_id, 0u);
   EXPECT_EQ(backend_->Free(memory).code(), ErrorCode::kInvalidBuffer);
   EXPECT_TRUE(backend_->ExportIpc(memory).ok());
-  ASSERT_EQ(Hip<HipError(void*)>("hipFree")(memory), kHipSuccess);
+  ASSERT_EQ(Hip("hipFree", memory), kHipSuccess);
   EXPECT_EQ(backend_->Identify(memory).kind, PointerKind::kUnknown);
 
-  ASSERT_EQ((Hip<HipError(void**, size_t, unsigned)>("hipHostMalloc")(&memory, 100, 0)),
-            kHipSuccess);
+  ASSERT_EQ(Hip("hipHostMalloc", &memory, size_t{100}, 0U), kHipSuccess);
   EXPECT_EQ(backend_->Identify(memory).kind, PointerKind::kPinned);
-  ASSERT_EQ(Hip<HipError(void*)>("hipHostFree")(memory), kHipSuccess);
+  ASSERT_EQ(Hip("hipHostFree", memory), kHipSuccess);
 
-  ASSERT_EQ((Hip<HipError(void**, size_t, unsigned)>("hipMallocManaged")(&memory, 100, 1)),
-            kHipSuccess);
+  ASSERT_EQ(Hip("hipMallocManaged", &memory, size_t{100}, 1U), kHipSuccess);
   info = backend_->Identify(memory);
   EXPECT_EQ(info.kind, PointerKind::kManaged);
   EXPECT_EQ(info.direct, (DirectAccess{true, false}));
-  ASSERT_EQ(Hip<HipError(void*)>("hipFree")(memory), kHipSuccess);
+  ASSERT_EQ(Hip("hipFree", memory), kHipSuccess);
 }
 
 TEST_P(HipBackendTest, AdoptsStreamsOfItsDeviceOnly) {
   void* native = nullptr;
-  ASSERT_EQ((Hip<HipError(void**, unsigned)>("hipStreamCreateWithFlags")(&native, 1)), kHipSuccess);
+  ASSERT_EQ(Hip("hipStreamCreateWithFlags", &native, 1U), kHipSuccess);
   {
-    StatusOr<std::unique_ptr<Stream>> stream = backend_->AdoptStream(0, native);
-    ASSERT_TRUE(stream.ok()) << stream.status().ToString();
-    bool ran = false;
-    EXPECT_TRUE((*stream)
-                    ->LaunchHost([&ran] {
-                      ran = true;
-                      return Status();
-                    })
-                    .ok());
-    EXPECT_TRUE((*stream)->Synchronize().ok());
-    EXPECT_TRUE(ran);
+    std::unique_ptr<Stream> stream = Must(backend_->AdoptStream(0, native));
+    EXPECT_TRUE(CallsHost(*stream));
   }
   if (GetParam() == std::string_view(kRocm6)) {  // 5.2 cannot tell
     EXPECT_EQ(backend_->AdoptStream(1, native).status().code(), ErrorCode::kInvalidArgument);
   }
-  ASSERT_EQ((Hip<HipError(void*)>("hipStreamDestroy")(native)), kHipSuccess);
+  ASSERT_EQ(Hip("hipStreamDestroy", native), kHipSuccess);
   const Status destroyed = backend_->AdoptStream(0, native).status();
   EXPECT_EQ(destroyed.code(), ErrorCode::kInvalidArgument) << destroyed.ToString();
   EXPECT_EQ(backend_->AdoptStream(0, reinterpret_cast<void*>(kHipStreamPerThread)).status().code(),
@@ -178,26 +153,25 @@ TEST_P(HipBackendTest, AdoptsStreamsOfItsDeviceOnly) {
 
 TEST_P(HipBackendTest, DescribesItsDevices) {
   ASSERT_EQ(backend_->device_count(), 2);
-  const StatusOr<DeviceInfo> info = backend_->GetDeviceInfo(1);
-  ASSERT_TRUE(info.ok());
-  EXPECT_EQ(info->name, "software AMD GPU 1");
-  EXPECT_EQ(info->pci_address, "fe7e:a1:00.0");
-  EXPECT_EQ(info->total_bytes, uint64_t{256} << 20);
-  EXPECT_LE(info->free_bytes, info->total_bytes);
-  EXPECT_GT(info->free_bytes, 0u);
-  EXPECT_EQ(info->stream_words, StreamWords::kNative);
-  EXPECT_TRUE(info->ipc);
-  EXPECT_TRUE(info->managed);
-  EXPECT_EQ(info->dmabuf, GetParam() == std::string_view(kRocm6));
-  EXPECT_EQ(info->direct, DirectAccess{});
+  const DeviceInfo info = Must(backend_->GetDeviceInfo(1));
+  EXPECT_EQ(info.name, "software AMD GPU 1");
+  EXPECT_EQ(info.pci_address, "fe7e:a1:00.0");
+  EXPECT_EQ(info.total_bytes, uint64_t{256} << 20);
+  EXPECT_LE(info.free_bytes, info.total_bytes);
+  EXPECT_GT(info.free_bytes, 0u);
+  EXPECT_EQ(info.stream_words, StreamWords::kNative);
+  EXPECT_TRUE(info.ipc);
+  EXPECT_TRUE(info.managed);
+  EXPECT_EQ(info.dmabuf, GetParam() == std::string_view(kRocm6));
+  EXPECT_EQ(info.direct, DirectAccess{});
   EXPECT_EQ(backend_->version(),
             GetParam() == std::string_view(kRocm5) ? "HIP 5.2.21153" : "HIP 6.0.32830");
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, HipBackendTest, testing::Values(kRocm5, kRocm6), Name);
 
-VendorUnderTest Hip(const char* name, const char* library, const char* host_function,
-                    const char* export_dmabuf) {
+VendorUnderTest HipVendor(const char* name, const char* library, const char* host_function,
+                          const char* export_dmabuf) {
   VendorUnderTest vendor;
   vendor.name = name;
   vendor.library = library;
@@ -250,11 +224,11 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
   std::vector<VendorUnderTest> vendors = {
-      Hip("Rocm5", kRocm5, "hipStreamAddCallback", ""),
-      Hip("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
+      HipVendor("Rocm5", kRocm5, "hipStreamAddCallback", ""),
+      HipVendor("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
   if (!KernelImages().empty()) {
-    vendors.push_back(Hip("Rocm6WithoutWords", kRocm6WithoutWords, "hipLaunchHostFunc",
-                          "hsa_amd_portable_export_dmabuf"));
+    vendors.push_back(HipVendor("Rocm6WithoutWords", kRocm6WithoutWords, "hipLaunchHostFunc",
+                                "hsa_amd_portable_export_dmabuf"));
   }
   return vendors;
 }

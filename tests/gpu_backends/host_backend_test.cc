@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/gpu_backends/status_checks.h"
+
 namespace ferry::gpu {
 namespace {
 
@@ -20,9 +22,7 @@ std::unique_ptr<GpuBackend> Create(int device_count = 1) {
   HostBackendOptions options;
   options.device_count = device_count;
   options.device_memory_bytes = kMemoryBytes;
-  StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHostBackend(options);
-  EXPECT_TRUE(backend.ok()) << backend.status().ToString();
-  return std::move(*backend);
+  return Must(CreateHostBackend(options));
 }
 
 ErrorCode ImportCode(GpuBackend& backend, UniqueFd fd, uint64_t size_bytes) {
@@ -36,9 +36,8 @@ TEST(HostBackendTest, RejectsOptionsOutOfRange) {
   for (const int count : {-1, 0, 65}) {
     HostBackendOptions options;
     options.device_count = count;
-    const Status status = CreateHostBackend(options).status();
-    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(status.message().find("not " + std::to_string(count)), std::string::npos);
+    ExpectFails(CreateHostBackend(options).status(), ErrorCode::kInvalidArgument,
+                "not " + std::to_string(count));
   }
   HostBackendOptions no_memory;
   no_memory.device_memory_bytes = 0;
@@ -54,9 +53,8 @@ TEST(HostBackendTest, RejectsALinkThatCannotBe) {
   for (const uint64_t engines : {0, 3}) {
     HostBackendOptions options;
     options.link = PaperLink(engines);
-    status = CreateHostBackend(options).status();
-    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
-    EXPECT_NE(status.message().find("not " + std::to_string(engines)), std::string::npos);
+    ExpectFails(CreateHostBackend(options).status(), ErrorCode::kInvalidArgument,
+                "not " + std::to_string(engines));
   }
 }
 
@@ -64,9 +62,8 @@ TEST(HostBackendTest, OnlyALinkPutsDeviceMemoryOutOfReach) {
   HostBackendOptions options;
   for (const bool linked : {false, true}) {
     options.link = linked ? PaperLink(1) : HostLinkOptions{};
-    StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHostBackend(options);
-    ASSERT_TRUE(backend.ok());
-    const DirectAccess access = (*backend)->GetDeviceInfo(0)->direct;
+    std::unique_ptr<GpuBackend> backend = Must(CreateHostBackend(options));
+    const DirectAccess access = backend->GetDeviceInfo(0)->direct;
     EXPECT_EQ(access.cpu, !linked);
     EXPECT_EQ(access.network, !linked);
   }
@@ -76,34 +73,31 @@ TEST(HostBackendTest, DescribesItsEmulatedDevices) {
   const std::unique_ptr<GpuBackend> backend = Create(2);
   EXPECT_EQ(backend->name(), "host");
   EXPECT_EQ(backend->device_count(), 2);
-  StatusOr<DeviceInfo> info = backend->GetDeviceInfo(1);
-  ASSERT_TRUE(info.ok());
-  EXPECT_EQ(info->total_bytes, kMemoryBytes);
-  EXPECT_EQ(info->pci_address, "");
-  EXPECT_EQ(info->numa_node, -1);
+  DeviceInfo info = Must(backend->GetDeviceInfo(1));
+  EXPECT_EQ(info.total_bytes, kMemoryBytes);
+  EXPECT_EQ(info.pci_address, "");
+  EXPECT_EQ(info.numa_node, -1);
 }
 
 TEST(HostBackendTest, EachDeviceHasItsOwnMemoryAndGetsItBack) {
   const std::unique_ptr<GpuBackend> backend = Create(2);
-  StatusOr<void*> most = backend->AllocateDevice(0, kMemoryBytes - 100);
-  ASSERT_TRUE(most.ok());
+  void* most = Must(backend->AllocateDevice(0, kMemoryBytes - 100));
   const Status full = backend->AllocateDevice(0, 101).status();
   EXPECT_EQ(full.code(), ErrorCode::kOutOfMemory);
   EXPECT_NE(full.message().find("cannot allocate 101 bytes"), std::string::npos);
   EXPECT_NE(full.message().find(std::to_string(kMemoryBytes - 100) + " of its"), std::string::npos);
   EXPECT_TRUE(backend->AllocateDevice(0, 100).ok());
   EXPECT_TRUE(backend->AllocateDevice(1, kMemoryBytes).ok());
-  ASSERT_TRUE(backend->Free(*most).ok());
+  ASSERT_TRUE(backend->Free(most).ok());
   EXPECT_TRUE(backend->AllocateDevice(0, kMemoryBytes - 100).ok());
 }
 
 TEST(HostBackendTest, MemoryTheKernelCannotGiveIsNotCounted) {
   HostBackendOptions options;
   options.device_memory_bytes = ~uint64_t{0};
-  StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHostBackend(options);
-  ASSERT_TRUE(backend.ok());
+  std::unique_ptr<GpuBackend> backend = Must(CreateHostBackend(options));
   for (int i = 0; i < 2; ++i) {  // were the first counted, the second would say "in use"
-    const Status status = (*backend)->AllocateDevice(0, uint64_t{1} << 63).status();
+    const Status status = backend->AllocateDevice(0, uint64_t{1} << 63).status();
     EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
     EXPECT_EQ(status.message().find("in use"), std::string::npos) << status.message();
   }
@@ -111,20 +105,17 @@ TEST(HostBackendTest, MemoryTheKernelCannotGiveIsNotCounted) {
 
 TEST(HostBackendTest, DeviceMemoryIsPageAlignedAndZeroedForTheCpu) {
   const std::unique_ptr<GpuBackend> backend = Create();
-  StatusOr<void*> data = backend->AllocateDevice(0, 5000);
-  ASSERT_TRUE(data.ok());
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(*data) % sysconf(_SC_PAGESIZE), 0u);
-  EXPECT_EQ(std::string(static_cast<char*>(*data), 5000), std::string(5000, '\0'));
+  void* data = Must(backend->AllocateDevice(0, 5000));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % sysconf(_SC_PAGESIZE), 0u);
+  EXPECT_EQ(std::string(static_cast<char*>(data), 5000), std::string(5000, '\0'));
 }
 
 TEST(HostBackendTest, DeviceMemoryCannotChangeItsSize) {
   const std::unique_ptr<GpuBackend> backend = Create();
-  StatusOr<void*> data = backend->AllocateDevice(0, 5000);
-  ASSERT_TRUE(data.ok());
-  StatusOr<IpcHandle> handle = backend->ExportIpc(*data);
-  ASSERT_TRUE(handle.ok());
-  EXPECT_EQ(fcntl(handle->fd.get(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  EXPECT_NE(fcntl(handle->fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  void* data = Must(backend->AllocateDevice(0, 5000));
+  IpcHandle handle = Must(backend->ExportIpc(data));
+  EXPECT_EQ(fcntl(handle.fd.get(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  EXPECT_NE(fcntl(handle.fd.get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(HostBackendTest, PinnedMemoryDoesNotCountAgainstADevice) {
@@ -136,29 +127,24 @@ TEST(HostBackendTest, PinnedMemoryDoesNotCountAgainstADevice) {
 TEST(HostBackendTest, ImportOutlivesItsExporter) {
   std::unique_ptr<GpuBackend> exporter = Create();
   const std::unique_ptr<GpuBackend> importer = Create();
-  StatusOr<void*> data = exporter->AllocateDevice(0, 4096);
-  ASSERT_TRUE(data.ok());
-  std::strcpy(static_cast<char*>(*data), "still here");
-  StatusOr<IpcHandle> handle = exporter->ExportIpc(*data);
-  ASSERT_TRUE(handle.ok());
+  void* data = Must(exporter->AllocateDevice(0, 4096));
+  std::strcpy(static_cast<char*>(data), "still here");
+  IpcHandle handle = Must(exporter->ExportIpc(data));
   exporter.reset();
-  StatusOr<void*> import = importer->ImportIpc(*handle);
-  ASSERT_TRUE(import.ok()) << import.status().ToString();
-  EXPECT_STREQ(static_cast<char*>(*import), "still here");
+  void* import = Must(importer->ImportIpc(handle));
+  EXPECT_STREQ(static_cast<char*>(import), "still here");
 }
 
 TEST(HostBackendTest, OneHandleImportedTwiceIsClosedTwice) {
   const std::unique_ptr<GpuBackend> backend = Create();
-  StatusOr<void*> data = backend->AllocateDevice(0, 4096);
-  ASSERT_TRUE(data.ok());
-  StatusOr<IpcHandle> handle = backend->ExportIpc(static_cast<char*>(*data) + 8);
-  ASSERT_TRUE(handle.ok());
-  StatusOr<void*> first = backend->ImportIpc(*handle);
-  StatusOr<void*> second = backend->ImportIpc(*handle);
+  void* data = Must(backend->AllocateDevice(0, 4096));
+  IpcHandle handle = Must(backend->ExportIpc(static_cast<char*>(data) + 8));
+  StatusOr<void*> first = backend->ImportIpc(handle);
+  StatusOr<void*> second = backend->ImportIpc(handle);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_TRUE(backend->CloseIpc(*first).ok());
   *static_cast<int*>(*second) = 5;
-  EXPECT_EQ(static_cast<int*>(*data)[2], 5);
+  EXPECT_EQ(static_cast<int*>(data)[2], 5);
   EXPECT_TRUE(backend->CloseIpc(*second).ok());
 }
 
@@ -173,14 +159,10 @@ TEST(HostBackendTest, ImportRejectsMemoryThatCouldShrink) {
 
 TEST(HostBackendTest, ImportRejectsAHandleLargerThanItsMemory) {
   const std::unique_ptr<GpuBackend> backend = Create();
-  StatusOr<void*> data = backend->AllocateDevice(0, 4096);
-  ASSERT_TRUE(data.ok());
-  StatusOr<IpcHandle> handle = backend->ExportIpc(*data);
-  ASSERT_TRUE(handle.ok());
-  handle->size_bytes = 8192;
-  const Status status = backend->ImportIpc(*handle).status();
-  EXPECT_EQ(status.code(), ErrorCode::kCorrupt);
-  EXPECT_NE(status.message().find("8192"), std::string::npos);
+  void* data = Must(backend->AllocateDevice(0, 4096));
+  IpcHandle handle = Must(backend->ExportIpc(data));
+  handle.size_bytes = 8192;
+  ExpectFails(backend->ImportIpc(handle).status(), ErrorCode::kCorrupt, "8192");
 }
 
 TEST(HostBackendTest, MisuseSaysWhatToCallInstead) {
@@ -188,9 +170,8 @@ TEST(HostBackendTest, MisuseSaysWhatToCallInstead) {
   char buffer[64];
   ASSERT_TRUE(backend->RegisterHostMemory(buffer, sizeof(buffer)).ok());
   EXPECT_NE(backend->Free(buffer).message().find("UnregisterHostMemory"), std::string::npos);
-  StatusOr<void*> data = backend->AllocatePinned(64);
-  ASSERT_TRUE(data.ok());
-  EXPECT_NE(backend->CloseIpc(*data).message().find("Free"), std::string::npos);
+  void* data = Must(backend->AllocatePinned(64));
+  EXPECT_NE(backend->CloseIpc(data).message().find("Free"), std::string::npos);
 }
 
 }  // namespace

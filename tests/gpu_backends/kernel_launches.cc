@@ -12,6 +12,7 @@
 #include "gpu_backends/device/kernel_images.h"
 #include "shm/mpsc_ring.h"
 #include "shm/ring_consumer.h"
+#include "tests/gpu_backends/status_checks.h"
 
 namespace ferry::gpu {
 namespace {
@@ -24,12 +25,10 @@ class KernelLaunches : public testing::TestWithParam<KernelDriver> {
     if (KernelImages().empty()) {
       GTEST_SKIP() << "this build has found no compiler for device code";
     }
-    StatusOr<std::unique_ptr<Driver>> opened = GetParam().open();
-    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    driver_ = std::move(*opened);
+    driver_ = Must(GetParam().open());
     const Status loaded = driver_->LoadKernels(0);
     ASSERT_TRUE(loaded.ok()) << loaded.ToString();
-    stream_ = Take(driver_->CreateStream(0));
+    stream_ = Must(driver_->CreateStream(0));
     control_ = static_cast<uint64_t*>(Pinned(2 * sizeof(uint64_t)));
   }
   void TearDown() override {
@@ -45,16 +44,11 @@ class KernelLaunches : public testing::TestWithParam<KernelDriver> {
     }
   }
 
-  template <typename T>
-  static T Take(StatusOr<T> made) {
-    EXPECT_TRUE(made.ok()) << made.status().ToString();
-    return made.ok() ? std::move(*made) : T{};
-  }
   void* Device(uint64_t size_bytes) {
-    return Keep(PointerKind::kDevice, Take(driver_->AllocateDevice(0, size_bytes)));
+    return Keep(PointerKind::kDevice, Must(driver_->AllocateDevice(0, size_bytes)));
   }
   void* Pinned(uint64_t size_bytes) {
-    void* pinned = Keep(PointerKind::kPinned, Take(driver_->AllocatePinned(size_bytes)));
+    void* pinned = Keep(PointerKind::kPinned, Must(driver_->AllocatePinned(size_bytes)));
     std::memset(pinned, 0, size_bytes);
     return pinned;
   }
@@ -129,7 +123,7 @@ TEST_P(KernelLaunches, TakeTheirTurnInTheStream) {
   EXPECT_EQ(driver_->QueryStream(0, stream_).code(), ErrorCode::kWouldBlock);
   EXPECT_EQ(words[1], 0u);
   // By another stream.
-  const NativeStream other = Take(driver_->CreateStream(0));
+  const NativeStream other = Must(driver_->CreateStream(0));
   const std::array<KernelArgument, 3> arguments = {control_, words, uint64_t{1}};
   EXPECT_TRUE(driver_->Launch(0, other, Kernel::kWriteWord, 1, arguments).ok());
   Finish();
@@ -195,7 +189,7 @@ TEST_P(KernelLaunches, AskThroughARing) {
 }
 
 TEST_P(KernelLaunches, TheDeviceTellsThatItRunsThem) {
-  const DeviceInfo info = Take(driver_->GetDeviceInfo(0));
+  const DeviceInfo info = Must(driver_->GetDeviceInfo(0));
   EXPECT_TRUE(info.kernels);
   EXPECT_EQ(info.no_kernels_because, "");
 }

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/hex_text.h"
 #include "common/own_program.h"
 #include "gpu_backends/level_zero/level_zero_backend.h"
 #include "shm/atomic.h"
@@ -123,13 +124,7 @@ std::string Export(std::unique_ptr<GpuBackend> backend) {
   if (!handle.ok()) {
     return handle.status().ToString();
   }
-  std::string text;
-  for (const uint8_t byte : handle->opaque) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", byte);
-    text += digits;
-  }
-  return text;
+  return HexText(handle->opaque);
 }
 
 std::string Play(const std::string& role) {

@@ -1,6 +1,6 @@
-#include "gpu_backends/host/link_model.h"
-
 #include <gtest/gtest.h>
+
+#include "gpu_backends/host/emulated_link.h"
 
 namespace ferry::gpu {
 namespace {

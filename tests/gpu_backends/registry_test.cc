@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "tests/gpu_backends/status_checks.h"
+
 namespace ferry::gpu {
 namespace {
 
@@ -86,9 +88,7 @@ TEST(BackendRegistryTest, RejectsNullAndNamesThatAreTaken) {
   BackendRegistry registry;
   EXPECT_EQ(registry.Add(nullptr).code(), ErrorCode::kInvalidArgument);
   ASSERT_TRUE(registry.Add(Fake("one")).ok());
-  const Status status = registry.Add(Fake("one"));
-  EXPECT_EQ(status.code(), ErrorCode::kAlreadyExists);
-  EXPECT_NE(status.message().find("'one'"), std::string::npos);
+  ExpectFails(registry.Add(Fake("one")), ErrorCode::kAlreadyExists, "'one'");
 }
 
 TEST(BackendRegistryTest, RejectsMoreThanItHolds) {

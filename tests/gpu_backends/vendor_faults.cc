@@ -1,5 +1,6 @@
 #include "tests/gpu_backends/vendor_faults.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -11,10 +12,13 @@
 
 #include "common/unique_fd.h"
 #include "shm/atomic.h"
+#include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
 namespace ferry::gpu {
 namespace {
+
+using testing::HasSubstr;
 
 // A process with device memory of 4096 bytes that it has exported.
 class Exporter {
@@ -65,35 +69,29 @@ class Exporter {
 
 class VendorFaults : public testing::TestWithParam<VendorUnderTest> {
  protected:
-  void SetUp() override {
-    StatusOr<std::unique_ptr<GpuBackend>> created = Create();
-    ASSERT_TRUE(created.ok()) << created.status().ToString();
-    backend_ = std::move(*created);
-  }
+  void SetUp() override { backend_ = Must(Create()); }
 
   static const VendorUnderTest& Vendor() { return GetParam(); }
   static StatusOr<std::unique_ptr<GpuBackend>> Create() {
     return Vendor().create(Vendor().library);
+  }
+  static StandInFaults Inject(const std::string& call, const std::string& count, int error) {
+    return {Vendor().library, Fault(call, count, error)};
   }
   static std::string Fault(const std::string& call, const std::string& count, int error) {
     return call + ":" + count + ":" + std::to_string(error);
   }
   // The first device's; fails the test if the backend refuses.
   uint64_t* Pinned() {
-    StatusOr<void*> pinned = backend_->AllocatePinned(4096);
-    EXPECT_TRUE(pinned.ok()) << pinned.status().ToString();
-    std::memset(*pinned, 0, 4096);
-    return static_cast<uint64_t*>(*pinned);
+    void* pinned = Must(backend_->AllocatePinned(4096));
+    std::memset(pinned, 0, 4096);
+    return static_cast<uint64_t*>(pinned);
   }
   static std::unique_ptr<Stream> NewStream(GpuBackend& backend) {
-    StatusOr<std::unique_ptr<Stream>> stream = backend.CreateStream(0);
-    EXPECT_TRUE(stream.ok()) << stream.status().ToString();
-    return std::move(*stream);
+    return Must(backend.CreateStream(0));
   }
   static std::unique_ptr<Event> NewEvent(GpuBackend& backend) {
-    StatusOr<std::unique_ptr<Event>> event = backend.CreateEvent(0);
-    EXPECT_TRUE(event.ok()) << event.status().ToString();
-    return std::move(*event);
+    return Must(backend.CreateEvent(0));
   }
   static void ExpectAllWorks(GpuBackend& backend, const std::string& after) {
     const std::vector<Status> failures = UseEverything(backend);
@@ -107,7 +105,7 @@ TEST_P(VendorFaults, EachCallThatFailsIsNamedAndDoesNotLast) {
   for (const std::string& call : Vendor().calls) {
     std::vector<Status> failures;
     {
-      const StandInFaults faults(Vendor().library, Fault(call, "1+", Vendor().some_error));
+      const StandInFaults faults = Inject(call, "1+", Vendor().some_error);
       failures = UseEverything(*backend_);
     }
     EXPECT_TRUE(Mentions(failures, call + ": " + Vendor().some_error_name))
@@ -122,8 +120,7 @@ TEST_P(VendorFaults, AnyOneCallMayFail) {
   int noticed = 0;
   for (int number = 1; number <= kCalls; ++number) {
     {
-      const StandInFaults faults(Vendor().library,
-                                 Fault("*", std::to_string(number), Vendor().some_error));
+      const StandInFaults faults = Inject("*", std::to_string(number), Vendor().some_error);
       const StatusOr<std::unique_ptr<GpuBackend>> backend = Create();
       noticed += !backend.ok() || !UseEverything(**backend).empty();
     }
@@ -144,29 +141,24 @@ TEST_P(VendorFaults, OutOfMemoryIsToldAsSuch) {
 }
 
 TEST_P(VendorFaults, ACopyThatFailsUnderWayPoisonsItsStream) {
-  StatusOr<void*> device = backend_->AllocateDevice(0, 4096);
-  ASSERT_TRUE(device.ok());
+  void* device = Must(backend_->AllocateDevice(0, 4096));
   uint64_t* pinned = Pinned();
   {
-    const StandInFaults faults(Vendor().library,
-                               Fault(Vendor().copy + ".run", "1", Vendor().device_lost));
+    const StandInFaults faults = Inject(Vendor().copy + ".run", "1", Vendor().device_lost);
     const std::unique_ptr<Stream> stream = NewStream(*backend_);
     const std::unique_ptr<Event> event = NewEvent(*backend_);
     // Held back until everything is enqueued: any call may be the first to report it.
     EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
-    EXPECT_TRUE(stream->CopyAsync(*device, pinned + 8, 2048).ok());
+    EXPECT_TRUE(stream->CopyAsync(device, pinned + 8, 2048).ok());
     EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
     shm::StoreRelease(*pinned, 1);
-    const Status status = stream->Synchronize();
-    EXPECT_EQ(status.code(), ErrorCode::kSystem);
-    EXPECT_NE(status.message().find(Vendor().device_lost_name), std::string::npos)
-        << status.ToString();
-    EXPECT_FALSE(stream->CopyAsync(*device, pinned + 8, 2048).ok());
+    ExpectFails(stream->Synchronize(), ErrorCode::kSystem, Vendor().device_lost_name);
+    EXPECT_FALSE(stream->CopyAsync(device, pinned + 8, 2048).ok());
     EXPECT_FALSE(stream->Query().ok());
     EXPECT_FALSE(event->Synchronize().ok());
   }
   ExpectAllWorks(*backend_, "the failure");
-  EXPECT_TRUE(backend_->Free(*device).ok());
+  EXPECT_TRUE(backend_->Free(device).ok());
   EXPECT_TRUE(backend_->Free(pinned).ok());
 }
 
@@ -176,8 +168,7 @@ TEST_P(VendorFaults, AKernelThatFailsUnderWayPoisonsItsStream) {
   }
   uint64_t* pinned = Pinned();
   {
-    const StandInFaults faults(Vendor().library,
-                               Fault(Vendor().launch + ".run", "2", Vendor().device_lost));
+    const StandInFaults faults = Inject(Vendor().launch + ".run", "2", Vendor().device_lost);
     const std::unique_ptr<Stream> stream = NewStream(*backend_);
     const std::unique_ptr<Event> event = NewEvent(*backend_);
     EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
@@ -185,8 +176,7 @@ TEST_P(VendorFaults, AKernelThatFailsUnderWayPoisonsItsStream) {
     EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
     shm::StoreRelease(*pinned, 1);
     const Status status = stream->Synchronize();
-    EXPECT_NE(status.message().find(Vendor().device_lost_name), std::string::npos)
-        << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(Vendor().device_lost_name));
     EXPECT_FALSE(event->Synchronize().ok());
     EXPECT_EQ(shm::LoadAcquire(pinned[1]), 0U);
   }
@@ -218,8 +208,7 @@ TEST_P(VendorFaults, KernelsOfAStreamGivenUpEnd) {
 TEST_P(VendorFaults, ALostDeviceEndsAllWaits) {
   uint64_t* pinned = Pinned();
   {
-    const StandInFaults faults(Vendor().library,
-                               Fault(Vendor().device_info, "1", Vendor().device_lost));
+    const StandInFaults faults = Inject(Vendor().device_info, "1", Vendor().device_lost);
     std::unique_ptr<Stream> stream = NewStream(*backend_);
     std::unique_ptr<Event> event = NewEvent(*backend_);
     ASSERT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
@@ -237,9 +226,8 @@ TEST_P(VendorFaults, ALostDeviceEndsAllWaits) {
     event.reset();
     backend_.reset();  // would hang if it waited
   }
-  StatusOr<std::unique_ptr<GpuBackend>> again = Create();
-  ASSERT_TRUE(again.ok()) << again.status().ToString();
-  ExpectAllWorks(**again, "the device is back");
+  std::unique_ptr<GpuBackend> again = Must(Create());
+  ExpectAllWorks(*again, "the device is back");
 }
 
 TEST_P(VendorFaults, MemoryOfAProcessThatIsGoneIsNotImported) {
@@ -248,8 +236,7 @@ TEST_P(VendorFaults, MemoryOfAProcessThatIsGoneIsNotImported) {
   exporter.End();
   const Status status = backend_->ImportIpc(handle).status();
   EXPECT_FALSE(status.ok());
-  EXPECT_NE(status.message().find(Vendor().open_import + ": "), std::string::npos)
-      << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr(Vendor().open_import + ": "));
   ExpectAllWorks(*backend_, "the import");
 }
 
@@ -257,23 +244,17 @@ TEST_P(VendorFaults, ErrorsOfImportsAreTold) {
   Exporter exporter(Vendor());
   const IpcHandle handle = exporter.Handle();
   {
-    const StandInFaults faults(Vendor().library,
-                               Fault(Vendor().open_import, "1+", Vendor().some_error));
+    const StandInFaults faults = Inject(Vendor().open_import, "1+", Vendor().some_error);
     const Status status = backend_->ImportIpc(handle).status();
-    EXPECT_NE(status.message().find(Vendor().open_import + ": " + Vendor().some_error_name),
-              std::string::npos)
-        << status.ToString();
+    EXPECT_THAT(status.message(),
+                HasSubstr(Vendor().open_import + ": " + Vendor().some_error_name));
   }
-  StatusOr<void*> imported = backend_->ImportIpc(handle);
-  ASSERT_TRUE(imported.ok()) << imported.status().ToString();
-  EXPECT_EQ(backend_->Identify(*imported).kind, PointerKind::kDevice);
-  const StandInFaults faults(Vendor().library,
-                             Fault(Vendor().close_import, "1", Vendor().some_error));
-  const Status status = backend_->CloseIpc(*imported);
-  EXPECT_NE(status.message().find(Vendor().close_import + ": " + Vendor().some_error_name),
-            std::string::npos)
-      << status.ToString();
-  EXPECT_EQ(backend_->CloseIpc(*imported).code(), ErrorCode::kInvalidBuffer);
+  void* imported = Must(backend_->ImportIpc(handle));
+  EXPECT_EQ(backend_->Identify(imported).kind, PointerKind::kDevice);
+  const StandInFaults faults = Inject(Vendor().close_import, "1", Vendor().some_error);
+  const Status status = backend_->CloseIpc(imported);
+  EXPECT_THAT(status.message(), HasSubstr(Vendor().close_import + ": " + Vendor().some_error_name));
+  EXPECT_EQ(backend_->CloseIpc(imported).code(), ErrorCode::kInvalidBuffer);
 }
 
 TEST_P(VendorFaults, OneHandleIsImportedAsOftenAsOneLikes) {
@@ -281,9 +262,8 @@ TEST_P(VendorFaults, OneHandleIsImportedAsOftenAsOneLikes) {
   const IpcHandle handle = exporter.Handle();
   std::vector<void*> imports;
   for (int i = 0; i < 3; ++i) {
-    StatusOr<void*> imported = backend_->ImportIpc(handle);
-    ASSERT_TRUE(imported.ok()) << imported.status().ToString();
-    imports.push_back(*imported);
+    void* imported = Must(backend_->ImportIpc(handle));
+    imports.push_back(imported);
   }
   for (void* imported : imports) {
     EXPECT_EQ(backend_->Identify(imported).kind, PointerKind::kDevice);
@@ -295,9 +275,8 @@ TEST_P(VendorFaults, OneHandleIsImportedAsOftenAsOneLikes) {
 TEST_P(VendorFaults, DmabufsHoldTheMemory) {
   constexpr uint64_t kBytes = 10'000;
   constexpr uint64_t kOffset = 5'000;
-  StatusOr<void*> device = backend_->AllocateDevice(0, kBytes);
-  ASSERT_TRUE(device.ok());
-  auto* inside = static_cast<std::byte*>(*device) + kOffset;
+  void* device = Must(backend_->AllocateDevice(0, kBytes));
+  auto* inside = static_cast<std::byte*>(device) + kOffset;
   if (Vendor().export_dmabuf.empty()) {
     EXPECT_EQ(backend_->ExportDmabuf(inside).status().code(), ErrorCode::kUnsupported);
   } else {
@@ -306,22 +285,19 @@ TEST_P(VendorFaults, DmabufsHoldTheMemory) {
     const std::unique_ptr<Stream> stream = NewStream(*backend_);
     EXPECT_TRUE(stream->CopyAsync(inside, pinned, sizeof(*pinned)).ok());
     EXPECT_TRUE(stream->Synchronize().ok());
-    StatusOr<Dmabuf> dmabuf = backend_->ExportDmabuf(inside);
-    ASSERT_TRUE(dmabuf.ok()) << dmabuf.status().ToString();
+    Dmabuf dmabuf = Must(backend_->ExportDmabuf(inside));
     uint64_t there = 0;  // the stand-in's are files
     EXPECT_EQ(
-        pread(dmabuf->fd.get(), &there, sizeof(there), static_cast<off_t>(dmabuf->offset_bytes)),
+        pread(dmabuf.fd.get(), &there, sizeof(there), static_cast<off_t>(dmabuf.offset_bytes)),
         static_cast<ssize_t>(sizeof(there)));
     EXPECT_EQ(there, 0xD3ABFU);
     EXPECT_EQ(backend_->ExportDmabuf(pinned).status().code(), ErrorCode::kInvalidBuffer);
-    const StandInFaults faults(Vendor().library,
-                               Fault(Vendor().export_dmabuf, "1", Vendor().some_error));
+    const StandInFaults faults = Inject(Vendor().export_dmabuf, "1", Vendor().some_error);
     const Status status = backend_->ExportDmabuf(inside).status();
-    EXPECT_NE(status.message().find(Vendor().export_dmabuf + ": "), std::string::npos)
-        << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(Vendor().export_dmabuf + ": "));
     EXPECT_TRUE(backend_->Free(pinned).ok());
   }
-  EXPECT_TRUE(backend_->Free(*device).ok());
+  EXPECT_TRUE(backend_->Free(device).ok());
 }
 
 TEST_P(VendorFaults, StreamsOfSeveralDevicesWorkTogether) {
@@ -335,14 +311,13 @@ TEST_P(VendorFaults, StreamsOfSeveralDevicesWorkTogether) {
   std::memset(bytes + kBytes, 0, kBytes);
   const std::unique_ptr<Stream> of_first = NewStream(*backend_);
   const std::unique_ptr<Event> event = NewEvent(*backend_);
-  StatusOr<std::unique_ptr<Stream>> of_second = backend_->CreateStream(1);
-  ASSERT_TRUE(of_second.ok());
+  std::unique_ptr<Stream> of_second = Must(backend_->CreateStream(1));
   EXPECT_TRUE(of_first->CopyAsync(*first, bytes, kBytes).ok());
   EXPECT_TRUE(of_first->RecordEvent(event.get()).ok());
-  EXPECT_TRUE((*of_second)->WaitEvent(event.get()).ok());
-  EXPECT_TRUE((*of_second)->CopyAsync(*second, *first, kBytes).ok());
-  EXPECT_TRUE((*of_second)->CopyAsync(bytes + kBytes, *second, kBytes).ok());
-  EXPECT_TRUE((*of_second)->Synchronize().ok());
+  EXPECT_TRUE(of_second->WaitEvent(event.get()).ok());
+  EXPECT_TRUE(of_second->CopyAsync(*second, *first, kBytes).ok());
+  EXPECT_TRUE(of_second->CopyAsync(bytes + kBytes, *second, kBytes).ok());
+  EXPECT_TRUE(of_second->Synchronize().ok());
   EXPECT_EQ(std::memcmp(bytes, bytes + kBytes, kBytes), 0);
   for (void* pointer : {*first, *second, *pinned}) {
     EXPECT_TRUE(backend_->Free(pointer).ok());

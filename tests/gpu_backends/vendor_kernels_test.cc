@@ -1,10 +1,11 @@
 // Ferry's own kernels by CUDA and HIP: launches, and what happens where they cannot be loaded.
 #include <gtest/gtest.h>
 
-#include "gpu_backends/cuda/cuda_driver.h"
+#include "gpu_backends/cuda/cuda_backend.h"
 #include "gpu_backends/device/kernel_images.h"
-#include "gpu_backends/hip/hip_driver.h"
+#include "gpu_backends/hip/hip_backend.h"
 #include "tests/gpu_backends/kernel_launches.h"
+#include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
 namespace ferry::gpu {
@@ -30,20 +31,17 @@ class VendorKernelsTest : public testing::Test {
   template <typename Open>
   static void ExpectNoKernels(Open&& open, const std::string& library, const std::string& fault,
                               const std::string& words) {
-    StatusOr<std::unique_ptr<Driver>> driver = open(library);
-    ASSERT_TRUE(driver.ok()) << driver.status().ToString();
+    std::unique_ptr<Driver> driver = Must(open(library));
     Status status;
     {
       const StandInFaults faults(library, fault);
-      status = (*driver)->LoadKernels(0);
+      status = driver->LoadKernels(0);
     }
-    EXPECT_NE(status.message().find(words), std::string::npos)
-        << fault << ": " << status.ToString();
-    EXPECT_EQ((*driver)->LoadKernels(0).message(), status.message());
-    const StatusOr<DeviceInfo> info = (*driver)->GetDeviceInfo(0);
-    ASSERT_TRUE(info.ok()) << info.status().ToString();
-    EXPECT_FALSE(info->kernels);
-    EXPECT_EQ(info->no_kernels_because, status.message());
+    EXPECT_THAT(status.message(), testing::HasSubstr(words)) << fault;
+    EXPECT_EQ(driver->LoadKernels(0).message(), status.message());
+    const DeviceInfo info = Must(driver->GetDeviceInfo(0));
+    EXPECT_FALSE(info.kernels);
+    EXPECT_EQ(info.no_kernels_because, status.message());
   }
 };
 
@@ -62,18 +60,15 @@ TEST_F(VendorKernelsTest, WhyKernelsCouldNotBeLoadedIsKept) {
 }
 
 TEST_F(VendorKernelsTest, WithoutDoublePrecisionTheOthersRun) {
-  StatusOr<std::unique_ptr<Driver>> driver = OpenCudaDriver(kCuda13);
-  ASSERT_TRUE(driver.ok()) << driver.status().ToString();
+  std::unique_ptr<Driver> driver = Must(OpenCudaDriver(kCuda13));
   {
     const StandInFaults faults(kCuda13, "cuModuleLoadDataEx:2:218");
-    ASSERT_TRUE((*driver)->LoadKernels(0).ok());
+    ASSERT_TRUE(driver->LoadKernels(0).ok());
   }
-  const StatusOr<NativeStream> stream = (*driver)->CreateStream(0);
-  ASSERT_TRUE(stream.ok()) << stream.status().ToString();
-  const Status status = (*driver)->Launch(0, *stream, Kernel::kReduceF64, 1, {});
-  EXPECT_NE(status.message().find("CUDA_ERROR_INVALID_PTX"), std::string::npos)
-      << status.ToString();
-  (*driver)->DestroyStream(0, *stream);
+  const NativeStream stream = Must(driver->CreateStream(0));
+  const Status status = driver->Launch(0, stream, Kernel::kReduceF64, 1, {});
+  EXPECT_THAT(status.message(), testing::HasSubstr("CUDA_ERROR_INVALID_PTX"));
+  driver->DestroyStream(0, stream);
 }
 
 }  // namespace

@@ -115,6 +115,15 @@ class Scenario {
 
 std::vector<Status> UseEverything(GpuBackend& backend) { return Scenario(backend).Run(); }
 
+bool CallsHost(Stream& stream) {
+  bool ran = false;
+  const Status enqueued = stream.LaunchHost([&ran] {
+    ran = true;
+    return Status();
+  });
+  return enqueued.ok() && stream.Synchronize().ok() && ran;
+}
+
 std::string Text(const std::vector<Status>& failures) {
   std::string text;
   for (const Status& failure : failures) {

@@ -20,6 +20,9 @@ namespace ferry::gpu {
 // frees, on the first device. Returns what did not work, and frees the rest.
 std::vector<Status> UseEverything(GpuBackend& backend);
 
+// Whether the stream calls a function of the host's, and ends.
+bool CallsHost(Stream& stream);
+
 // Each failure on one line, for messages.
 std::string Text(const std::vector<Status>& failures);
 // Whether one of them contains the words.

@@ -14,9 +14,7 @@
 #include "common/unique_fd.h"
 #include "common/version_text.h"
 #include "tools/doctor/checks.h"
-#include "tools/doctor/malloc_check.h"
 #include "tools/doctor/probe.h"
-#include "tools/doctor/topology_check.h"
 #include "tools/ferryctl/certs.h"
 
 namespace ferry::tools {

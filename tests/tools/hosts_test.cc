@@ -1,5 +1,7 @@
 // The hosts of a job: their names and addresses, how a launcher reaches them, and what ferryrun and
 // its agents there say to each other.
+#include "tools/ferryrun/hosts.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,11 +11,7 @@
 #include <vector>
 
 #include "config/environment.h"
-#include "tools/ferryrun/agent_messages.h"
 #include "tools/ferryrun/agent_protocol.h"
-#include "tools/ferryrun/host_address.h"
-#include "tools/ferryrun/host_list.h"
-#include "tools/ferryrun/launcher_command.h"
 #include "tools/ferryrun/remote_host.h"
 
 namespace ferry::tools {

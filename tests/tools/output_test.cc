@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <string>
 
-#include "tools/ferryrun/same_words.h"
-
 namespace ferry::tools {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/node_plan.h"
 
 namespace ferry::tools {

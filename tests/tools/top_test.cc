@@ -1,11 +1,10 @@
+#include "tools/top/top.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
 #include <string>
-
-#include "tools/top/rates.h"
-#include "tools/top/screen.h"
 
 namespace ferry::tools {
 namespace {

@@ -14,8 +14,6 @@
 #include "tools/tune/network_meter.h"
 #include "tools/tune/new_file.h"
 #include "tools/tune/pipeline_choice.h"
-#include "tools/tune/samples.h"
-#include "tools/tune/tune_report.h"
 
 namespace ferry::tools {
 namespace {

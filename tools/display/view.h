@@ -8,7 +8,7 @@
 #include <string>
 
 #include "proto/control.pb.h"
-#include "tools/display/terminal.h"
+#include "tools/display/table.h"
 
 namespace ferry::tools {
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,15 +11,41 @@
 
 #include <algorithm>
 
+#include "client/malloc/heap_sizes.h"
+#include "common/openssl_ptr.h"
 #include "common/unique_fd.h"
 #include "common/version_text.h"
 
 namespace ferry::tools {
 namespace {
 
+constexpr int64_t kSecondsPerDay = 86'400;
+
+std::string Text(BIO* memory) {
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(memory, &bytes);
+  return size > 0 ? std::string(bytes, static_cast<size_t>(size)) : "";
+}
+
+CertificateLife LifeOf(X509* certificate) {
+  CertificateLife life;
+  const ASN1_TIME* end = X509_get0_notAfter(certificate);
+  int days = 0;
+  int seconds = 0;
+  if (ASN1_TIME_diff(&days, &seconds, nullptr, end) == 1) {  // from now
+    life.seconds_left = days * kSecondsPerDay + seconds;
+  }
+  const BioPtr subject(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(subject.get(), X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE);
+  life.subject = Text(subject.get());
+  const BioPtr until(BIO_new(BIO_s_mem()));
+  ASN1_TIME_print(until.get(), end);
+  life.until = Text(until.get());
+  return life;
+}
+
 constexpr uint64_t kFilesOfDaemon = 64;
 constexpr uint64_t kFilesPerRank = 8;
-constexpr int64_t kSecondsPerDay = 86'400;
 constexpr int64_t kWarnDays = 30;
 constexpr char kOneRelease[] = "install ferryd, libferry and the tools from one release";
 
@@ -25,7 +53,84 @@ std::string Bytes(uint64_t bytes) {
   return bytes == kUnlimited ? "unlimited" : std::to_string(bytes >> 20) + " MiB";
 }
 
+using topology::CpuSet;
+using topology::Device;
+using topology::DeviceKind;
+using topology::Machine;
+
+std::vector<const Device*> DevicesOf(const Machine& machine, DeviceKind kind) {
+  std::vector<const Device*> devices;
+  for (const Device& device : machine.devices) {
+    if (device.kind == kind) {
+      devices.push_back(&device);
+    }
+  }
+  return devices;
+}
+
+std::string NameOf(const Device& device) {
+  return device.names.empty() ? device.pci : device.names.front();
+}
+
+std::string AtNode(const Device& device) { return " at node " + std::to_string(device.node); }
+
+std::string Describe(const Machine& machine) {
+  std::string text = std::to_string(machine.nodes.size()) +
+                     (machine.nodes.size() == 1 ? " NUMA node" : " NUMA nodes");
+  for (const topology::NumaNode& node : machine.nodes) {
+    text += ", " + std::to_string(node.number) + ": " +
+            (node.cpus.empty() ? "no CPUs" : "CPUs " + node.cpus.Text());
+  }
+  const std::vector<const Device*> nics = DevicesOf(machine, DeviceKind::kNic);
+  for (const Device* nic : nics) {
+    text += "; NIC " + NameOf(*nic) + AtNode(*nic);
+  }
+  for (const Device* gpu : DevicesOf(machine, DeviceKind::kGpu)) {
+    text += "; GPU " + gpu->pci + AtNode(*gpu);
+    if (!nics.empty()) {
+      const Device& nic = *nics[topology::ChooseNic(machine, nics, {gpu->cpus, gpu, 0})];
+      text += ", " + std::to_string(topology::Distance(machine, *gpu, nic)) + " from NIC " +
+              NameOf(nic);
+    }
+  }
+  return text;
+}
+
+bool IsFar(const NicPlace& nic) {
+  const StatusOr<CpuSet> near = CpuSet::Parse(nic.cpus);
+  const StatusOr<CpuSet> thread = CpuSet::Parse(nic.progress_cpus);
+  return near.ok() && thread.ok() && !near->Intersects(*thread);
+}
+
+// Of which the heap takes half.
+constexpr uint64_t kLeastAddressBytes = 2 * malloc_heap::kLeastReservedBytes;
+
 }  // namespace
+
+StatusOr<CertificateLife> ReadCertificateLife(const std::string& path) {
+  const BioPtr file(BIO_new_file(path.c_str(), "r"));
+  if (file == nullptr) {
+    const int error = errno;
+    ERR_clear_error();
+    return Status(ErrorCode::kNotFound, path + ": " + strerror(error));
+  }
+  std::optional<CertificateLife> first;
+  while (true) {
+    const X509Ptr certificate(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+    if (certificate == nullptr) {
+      break;
+    }
+    CertificateLife life = LifeOf(certificate.get());
+    if (!first || life.seconds_left < first->seconds_left) {
+      first = std::move(life);
+    }
+  }
+  ERR_clear_error();
+  if (!first) {
+    return Status(ErrorCode::kInvalidArgument, path + " holds no certificate in PEM form");
+  }
+  return *first;
+}
 
 // ---- Limits ----
 
@@ -282,6 +387,73 @@ Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
       finding.found += "; " + gpu.name + ": " + gpu.note;
       finding.mend = "see the vendor's tools whether the device works";
     }
+  }
+  return finding;
+}
+
+Finding CheckTopology(const StatusOr<Machine>& machine, const std::vector<NicPlace>& nics) {
+  if (!machine.ok()) {
+    return {"topology", Verdict::kWarning, machine.status().message() + ": nothing is placed",
+            "see whether `lstopo` (hwloc) works here; /sys must be readable"};
+  }
+  Finding finding{"topology", Verdict::kOk, Describe(*machine), ""};
+  for (const NicPlace& nic : nics) {
+    if (IsFar(nic)) {
+      finding.verdict = Verdict::kWarning;
+      finding.found += "; the progress thread runs on CPUs " + nic.progress_cpus +
+                       ", far from its NIC " + nic.name + " (CPUs " + nic.cpus + ")";
+      finding.mend = "progress_affinity = \"auto\", or CPUs of these";
+    }
+  }
+  return finding;
+}
+
+Finding CheckMalloc(const MallocFacts& facts) {
+  Finding finding{"malloc", Verdict::kOk, facts.path + ": for ferryrun --malloc", ""};
+  const auto warn = [&](const std::string& found, const std::string& mend) {
+    finding.verdict = Verdict::kWarning;
+    finding.found = found;
+    finding.mend = mend;
+    return finding;
+  };
+  if (facts.path.empty()) {
+    warn("there is no libferry_malloc.so: ferryrun --malloc starts nothing",
+         "install the one of this release, in lib/ferry beside libferry");
+    finding.verdict = facts.is_wanted ? Verdict::kProblem : Verdict::kWarning;
+    return finding;
+  }
+  if (!facts.loader_says.empty()) {
+    return warn(facts.path + " is not preloaded: " + facts.loader_says,
+                "install the one that was built for this system; `ldd " + facts.path +
+                    "` names what is missing");
+  }
+  const std::string is_private = ": malloc's memory stays private, with ferryrun --malloc, too";
+  if (facts.memfd_error != 0) {
+    return warn("no memfd (" + std::string(strerror(facts.memfd_error)) + ")" + is_private,
+                "see the line memfd");
+  }
+  if (facts.file_bytes < malloc_heap::kLeastFileBytes) {
+    return warn("files may have " + Bytes(facts.file_bytes) + is_private, "ulimit -f unlimited");
+  }
+  if (facts.address_bytes < kLeastAddressBytes) {
+    return warn("programs may have " + Bytes(facts.address_bytes) + " of addresses" + is_private,
+                "ulimit -v unlimited");
+  }
+  if (facts.quota_bytes != 0 && facts.quota_bytes < malloc_heap::kFirstFileBytes) {
+    return warn("quota_pinned_bytes is " + Bytes(facts.quota_bytes) +
+                    ", and malloc's memory begins with " + Bytes(malloc_heap::kFirstFileBytes) +
+                    is_private,
+                "raise quota_pinned_bytes by that for each rank of the node, or set it to 0");
+  }
+  if (facts.file_bytes != kUnlimited) {
+    return warn("files may have " + Bytes(facts.file_bytes) +
+                    ": with ferryrun --malloc no more of a rank's memory is shared",
+                "ulimit -f unlimited");
+  }
+  if (facts.address_bytes != kUnlimited) {
+    return warn("programs may have " + Bytes(facts.address_bytes) +
+                    " of addresses: with ferryrun --malloc half of them are malloc's",
+                "ulimit -v unlimited");
   }
   return finding;
 }

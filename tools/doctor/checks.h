@@ -10,11 +10,34 @@
 #include <vector>
 
 #include "common/status.h"
-#include "tools/doctor/certificates.h"
-#include "tools/doctor/finding.h"
-#include "tools/doctor/library.h"
+#include "common/topology/machine.h"
 
 namespace ferry::tools {
+
+enum class Verdict { kOk, kWarning, kProblem };
+
+struct Finding {
+  std::string name;  // what was looked at
+  Verdict verdict = Verdict::kOk;
+  std::string found;  // what there is, in words
+  std::string mend;   // what to do about it; empty when nothing
+};
+
+// A libferry.
+struct LibraryFacts {
+  std::string path;     // empty: none was found
+  std::string version;  // what ferry_version says; empty: it has no such function
+};
+
+// The certificate of a file that expires first.
+struct CertificateLife {
+  std::string subject;       // "CN = node0"
+  std::string until;         // "Nov 20 15:10:00 2027 GMT"
+  int64_t seconds_left = 0;  // negative: expired so long ago
+};
+
+// kNotFound: cannot be read; kInvalidArgument: holds no certificate.
+StatusOr<CertificateLife> ReadCertificateLife(const std::string& path);
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
 
@@ -68,5 +91,30 @@ struct Gpu {
 };
 Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
                   const std::string& backend);
+
+// A NIC as the daemon reports it; texts are empty where it does not know.
+struct NicPlace {
+  std::string name;
+  std::string cpus;           // near it
+  std::string progress_cpus;  // those of the thread that serves it; empty: any
+};
+
+Finding CheckTopology(const StatusOr<topology::Machine>& machine,
+                      const std::vector<NicPlace>& nics);
+
+struct MallocFacts {
+  std::string path;                     // of libferry_malloc.so; empty: ferryrun finds none
+  std::string loader_says = {};         // of a program that it is preloaded into; empty: nothing
+  int memfd_error = 0;                  // errno of making the file that it shares, or 0
+  uint64_t file_bytes = kUnlimited;     // ulimit -f
+  uint64_t address_bytes = kUnlimited;  // ulimit -v
+  uint64_t quota_bytes = 0;             // quota_pinned_bytes; 0: no limit
+  bool is_wanted = false;               // the option malloc asks for it
+};
+
+// Whether ferryrun --malloc would find and preload Ferry's malloc here, and whether other ranks
+// could map its memory. Where it cannot work, messages go as they would without it: a warning,
+// unless ferryrun could not start what the options ask for.
+Finding CheckMalloc(const MallocFacts& facts);
 
 }  // namespace ferry::tools

@@ -1,8 +1,11 @@
 #include "tools/doctor/probe.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -12,21 +15,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/own_program.h"
 #include "common/topology/discover.h"
 #include "common/unique_fd.h"
 #include "config/environment.h"
-#include "tools/admin/launcher_client.h"
-#include "tools/admin/observer.h"
+#include "tools/admin/daemon_client.h"
 #include "tools/doctor/checks.h"
-#include "tools/doctor/malloc_check.h"
-#include "tools/doctor/providers.h"
-#include "tools/doctor/topology_check.h"
+#include "tools/ferryrun/process.h"
 #include "tools/flags/option_flags.h"
+#include "transports/loader/providers.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr uint64_t kTimeoutMs = 3000;
+constexpr char kLibrary[] = "libferry.so.0";
+// Paths from the program's directory: beside its prefix's bin, and in a build tree.
+constexpr const char* kPlaces[] = {"/../lib/", "/../../client/"};
 constexpr char kPtraceScope[] = "/proc/sys/kernel/yama/ptrace_scope";
 
 rlimit Limit(int resource) {
@@ -74,6 +79,78 @@ int TryProcessVm() {
   const iovec local{&to, 1};
   const iovec remote{&from, 1};
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
+}
+
+// The libferry that programs on this machine would load: the one installed with this program, else
+// the loader's. It stays loaded: this program is short.
+LibraryFacts FindLibrary() {
+  std::vector<std::string> candidates;
+  for (const char* place : kPlaces) {
+    candidates.push_back(OwnDirectory() + place + kLibrary);
+  }
+  candidates.emplace_back(kLibrary);
+  for (const std::string& candidate : candidates) {
+    void* library = dlopen(candidate.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) {
+      continue;
+    }
+    LibraryFacts facts{candidate, ""};
+    if (link_map* map = nullptr; dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
+      facts.path = map->l_name;
+    }
+    using VersionFunction = const char* (*)();
+    if (auto version = reinterpret_cast<VersionFunction>(dlsym(library, "ferry_version"));
+        version != nullptr) {
+      facts.version = version();
+    }
+    return facts;
+  }
+  return {};
+}
+
+// The first line that a program writes that does nothing but have the library preloaded.
+std::string WhatTheLoaderSays(const std::string& library) {
+  StatusOr<Pipe> words = MakePipe();
+  const UniqueFd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!words.ok() || !nothing.valid()) {
+    return "";
+  }
+  const StatusOr<pid_t> child = Spawn({.path = "/bin/sh",
+                                       .arguments = {"sh", "-c", ":"},
+                                       .environment = {"LD_PRELOAD=" + library},
+                                       .stdin_fd = nothing.get(),
+                                       .stdout_fd = nothing.get(),
+                                       .stderr_fd = words->write.get(),
+                                       .parent_death_signal = SIGKILL});
+  words->write.Reset();
+  if (!child.ok()) {
+    return child.status().message();
+  }
+  std::string said;
+  char part[512];
+  for (ssize_t size = 0; (size = read(words->read.get(), part, sizeof(part))) > 0;) {
+    said.append(part, static_cast<size_t>(size));
+  }
+  Reap(*child);
+  return said.substr(0, said.find('\n'));
+}
+
+// Starts a program with the library.
+MallocFacts LookForMalloc() {
+  MallocFacts facts;
+  if (const StatusOr<std::string> library = FindMallocLibrary(); library.ok()) {
+    facts.path = *library;
+    facts.loader_says = WhatTheLoaderSays(*library);
+  }
+  return facts;
+}
+
+std::vector<Provider> ListProviders() {
+  std::vector<Provider> providers;
+  for (const transport::ListedProvider& listed : transport::ListProviders()) {
+    providers.push_back({listed.name, listed.usable});
+  }
+  return providers;
 }
 
 // Finds the daemon that ferryrun would ask: the run directory's or else, unless somebody named
@@ -154,7 +231,8 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
     ExamineDaemon(options, &findings);
     ExamineCertificates(options, &findings);
   }
-  findings.push_back(CheckProviders(ListProviders(), options.provider, LibfabricVersion()));
+  findings.push_back(
+      CheckProviders(ListProviders(), options.provider, transport::LibraryVersion()));
   const rlimit memlock = Limit(RLIMIT_MEMLOCK);
   const uint64_t pinned = options.staging_blocks * options.staging_block_bytes + options.heap_bytes;
   findings.push_back(CheckMemlock(Number(memlock.rlim_cur), Number(memlock.rlim_max), pinned));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/doctor/finding.h"
+#include "tools/doctor/checks.h"
 
 namespace ferry::tools {
 

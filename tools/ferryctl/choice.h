@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/status.h"
+#include "tools/admin/daemon_client.h"
 #include "tools/admin/daemon_search.h"
-#include "tools/admin/observer.h"
 #include "tools/ferryctl/arguments.h"
 
 namespace ferry::tools {

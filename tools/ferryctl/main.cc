@@ -17,16 +17,13 @@
 #include "tools/ferryctl/arguments.h"
 #include "tools/ferryctl/certs.h"
 #include "tools/ferryctl/choice.h"
-#include "tools/ferryctl/doctor_view.h"
+#include "tools/ferryctl/commands.h"
 #include "tools/ferryctl/option_report.h"
-#include "tools/ferryctl/orders.h"
-#include "tools/ferryctl/print.h"
-#include "tools/ferryctl/questions.h"
+#include "tools/ferryctl/views.h"
 #include "tools/flags/app.h"
 #include "tools/flags/option_flags.h"
 #include "tools/tune/collective_tune.h"
 #include "tools/tune/tune.h"
-#include "tools/tune/tune_report.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::tools {

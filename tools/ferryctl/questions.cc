@@ -1,5 +1,3 @@
-#include "tools/ferryctl/questions.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,13 +10,10 @@
 #include "common/clock.h"
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
-#include "tools/ferryctl/list_view.h"
-#include "tools/ferryctl/orders.h"
-#include "tools/ferryctl/print.h"
+#include "tools/ferryctl/commands.h"
 #include "tools/ferryctl/rank_name.h"
-#include "tools/ferryctl/why_view.h"
-#include "tools/top/rates.h"
-#include "tools/top/screen.h"
+#include "tools/ferryctl/views.h"
+#include "tools/top/top.h"
 
 namespace ferry::tools {
 namespace {

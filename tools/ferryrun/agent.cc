@@ -1,5 +1,3 @@
-#include "tools/ferryrun/agent.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,14 +15,13 @@
 #include "common/topology/affinity.h"
 #include "common/topology/discover.h"
 #include "config/environment.h"
-#include "tools/ferryrun/abort_pipe.h"
-#include "tools/ferryrun/agent_messages.h"
 #include "tools/ferryrun/agent_protocol.h"
-#include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
-#include "tools/ferryrun/host_address.h"
+#include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
+#include "tools/ferryrun/launch.h"
 #include "tools/ferryrun/output.h"
+#include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/signals.h"
 

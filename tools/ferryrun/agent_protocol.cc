@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "common/version.h"
 
@@ -18,6 +19,45 @@ struct RankEndPayload {
   int32_t signal;
   int32_t dumped_core;
 };
+
+using Json = nlohmann::json;
+
+// Bytes that are no UTF-8, as paths and variables may have, travel as they are.
+std::string Dump(const Json& json) {
+  const std::vector<uint8_t> bytes = Json::to_cbor(json);
+  return {bytes.begin(), bytes.end()};
+}
+
+// Byte strings: JSON's own text would have to be UTF-8.
+Json FromText(const std::string& text) { return Json::binary({text.begin(), text.end()}); }
+std::string TextFrom(const Json& json) {
+  const Json::binary_t& bytes = json.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+Json FromTexts(const std::vector<std::string>& texts) {
+  Json json = Json::array();
+  for (const std::string& text : texts) {
+    json.push_back(FromText(text));
+  }
+  return json;
+}
+std::vector<std::string> TextsFrom(const Json& json) {
+  std::vector<std::string> texts;
+  for (const Json& one : json) {
+    texts.push_back(TextFrom(one));
+  }
+  return texts;
+}
+
+// Reads with `read`, which throws where a field is missing or of another type.
+template <typename Message, typename Read>
+StatusOr<Message> Parse(const std::string& text, Read read) {
+  try {
+    return read(Json::from_cbor(text));
+  } catch (const Json::exception& error) {
+    return Status(ErrorCode::kCorrupt, std::string("a message between ferryruns: ") + error.what());
+  }
+}
 
 }  // namespace
 
@@ -105,6 +145,87 @@ Status ReadFailed(const Frame& frame) {
   const auto code = static_cast<ErrorCode>(ReadNumber(frame));
   return {code == ErrorCode::kOk ? ErrorCode::kInternal : code,
           frame.payload.substr(std::min(frame.payload.size(), sizeof(int32_t)))};
+}
+
+std::string ToText(const AgentSetUp& message) {
+  return Dump({{"host", FromText(message.host)},
+               {"network", FromText(message.network)},
+               {"options", FromTexts(message.options)},
+               {"names_run_directory", message.names_run_directory},
+               {"private_daemon", message.private_daemon},
+               {"needs_address", message.needs_address},
+               {"ferryd", FromText(message.ferryd)},
+               {"grace_ms", message.grace_ms}});
+}
+
+StatusOr<AgentSetUp> ReadSetUp(const std::string& text) {
+  return Parse<AgentSetUp>(text, [](const Json& json) {
+    return AgentSetUp{.host = TextFrom(json.at("host")),
+                      .network = TextFrom(json.at("network")),
+                      .options = TextsFrom(json.at("options")),
+                      .names_run_directory = json.at("names_run_directory"),
+                      .private_daemon = json.at("private_daemon"),
+                      .needs_address = json.at("needs_address"),
+                      .ferryd = TextFrom(json.at("ferryd")),
+                      .grace_ms = json.at("grace_ms")};
+  });
+}
+
+std::string ToText(const AgentFound& message) {
+  return Dump({{"control_address", message.control_address}, {"address", message.address}});
+}
+
+StatusOr<AgentFound> ReadFound(const std::string& text) {
+  return Parse<AgentFound>(text, [](const Json& json) {
+    return AgentFound{json.at("control_address"), json.at("address")};
+  });
+}
+
+std::string ToText(const AgentServe& message) {
+  return Dump({{"private_daemon", message.private_daemon},
+               {"node", message.node},
+               {"authority", message.authority},
+               {"authority_key", message.authority_key},
+               {"binding", static_cast<int>(message.binding)},
+               {"ranks", message.ranks}});
+}
+
+StatusOr<AgentServe> ReadServe(const std::string& text) {
+  return Parse<AgentServe>(text, [](const Json& json) {
+    return AgentServe{.private_daemon = json.at("private_daemon"),
+                      .node = json.at("node"),
+                      .authority = json.at("authority"),
+                      .authority_key = json.at("authority_key"),
+                      .binding = static_cast<Binding>(json.at("binding").get<int>()),
+                      .ranks = json.at("ranks")};
+  });
+}
+
+std::string ToText(const AgentServing& message) {
+  return Dump({{"run_directory", FromText(message.run_directory)},
+               {"control_address", message.control_address}});
+}
+
+StatusOr<AgentServing> ReadServing(const std::string& text) {
+  return Parse<AgentServing>(text, [](const Json& json) {
+    return AgentServing{TextFrom(json.at("run_directory")), json.at("control_address")};
+  });
+}
+
+std::string ToText(const AgentRank& message) {
+  return Dump({{"program", FromTexts(message.program)},
+               {"variables", FromTexts(message.variables)},
+               {"directory", FromText(message.directory)},
+               {"must", message.must}});
+}
+
+StatusOr<AgentRank> ReadRank(const std::string& text) {
+  return Parse<AgentRank>(text, [](const Json& json) {
+    return AgentRank{.program = TextsFrom(json.at("program")),
+                     .variables = TextsFrom(json.at("variables")),
+                     .directory = TextFrom(json.at("directory")),
+                     .must = json.at("must")};
+  });
 }
 
 }  // namespace ferry::tools

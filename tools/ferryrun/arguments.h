@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/status.h"
-#include "tools/ferryrun/host_list.h"
+#include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/placement.h"
 
 namespace ferry::tools {
@@ -23,8 +23,6 @@ struct Part {
   std::string directory;               // absolute; empty: ferryrun's own
   std::vector<Host> hosts;             // on which it may run; empty: on all of the job
 };
-
-enum class Binding { kNone, kCore, kSocket };
 
 struct Arguments {
   std::vector<Part> parts;  // at least one
@@ -40,7 +38,7 @@ struct Arguments {
   bool report_bindings = false;  // and on which CPUs
   uint64_t timeout_s = 0;        // 0: none
   uint64_t grace_ms = 5000;
-  std::string network;               // empty: see host_address.h
+  std::string network;               // empty: see hosts.h
   std::string ferryd;                // empty: found beside ferryrun
   std::vector<std::string> options;  // "--name=value", for LoadOptions
 

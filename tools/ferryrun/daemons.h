@@ -3,20 +3,69 @@
 // Main thread. Calls block for at most the times that they are given, and for a daemon's answer.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "config/options.h"
 #include "tools/admin/certificate_maker.h"
-#include "tools/admin/launcher_client.h"
+#include "tools/admin/daemon_client.h"
 #include "tools/admin/private_directory.h"
-#include "tools/ferryrun/private_daemon.h"
+#include "tools/ferryrun/process.h"
 #include "tools/ferryrun/signals.h"
 
 namespace ferry::tools {
+
+// A ferryd that belongs to one ferryrun and ends with it. Start returns at once.
+class PrivateDaemon {
+ public:
+  // Starts `program` for node `node` in FOLDER/NODE, which is made here. Replaces the place, the
+  // ports and the job in `options`.
+  static StatusOr<PrivateDaemon> Start(const std::string& program, uint32_t node,
+                                       const std::string& folder, config::Options options);
+  PrivateDaemon(PrivateDaemon&& other) noexcept;
+  PrivateDaemon& operator=(PrivateDaemon&&) = delete;
+  ~PrivateDaemon();  // kills it if it still runs
+
+  // Waits until it serves. kDaemonDied with its last words when it ends instead, kTimeout, and
+  // kCancelled when a signal asks ferryrun to end.
+  Status WaitUntilReady(uint64_t timeout_ms, SignalSource* signals);
+
+  uint32_t node() const { return node_; }
+  pid_t pid() const { return pid_; }
+  const std::string& run_directory() const { return run_directory_; }
+  // host:port for other daemons; known once it is ready.
+  const std::string& control_address() const { return control_address_; }
+  // "ferryd of node 0 (pid 12)".
+  std::string Name() const;
+  // The last lines that it wrote, each indented, with a line end before each.
+  std::string LastWords() const;
+
+  // Whether the user has been told that it ended by itself.
+  bool end_was_reported() const { return end_was_reported_; }
+  void MarkEndReported() { end_was_reported_ = true; }
+
+  // Asks it to stop (SIGTERM); WaitUntilStopped kills it once the time is over.
+  void AskToStop();
+  ProcessEnd WaitUntilStopped(uint64_t timeout_ms);
+
+ private:
+  PrivateDaemon() = default;
+  Status ReadAddress();
+
+  uint32_t node_ = 0;
+  pid_t pid_ = -1;
+  bool end_was_reported_ = false;
+  std::string run_directory_;
+  std::string control_address_;
+  UniqueFd ready_;  // read end: a line once it serves
+  UniqueFd log_;    // a file without a name: its standard error
+};
 
 // A daemon that takes part in the job.
 struct ServingDaemon {
@@ -59,5 +108,14 @@ class PrivateDaemons {
   std::optional<PrivateDirectory> directory_;
   std::vector<PrivateDaemon> processes_;
 };
+
+// The flag that makes a ferryrun the helper of a job that no ferryrun started: its ranks were
+// started under PMIx, and libferry calls ferryrun for a private daemon (client/pmix/own_daemon.h).
+inline constexpr char kHelperFlag[] = "--daemon";
+
+// Starts a daemon with the options of the environment and writes "serves RUN_DIRECTORY", or why
+// there is none, to standard output. Stops it when standard input ends, or on a signal. Returns the
+// exit code. Main thread.
+int RunDaemonHelper();
 
 }  // namespace ferry::tools

@@ -9,7 +9,7 @@
 
 #include "common/status.h"
 #include "config/options.h"
-#include "tools/admin/launcher_client.h"
+#include "tools/admin/daemon_client.h"
 
 namespace ferry::tools {
 

@@ -1,4 +1,5 @@
-// One run of ferryrun: from arguments to an exit code. It puts the pieces in this folder together.
+// One run of ferryrun: from arguments, or as an agent, to an exit code. It puts the pieces in this
+// folder together.
 #pragma once
 
 #include "tools/ferryrun/arguments.h"
@@ -8,5 +9,10 @@ namespace ferry::tools {
 // Runs the job and says on standard error what goes wrong. Blocks until it has ended and nothing is
 // left of it. Main thread, with no other thread yet.
 int RunJob(const Arguments& arguments);
+
+// Is a ferryrun on another host of a job: obeys the ferryrun that the user called
+// (agent_protocol.h), and ends everything it started when that one falls silent. Serves standard
+// input and output until told to stop, or until they end. Returns the exit code. Main thread.
+int RunAgent();
 
 }  // namespace ferry::tools

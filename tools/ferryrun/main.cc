@@ -1,5 +1,5 @@
 // ferryrun: runs a program as the ranks of a job (launch.h), or, called by another ferryrun, what
-// that one wants here (agent.h), or, called by libferry, a daemon (daemon_helper.h).
+// that one wants here, or, called by libferry, a daemon (daemons.h).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,10 +8,9 @@
 
 #include "common/open_files.h"
 #include "config/environment.h"
-#include "tools/ferryrun/agent.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/arguments.h"
-#include "tools/ferryrun/daemon_helper.h"
+#include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/launch.h"
 
 int main(int argc, char** argv) {

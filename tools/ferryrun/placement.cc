@@ -78,6 +78,18 @@ StatusOr<Mapping> ParsePerNode(std::string_view text) {
   return mapping;
 }
 
+// The allowed part of each set; sets without one are left out.
+std::vector<topology::CpuSet> Allowed(const std::vector<topology::CpuSet>& sets,
+                                      const topology::CpuSet& allowed) {
+  std::vector<topology::CpuSet> usable;
+  for (const topology::CpuSet& set : sets) {
+    if (set.Intersects(allowed)) {
+      usable.push_back(set.Intersection(allowed));
+    }
+  }
+  return usable;
+}
+
 }  // namespace
 
 StatusOr<Mapping> ParseMapping(std::string_view text) {
@@ -172,6 +184,29 @@ std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes) {
     slots.push_back(ranks / nodes + (node < ranks % nodes ? 1 : 0));
   }
   return slots;
+}
+
+StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
+                                                  const topology::CpuSet& allowed, Binding binding,
+                                                  uint64_t count) {
+  std::vector<topology::CpuSet> bound;
+  if (binding == Binding::kNone) {
+    return bound;
+  }
+  const bool by_core = binding == Binding::kCore;
+  const std::vector<topology::CpuSet> places =
+      Allowed(by_core ? machine.cores : machine.sockets, allowed);
+  if (places.empty() || (by_core && places.size() < count)) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "--bind-to " + std::string(by_core ? "core: " : "socket: ") +
+                      std::to_string(count) + " ranks here, but " + std::to_string(places.size()) +
+                      (by_core ? " cores (use --bind-to none, or fewer ranks)"
+                               : " sockets that they may use (use --bind-to none)"));
+  }
+  for (uint64_t rank = 0; rank < count; ++rank) {
+    bound.push_back(places[rank % places.size()]);
+  }
+  return bound;
 }
 
 }  // namespace ferry::tools

@@ -1,4 +1,4 @@
-// Which node each rank lives on. Pure functions; any thread.
+// Which node each rank lives on, and on which CPUs there. Pure functions; any thread.
 //
 // Errors: kInvalidArgument, in sentences that name the number and the way out.
 #pragma once
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/topology/cpu_set.h"
+#include "common/topology/machine.h"
 #include "config/options.h"
 
 namespace ferry::tools {
@@ -49,5 +51,14 @@ Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t node
 
 // Slots of nodes that share out `ranks`: they differ by at most one, larger first.
 std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes);
+
+enum class Binding { kNone, kCore, kSocket };
+
+// The CPUs of each of `count` ranks, of those `allowed`: a core each, in their order; or sockets,
+// which the ranks take in turn. Nothing (no sets) for kNone. kInvalidArgument: fewer cores than
+// ranks, which would have to share cores.
+StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
+                                                  const topology::CpuSet& allowed, Binding binding,
+                                                  uint64_t count);
 
 }  // namespace ferry::tools

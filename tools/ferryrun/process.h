@@ -1,4 +1,4 @@
-// Starting child processes, and saying how they ended.
+// Finding programs, starting them as child processes, and saying how they ended.
 //
 // Calling thread: the main thread, which lives as long as ferryrun. When the thread that started a
 // child ends, the kernel counts that as the end of the parent. Nothing blocks but for the exec
@@ -7,7 +7,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/status.h"
@@ -15,6 +17,20 @@
 #include "common/unique_fd.h"
 
 namespace ferry::tools {
+
+// The path to run for `name`: itself if it holds a slash, seen from `directory` unless that is
+// empty, else the first match in `search_path` (entries separated by colons). kNotFound, or
+// kPermissionDenied when it is there but cannot be run; the message has the form "cannot run 'x':
+// why (what to do)".
+StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path,
+                                  const std::string& directory = "");
+
+// ferryd beside this program: in the same folder as after an installation, or where the build puts
+// it. kNotFound says where it was looked for.
+StatusOr<std::string> FindFerryd();
+
+// libferry_malloc.so, in the same way.
+StatusOr<std::string> FindMallocLibrary();
 
 struct SpawnRequest {
   std::string path;

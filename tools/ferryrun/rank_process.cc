@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
 #include "tools/ferryrun/process.h"
-#include "tools/ferryrun/program.h"
 
 namespace ferry::tools {
 namespace {
@@ -78,6 +79,57 @@ std::string ValueOf(const std::string& name, const std::vector<std::string>& env
     }
   }
   return "";
+}
+
+Status AbortPipe::GiveTo(RankCommand* command) {
+  if (!pipe_.read.valid()) {
+    StatusOr<Pipe> made = MakePipe();
+    FERRY_RETURN_IF_ERROR(made.status());
+    fcntl(made->read.get(), F_SETFL, O_NONBLOCK);
+    pipe_ = std::move(*made);
+  }
+  command->inherited_fd = pipe_.write.get();
+  SetVariables({"FERRY_ABORT_FD=" + std::to_string(pipe_.write.get())}, &command->environment);
+  return {};
+}
+
+std::optional<AbortNotice> AbortPipe::Read() const {
+  AbortNotice notice{};
+  if (!pipe_.read.valid() || read(pipe_.read.get(), &notice, sizeof(notice)) != sizeof(notice)) {
+    return std::nullopt;
+  }
+  return notice;
+}
+
+void StdinForwarder::Start(UniqueFd pipe) {
+  pipe_ = std::move(pipe);
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // this end is ferryrun's alone
+}
+
+pollfd StdinForwarder::Interest() const {
+  if (!pipe_.valid()) {
+    return {-1, 0, 0};
+  }
+  return waiting_.empty() ? pollfd{STDIN_FILENO, POLLIN, 0} : pollfd{pipe_.get(), POLLOUT, 0};
+}
+
+void StdinForwarder::Advance() {
+  if (waiting_.empty()) {
+    char bytes[16 * 1024];
+    const ssize_t size = read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (size > 0) {
+      waiting_.assign(bytes, static_cast<size_t>(size));
+    } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
+      pipe_.Reset();  // the end, or a terminal that we may not read in the background
+      return;
+    }
+  }
+  const ssize_t size = write(pipe_.get(), waiting_.data(), waiting_.size());
+  if (size >= 0) {
+    waiting_.erase(0, static_cast<size_t>(size));
+  } else if (errno != EINTR && errno != EAGAIN) {
+    pipe_.Reset();  // the rank has closed its input
+  }
 }
 
 }  // namespace ferry::tools

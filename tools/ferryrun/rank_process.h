@@ -1,17 +1,21 @@
-// A rank of a job, as a process of this machine.
+// A rank of a job, as a process of this machine, and what passes between ferryrun and it.
 //
 // Main thread; blocks for the exec only.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/abort_notice.h"
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
+#include "tools/ferryrun/process.h"
 
 namespace ferry::tools {
 
@@ -42,5 +46,38 @@ StatusOr<RankProcess> StartRank(const RankCommand& command);
 void SetVariables(const std::vector<std::string>& more, std::vector<std::string>* environment);
 // Its value in `environment`, or nothing ("").
 std::string ValueOf(const std::string& name, const std::vector<std::string>& environment);
+
+// The pipe by which ranks of this machine say that they abort their job (common/abort_notice.h).
+class AbortPipe {
+ public:
+  // Adds the pipe to a command for StartRank: the rank inherits it, and finds its number in its
+  // environment. kSystem when there are no descriptors left.
+  Status GiveTo(RankCommand* command);
+
+  // Readable when a notice waits; -1 while no rank has the pipe.
+  int fd() const { return pipe_.read.get(); }
+  std::optional<AbortNotice> Read() const;
+
+ private:
+  Pipe pipe_;
+};
+
+// Passes ferryrun's standard input on to one rank. It copies the input because a rank cannot
+// inherit it: a rank has a process group of its own, and the terminal would stop it for reading.
+class StdinForwarder {
+ public:
+  StdinForwarder() = default;
+
+  // Starts forwarding to `pipe`, the write end of the rank's standard input.
+  void Start(UniqueFd pipe);
+  // What to poll for next: the input, or room in the pipe. fd -1 (ignored by poll) when it is over.
+  pollfd Interest() const;
+  // Call it when that descriptor has polled ready.
+  void Advance();
+
+ private:
+  UniqueFd pipe_;
+  std::string waiting_;
+};
 
 }  // namespace ferry::tools

@@ -16,6 +16,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "config/options.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/signals.h"
@@ -77,5 +78,13 @@ class RemoteHost {
   std::string to_send_;
   FrameReader reader_{/*greeting=*/true};
 };
+
+// Pure, any thread: the command that runs `program` with `arguments` on `host`, its name first:
+// options `launcher` and `rsh`. Quotes the remote command for a shell where necessary, since ssh
+// and the like pass it to one. kConfiguration: launcher is none, or rsh is empty.
+StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& options,
+                                                   const std::string& host,
+                                                   const std::string& program,
+                                                   const std::vector<std::string>& arguments);
 
 }  // namespace ferry::tools

@@ -12,16 +12,13 @@
 #include <vector>
 
 #include "common/status.h"
-#include "tools/ferryrun/abort_pipe.h"
-#include "tools/ferryrun/agent_messages.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/output.h"
-#include "tools/ferryrun/private_daemon.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/remote_host.h"
-#include "tools/ferryrun/same_words.h"
 #include "tools/ferryrun/signals.h"
-#include "tools/ferryrun/stdin_forwarder.h"
 
 namespace ferry::tools {
 

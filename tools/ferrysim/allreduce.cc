@@ -185,12 +185,7 @@ StatusOr<AllreduceResult> RunAllreduce(const AllreducePlan& plan) {
   FERRY_RETURN_IF_ERROR(run.Install(*choice, problem));
   AllreduceResult result = run.Run();
   result.algorithm = choice->algorithm->name;
-  if (result.counts.busy != 0 || result.counts.undelivered != 0) {
-    return Status(ErrorCode::kInternal, std::to_string(result.counts.busy) +
-                                            " ranks' programs have not ended, and " +
-                                            std::to_string(result.counts.undelivered) +
-                                            " messages have not arrived: the model is wrong");
-  }
+  FERRY_RETURN_IF_ERROR(result.counts.CheckEnded());
   return result;
 }
 

@@ -283,12 +283,7 @@ StatusOr<HaloResult> RunHalo(const HaloPlan& plan) {
   Halo halo(plan);
   halo.Install();
   HaloResult result = halo.Run();
-  if (result.counts.busy != 0 || result.counts.undelivered != 0) {
-    return Status(ErrorCode::kInternal, std::to_string(result.counts.busy) +
-                                            " ranks' programs have not ended, and " +
-                                            std::to_string(result.counts.undelivered) +
-                                            " messages have not arrived: the model is wrong");
-  }
+  FERRY_RETURN_IF_ERROR(result.counts.CheckEnded());
   return result;
 }
 

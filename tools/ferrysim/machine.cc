@@ -1,8 +1,57 @@
 #include "tools/ferrysim/machine.h"
 
-#include <string>
-
 namespace ferry::sim {
+namespace {
+
+// The switch of `group` that has the link to `other`: they are dealt out in turn.
+uint32_t Gateway(const Topology& topology, uint32_t group, uint32_t other) {
+  return group * topology.switches_per_group + other % topology.switches_per_group;
+}
+
+Route DragonflyRoute(const Topology& topology, uint32_t from, uint32_t to) {
+  const uint32_t from_group = from / topology.switches_per_group;
+  const uint32_t to_group = to / topology.switches_per_group;
+  if (from_group == to_group) {
+    return {.switches = 2};
+  }
+  const uint32_t out = Gateway(topology, from_group, to_group);
+  const uint32_t in = Gateway(topology, to_group, from_group);
+  return {.switches = 2U + (out != from ? 1U : 0U) + (in != to ? 1U : 0U),
+          .link = uint64_t{from_group} << 32 | to_group};
+}
+
+Route FatTreeRoute(const Topology& topology, uint32_t from, uint32_t to) {
+  const bool same_pod = from / topology.switches_per_group == to / topology.switches_per_group;
+  return {.switches = same_pod ? 3U : 5U, .link = from};
+}
+
+}  // namespace
+
+Status CheckTopology(const Topology& topology) {
+  for (const auto& [value, name] : {std::pair{topology.nodes_per_switch, "nodes per switch"},
+                                    std::pair{topology.switches_per_group, "switches per group"},
+                                    std::pair{topology.links_between, "links between groups"}}) {
+    if (value == 0) {
+      return {ErrorCode::kInvalidArgument, std::string(name) + " is 0: there must be one at least"};
+    }
+  }
+  return {};
+}
+
+const char* TopologyName(TopologyKind kind) {
+  return kind == TopologyKind::kDragonfly ? "dragonfly" : "fat_tree";
+}
+
+Route RouteBetween(const Topology& topology, uint32_t from, uint32_t to) {
+  const uint32_t from_switch = from / topology.nodes_per_switch;
+  const uint32_t to_switch = to / topology.nodes_per_switch;
+  if (from_switch == to_switch) {
+    return {.switches = 1};
+  }
+  return topology.kind == TopologyKind::kDragonfly
+             ? DragonflyRoute(topology, from_switch, to_switch)
+             : FatTreeRoute(topology, from_switch, to_switch);
+}
 
 Status CheckMachine(const Machine& machine) {
   if (machine.ranks_per_node == 0 || machine.nics_per_node == 0) {

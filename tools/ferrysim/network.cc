@@ -1,6 +1,13 @@
 #include "tools/ferrysim/network.h"
 
+#include <algorithm>
+
 namespace ferry::sim {
+namespace {
+
+uint64_t BitOf(uint32_t run) { return uint64_t{1} << run % 64; }
+
+}  // namespace
 
 Network::Network(const Machine* machine, EventQueue* queue, uint32_t nics)
     : machine_(*machine), queue_(*queue), nics_(nics) {}
@@ -57,6 +64,39 @@ void Network::OnDelivery(void* self, uint64_t flight, uint64_t) {
 void Network::Atomic(uint32_t nic, const Action& done) {
   const Time begin = nics_[nic].out.Reserve(queue_.now(), machine_.nic.gap);
   queue_.At(begin + machine_.nic.gap + machine_.atomic_latency, done);
+}
+
+void EntryPool::Arm(const Want& want) {
+  want.slot->armed |= BitOf(want.run);
+  used_++;
+  peak_ = std::max(peak_, used_);
+}
+
+void EntryPool::Start(Slot* slot) {
+  const Want want{slot, slot->started++};
+  if (used_ < limit_ && line_.empty()) {
+    Arm(want);
+  } else {
+    line_.push_back(want);
+  }
+}
+
+bool EntryPool::Begin(Slot* slot) {
+  const uint64_t bit = BitOf(slot->begun++);
+  const bool armed = (slot->armed & bit) != 0;
+  slot->armed &= ~bit;
+  return armed;
+}
+
+void EntryPool::End() {
+  used_--;
+  while (!line_.empty() && used_ < limit_) {
+    const Want want = line_.front();
+    line_.pop_front();
+    if (want.slot->begun <= want.run) {  // else it has run in software meanwhile
+      Arm(want);
+    }
+  }
 }
 
 }  // namespace ferry::sim

@@ -1,6 +1,6 @@
 // Messages between NICs, and how they delay each other on the way.
 //
-// A message holds the sending NIC for its occupancy (loggp.h), a shared link, if there is one on
+// A message holds the sending NIC for its occupancy (time.h), a shared link, if there is one on
 // its route, for the link's, and the receiving NIC for its own again, each in the order of arrival
 // there.
 //
@@ -8,12 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "tools/ferrysim/event_queue.h"
-#include "tools/ferrysim/fifo_server.h"
 #include "tools/ferrysim/machine.h"
+#include "tools/ferrysim/time.h"
 
 namespace ferry::sim {
 
@@ -57,6 +58,48 @@ class Network {
   uint64_t sent_ = 0;
   uint64_t sent_bytes_ = 0;
   uint64_t delivered_ = 0;
+};
+
+// The deferred-work entries of a NIC. They limit the operations that may wait in it for their
+// trigger, or be under way.
+//
+// Entries are one-shot. Each start of an operation asks for one. A start that finds none waits in
+// line and gets the next free entry, unless its trigger comes first: then it runs in software,
+// without an entry.
+class EntryPool {
+ public:
+  // The starts of one operation, which run in order.
+  struct Slot {
+    uint64_t armed = 0;    // bit n % 64: run n has an entry
+    uint32_t started = 0;  // runs that were asked for
+    uint32_t begun = 0;    // of these, those whose trigger came
+  };
+  // How many starts of an operation may be ahead of its trigger, at most.
+  static constexpr uint32_t kMostAhead = 32;
+
+  explicit EntryPool(uint32_t limit) : limit_(limit) {}
+
+  // The next run of `slot` (which outlives it) wants an entry.
+  void Start(Slot* slot);
+  // The trigger of its next run has come. True: it has an entry, until End.
+  bool Begin(Slot* slot);
+  // A run that had an entry is over.
+  void End();
+
+  uint32_t used() const { return used_; }
+  uint32_t peak() const { return peak_; }
+
+ private:
+  struct Want {
+    Slot* slot;
+    uint32_t run;
+  };
+  void Arm(const Want& want);
+
+  const uint32_t limit_;
+  uint32_t used_ = 0;
+  uint32_t peak_ = 0;
+  std::deque<Want> line_;
 };
 
 }  // namespace ferry::sim

@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include "tools/ferrysim/allreduce.h"
-#include "tools/ferrysim/paper_runs.h"
 
 namespace ferry::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ferrysim/paper_runs.h"
+#include "tools/ferrysim/paper.h"
 #include "tools/tune/plot.h"
 
 namespace ferry::sim {

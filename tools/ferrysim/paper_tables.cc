@@ -1,7 +1,7 @@
 #include <array>
 #include <cstdio>
 
-#include "tools/ferrysim/paper_runs.h"
+#include "tools/ferrysim/paper.h"
 
 namespace ferry::sim {
 namespace {

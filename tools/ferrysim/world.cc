@@ -65,6 +65,15 @@ void World::AddNamed(uint64_t name) {
   }
 }
 
+Status WorldCounts::CheckEnded() const {
+  if (busy == 0 && undelivered == 0) {
+    return {};
+  }
+  return {ErrorCode::kInternal, std::to_string(busy) + " ranks' programs have not ended, and " +
+                                    std::to_string(undelivered) +
+                                    " messages have not arrived: the model is wrong"};
+}
+
 WorldCounts World::Counts() const {
   WorldCounts counts = counts_;
   counts.messages = network_.sent();

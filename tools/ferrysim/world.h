@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "engine/schedule/schedule.h"
-#include "tools/ferrysim/entry_pool.h"
 #include "tools/ferrysim/machine.h"
 #include "tools/ferrysim/network.h"
 
@@ -87,6 +86,9 @@ struct WorldCounts {
   uint64_t messages = 0;                      // of the network
   uint64_t undelivered = 0;
   uint32_t peak_entries = 0;  // of any NIC
+
+  // kInternal: something is still under way where nothing should be.
+  Status CheckEnded() const;
 };
 
 class World {

@@ -5,19 +5,86 @@
 //
 // MICROSECONDS is what the calls of one size may take together, about. Every communicator is
 // measured by its own ranks alone, while the others wait for the next one to be made.
+#include <dlfcn.h>
+#include <mpi.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "common/status.h"
 #include "tools/tune/meter_text.h"
-#include "tools/tune/mpi_library.h"
 
 namespace ferry::tools {
 namespace {
+
+// The calls of an MPI library with the standard binary interface, opened by its path: so that a
+// program that is installed apart from the library needs no search path for it.
+struct MpiLibrary {
+  // kNotFound: there is none; kUnsupported: it lacks a call. Stays open.
+  static StatusOr<MpiLibrary> Open(const std::string& path);
+
+  decltype(&MPI_Init) init = nullptr;
+  decltype(&MPI_Finalize) finalize = nullptr;
+  decltype(&MPI_Wtime) wtime = nullptr;
+  decltype(&MPI_Comm_rank) comm_rank = nullptr;
+  decltype(&MPI_Comm_size) comm_size = nullptr;
+  decltype(&MPI_Comm_split) comm_split = nullptr;
+  decltype(&MPI_Comm_split_type) comm_split_type = nullptr;
+  decltype(&MPI_Comm_free) comm_free = nullptr;
+  decltype(&MPI_Barrier) barrier = nullptr;
+  decltype(&MPI_Bcast) bcast = nullptr;
+  decltype(&MPI_Gather) gather = nullptr;
+  decltype(&MPI_Scatter) scatter = nullptr;
+  decltype(&MPI_Allgather) allgather = nullptr;
+  decltype(&MPI_Alltoall) alltoall = nullptr;
+  decltype(&MPI_Reduce) reduce = nullptr;
+  decltype(&MPI_Allreduce) allreduce = nullptr;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block = nullptr;
+  decltype(&MPI_Scan) scan = nullptr;
+  decltype(&MPI_Exscan) exscan = nullptr;
+};
+
+StatusOr<MpiLibrary> MpiLibrary::Open(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Status(ErrorCode::kNotFound, std::string("cannot open the MPI library: ") + dlerror());
+  }
+  MpiLibrary calls;
+  Status status;
+  const auto find = [&](const char* name, auto* function) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+    if (*function == nullptr && status.ok()) {
+      status = {ErrorCode::kUnsupported, path + " has no " + name};
+    }
+  };
+  find("MPI_Init", &calls.init);
+  find("MPI_Finalize", &calls.finalize);
+  find("MPI_Wtime", &calls.wtime);
+  find("MPI_Comm_rank", &calls.comm_rank);
+  find("MPI_Comm_size", &calls.comm_size);
+  find("MPI_Comm_split", &calls.comm_split);
+  find("MPI_Comm_split_type", &calls.comm_split_type);
+  find("MPI_Comm_free", &calls.comm_free);
+  find("MPI_Barrier", &calls.barrier);
+  find("MPI_Bcast", &calls.bcast);
+  find("MPI_Gather", &calls.gather);
+  find("MPI_Scatter", &calls.scatter);
+  find("MPI_Allgather", &calls.allgather);
+  find("MPI_Alltoall", &calls.alltoall);
+  find("MPI_Reduce", &calls.reduce);
+  find("MPI_Allreduce", &calls.allreduce);
+  find("MPI_Reduce_scatter_block", &calls.reduce_scatter_block);
+  find("MPI_Scan", &calls.scan);
+  find("MPI_Exscan", &calls.exscan);
+  FERRY_RETURN_IF_ERROR(status);
+  return calls;
+}
 
 constexpr uint64_t kMostBytes = 256ULL << 20;  // that a rank's buffer may take
 constexpr int kFewestCalls = 3;

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "common/hex_text.h"
-#include "tools/tune/samples.h"
+#include "tools/tune/curve.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::tools {

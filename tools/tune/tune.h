@@ -5,13 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "config/options.h"
 #include "gpu_backends/api/types.h"
-#include "tools/tune/copy_meter.h"
+#include "tools/tune/curve.h"
 #include "tools/tune/network_meter.h"
 #include "tools/tune/pipeline_choice.h"
 
@@ -25,6 +26,14 @@ struct TunePlan {
   std::string output;  // file for the options; empty: none
   std::string plot;    // and for the curves
   bool force = false;
+};
+
+// Copies between host and device memory.
+struct CopyCurves {
+  Curve to_host;  // from the device to pinned host memory
+  Curve to_device;
+  Curve pageable_to_host;  // with ordinary host memory
+  Curve pageable_to_device;
 };
 
 struct TuneResult {
@@ -51,7 +60,7 @@ StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan);
 // and transport.
 StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan);
 
-// Measures, and writes the files that the plan names (tune_report.h). Checks beforehand that they
+// Measures, and writes the files that the plan names. Checks beforehand that they
 // can be written: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an
 // error neither file is there, or both are as they were; only a disk that fills up in between
 // leaves the first.
@@ -59,5 +68,15 @@ StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TuneP
 
 // Serves memory for Measure on another node: it has the largest size.
 StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options, const TunePlan& plan);
+
+// ---- The results, for ferryd, for people and for programs: pure, any thread (tune_report.cc) ----
+
+// A configuration file for ferryd: the measurements as comments, then the options.
+std::string TuneFragment(const TuneResult& result);
+// SVG: the curves, and what pipelines make of them.
+std::string TunePlot(const TuneResult& result);
+// The text for the terminal.
+std::string TuneText(const TuneResult& result);
+nlohmann::ordered_json TuneJson(const TuneResult& result);
 
 }  // namespace ferry::tools

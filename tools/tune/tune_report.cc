@@ -1,5 +1,3 @@
-#include "tools/tune/tune_report.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "common/version.h"
 #include "tools/display/table.h"
 #include "tools/tune/plot.h"
+#include "tools/tune/tune.h"
 
 namespace ferry::tools {
 namespace {

@@ -5,10 +5,9 @@
 
 #include <vector>
 
-#include "tools/ferrysim/fifo_server.h"
-#include "tools/ferrysim/grid.h"
-#include "tools/ferrysim/loggp.h"
-#include "tools/ferrysim/topology.h"
+#include "tools/ferrysim/halo_program.h"
+#include "tools/ferrysim/machine.h"
+#include "tools/ferrysim/time.h"
 
 namespace ferry::sim {
 namespace {

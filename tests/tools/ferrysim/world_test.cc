@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "tools/ferrysim/entry_pool.h"
 #include "tools/ferrysim/event_queue.h"
+#include "tools/ferrysim/network.h"
 
 namespace ferry::sim {
 namespace {

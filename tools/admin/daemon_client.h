@@ -1,0 +1,135 @@
+// A tool's ends of a ferryd, over the Unix sockets of its run directory.
+//
+// Any thread; calls block for at most the time given to Connect. Errors are sentences for the user:
+// what is wrong with that directory and what to do. kNoDaemon: nothing serves it (or not any more);
+// kPermissionDenied: this user is not its administrator, or that daemon serves others;
+// kVersionMismatch: names both versions; kTimeout; and the daemon's own errors.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "client/core/attach_connection.h"
+#include "common/status.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::tools {
+
+// The place that a client calls, and its timeout.
+struct DaemonPlace {
+  std::string run_directory;
+  const char* socket = "";  // file name
+  uint64_t timeout_ms = 0;
+
+  std::string SocketPath() const { return run_directory + "/" + socket; }
+};
+
+template <typename Service>
+class DaemonClient {
+ public:
+  using Stub = typename Service::Stub;
+
+  // Finds the daemon of `run_directory` and compares versions with it.
+  static StatusOr<DaemonClient> Connect(const std::string& run_directory, uint64_t timeout_ms);
+
+  // One call: client.Call(&AdminClient::Stub::Status, request, &reply).
+  template <typename Request, typename Reply>
+  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+              const Request& request, Reply* reply) const {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(place_.timeout_ms));
+    if (!token_.empty()) {
+      context.AddMetadata("ferry-token", token_);
+    }
+    return FromGrpc((stub_.get()->*method)(&context, request, reply));
+  }
+
+  // The stub, for streaming calls of administrators, which have no deadline.
+  Stub& stub() const { return *stub_; }
+  // The same sentence for the status that ends a stream.
+  Status FromGrpc(const grpc::Status& status) const;
+
+  // What the daemon said about itself, and about this user, when Connect met it.
+  const control::StatusReply& daemon() const { return daemon_; }
+
+ private:
+  explicit DaemonClient(DaemonPlace place);
+  Status Identify();
+
+  DaemonPlace place_;
+  // Who the user is; administrators need not say.
+  std::unique_ptr<client::AttachConnection> attach_;
+  std::string token_;
+  std::unique_ptr<Stub> stub_;
+  control::StatusReply daemon_;
+};
+
+// The administrator's end: the Admin service, over admin.sock.
+using AdminClient = DaemonClient<control::Admin>;
+// A user's end, for jobs of his own: the Launcher service, over control.sock. It holds the
+// connection to the attach socket that says who the user is: jobs made through it end when it is
+// destroyed, or its process dies.
+using LauncherClient = DaemonClient<control::Launcher>;
+
+// Asks a daemon for its state. Administrators see all of it, others what concerns their own jobs.
+class Observer {
+ public:
+  // Finds the daemon of `run_directory` and compares versions with it.
+  static StatusOr<Observer> Connect(const std::string& run_directory, uint64_t timeout_ms);
+
+  const std::string& run_directory() const { return run_directory_; }
+  // What the daemon said about itself when Connect met it.
+  const control::StatusReply& daemon() const {
+    return std::visit(
+        [](const auto& client) -> const control::StatusReply& { return client.daemon(); }, client_);
+  }
+
+  Status Ask(const control::StatusRequest& request, control::StatusReply* reply) const {
+    return Call(&Admin::Status, &Launcher::Status, request, reply);
+  }
+  Status Ask(const control::SessionsRequest& request, control::SessionsReply* reply) const {
+    return Call(&Admin::Sessions, &Launcher::Sessions, request, reply);
+  }
+  Status Ask(const control::CountersRequest& request, control::CountersReply* reply) const {
+    return Call(&Admin::Counters, &Launcher::Counters, request, reply);
+  }
+  Status Ask(const control::NicsRequest& request, control::NicsReply* reply) const {
+    return Call(&Admin::Nics, &Launcher::Nics, request, reply);
+  }
+  Status Ask(const control::GpusRequest& request, control::GpusReply* reply) const {
+    return Call(&Admin::Gpus, &Launcher::Gpus, request, reply);
+  }
+  Status Ask(const control::WhyRequest& request, control::WhyReply* reply) const {
+    return Call(&Admin::Why, &Launcher::Why, request, reply);
+  }
+
+ private:
+  using Admin = AdminClient::Stub;
+  using Launcher = LauncherClient::Stub;
+  template <typename Stub, typename Request, typename Reply>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+  Observer(std::string run_directory, std::variant<AdminClient, LauncherClient> client)
+      : run_directory_(std::move(run_directory)), client_(std::move(client)) {}
+
+  template <typename Request, typename Reply>
+  Status Call(Method<Admin, Request, Reply> admin, Method<Launcher, Request, Reply> launcher,
+              const Request& request, Reply* reply) const {
+    if (const auto* client = std::get_if<AdminClient>(&client_)) {
+      return client->Call(admin, request, reply);
+    }
+    return std::get<LauncherClient>(client_).Call(launcher, request, reply);
+  }
+
+  std::string run_directory_;
+  std::variant<AdminClient, LauncherClient> client_;
+};
+
+}  // namespace ferry::tools

@@ -1,0 +1,39 @@
+// The commands of ferryctl about daemons: those that look at them (questions.cc), and those that
+// change what one does, which are for its administrators (orders.cc). In a daemon that serves all
+// users an ordinary user sees only his own jobs.
+//
+// Main thread. Each blocks for as long as daemons take to answer, Top and Watch until their end,
+// and Drain until no job runs. Errors: those of choice.h, and the daemon's.
+#pragma once
+
+#include "common/status.h"
+#include "tools/admin/daemon_client.h"
+#include "tools/ferryctl/arguments.h"
+
+namespace ferry::tools {
+
+// Lists the daemons of this user and their jobs. It is no error if there are none.
+Status ListDaemons(const CtlArguments& arguments);
+Status ShowStatus(const CtlArguments& arguments);
+Status Sessions(const CtlArguments& arguments);
+Status Counters(const CtlArguments& arguments);
+Status Nics(const CtlArguments& arguments);
+Status Gpus(const CtlArguments& arguments);
+// Explains a rank, all ranks of a job, or every rank that waits.
+Status Why(const CtlArguments& arguments);
+// Shows rates between one look and the next, until the count is reached or somebody ends it.
+Status Top(const CtlArguments& arguments);
+// For administrators.
+Status Watch(const CtlArguments& arguments);
+
+// Connects to the daemon that choice.h chooses. kPermissionDenied says what an ordinary user may do
+// instead.
+StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments);
+
+Status Drain(const CtlArguments& arguments);
+Status Shutdown(const CtlArguments& arguments);
+// The daemon sends the trace and this program writes it, with the caller's rights.
+Status Trace(const CtlArguments& arguments);
+Status Faults(const CtlArguments& arguments);
+
+}  // namespace ferry::tools

@@ -1,0 +1,38 @@
+// What ferryctl shows, as JSON and as text for people. Views are pure; any thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+#include "tools/display/table.h"
+#include "tools/display/view.h"
+#include "tools/doctor/checks.h"
+#include "tools/ferryctl/choice.h"
+
+namespace ferry::tools {
+
+// One line for each daemon: what it serves, or why it does not answer.
+View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
+
+// For one rank, all that is known; for several (`all` was asked), a line each.
+View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
+             const Terminal& terminal = {});
+// Ranks of any jobs that wait, the longest first.
+View WaitingView(const control::WhyReply& reply, const Terminal& terminal = {});
+
+// A line per finding, and under it what to do.
+View DoctorView(const std::vector<Finding>& findings, const Terminal& terminal = {});
+
+// ---- Printing: main thread ----
+
+// The width and colours of standard output, as they are now.
+Terminal StandardOutput();
+
+// Prints at once, so that a reader can follow.
+void Print(const std::string& text);
+// On one line if `indent` is negative. Replaces invalid UTF-8, since names may hold any bytes.
+void PrintJson(const nlohmann::ordered_json& value, int indent = 2);
+
+}  // namespace ferry::tools
