@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "client/control/control_api.h"
 #include "common/error_code.h"
@@ -17,8 +18,7 @@ namespace pb = ferry::control;
 
 struct ferry_control {
   std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<pb::Client::Stub> stub;
-  std::unique_ptr<pb::Launcher::Stub> launcher;
+  std::tuple<std::unique_ptr<pb::Client::Stub>, std::unique_ptr<pb::Launcher::Stub>> stubs;
   std::string token;
   std::string socket_path;
 };
@@ -59,23 +59,16 @@ int Finish(const ferry_control& control, const grpc::Status& status, ferry_contr
   }
 }
 
-// One unary call of a service, with the token and a deadline.
+// One unary call of a service, with the token and a deadline. Returns what the function is to.
 template <typename Stub, typename Request, typename Reply>
-grpc::Status CallOn(const ferry_control& control, Stub* stub, uint32_t timeout_ms,
-                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                    const Request& request, Reply* reply) {
+int Call(ferry_control* control, uint32_t timeout_ms,
+         grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+         const Request& request, Reply* reply, ferry_control_text text) {
   grpc::ClientContext context;
   context.set_deadline(Deadline(timeout_ms));
-  context.AddMetadata("ferry-token", control.token);
-  return (stub->*method)(&context, request, reply);
-}
-
-template <typename Request, typename Reply>
-grpc::Status Call(ferry_control* control, uint32_t timeout_ms,
-                  grpc::Status (pb::Client::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                           Reply*),
-                  const Request& request, Reply* reply) {
-  return CallOn(*control, control->stub.get(), timeout_ms, method, request, reply);
+  context.AddMetadata("ferry-token", control->token);
+  Stub& stub = *std::get<std::unique_ptr<Stub>>(control->stubs);
+  return Finish(*control, (stub.*method)(&context, request, reply), text);
 }
 
 ferry_control_peer PeerFrom(const pb::PeerInfo& info) {
@@ -95,8 +88,7 @@ int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
   if (!made->channel->WaitForConnected(Deadline(timeout_ms))) {
     return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
   }
-  made->stub = pb::Client::NewStub(made->channel);
-  made->launcher = pb::Launcher::NewStub(made->channel);
+  made->stubs = {pb::Client::NewStub(made->channel), pb::Launcher::NewStub(made->channel)};
   *control = made.release();
   return 0;
 }
@@ -104,10 +96,10 @@ int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
 int Join(ferry_control* control, uint32_t timeout_ms, uint32_t size, ferry_control_peer* peers,
          uint32_t* node, uint32_t* node_count, ferry_control_text text) {
   pb::JoinJobReply reply;
-  const grpc::Status status =
-      Call(control, timeout_ms, &pb::Client::Stub::JoinJob, pb::JoinJobRequest(), &reply);
-  if (!status.ok()) {
-    return Finish(*control, status, text);
+  if (const int error =
+          Call(control, timeout_ms, &pb::Client::Stub::JoinJob, pb::JoinJobRequest(), &reply, text);
+      error != 0) {
+    return error;
   }
   if (reply.peers_size() != static_cast<int>(size)) {
     return Fail(
@@ -132,9 +124,7 @@ int RegisterRegion(ferry_control* control, uint32_t timeout_ms, const ferry_cont
   request.set_device(region->device);
   request.set_allocation_id(region->allocation_id);
   pb::RegisterRegionReply reply;
-  return Finish(*control,
-                Call(control, timeout_ms, &pb::Client::Stub::RegisterRegion, request, &reply),
-                text);
+  return Call(control, timeout_ms, &pb::Client::Stub::RegisterRegion, request, &reply, text);
 }
 
 int DeregisterRegion(ferry_control* control, uint32_t timeout_ms, uint32_t region,
@@ -142,9 +132,7 @@ int DeregisterRegion(ferry_control* control, uint32_t timeout_ms, uint32_t regio
   pb::DeregisterRegionRequest request;
   request.set_region(region);
   pb::DeregisterRegionReply reply;
-  return Finish(*control,
-                Call(control, timeout_ms, &pb::Client::Stub::DeregisterRegion, request, &reply),
-                text);
+  return Call(control, timeout_ms, &pb::Client::Stub::DeregisterRegion, request, &reply, text);
 }
 
 int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
@@ -155,10 +143,10 @@ int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, 
   pb::ResolvePeersRequest request;
   request.mutable_ranks()->Add(ranks, ranks + count);
   pb::ResolvePeersReply reply;
-  const grpc::Status status =
-      Call(control, timeout_ms, &pb::Client::Stub::ResolvePeers, request, &reply);
-  if (!status.ok()) {
-    return Finish(*control, status, text);
+  if (const int error =
+          Call(control, timeout_ms, &pb::Client::Stub::ResolvePeers, request, &reply, text);
+      error != 0) {
+    return error;
   }
   if (reply.peers_size() != static_cast<int>(count)) {
     return Fail(ErrorCode::kInternal, "ferryd resolved another number of ranks than asked for",
@@ -198,8 +186,7 @@ int OfferMatches(ferry_control* control, uint32_t timeout_ms, int sends,
     FillPlace(offers[i].cells, offer->mutable_cells());
   }
   pb::OfferMatchesReply reply;
-  return Finish(*control,
-                Call(control, timeout_ms, &pb::Client::Stub::OfferMatches, request, &reply), text);
+  return Call(control, timeout_ms, &pb::Client::Stub::OfferMatches, request, &reply, text);
 }
 
 int WithdrawMatch(ferry_control* control, uint32_t timeout_ms, int send,
@@ -209,15 +196,12 @@ int WithdrawMatch(ferry_control* control, uint32_t timeout_ms, int send,
   request.set_send(send != 0);
   request.set_rounds(rounds);
   pb::WithdrawMatchReply reply;
-  return Finish(*control,
-                Call(control, timeout_ms, &pb::Client::Stub::WithdrawMatch, request, &reply), text);
+  return Call(control, timeout_ms, &pb::Client::Stub::WithdrawMatch, request, &reply, text);
 }
 
 int Detach(ferry_control* control, uint32_t timeout_ms, ferry_control_text text) {
   pb::DetachReply reply;
-  return Finish(*control,
-                Call(control, timeout_ms, &pb::Client::Stub::Detach, pb::DetachRequest(), &reply),
-                text);
+  return Call(control, timeout_ms, &pb::Client::Stub::Detach, pb::DetachRequest(), &reply, text);
 }
 
 int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
@@ -226,17 +210,16 @@ int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const 
   request.set_exit_code(exit_code);
   request.set_reason(reason == nullptr ? "" : reason);
   pb::AbortJobReply reply;
-  return Finish(*control, Call(control, timeout_ms, &pb::Client::Stub::AbortJob, request, &reply),
-                text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AbortJob, request, &reply, text);
 }
 
 int ControlAddress(ferry_control* control, uint32_t timeout_ms, ferry_control_text address,
                    ferry_control_text text) {
   pb::StatusReply reply;
-  const grpc::Status status = CallOn(*control, control->launcher.get(), timeout_ms,
-                                     &pb::Launcher::Stub::Status, pb::StatusRequest(), &reply);
-  if (!status.ok()) {
-    return Finish(*control, status, text);
+  if (const int error =
+          Call(control, timeout_ms, &pb::Launcher::Stub::Status, pb::StatusRequest(), &reply, text);
+      error != 0) {
+    return error;
   }
   if (reply.node().control_address().size() >= address.size_bytes) {
     return Fail(ErrorCode::kInternal, "no room for the daemon's control address", text);
@@ -258,10 +241,7 @@ int CreateJob(ferry_control* control, uint32_t timeout_ms, const ferry_control_j
     request.add_node_addresses(job->node_addresses[node]);
   }
   pb::CreateJobReply reply;
-  return Finish(*control,
-                CallOn(*control, control->launcher.get(), timeout_ms,
-                       &pb::Launcher::Stub::CreateJob, request, &reply),
-                text);
+  return Call(control, timeout_ms, &pb::Launcher::Stub::CreateJob, request, &reply, text);
 }
 
 void Close(ferry_control* control) { delete control; }

@@ -11,6 +11,9 @@
 #include "client/malloc/system_calls.h"
 
 using ferry::malloc_heap::heap;
+using ferry::malloc_heap::SystemAdvise;
+using ferry::malloc_heap::SystemMap;
+using ferry::malloc_heap::SystemUnmap;
 
 extern "C" {
 
@@ -39,12 +42,12 @@ void* __wrap_mmap(void* address, size_t size_bytes, int protection, int flags, i
       return place;
     }
   }
-  return __real_mmap(address, size_bytes, protection, flags, fd, offset);
+  return SystemMap(address, size_bytes, protection, flags, fd, offset);
 }
 
 int __wrap_munmap(void* address, size_t size_bytes) {
   if (!heap.Contains(address)) {
-    return __real_munmap(address, size_bytes);
+    return SystemUnmap(address, size_bytes);
   }
   heap.Unmap(address, size_bytes);
   return 0;
@@ -55,7 +58,7 @@ int __wrap_madvise(void* address, size_t size_bytes, int advice) {
     heap.Clear(address, size_bytes);  // of a memfd it would only drop the mapping's pages
     return 0;
   }
-  return __real_madvise(address, size_bytes, advice);
+  return SystemAdvise(address, size_bytes, advice);
 }
 
 // The C library's would come from its own heap, and be freed to this one.

@@ -10,7 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "client/core/attach_connection.h"
+#include "client/core/control_library.h"
+#include "client/pmix/own_daemon.h"
 #include "common/hex_text.h"
+#include "config/environment.h"
 
 namespace ferry::client {
 namespace {
@@ -146,6 +150,67 @@ class Monologue : public Exchange {
   const std::vector<uint32_t> self_{0};
   std::map<std::string, std::string> words_;
 };
+
+// The daemon, over the attach socket and the control library.
+class NodeDaemon : public JobStarter {
+ public:
+  explicit NodeDaemon(const config::Options& options) : options_(options) {}
+
+  // Finds the daemon of the run directory; where no option names one, the system's; failing that,
+  // starts one of the job's own. kNoDaemon, kPermissionDenied, kTimeout.
+  StatusOr<DaemonPlace> Find(bool alone) override;
+  Status CreateJob(const ferry_control_job& job) override { return control_->CreateJob(job); }
+
+ private:
+  Status Meet(const std::string& run_directory);
+
+  const config::Options options_;
+  std::unique_ptr<OwnDaemon> own_;  // destroyed last, when nobody talks to it any more
+  std::unique_ptr<AttachConnection> attach_;
+  std::unique_ptr<ControlLibrary> control_;
+};
+
+Status NodeDaemon::Meet(const std::string& run_directory) {
+  auto attach = std::make_unique<AttachConnection>();
+  FERRY_RETURN_IF_ERROR(attach->Connect(run_directory, options_.attach_timeout_ms));
+  const StatusOr<attach::UserReply> user = attach->IdentifyUser();
+  FERRY_RETURN_IF_ERROR(user.status());
+  auto control = std::make_unique<ControlLibrary>();
+  FERRY_RETURN_IF_ERROR(control->Connect(run_directory, user->token, sizeof(user->token),
+                                         static_cast<uint32_t>(options_.attach_timeout_ms)));
+  attach_ = std::move(attach);
+  control_ = std::move(control);
+  return {};
+}
+
+StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
+  DaemonPlace place{.run_directory = options_.run_directory, .control_address = ""};
+  Status met = Meet(place.run_directory);
+  const bool usual =
+      place.run_directory == config::DefaultRunDirectory(config::ProcessEnvironment());
+  if (met.code() == ErrorCode::kNoDaemon && usual &&
+      place.run_directory != config::kSystemRunDirectory) {
+    place.run_directory = config::kSystemRunDirectory;
+    met = Meet(place.run_directory);
+  }
+  const bool none =
+      met.code() == ErrorCode::kNoDaemon || (met.code() == ErrorCode::kPermissionDenied && usual);
+  if (none && alone) {
+    StatusOr<std::unique_ptr<OwnDaemon>> own = OwnDaemon::Start();
+    FERRY_RETURN_IF_ERROR(own.status());
+    own_ = std::move(*own);
+    place.run_directory = own_->run_directory();
+    met = Meet(place.run_directory);
+  } else if (none) {
+    return Status(ErrorCode::kNoDaemon,
+                  met.message() + " (a job of several nodes needs a ferryd on each)");
+  }
+  FERRY_RETURN_IF_ERROR(met);
+  StatusOr<std::string> address = control_->ControlAddress();
+  FERRY_RETURN_IF_ERROR(address.status());
+  place.control_address = std::move(*address);
+  return place;
+}
 
 }  // namespace
 

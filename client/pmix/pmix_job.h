@@ -12,13 +12,30 @@
 #include <memory>
 #include <string>
 
-#include "client/pmix/exchange.h"
-#include "client/pmix/node_daemon.h"
+#include "client/control/control_api.h"
 #include "client/pmix/pmix_library.h"
 #include "common/status.h"
 #include "config/options.h"
 
 namespace ferry::client {
+
+// What ranks must know about a node's daemon.
+struct DaemonPlace {
+  std::string run_directory;
+  std::string control_address;  // host:port for other daemons
+};
+
+// The daemon of this node, as seen by the rank that starts a job there: the node's lowest rank.
+//
+// Calling thread: one at a time. Calls block until the daemon answers.
+class JobStarter {
+ public:
+  virtual ~JobStarter() = default;
+  // Finds the daemon. `alone`: the job has no other node, so a daemon may be started for it.
+  virtual StatusOr<DaemonPlace> Find(bool alone) = 0;
+  // Creates the job, which lives as long as this object.
+  virtual Status CreateJob(const ferry_control_job& job) = 0;
+};
 
 class PmixJob {
  public:

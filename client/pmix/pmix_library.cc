@@ -53,6 +53,14 @@ static_assert(sizeof(PmixProc) == 260 && offsetof(PmixProc, rank) == 256);
 static_assert(sizeof(PmixValue) == 32 && offsetof(PmixValue, data) == 8);
 static_assert(sizeof(PmixInfo) == 552 && offsetof(PmixInfo, value) == 520);
 
+PmixInfo Flag(const char* key) {
+  PmixInfo info{};
+  std::strcpy(info.key, key);
+  info.value.type = kBool;
+  info.value.data.flag = true;
+  return info;
+}
+
 // A value that the library has allocated.
 class Found {
  public:
@@ -191,10 +199,7 @@ StatusOr<uint32_t> PmixLibrary::GetNumber(const char* key) {
 // Looks only in what the server has sent beforehand, so it does not block.
 std::optional<uint32_t> PmixLibrary::FindNumber(const char* key, uint32_t of_rank) {
   const PmixProc proc = calls_->Of(of_rank);
-  PmixInfo only_if_known{};
-  std::memcpy(only_if_known.key, kOnlyIfKnown, sizeof(kOnlyIfKnown));
-  only_if_known.value.type = kBool;
-  only_if_known.value.data.flag = true;
+  const PmixInfo only_if_known = Flag(kOnlyIfKnown);
   Found value;
   if (calls_->get(&proc, key, &only_if_known, 1, value.place()) != kSuccess ||
       value->type != kUint32) {
@@ -213,10 +218,7 @@ Status PmixLibrary::Put(const std::string& name, const std::string& words) {
 }
 
 Status PmixLibrary::Fence() {
-  PmixInfo collect{};
-  std::memcpy(collect.key, kCollectData, sizeof(kCollectData));
-  collect.value.type = kBool;
-  collect.value.data.flag = true;
+  const PmixInfo collect = Flag(kCollectData);
   return Explain(calls_->fence(nullptr, 0, &collect, 1), "gather all ranks");
 }
 

@@ -9,6 +9,7 @@
 #include "client/mpi/api/function.h"
 #include "client/mpi/base/error_codes.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/comm/creation.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/runtime/process.h"
 
@@ -22,19 +23,6 @@ constexpr AttributeKind kType = AttributeKind::kDatatype;
 //
 // The standard asks for them on MPI_COMM_WORLD; libraries that are handed a duplicate look for them
 // there.
-
-// Whether MPI_Wtime counts from the same moment on all: it does on all processes of a node.
-bool HasOneClock(const Comm& comm) {
-  const int node = front_end->NodeOf(front_end->rank());
-  for (const RankSet* group : {&comm.group(), &comm.peers()}) {
-    for (int rank = 0; rank < group->size(); ++rank) {
-      if (front_end->NodeOf(static_cast<uint32_t>(group->WorldRank(rank))) != node) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
 
 int UniverseSize(const config::Options& options) {
   return options.universe_size != 0 ? static_cast<int>(options.universe_size)
@@ -72,7 +60,7 @@ bool PredefinedAttribute(const Comm& comm, int keyval, void** value) {
       *value = &no_process;
       return true;
     case MPI_WTIME_IS_GLOBAL:
-      *value = HasOneClock(comm) ? &yes : &no;
+      *value = HasSeveralNodes(comm) ? &no : &yes;
       return true;
     case MPI_UNIVERSE_SIZE:
       *value = &universe_size;
@@ -168,89 +156,39 @@ AnyFunction Any(Function* function) {
 
 }  // namespace
 
-// ---- Communicators ------------------------------------------------------------------------------
+// ---- The functions ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_create_keyval,
-               (MPI_Comm_copy_attr_function * copy, MPI_Comm_delete_attr_function* remove,
-                int* keyval, void* extra_state)) {
-  return CreateKeyval(FERRY_MPI_NAME, kComm, Any(copy), Any(remove), keyval, extra_state);
-}
+#define FERRY_KEYVALS(create, free, kind, Copy, Delete)                                         \
+  FERRY_MPI_CALL(int, create, (Copy * copy, Delete * remove, int* keyval, void* extra_state)) { \
+    return CreateKeyval(FERRY_MPI_NAME, kind, Any(copy), Any(remove), keyval, extra_state);     \
+  }                                                                                             \
+  FERRY_MPI_CALL(int, free, (int* keyval)) { return FreeKeyval(FERRY_MPI_NAME, kind, keyval); }
 
-FERRY_MPI_CALL(int, Comm_free_keyval, (int* keyval)) {
-  return FreeKeyval(FERRY_MPI_NAME, kComm, keyval);
-}
+#define FERRY_ATTRIBUTES(set, get, remove, Handle)                                \
+  FERRY_MPI_CALL(int, set, (Handle object, int keyval, void* value)) {            \
+    return SetAttribute(FERRY_MPI_NAME, object, keyval, value);                   \
+  }                                                                               \
+  FERRY_MPI_CALL(int, get, (Handle object, int keyval, void* value, int* flag)) { \
+    return GetAttribute(FERRY_MPI_NAME, object, keyval, value, flag);             \
+  }                                                                               \
+  FERRY_MPI_CALL(int, remove, (Handle object, int keyval)) {                      \
+    return DeleteAttribute(FERRY_MPI_NAME, object, keyval);                       \
+  }
 
-FERRY_MPI_CALL(int, Comm_set_attr, (MPI_Comm comm, int keyval, void* value)) {
-  return SetAttribute(FERRY_MPI_NAME, comm, keyval, value);
-}
+FERRY_KEYVALS(Comm_create_keyval, Comm_free_keyval, kComm, MPI_Comm_copy_attr_function,
+              MPI_Comm_delete_attr_function)
+FERRY_ATTRIBUTES(Comm_set_attr, Comm_get_attr, Comm_delete_attr, MPI_Comm)
 
-FERRY_MPI_CALL(int, Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag)) {
-  return GetAttribute(FERRY_MPI_NAME, comm, keyval, value, flag);
-}
+// The deprecated names of these.
+FERRY_KEYVALS(Keyval_create, Keyval_free, kComm, MPI_Copy_function, MPI_Delete_function)
+FERRY_ATTRIBUTES(Attr_put, Attr_get, Attr_delete, MPI_Comm)
 
-FERRY_MPI_CALL(int, Comm_delete_attr, (MPI_Comm comm, int keyval)) {
-  return DeleteAttribute(FERRY_MPI_NAME, comm, keyval);
-}
+FERRY_KEYVALS(Type_create_keyval, Type_free_keyval, kType, MPI_Type_copy_attr_function,
+              MPI_Type_delete_attr_function)
+FERRY_ATTRIBUTES(Type_set_attr, Type_get_attr, Type_delete_attr, MPI_Datatype)
 
-// ---- Their deprecated names ---------------------------------------------------------------------
-
-FERRY_MPI_CALL(int, Keyval_create,
-               (MPI_Copy_function * copy, MPI_Delete_function* remove, int* keyval,
-                void* extra_state)) {
-  return CreateKeyval(FERRY_MPI_NAME, kComm, Any(copy), Any(remove), keyval, extra_state);
-}
-
-FERRY_MPI_CALL(int, Keyval_free, (int* keyval)) {
-  return FreeKeyval(FERRY_MPI_NAME, kComm, keyval);
-}
-
-FERRY_MPI_CALL(int, Attr_put, (MPI_Comm comm, int keyval, void* value)) {
-  return SetAttribute(FERRY_MPI_NAME, comm, keyval, value);
-}
-
-FERRY_MPI_CALL(int, Attr_get, (MPI_Comm comm, int keyval, void* value, int* flag)) {
-  return GetAttribute(FERRY_MPI_NAME, comm, keyval, value, flag);
-}
-
-FERRY_MPI_CALL(int, Attr_delete, (MPI_Comm comm, int keyval)) {
-  return DeleteAttribute(FERRY_MPI_NAME, comm, keyval);
-}
-
-// ---- Datatypes ----------------------------------------------------------------------------------
-
-FERRY_MPI_CALL(int, Type_create_keyval,
-               (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* remove,
-                int* keyval, void* extra_state)) {
-  return CreateKeyval(FERRY_MPI_NAME, kType, Any(copy), Any(remove), keyval, extra_state);
-}
-
-FERRY_MPI_CALL(int, Type_free_keyval, (int* keyval)) {
-  return FreeKeyval(FERRY_MPI_NAME, kType, keyval);
-}
-
-FERRY_MPI_CALL(int, Type_set_attr, (MPI_Datatype datatype, int keyval, void* value)) {
-  return SetAttribute(FERRY_MPI_NAME, datatype, keyval, value);
-}
-
-FERRY_MPI_CALL(int, Type_get_attr, (MPI_Datatype datatype, int keyval, void* value, int* flag)) {
-  return GetAttribute(FERRY_MPI_NAME, datatype, keyval, value, flag);
-}
-
-FERRY_MPI_CALL(int, Type_delete_attr, (MPI_Datatype datatype, int keyval)) {
-  return DeleteAttribute(FERRY_MPI_NAME, datatype, keyval);
-}
-
-// ---- Windows: their keys can be made, though there are no windows yet --------------------------
-
-FERRY_MPI_CALL(int, Win_create_keyval,
-               (MPI_Win_copy_attr_function * copy, MPI_Win_delete_attr_function* remove,
-                int* keyval, void* extra_state)) {
-  return CreateKeyval(FERRY_MPI_NAME, AttributeKind::kWindow, Any(copy), Any(remove), keyval,
-                      extra_state);
-}
-
-FERRY_MPI_CALL(int, Win_free_keyval, (int* keyval)) {
-  return FreeKeyval(FERRY_MPI_NAME, AttributeKind::kWindow, keyval);
-}
+// There are no windows yet, though keys for them can be made.
+FERRY_KEYVALS(Win_create_keyval, Win_free_keyval, AttributeKind::kWindow,
+              MPI_Win_copy_attr_function, MPI_Win_delete_attr_function)
 
 }  // namespace ferry::mpi

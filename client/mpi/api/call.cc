@@ -79,6 +79,14 @@ ErrorHandler* Call::Find(MPI_Errhandler handle) {
   return ok() ? found : nullptr;
 }
 
+ErrorHandler* Call::FindFor(ErrorHandler::Owner owner, MPI_Errhandler handle) {
+  ErrorHandler* const handler = Find(handle);
+  if (handler != nullptr && !handler->IsFor(owner)) {
+    Refuse(MPI_ERR_ERRHANDLER, "the error handler was made for another kind of object");
+  }
+  return ok() ? handler : nullptr;
+}
+
 // ---- Other arguments ----------------------------------------------------------------------------
 
 void Call::NeedRunning() {

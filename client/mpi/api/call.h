@@ -40,6 +40,8 @@ class Call {
   Group* Find(MPI_Group handle);
   Info* Find(MPI_Info handle);
   ErrorHandler* Find(MPI_Errhandler handle);
+  // One for such objects.
+  ErrorHandler* FindFor(ErrorHandler::Owner owner, MPI_Errhandler handle);
   Op* Find(MPI_Op handle);
   Request* Find(MPI_Request handle);
   // The same; null without a failure for MPI_INFO_NULL.
@@ -118,5 +120,24 @@ class Call {
   Comm* comm_ = nullptr;
   int result_ = MPI_SUCCESS;
 };
+
+// ---- What calls on datatypes need beside --------------------------------------------------------
+
+// A handle for a datatype that may have some: the one and only of a predefined one, otherwise a
+// new one, which the program frees. Null: no memory.
+MPI_Datatype HandleOf(Datatype& type);
+
+// `error_class` for a negative number.
+void NeedLength(Call& call, int64_t length, const char* argument = "count",
+                int error_class = MPI_ERR_COUNT);
+
+// The result in the type that the call has for it; MPI_UNDEFINED if it is too large for that.
+template <typename Number>
+void PutNumber(Number* to, int64_t value) {
+  *to = static_cast<Number>(value);
+  if (*to != value) {
+    *to = MPI_UNDEFINED;
+  }
+}
 
 }  // namespace ferry::mpi

@@ -2,13 +2,13 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_request.h"
 #include "client/mpi/channel/comparison.h"
-#include "client/mpi/channel/helper.h"
 #include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
@@ -44,6 +44,149 @@ int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* ope
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
 }
 
+int BeginCollective(const CollectiveCall& call, Comm& comm,
+                    std::unique_ptr<CollectiveOperation> operation) {
+  const bool persistent = call.mode == CallMode::kPersistent;
+  Ref<CollectiveRequest> request =
+      MakeRef<CollectiveRequest>(comm, std::move(operation), persistent);
+  const MPI_Request handle = request->Publish();
+  if (handle == nullptr) {
+    *call.request = MPI_REQUEST_NULL;
+    return Fail(call.name, &comm, MPI_ERR_NO_MEM, "no memory for another request");
+  }
+  CollectiveRequest* const published = request.Leave();
+  if (!persistent) {
+    if (const Failure failure = published->Begin(); !failure.ok()) {
+      published->Unpublish(handle);
+      *call.request = MPI_REQUEST_NULL;
+      return Fail(call.name, &comm, failure);
+    }
+  }
+  *call.request = handle;
+  return MPI_SUCCESS;
+}
+
+// ---- What other ranks compare it with -----------------------------------------------------------
+
+namespace {
+
+// The lists of the forms with v and w, and of a reduce_scatter: the data sent to each rank, then
+// those received from each. Entries that this rank knows nothing of say nothing.
+std::vector<DataRecord> ListsOf(const Comm& comm, const CollectiveOperation& operation) {
+  const Problem& problem = operation.problem;
+  const auto ranks = static_cast<size_t>(comm.size());
+  const auto self = static_cast<size_t>(comm.rank());
+  const auto root = static_cast<size_t>(problem.root);
+  std::vector<DataRecord> sent(ranks, {.elements = kSaysNothing});
+  std::vector<DataRecord> received = sent;
+  switch (problem.collective) {
+    case Collective::kGather:
+      if (self == root) {
+        received = operation.output.block_records();
+      } else {
+        sent[root] = operation.input.RecordOfPart(1);
+      }
+      break;
+    case Collective::kScatter:
+      if (self == root) {
+        sent = operation.input.block_records();
+      } else {
+        received[root] = operation.output.RecordOfPart(1);
+      }
+      break;
+    case Collective::kAllgather:
+      received = operation.output.block_records();
+      sent.assign(ranks, problem.in_place ? received[self] : operation.input.RecordOfPart(1));
+      break;
+    case Collective::kAlltoall:
+      received = operation.output.block_records();
+      sent = problem.in_place ? received : operation.input.block_records();
+      break;
+    default: {  // a reduce_scatter: each names the parts of all
+      const Datatype& type = operation.reducer.type();
+      for (size_t i = 0; i < ranks; ++i) {
+        const auto bytes = static_cast<int64_t>(problem.receive_blocks[i].size_bytes);
+        sent[i] = RecordOf(type.size_bytes() == 0 ? 0 : bytes / type.size_bytes(), type);
+      }
+      received.assign(ranks, sent[self]);
+    }
+  }
+  sent.insert(sent.end(), received.begin(), received.end());
+  return sent;
+}
+
+// The datatype that all ranks' data are of, and how much of it, where all have the same amount.
+void DescribeData(const Comm& comm, const CollectiveOperation& operation, CallRecord* record) {
+  const Problem& problem = operation.problem;
+  const bool is_root = comm.rank() == problem.root;
+  const CollectiveBuffer* buffer = &operation.output;
+  int64_t times = 1;
+  switch (problem.collective) {
+    case Collective::kBarrier:
+      return;
+    case Collective::kBcast:
+      break;
+    case Collective::kGather:
+      buffer = is_root ? &operation.output : &operation.input;
+      times = is_root ? comm.size() : 1;
+      break;
+    case Collective::kScatter:
+      buffer = is_root ? &operation.input : &operation.output;
+      times = is_root ? comm.size() : 1;
+      break;
+    case Collective::kAllgather:
+    case Collective::kAlltoall:
+      times = comm.size();
+      break;
+    default:
+      buffer = problem.in_place ? &operation.output : &operation.input;
+      times = problem.collective == Collective::kReduceScatter ? comm.size() : 1;
+  }
+  if (buffer->type() == nullptr) {
+    return;
+  }
+  record->has_data = 1;
+  record->data = buffer->RecordOfPart(times);
+  if (const BasicType* const basic = buffer->type()->basic(); basic != nullptr) {
+    SetText(record->type, basic->name);
+  }
+}
+
+// Describes a rank's call, for the others to compare (channel/comparison.h).
+// `failure`: what was wrong with the call's arguments; then the operation is not looked at.
+CallDescription DescribeCall(const char* call, const Comm& comm,
+                             const CollectiveOperation& operation, const Failure& failure) {
+  CallDescription description;
+  CallRecord& record = description.record;
+  const Problem& problem = operation.problem;
+  SetName(&record, call);
+  record.collective = static_cast<uint8_t>(problem.collective);
+  record.is_inter = comm.is_inter() ? 1 : 0;
+  if (!failure.ok()) {
+    record.has_failed = 1;
+    SetText(record.text, failure.text);
+    return description;
+  }
+  record.root = HasRoot(problem.collective) ? problem.root : 0;
+  record.in_place = problem.in_place ? 1 : 0;
+  if (operation.reduces) {
+    const Op& op = operation.reducer.op();
+    SetText(record.op, op.IsPredefined() ? op.name() : "an operation of its own");
+  }
+  if (comm.is_inter() || IsAmongNeighbours(problem.collective)) {
+    return description;
+  }
+  if (problem.has_blocks) {
+    record.has_lists = 1;
+    description.lists = ListsOf(comm, operation);
+  } else {
+    DescribeData(comm, operation, &record);
+  }
+  return description;
+}
+
+}  // namespace
+
 Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
                      Failure failure) {
   Channel& channel = Channel::Of(comm);
@@ -77,28 +220,6 @@ Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation
     channel.Enter();
   }
   return compared->failure();
-}
-
-int BeginCollective(const CollectiveCall& call, Comm& comm,
-                    std::unique_ptr<CollectiveOperation> operation) {
-  const bool persistent = call.mode == CallMode::kPersistent;
-  Ref<CollectiveRequest> request =
-      MakeRef<CollectiveRequest>(comm, std::move(operation), persistent);
-  const MPI_Request handle = request->Publish();
-  if (handle == nullptr) {
-    *call.request = MPI_REQUEST_NULL;
-    return Fail(call.name, &comm, MPI_ERR_NO_MEM, "no memory for another request");
-  }
-  CollectiveRequest* const published = request.Leave();
-  if (!persistent) {
-    if (const Failure failure = published->Begin(); !failure.ok()) {
-      published->Unpublish(handle);
-      *call.request = MPI_REQUEST_NULL;
-      return Fail(call.name, &comm, failure);
-    }
-  }
-  *call.request = handle;
-  return MPI_SUCCESS;
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------

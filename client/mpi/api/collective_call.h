@@ -19,6 +19,7 @@
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 
@@ -63,11 +64,6 @@ Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation
 template <typename Describe>
 int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe);
 
-// Describes a rank's call, for the others to compare (channel/comparison.h).
-// `failure`: what was wrong with the call's arguments; then the operation is not looked at.
-CallDescription DescribeCall(const char* call, const Comm& comm,
-                             const CollectiveOperation& operation, const Failure& failure);
-
 // ---- Arguments ----------------------------------------------------------------------------------
 
 // MPI_ERR_TYPE.
@@ -97,9 +93,7 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
 template <typename Describe>
 int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   Comm* comm = nullptr;
-  if (const int error = FindComm(call, handle, &comm); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(FindComm(call, handle, &comm));
   if (call.mode == CallMode::kBlocking) {
     Channel& channel = Channel::Of(*comm);
     channel.Name(call.name);
@@ -134,14 +128,14 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
 
 // ---- The functions ------------------------------------------------------------------------------
 
-// The six forms of a collective, each of which calls Call<name>(CollectiveCall, arguments...): the
-// `arguments` are the names of the `parameters`.
-#define FERRY_COLLECTIVE(name, i_name, parameters, ...)                                        \
-  FERRY_MPI_TWINS(name, (parameters), Call##name({FERRY_MPI_NAME}, __VA_ARGS__));              \
-  FERRY_MPI_TWINS(i_name, (parameters, MPI_Request * request),                                 \
-                  Call##name({FERRY_MPI_NAME, CallMode::kNonblocking, request}, __VA_ARGS__)); \
-  FERRY_MPI_TWINS(name##_init, (parameters, MPI_Info info, MPI_Request * request),             \
-                  Call##name({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, __VA_ARGS__))
+// The six forms of a collective, each of which calls function(CollectiveCall, arguments...): the
+// `arguments` are made of the names of the `parameters`.
+#define FERRY_COLLECTIVE(name, i_name, function, parameters, ...)                            \
+  FERRY_MPI_TWINS(name, (parameters), function({FERRY_MPI_NAME}, __VA_ARGS__));              \
+  FERRY_MPI_TWINS(i_name, (parameters, MPI_Request * request),                               \
+                  function({FERRY_MPI_NAME, CallMode::kNonblocking, request}, __VA_ARGS__)); \
+  FERRY_MPI_TWINS(name##_init, (parameters, MPI_Info info, MPI_Request * request),           \
+                  function({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, __VA_ARGS__))
 
 // The parameters of several of them.
 #define FERRY_ONE_BLOCK_EACH                                                                   \
@@ -155,5 +149,19 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   const void *sendbuf, const Count sendcounts[], const Displacement sdispls[], \
       MPI_Datatype sendtype, void *recvbuf, const Count recvcounts[],          \
       const Displacement rdispls[], MPI_Datatype recvtype, MPI_Comm comm
+
+// What these parameters say: the same to or from each rank, or blocks of their own.
+#define FERRY_SENT_RUN \
+  Run { sendbuf, sendcount, sendtype, "sendtype" }
+#define FERRY_RECEIVED_RUN \
+  Run { recvbuf, recvcount, recvtype, "recvtype" }
+#define FERRY_SENT_BLOCKS(displacements) \
+  Blocks { sendbuf, sendcounts, displacements, sendtype, nullptr, "send" }
+#define FERRY_RECEIVED_BLOCKS(displacements) \
+  Blocks { recvbuf, recvcounts, displacements, recvtype, nullptr, "recv" }
+#define FERRY_SENT_TYPES \
+  Blocks { sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes, "send" }
+#define FERRY_RECEIVED_TYPES \
+  Blocks { recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, "recv" }
 
 }  // namespace ferry::mpi

@@ -1,19 +1,60 @@
 // Collectives that only move data: what their arguments mean (MPI 5.0, sections 6.3 to 6.8).
-#include <string>
+//
+// Each is one function for both its forms: `Data` is Run, or, where blocks have sizes of their own
+// (v and w), Blocks. Arguments that are not significant at a rank are ignored.
+#include <type_traits>
 #include <vector>
 
 #include "client/mpi/api/collective_blocks.h"
-#include "client/mpi/api/collective_inter.h"
 #include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {
 
-// The blocks by rank of a gatherv or scatterv, at its root.
-Failure CheckOwnBlock(const CollectiveOperation& operation, const std::vector<Block>& blocks,
-                      int rank, size_t bytes) {
-  return operation.problem.in_place ? Failure()
-                                    : CheckOwn(bytes, blocks[static_cast<size_t>(rank)].size_bytes);
+template <typename Data>
+constexpr bool kHasBlocks = std::is_same_v<Data, Blocks>;
+
+// Begins the description of a collective.
+template <typename Data>
+Problem& Begin(Collective collective, int root, CollectiveOperation* operation) {
+  operation->problem.collective = collective;
+  operation->problem.root = root;
+  operation->problem.has_blocks = kHasBlocks<Data>;
+  return operation->problem;
+}
+
+// Binds a block for each of so many ranks.
+template <typename Data>
+Failure BindEach(const Data& data, int ranks, CollectiveBuffer* buffer, std::vector<Block>* blocks,
+                 Problem* problem) {
+  if constexpr (kHasBlocks<Data>) {
+    return BindBlocks(data, ranks, buffer, blocks);
+  } else {
+    return Bind(data, ranks, buffer, &problem->block_bytes);
+  }
+}
+template <typename Data>
+Failure BindSent(const Data& send, int ranks, CollectiveOperation* operation) {
+  operation->input_read = PortionOf(send, 0, ranks);
+  return BindEach(send, ranks, &operation->input, &operation->problem.send_blocks,
+                  &operation->problem);
+}
+template <typename Data>
+Failure BindReceived(const Data& receive, int ranks, CollectiveOperation* operation) {
+  return BindEach(receive, ranks, &operation->output, &operation->problem.receive_blocks,
+                  &operation->problem);
+}
+
+// Bytes of the block of a rank.
+template <typename Data>
+size_t BytesOf(const Problem& problem, const std::vector<Block>& blocks, int rank) {
+  return kHasBlocks<Data> ? blocks[static_cast<size_t>(rank)].size_bytes : problem.block_bytes;
+}
+
+// MPI_ERR_BUFFER: an intercommunicator's collectives know no MPI_IN_PLACE.
+Failure RefuseInPlace(const void* sendbuf, const void* recvbuf) {
+  FERRY_RETURN_FAILURE(CheckInPlace(false, sendbuf, "sendbuf"));
+  return CheckInPlace(false, recvbuf, "recvbuf");
 }
 
 // ---- Barrier and broadcast ----------------------------------------------------------------------
@@ -25,321 +66,216 @@ int CallBarrier(const CollectiveCall& call, MPI_Comm handle) {
   });
 }
 
-int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datatype datatype,
-              int root, MPI_Comm handle) {
+Failure DescribeInterBcast(const Comm& comm, const Run& data, int root,
+                           CollectiveOperation* operation) {
+  FERRY_RETURN_FAILURE(DescribeInter(comm, root, operation));
+  operation->delivers = root != MPI_ROOT && root != MPI_PROC_NULL;
+  if (root == MPI_PROC_NULL) {
+    return {};
+  }
+  FERRY_RETURN_FAILURE(CheckInPlace(false, data.buffer, "buffer"));
+  operation->output_read = {0, root == MPI_ROOT ? data.count : 0};
+  return Bind(data, 1, &operation->output, &operation->problem.block_bytes);
+}
+
+int CallBcast(const CollectiveCall& call, const Run& data, int root, MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kBcast;
-    problem.root = root;
+    Problem& problem = Begin<Run>(Collective::kBcast, root, &operation);
     if (comm.is_inter()) {
-      return DescribeInterBcast(comm, {buffer, count, datatype, "datatype"}, root, &operation);
+      return DescribeInterBcast(comm, data, root, &operation);
     }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    FERRY_RETURN_FAILURE(CheckInPlace(false, buffer, "buffer"));
-    FERRY_RETURN_FAILURE(
-        Bind({buffer, count, datatype, "datatype"}, 1, &operation.output, &problem.block_bytes));
+    FERRY_RETURN_FAILURE(CheckInPlace(false, data.buffer, "buffer"));
+    FERRY_RETURN_FAILURE(Bind(data, 1, &operation.output, &problem.block_bytes));
     operation.delivers = comm.rank() != root;
-    operation.output_read = {0, operation.delivers ? 0 : count};
+    operation.output_read = {0, operation.delivers ? 0 : data.count};
     return {};
   });
 }
 
 // ---- Gather -------------------------------------------------------------------------------------
 
-// Binds what a rank that is not the root, or not in place, puts into a gather.
-Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes) {
-  operation->input_read = {0, send.count};
-  return Bind(send, 1, &operation->input, bytes);
+template <typename Data>
+Failure DescribeInterGather(const Comm& comm, const Run& send, const Data& receive, int root,
+                            CollectiveOperation* operation) {
+  FERRY_RETURN_FAILURE(DescribeInter(comm, root, operation));
+  operation->delivers = root == MPI_ROOT;
+  if (root == MPI_PROC_NULL) {
+    return {};
+  }
+  if (root == MPI_ROOT) {
+    return BindReceived(receive, comm.peers().size(), operation);
+  }
+  FERRY_RETURN_FAILURE(CheckInPlace(false, send.buffer, "sendbuf"));
+  return BindOwnInput(send, operation, &operation->problem.block_bytes);
 }
 
-int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-               MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-               int root, MPI_Comm handle) {
+template <typename Data>
+int CallGather(const CollectiveCall& call, const Run& send, const Data& receive, int root,
+               MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kGather;
-    problem.root = root;
-    const Run send{sendbuf, sendcount, sendtype, "sendtype"};
+    Problem& problem = Begin<Data>(Collective::kGather, root, &operation);
     if (comm.is_inter()) {
-      return DescribeInterGather(
-          comm, send, root,
-          [&] {
-            return Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.peers().size(),
-                        &operation.output, &problem.block_bytes);
-          },
-          &operation);
+      return DescribeInterGather(comm, send, receive, root, &operation);
     }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     operation.delivers = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
-    problem.in_place = IsInPlace(sendbuf);
-    if (!operation.delivers) {
-      return BindOwnInput(send, &operation, &problem.block_bytes);
-    }
-    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
-                              &operation.output, &problem.block_bytes));
-    if (problem.in_place) {
-      operation.output_read = {root * recvcount, recvcount};
-      return {};
-    }
-    size_t sent = 0;
-    FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &sent));
-    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
-    return CheckOwn(sent, problem.block_bytes);
-  });
-}
-
-int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
-                MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kGather;
-    problem.root = root;
-    problem.has_blocks = true;
-    const Blocks receive{recvbuf, recvcounts, displs, recvtype, nullptr, "recv"};
-    if (comm.is_inter()) {
-      return DescribeInterGather(
-          comm, {sendbuf, sendcount, sendtype, "sendtype"}, root,
-          [&] {
-            return Bind(receive, comm.peers().size(), &operation.output, &problem.receive_blocks);
-          },
-          &operation);
-    }
-    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    operation.delivers = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
-    problem.in_place = IsInPlace(sendbuf);
+    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, send.buffer, "sendbuf"));
+    problem.in_place = IsInPlace(send.buffer);
     if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation,
-                                        &problem.block_bytes));
+      FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &problem.block_bytes));
     }
     if (!operation.delivers) {
       return {};
     }
-    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
-    if (problem.in_place) {
-      operation.output_read = {root, 1};
-    } else {
-      FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, AddressOf(receive, root), problem.block_bytes));
+    const size_t sent = problem.block_bytes;
+    if constexpr (!kHasBlocks<Data>) {
+      FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
     }
-    return CheckOwnBlock(operation, problem.receive_blocks, root, problem.block_bytes);
+    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
+    if (problem.in_place) {
+      operation.output_read = PortionOf(receive, root, 1);
+      return {};
+    }
+    FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, root), sent));
+    return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, root));
   });
 }
 
 // ---- Scatter ------------------------------------------------------------------------------------
 
-int CallScatter(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-                int root, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kScatter;
-    problem.root = root;
-    if (comm.is_inter()) {
-      return DescribeInterScatter(
-          comm, {recvbuf, recvcount, recvtype, "recvtype"}, root,
-          [&] {
-            operation.input_read = {0, sendcount * comm.peers().size()};
-            return Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.peers().size(),
-                        &operation.input, &problem.block_bytes);
-          },
-          &operation);
-    }
-    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    const bool is_root = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
-    problem.in_place = IsInPlace(recvbuf);
-    size_t received = 0;
-    if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(
-          Bind({recvbuf, recvcount, recvtype, "recvtype"}, 1, &operation.output, &received));
-    }
-    problem.block_bytes = received;
-    if (!is_root) {
-      return {};
-    }
-    FERRY_RETURN_FAILURE(CheckInPlace(false, sendbuf, "sendbuf"));
-    FERRY_RETURN_FAILURE(Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.size(),
-                              &operation.input, &problem.block_bytes));
-    operation.input_read = {0, sendcount * comm.size()};
-    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, received));
-    return problem.in_place ? Failure() : CheckOwn(problem.block_bytes, received);
-  });
+template <typename Data>
+Failure DescribeInterScatter(const Comm& comm, const Data& send, const Run& receive, int root,
+                             CollectiveOperation* operation) {
+  FERRY_RETURN_FAILURE(DescribeInter(comm, root, operation));
+  operation->delivers = root != MPI_ROOT && root != MPI_PROC_NULL;
+  if (root == MPI_PROC_NULL) {
+    return {};
+  }
+  if (root == MPI_ROOT) {
+    return BindSent(send, comm.peers().size(), operation);
+  }
+  FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+  return Bind(receive, 1, &operation->output, &operation->problem.block_bytes);
 }
 
-int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                 Numbers displs, MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
-                 MPI_Datatype recvtype, int root, MPI_Comm handle) {
+template <typename Data>
+int CallScatter(const CollectiveCall& call, const Data& send, const Run& receive, int root,
+                MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kScatter;
-    problem.root = root;
-    problem.has_blocks = true;
-    const Blocks send{sendbuf, sendcounts, displs, sendtype, nullptr, "send"};
+    Problem& problem = Begin<Data>(Collective::kScatter, root, &operation);
     if (comm.is_inter()) {
-      return DescribeInterScatter(
-          comm, {recvbuf, recvcount, recvtype, "recvtype"}, root,
-          [&] {
-            operation.input_read = {0, comm.peers().size()};
-            return Bind(send, comm.peers().size(), &operation.input, &problem.send_blocks);
-          },
-          &operation);
+      return DescribeInterScatter(comm, send, receive, root, &operation);
     }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     const bool is_root = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
-    problem.in_place = IsInPlace(recvbuf);
+    FERRY_RETURN_FAILURE(CheckInPlace(is_root, receive.buffer, "recvbuf"));
+    problem.in_place = IsInPlace(receive.buffer);
     if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, 1, &operation.output,
-                                &problem.block_bytes));
+      FERRY_RETURN_FAILURE(Bind(receive, 1, &operation.output, &problem.block_bytes));
     }
     if (!is_root) {
       return {};
     }
-    FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
-    operation.input_read = {0, comm.size()};
-    if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, root), recvbuf, problem.block_bytes));
+    const size_t received = problem.block_bytes;
+    if constexpr (!kHasBlocks<Data>) {
+      FERRY_RETURN_FAILURE(CheckInPlace(false, send.buffer, "sendbuf"));
     }
-    return CheckOwnBlock(operation, problem.send_blocks, root, problem.block_bytes);
+    FERRY_RETURN_FAILURE(BindSent(send, comm.size(), &operation));
+    if (problem.in_place) {
+      return {};
+    }
+    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, root), receive.buffer, received));
+    return CheckOwn(BytesOf<Data>(problem, problem.send_blocks, root), received);
   });
 }
 
 // ---- Allgather ----------------------------------------------------------------------------------
 
-int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                  MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+template <typename Data>
+Failure DescribeInterAllgather(const Comm& comm, const Run& send, const Data& receive,
+                               CollectiveOperation* operation) {
+  FERRY_RETURN_FAILURE(DescribeInter(comm, operation));
+  FERRY_RETURN_FAILURE(RefuseInPlace(send.buffer, receive.buffer));
+  FERRY_RETURN_FAILURE(BindReceived(receive, comm.peers().size(), operation));
+  size_t sent = 0;
+  FERRY_RETURN_FAILURE(BindOwnInput(send, operation, &sent));
+  FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, receive.buffer, sent));
+  operation->problem.send_blocks = {{0, sent}};
+  return {};
+}
+
+template <typename Data>
+int CallAllgather(const CollectiveCall& call, const Run& send, const Data& receive,
                   MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kAllgather;
+    Problem& problem = Begin<Data>(Collective::kAllgather, 0, &operation);
     if (comm.is_inter()) {
-      return DescribeInterAllgather(
-          comm, {sendbuf, sendcount, sendtype, "sendtype"}, recvbuf,
-          [&] {
-            return Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.peers().size(),
-                        &operation.output, &problem.block_bytes);
-          },
-          &operation);
+      return DescribeInterAllgather(comm, send, receive, &operation);
     }
-    problem.in_place = IsInPlace(sendbuf);
-    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
-                              &operation.output, &problem.block_bytes));
+    problem.in_place = IsInPlace(send.buffer);
+    FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
     if (problem.in_place) {
-      operation.output_read = {comm.rank() * recvcount, recvcount};
+      operation.output_read = PortionOf(receive, comm.rank(), 1);
       return {};
     }
     size_t sent = 0;
-    FERRY_RETURN_FAILURE(
-        BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &sent));
-    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
-    const int64_t own = comm.rank() * recvcount * datatypes.Find(recvtype)->extent();
-    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, static_cast<const char*>(recvbuf) + own, sent));
-    return CheckOwn(sent, problem.block_bytes);
-  });
-}
-
-int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                   MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
-                   MPI_Datatype recvtype, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kAllgather;
-    problem.has_blocks = true;
-    const Blocks receive{recvbuf, recvcounts, displs, recvtype, nullptr, "recv"};
-    if (comm.is_inter()) {
-      return DescribeInterAllgather(
-          comm, {sendbuf, sendcount, sendtype, "sendtype"}, recvbuf,
-          [&] {
-            return Bind(receive, comm.peers().size(), &operation.output, &problem.receive_blocks);
-          },
-          &operation);
+    FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &sent));
+    FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, comm.rank()), sent));
+    if constexpr (kHasBlocks<Data>) {
+      problem.block_bytes = sent;
+    } else {
+      const int64_t own = comm.rank() * receive.count * datatypes.Find(receive.datatype)->extent();
+      FERRY_RETURN_FAILURE(
+          CheckDistinct(send.buffer, static_cast<const char*>(receive.buffer) + own, sent));
     }
-    problem.in_place = IsInPlace(sendbuf);
-    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
-    if (problem.in_place) {
-      operation.output_read = {comm.rank(), 1};
-      return {};
-    }
-    FERRY_RETURN_FAILURE(
-        BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &problem.block_bytes));
-    FERRY_RETURN_FAILURE(
-        CheckDistinct(sendbuf, AddressOf(receive, comm.rank()), problem.block_bytes));
-    return CheckOwnBlock(operation, problem.receive_blocks, comm.rank(), problem.block_bytes);
+    return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, comm.rank()));
   });
 }
 
 // ---- Alltoall -----------------------------------------------------------------------------------
 
-int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                 MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-                 MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kAlltoall;
-    if (comm.is_inter()) {
-      return DescribeInterAlltoall(comm, Run{sendbuf, sendcount, sendtype, "sendtype"},
-                                   Run{recvbuf, recvcount, recvtype, "recvtype"}, &operation);
-    }
-    problem.in_place = IsInPlace(sendbuf);
-    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
-                              &operation.output, &problem.block_bytes));
-    if (problem.in_place) {
-      operation.output_read = {0, comm.size() * recvcount};
-      return {};
-    }
-    size_t sent = 0;
+template <typename Data>
+Failure DescribeInterAlltoall(const Comm& comm, const Data& send, const Data& receive,
+                              CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  const int count = comm.peers().size();
+  FERRY_RETURN_FAILURE(DescribeInter(comm, operation));
+  FERRY_RETURN_FAILURE(RefuseInPlace(send.buffer, receive.buffer));
+  problem.has_blocks = true;
+  FERRY_RETURN_FAILURE(BindBlocks(send, count, &operation->input, &problem.send_blocks));
+  FERRY_RETURN_FAILURE(BindBlocks(receive, count, &operation->output, &problem.receive_blocks));
+  if constexpr (!kHasBlocks<Data>) {
     FERRY_RETURN_FAILURE(
-        Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.size(), &operation.input, &sent));
-    operation.input_read = {0, comm.size() * sendcount};
-    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
-    return CheckOwn(sent, problem.block_bytes);
-  });
+        CheckDistinct(send.buffer, receive.buffer, problem.send_blocks.front().size_bytes));
+  }
+  operation->input_read = PortionOf(send, 0, count);
+  return {};
 }
 
-int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks& receive,
-                   MPI_Comm handle) {
+template <typename Data>
+int CallAlltoall(const CollectiveCall& call, const Data& send, const Data& receive,
+                 MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kAlltoall;
+    Problem& problem = Begin<Data>(Collective::kAlltoall, 0, &operation);
     if (comm.is_inter()) {
       return DescribeInterAlltoall(comm, send, receive, &operation);
     }
-    problem.has_blocks = true;
+    const int rank = comm.rank();
     problem.in_place = IsInPlace(send.buffer);
     FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
+    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
     if (problem.in_place) {
-      operation.output_read = {0, comm.size()};
+      operation.output_read = PortionOf(receive, 0, comm.size());
       return {};
     }
-    FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
-    operation.input_read = {0, comm.size()};
-    const int rank = comm.rank();
-    const size_t own_bytes = problem.send_blocks[static_cast<size_t>(rank)].size_bytes;
-    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, rank), AddressOf(receive, rank), own_bytes));
-    return CheckOwnBlock(operation, problem.receive_blocks, rank, own_bytes);
+    const size_t received = BytesOf<Data>(problem, problem.receive_blocks, rank);
+    FERRY_RETURN_FAILURE(BindSent(send, comm.size(), &operation));
+    const size_t sent = BytesOf<Data>(problem, problem.send_blocks, rank);
+    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, rank), AddressOf(receive, rank), sent));
+    return CheckOwn(sent, received);
   });
-}
-
-int CallAlltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                  Numbers sdispls, MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
-                  Numbers rdispls, MPI_Datatype recvtype, MPI_Comm handle) {
-  return CallWithBlocks(call, {sendbuf, sendcounts, sdispls, sendtype, nullptr, "send"},
-                        {recvbuf, recvcounts, rdispls, recvtype, nullptr, "recv"}, handle);
-}
-
-int CallAlltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                  Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf, Numbers recvcounts,
-                  Numbers rdispls, const MPI_Datatype* recvtypes, MPI_Comm handle) {
-  return CallWithBlocks(call, {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes, "send"},
-                        {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, "recv"},
-                        handle);
 }
 
 }  // namespace
@@ -357,44 +293,45 @@ FERRY_MPI_CALL(int, Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* re
 }
 
 #define FERRY_BCAST void *buffer, Count count, MPI_Datatype datatype, int root, MPI_Comm comm
-FERRY_COLLECTIVE(Bcast, Ibcast, FERRY_BCAST, buffer, count, datatype, root, comm);
+FERRY_COLLECTIVE(Bcast, Ibcast, CallBcast, FERRY_BCAST, {buffer, count, datatype, "datatype"}, root,
+                 comm);
 
 #define FERRY_ROOTED FERRY_ONE_BLOCK_EACH, int root, MPI_Comm comm
-FERRY_COLLECTIVE(Gather, Igather, FERRY_ROOTED, sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                 recvtype, root, comm);
-FERRY_COLLECTIVE(Scatter, Iscatter, FERRY_ROOTED, sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                 recvtype, root, comm);
+FERRY_COLLECTIVE(Gather, Igather, CallGather, FERRY_ROOTED, FERRY_SENT_RUN, FERRY_RECEIVED_RUN,
+                 root, comm);
+FERRY_COLLECTIVE(Scatter, Iscatter, CallScatter, FERRY_ROOTED, FERRY_SENT_RUN, FERRY_RECEIVED_RUN,
+                 root, comm);
 
-FERRY_COLLECTIVE(Allgather, Iallgather, FERRY_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf,
-                 recvcount, recvtype, comm);
-FERRY_COLLECTIVE(Alltoall, Ialltoall, FERRY_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf,
-                 recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Allgather, Iallgather, CallAllgather, FERRY_ALLGATHER, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_RUN, comm);
+FERRY_COLLECTIVE(Alltoall, Ialltoall, CallAlltoall, FERRY_ALLGATHER, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_RUN, comm);
 
-FERRY_COLLECTIVE(Allgatherv, Iallgatherv, FERRY_ALLGATHERV, sendbuf, sendcount, sendtype, recvbuf,
-                 recvcounts, displs, recvtype, comm);
+FERRY_COLLECTIVE(Allgatherv, Iallgatherv, CallAllgather, FERRY_ALLGATHERV, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_BLOCKS(displs), comm);
 
 #define FERRY_GATHERV                                                                         \
   const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf,                 \
       const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Gatherv, Igatherv, FERRY_GATHERV, sendbuf, sendcount, sendtype, recvbuf,
-                 recvcounts, displs, recvtype, root, comm);
+FERRY_COLLECTIVE(Gatherv, Igatherv, CallGather, FERRY_GATHERV, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_BLOCKS(displs), root, comm);
 
 #define FERRY_SCATTERV                                                                        \
   const void *sendbuf, const Count sendcounts[], const Displacement displs[],                 \
       MPI_Datatype sendtype, void *recvbuf, Count recvcount, MPI_Datatype recvtype, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Scatterv, Iscatterv, FERRY_SCATTERV, sendbuf, sendcounts, displs, sendtype,
-                 recvbuf, recvcount, recvtype, root, comm);
+FERRY_COLLECTIVE(Scatterv, Iscatterv, CallScatter, FERRY_SCATTERV, FERRY_SENT_BLOCKS(displs),
+                 FERRY_RECEIVED_RUN, root, comm);
 
-FERRY_COLLECTIVE(Alltoallv, Ialltoallv, FERRY_ALLTOALLV, sendbuf, sendcounts, sdispls, sendtype,
-                 recvbuf, recvcounts, rdispls, recvtype, comm);
+FERRY_COLLECTIVE(Alltoallv, Ialltoallv, CallAlltoall, FERRY_ALLTOALLV, FERRY_SENT_BLOCKS(sdispls),
+                 FERRY_RECEIVED_BLOCKS(rdispls), comm);
 
 #define FERRY_ALLTOALLW                                                        \
   const void *sendbuf, const Count sendcounts[], const Displacement sdispls[], \
       const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
       const Displacement rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-FERRY_COLLECTIVE(Alltoallw, Ialltoallw, FERRY_ALLTOALLW, sendbuf, sendcounts, sdispls, sendtypes,
-                 recvbuf, recvcounts, rdispls, recvtypes, comm);
+FERRY_COLLECTIVE(Alltoallw, Ialltoallw, CallAlltoall, FERRY_ALLTOALLW, FERRY_SENT_TYPES,
+                 FERRY_RECEIVED_TYPES, comm);
 
 }  // namespace ferry::mpi

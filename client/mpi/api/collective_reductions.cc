@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/api/collective_inter.h"
+#include "client/mpi/api/collective_blocks.h"
 #include "client/mpi/api/message_arguments.h"
 #include "client/mpi/op/op.h"
 
@@ -24,10 +24,7 @@ struct Resolved {
 };
 
 Failure Resolve(const Vector& vector, Resolved* resolved) {
-  if (Failure failure = FindDatatype(vector.datatype, "datatype", &resolved->type); !failure.ok())
-      [[unlikely]] {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(FindDatatype(vector.datatype, "datatype", &resolved->type));
   resolved->op = ops.Find(vector.op);
   if (resolved->op == nullptr) [[unlikely]] {
     return {MPI_ERR_OP, "op is no operation: is it MPI_OP_NULL, or was it freed?"};
@@ -58,30 +55,28 @@ Failure Describe(const Vector& vector, const Resolved& resolved, const Part& par
                                        gives ? vector.recvbuf : nullptr},
                                       vector.count);
   const bool on_host = operation->device == kHostMemory;
-  Failure failure = part.takes ? CheckInPlace(gives, vector.sendbuf, "sendbuf") : Failure();
-  if (failure.ok() && part.takes && !problem.in_place) {
-    failure = CheckData(vector.sendbuf, vector.count, *resolved.type);
-    if (failure.ok()) {
-      failure = operation->input.Set(const_cast<void*>(vector.sendbuf), vector.count,
-                                     *resolved.type, on_host);
-    }
-    operation->input_read = {0, vector.count};
+  if (part.takes) {
+    FERRY_RETURN_FAILURE(CheckInPlace(gives, vector.sendbuf, "sendbuf"));
   }
-  if (!failure.ok() || !gives) {
-    return failure;
+  if (part.takes && !problem.in_place) {
+    operation->input_read = {0, vector.count};
+    FERRY_RETURN_FAILURE(CheckData(vector.sendbuf, vector.count, *resolved.type));
+    FERRY_RETURN_FAILURE(operation->input.Set(const_cast<void*>(vector.sendbuf), vector.count,
+                                              *resolved.type, on_host));
+  }
+  if (!gives) {
+    return {};
   }
   const int64_t output_count = problem.in_place ? vector.count : part.result_count;
   operation->output_read = {0, problem.in_place ? vector.count : 0};
-  failure = CheckInPlace(false, vector.recvbuf, "recvbuf");
-  if (failure.ok()) {
-    failure = CheckData(vector.recvbuf, output_count, *resolved.type);
+  FERRY_RETURN_FAILURE(CheckInPlace(false, vector.recvbuf, "recvbuf"));
+  FERRY_RETURN_FAILURE(CheckData(vector.recvbuf, output_count, *resolved.type));
+  if (part.takes) {
+    FERRY_RETURN_FAILURE(
+        CheckDistinct(vector.sendbuf, vector.recvbuf,
+                      static_cast<size_t>(output_count * resolved.type->size_bytes())));
   }
-  if (failure.ok() && part.takes) {
-    failure = CheckDistinct(vector.sendbuf, vector.recvbuf,
-                            static_cast<size_t>(output_count * resolved.type->size_bytes()));
-  }
-  return failure.ok() ? operation->output.Set(vector.recvbuf, output_count, *resolved.type, on_host)
-                      : failure;
+  return operation->output.Set(vector.recvbuf, output_count, *resolved.type, on_host);
 }
 
 // Finds out whether this rank has a vector, and whether it gets the result. On an intercommunicator
@@ -110,114 +105,65 @@ Failure FindPart(const Comm& comm, Collective collective, const Vector& vector, 
 // Calls any collective whose result is as long as the vector.
 int CallWholeVector(const CollectiveCall& call, Collective collective, const Vector& vector,
                     int root, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     operation.problem.collective = collective;
     operation.problem.root = root;
     Part part{.result_count = vector.count};
-    Failure failure = FindPart(comm, collective, vector, root, &operation, &part);
-    if (!failure.ok() || (!part.takes && !part.gives && comm.is_inter())) {
-      return failure;  // beside the root nothing is looked at
+    FERRY_RETURN_FAILURE(FindPart(comm, collective, vector, root, &operation, &part));
+    if (!part.takes && !part.gives && comm.is_inter()) {
+      return {};  // beside the root nothing is looked at
     }
     Resolved resolved;
-    failure = Resolve(vector, &resolved);
-    if (failure.ok()) {
-      failure = Describe(vector, resolved, part, &operation);
+    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+    FERRY_RETURN_FAILURE(Describe(vector, resolved, part, &operation));
+    operation.problem.block_bytes = static_cast<size_t>(vector.count * resolved.type->size_bytes());
+    if (collective == Collective::kExscan) {
+      operation.output_read = {0, vector.count};  // rank 0's stays as it is
     }
-    if (failure.ok()) {
-      operation.problem.block_bytes =
-          static_cast<size_t>(vector.count * resolved.type->size_bytes());
-      if (collective == Collective::kExscan) {
-        operation.output_read = {0, vector.count};  // rank 0's stays as it is
-      }
-    }
-    return failure;
+    return {};
   });
 }
 
-// Divides it into blocks of one size for so many ranks: the channel of an intercommunicator counts
-// more.
-void DivideVector(int ranks, Problem* problem) {
-  problem->has_blocks = true;
-  for (size_t i = 0; i < static_cast<size_t>(ranks); ++i) {
-    problem->receive_blocks.push_back({i * problem->block_bytes, problem->block_bytes});
-  }
-}
-
-int CallReduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
-  return CallWholeVector(call, Collective::kReduce, {sendbuf, recvbuf, count, datatype, op}, root,
-                         comm);
-}
-
-int CallAllreduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-  return CallWholeVector(call, Collective::kAllreduce, {sendbuf, recvbuf, count, datatype, op}, 0,
-                         comm);
-}
-
-int CallScan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-  return CallWholeVector(call, Collective::kScan, {sendbuf, recvbuf, count, datatype, op}, 0, comm);
-}
-
-int CallExscan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-               MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
-  return CallWholeVector(call, Collective::kExscan, {sendbuf, recvbuf, count, datatype, op}, 0,
-                         comm);
-}
-
-int CallReduce_scatter_block(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
-                             int64_t recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
-    operation.problem.collective = Collective::kReduceScatter;
-    if (recvcount < 0 || recvcount > INT64_MAX / comm.size()) [[unlikely]] {
-      return Failure{MPI_ERR_COUNT, "recvcount is " + std::to_string(recvcount)};
+int CallReduceScatterBlock(const CollectiveCall& call, const Vector& block, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kReduceScatter;
+    if (block.count < 0 || block.count > INT64_MAX / comm.size()) [[unlikely]] {
+      return {MPI_ERR_COUNT, "recvcount is " + std::to_string(block.count)};
     }
-    const Vector vector{sendbuf, recvbuf, recvcount * comm.size(), datatype, op};
-    Part part{.result_count = recvcount};
+    Vector vector = block;
+    vector.count *= comm.size();
+    Part part{.result_count = block.count};
     Resolved resolved;
-    Failure failure = FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part);
-    if (failure.ok()) {
-      failure = Resolve(vector, &resolved);
+    FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part));
+    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+    FERRY_RETURN_FAILURE(Describe(vector, resolved, part, &operation));
+    problem.block_bytes = static_cast<size_t>(block.count * resolved.type->size_bytes());
+    if (comm.is_inter()) {  // whose channel counts more ranks than those that the blocks are for
+      problem.has_blocks = true;
+      problem.receive_blocks = InARow(comm.size(), problem.block_bytes);
     }
-    if (failure.ok()) {
-      failure = Describe(vector, resolved, part, &operation);
-    }
-    if (failure.ok()) {
-      operation.problem.block_bytes = static_cast<size_t>(recvcount * resolved.type->size_bytes());
-    }
-    if (failure.ok() && comm.is_inter()) {
-      DivideVector(comm.size(), &operation.problem);
-    }
-    return failure;
+    return {};
   });
 }
 
-int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
-                       Numbers recvcounts, MPI_Datatype datatype, MPI_Op op, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+// The vector's count is that of all parts together.
+int CallReduceScatter(const CollectiveCall& call, Vector vector, Numbers recvcounts,
+                      MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
     problem.collective = Collective::kReduceScatter;
     problem.has_blocks = true;
-    Vector vector{sendbuf, recvbuf, 0, datatype, op};
     Part part;
     Resolved resolved;
-    Failure failure = CheckArray(recvcounts, "recvcounts");
-    if (failure.ok()) {
-      failure = FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part);
-    }
-    if (failure.ok()) {
-      failure = Resolve(vector, &resolved);
-    }
-    if (!failure.ok()) [[unlikely]] {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(CheckArray(recvcounts, "recvcounts"));
+    FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part));
+    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
     const auto size = static_cast<size_t>(resolved.type->size_bytes());
     for (int i = 0; i < comm.size(); ++i) {
       const int64_t count = recvcounts[i];
       if (count < 0 || count > INT64_MAX - vector.count) [[unlikely]] {
-        return Failure{MPI_ERR_COUNT,
-                       "recvcounts[" + std::to_string(i) + "] is " + std::to_string(count)};
+        return {MPI_ERR_COUNT, "recvcounts[" + std::to_string(i) + "] is " + std::to_string(count)};
       }
       problem.receive_blocks.push_back(
           {static_cast<size_t>(vector.count) * size, static_cast<size_t>(count) * size});
@@ -232,24 +178,30 @@ int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* re
 
 // ---- The functions ------------------------------------------------------------------------------
 
+#define FERRY_VECTOR \
+  Vector { sendbuf, recvbuf, count, datatype, op }
+
 #define FERRY_REDUCE                                                                           \
   const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Reduce, Ireduce, FERRY_REDUCE, sendbuf, recvbuf, count, datatype, op, root, comm);
+FERRY_COLLECTIVE(Reduce, Ireduce, CallWholeVector, FERRY_REDUCE, Collective::kReduce, FERRY_VECTOR,
+                 root, comm);
 
 #define FERRY_REDUCE_TO_ALL \
   const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
-FERRY_COLLECTIVE(Allreduce, Iallreduce, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op,
-                 comm);
-FERRY_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf,
-                 count, datatype, op, comm);
-FERRY_COLLECTIVE(Scan, Iscan, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op, comm);
-FERRY_COLLECTIVE(Exscan, Iexscan, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op, comm);
+FERRY_COLLECTIVE(Allreduce, Iallreduce, CallWholeVector, FERRY_REDUCE_TO_ALL,
+                 Collective::kAllreduce, FERRY_VECTOR, 0, comm);
+FERRY_COLLECTIVE(Scan, Iscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kScan, FERRY_VECTOR,
+                 0, comm);
+FERRY_COLLECTIVE(Exscan, Iexscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kExscan,
+                 FERRY_VECTOR, 0, comm);
+FERRY_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, CallReduceScatterBlock,
+                 FERRY_REDUCE_TO_ALL, FERRY_VECTOR, comm);
 
 #define FERRY_REDUCE_SCATTER                                                                      \
   const void *sendbuf, void *recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Reduce_scatter, Ireduce_scatter, FERRY_REDUCE_SCATTER, sendbuf, recvbuf,
-                 recvcounts, datatype, op, comm);
+FERRY_COLLECTIVE(Reduce_scatter, Ireduce_scatter, CallReduceScatter, FERRY_REDUCE_SCATTER,
+                 {sendbuf, recvbuf, 0, datatype, op}, recvcounts, comm);
 
 }  // namespace ferry::mpi

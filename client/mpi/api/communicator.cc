@@ -8,7 +8,6 @@
 #include "client/mpi/api/function.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/creation.h"
-#include "client/mpi/comm/numbers.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/send_buffer.h"
@@ -71,9 +70,7 @@ class Idup : public Request {
         }
         client::Message message = MessageTo(side->WorldRank(rank));
         client::RequestHandle handle = 0;
-        if (Failure failure = Begun(message, true, &handle); !failure.ok()) {
-          return failure;
-        }
+        FERRY_RETURN_FAILURE(Begun(message, true, &handle));
         if (handle != client::kCompletedSend) {
           pending_.push_back(handle);
         }
@@ -113,7 +110,6 @@ class Idup : public Request {
     }
     return failure;
   }
-  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
   Comm* comm() const override { return parent_.get(); }
 
  private:

@@ -257,8 +257,11 @@ int TakeAny(const char* call, Handles handles, int found, int* index, MPI_Status
   return Finish(call, handle, *requests.Find(*handle), status);
 }
 
-int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI_Status* statuses) {
-  Harvest harvest;
+// Calls take(index, request, status) for each active request that is done, and notes its index.
+// Returns how many there were; MPI_UNDEFINED: none is active.
+template <typename Take>
+int TakeDone(std::span<const MPI_Request> handles, int* indices, MPI_Status* statuses,
+             Take&& take) {
   int taken = 0;
   bool any_active = false;
   for (size_t i = 0; i < handles.size(); ++i) {
@@ -268,11 +271,18 @@ int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI
     }
     any_active = true;
     if (request->IsDone()) {
-      harvest.Take(&handles[i], At(statuses, taken));
+      take(i, *request, At(statuses, taken));
       indices[taken++] = static_cast<int>(i);
     }
   }
-  *outcount = any_active ? taken : MPI_UNDEFINED;
+  return any_active ? taken : MPI_UNDEFINED;
+}
+
+int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI_Status* statuses) {
+  Harvest harvest;
+  *outcount = TakeDone(handles, indices, statuses, [&](size_t i, Request&, MPI_Status* status) {
+    harvest.Take(&handles[i], status);
+  });
   return harvest.Report(call, statuses);
 }
 
@@ -434,21 +444,10 @@ FERRY_MPI_CALL(int, Request_get_status_some,
                (int count, const MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
-  (void)TryOnce([&] { return FirstDone({handles, static_cast<size_t>(count)}) != -1; });
-  int taken = 0;
-  bool any_active = false;
-  for (int i = 0; i < count; ++i) {
-    Request* const request = requests.Find(handles[i]);
-    if (request == nullptr || !request->is_active()) {
-      continue;
-    }
-    any_active = true;
-    if (request->IsDone()) {
-      request->Look(At(statuses, taken));
-      indices[taken++] = i;
-    }
-  }
-  *outcount = any_active ? taken : MPI_UNDEFINED;
+  const std::span<const MPI_Request> all(handles, static_cast<size_t>(count));
+  (void)TryOnce([&] { return FirstDone(all) != -1; });
+  *outcount = TakeDone(all, indices, statuses,
+                       [](size_t, Request& request, MPI_Status* status) { request.Look(status); });
   return MPI_SUCCESS;
 }
 

@@ -14,6 +14,7 @@
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/request/payload.h"
 #include "client/mpi/request/request.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 
@@ -70,9 +71,7 @@ inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type
       !(static_cast<unsigned>(arguments.tag) <= static_cast<unsigned>(kTagMax) || any_tag) ||
       (reinterpret_cast<uintptr_t>(arguments.buffer) < kLowestBuffer &&
        arguments.count * type->size_bytes() != 0)) [[unlikely]] {
-    if (const int error = FailMessage(arguments, is_send); error != MPI_SUCCESS) {
-      return error;
-    }
+    FERRY_RETURN_ERROR(FailMessage(arguments, is_send));
     if (type == nullptr) {  // to or from MPI_PROC_NULL, where nothing is moved
       type = datatypes.Find(MPI_BYTE);
     }
@@ -96,20 +95,7 @@ int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelop
 // For probes: without a buffer. The same.
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
 
-// ---- The four ways to send (MPI 5.0, section 3.4), for all forms of calls alike -----------------
-
-// A ready send is like a standard one, except for persistent requests that are matched (mpix.h).
-// For others nothing is saved by knowing that the receive is there: Ferry finds out by itself.
-enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
-
-int BlockingSend(const MessageArguments& arguments, SendMode mode);
-int BlockingReceive(const MessageArguments& arguments, MPI_Status* status);
-int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
-int BeginReceive(const MessageArguments& arguments, MPI_Request* request);
-int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
-int MakeReceive(const MessageArguments& arguments, MPI_Request* request);
-
-// The same for calls that consist of several messages: without a handle. Null: to or from
+// Starts a message for calls that consist of several: without a handle. Null: to or from
 // MPI_PROC_NULL, or complete already.
 int BeginSend(const MessageArguments& arguments, Ref<Request>* request);
 int BeginReceive(const MessageArguments& arguments, Ref<Request>* request);

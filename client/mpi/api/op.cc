@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/type_arguments.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/request/payload.h"
@@ -59,9 +59,7 @@ Failure ReduceCopies(const Op& op, const void* in, void* inout, int64_t count,
   HostCopy in_copy(const_cast<void*>(in), count, type);
   HostCopy inout_copy(inout, count, type);
   for (HostCopy* copy : {&in_copy, &inout_copy}) {
-    if (Failure failure = copy->Load(); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(copy->Load());
   }
   const ErrorCode error = OpReducer(op, type).Reduce(in_copy.copy(), inout_copy.copy(),
                                                      inout_copy.copy(), static_cast<size_t>(count));

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/type_arguments.h"
 #include "client/mpi/datatype/external.h"
 #include "client/mpi/request/payload.h"
 

@@ -1,9 +1,282 @@
-// Messages: sends and receives of all modes, blocking, nonblocking and persistent (MPI 5.0,
-// sections 3.2 to 3.9).
+// Messages: sends and receives of all modes, blocking, nonblocking and persistent, and the buffers
+// of buffered sends (MPI 5.0, sections 3.2 to 3.9).
+#include <cstring>
+#include <utility>
+
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/message_arguments.h"
+#include "client/mpi/request/message_request.h"
+#include "client/mpi/request/send_buffer.h"
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
+namespace {
+
+// The four ways to send (MPI 5.0, section 3.4). A ready send is like a standard one, except for
+// persistent requests that are matched (mpix.h). For others nothing is saved by knowing that the
+// receive is there: Ferry finds out by itself.
+enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
+
+// The program's memory itself is what is moved: nothing to pack.
+void SetDense(const MessageArguments& arguments, Envelope* envelope) {
+  client::Message& message = envelope->message;
+  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
+                   envelope->type->true_lower_bound();
+  message.size_bytes =
+      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
+}
+
+int SendDense(const MessageArguments& arguments, Envelope& envelope) {
+  SetDense(arguments, &envelope);
+  if (front_end->SendNow(envelope.message)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  client::Completion completion;
+  ErrorCode error = front_end->Send(envelope.message, &completion);
+  if (error == ErrorCode::kOk) [[likely]] {
+    error = completion.error;
+  }
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+// Starts a request for a message and gives it to `use`, a function of Ref<MessageRequest>.
+template <typename Use>
+int WithRequest(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+                Use&& use) {
+  Ref<MessageRequest> request = MessageRequest::Take();
+  const Failure failure =
+      request->Begin(*envelope.comm, is_send, PayloadOf(arguments, envelope), envelope.message);
+  return failure.ok() ? use(std::move(request)) : Fail(arguments.call, envelope.comm, failure);
+}
+
+// Starts a receive, which from MPI_PROC_NULL is complete at once, and gives it to `use`.
+template <typename Use>
+int StartReceive(const MessageArguments& arguments, const Envelope& envelope, Use&& use) {
+  if (envelope.is_null) [[unlikely]] {
+    Ref<MessageRequest> null = MessageRequest::Take();
+    null->BeginNull(*envelope.comm);
+    return use(std::move(null));
+  }
+  return WithRequest(arguments, envelope, false, use);
+}
+
+int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
+  request.Await();
+  const Failure failure = request.End(status);
+  return Conclude(call, request, failure);
+}
+
+int FailMemory(const char* call, Comm* comm, MPI_Request* handle) {
+  *handle = MPI_REQUEST_NULL;
+  return Fail(call, comm, MPI_ERR_NO_MEM, "no memory for another request");
+}
+
+// The program's handle; a request that is over needs none of its own.
+int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* handle) {
+  if (request->is_over()) {
+    (void)request->End(MPI_STATUS_IGNORE);
+    *handle = completed_request;
+    return MPI_SUCCESS;
+  }
+  *handle = request->Publish();
+  if (*handle == nullptr) {
+    return FailMemory(call, request->comm(), handle);
+  }
+  (void)request.Leave();
+  return MPI_SUCCESS;
+}
+
+int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+                   client::RequestHandle started, MPI_Request* handle) {
+  Ref<MessageRequest> request = MessageRequest::Take();
+  request->Adopt(*envelope.comm, is_send, envelope.message.peer, started);
+  return PublishRequest(arguments.call, std::move(request), handle);
+}
+
+int StartDense(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+               client::RequestHandle* started) {
+  const ErrorCode error = is_send ? front_end->StartSend(envelope.message, started)
+                                  : front_end->StartReceive(envelope.message, started);
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+// Most sends are over at once, and need no request of their own.
+int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
+  SetDense(arguments, &envelope);
+  if (front_end->SendNow(envelope.message)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  client::RequestHandle started = 0;
+  FERRY_RETURN_ERROR(StartDense(arguments, envelope, true, &started));
+  if (started == client::kCompletedSend) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return PublishStarted(arguments, envelope, true, started, handle);
+}
+
+int FailAddress(const MessageArguments& arguments) {
+  return Fail(arguments.call, comms.Find(arguments.comm), MPI_ERR_ARG,
+              "the address for the request is null");
+}
+
+inline int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
+  return request != nullptr ? MPI_SUCCESS : FailAddress(arguments);
+}
+
+// A small message may be there already: then the request only keeps its status.
+int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
+  SetDense(arguments, &envelope);
+  client::Completion completion;
+  if (front_end->ReceiveNow(envelope.message, &completion)) {
+    *handle = MessageRequest::PublishReceived(*envelope.comm, completion);
+    return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
+  }
+  client::RequestHandle started = 0;
+  FERRY_RETURN_ERROR(StartDense(arguments, envelope, false, &started));
+  return PublishStarted(arguments, envelope, false, started, handle);
+}
+
+int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) {
+  return Conclude(arguments.call, envelope.comm,
+                  BufferedSend(*envelope.comm, PayloadOf(arguments, envelope), envelope.message));
+}
+
+int BlockingSend(const MessageArguments& arguments, SendMode mode) {
+  Threads::BeginCall();
+  Envelope envelope;
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
+  if (envelope.is_null) [[unlikely]] {
+    return MPI_SUCCESS;
+  }
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  if (mode == SendMode::kBuffered) {
+    return FinishBuffered(arguments, envelope);
+  }
+  if (envelope.type->IsDense(arguments.count)) [[likely]] {
+    return SendDense(arguments, envelope);
+  }
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> request) {
+    return AwaitRequest(arguments.call, *request, MPI_STATUS_IGNORE);
+  });
+}
+
+int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
+  Threads::BeginCall();
+  Envelope envelope;
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
+  if (envelope.is_null) [[unlikely]] {
+    SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    return MPI_SUCCESS;
+  }
+  if (!envelope.type->IsDense(arguments.count)) [[unlikely]] {
+    return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> request) {
+      return AwaitRequest(arguments.call, *request, status);
+    });
+  }
+  SetDense(arguments, &envelope);
+  client::Completion completion;
+  ErrorCode error = front_end->Receive(envelope.message, &completion);
+  if (error == ErrorCode::kOk) [[likely]] {
+    error = completion.error;
+    SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
+              static_cast<int64_t>(completion.size_bytes));
+  }
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
+  Threads::BeginCall();
+  Envelope envelope;
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
+  *request = completed_request;
+  if (envelope.is_null) [[unlikely]] {
+    return MPI_SUCCESS;
+  }
+  if (mode == SendMode::kBuffered) {
+    return FinishBuffered(arguments, envelope);
+  }
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  if (envelope.type->IsDense(arguments.count)) [[likely]] {
+    return BeginDense(arguments, envelope, request);
+  }
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
+    return PublishRequest(arguments.call, std::move(begun), request);
+  });
+}
+
+int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
+  Threads::BeginCall();
+  Envelope envelope;
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
+  if (!envelope.is_null && envelope.type->IsDense(arguments.count)) [[likely]] {
+    return ReceiveDense(arguments, envelope, request);
+  }
+  return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
+    return PublishRequest(arguments.call, std::move(begun), request);
+  });
+}
+
+int MakePersistent(const MessageArguments& arguments, bool is_send, SendMode mode,
+                   MPI_Request* request) {
+  Envelope envelope;
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, is_send, &envelope));
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  envelope.message.ready = mode == SendMode::kReady;
+  Ref<MessageRequest> made = MessageRequest::Take();
+  const Failure failure = made->Make(*envelope.comm, PayloadOf(arguments, envelope),
+                                     envelope.message, is_send, envelope.is_null);
+  return failure.ok() ? PublishRequest(arguments.call, std::move(made), request)
+                      : Fail(arguments.call, envelope.comm, failure);
+}
+
+int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
+  if (mode != SendMode::kBuffered) {
+    return MakePersistent(arguments, true, mode, request);
+  }
+  Envelope envelope;
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
+  *request = MakeBufferedSend(*envelope.comm, arguments.buffer, arguments.count, *envelope.type,
+                              envelope.message, envelope.is_null)
+                 .Leave()
+                 ->Publish();
+  return MPI_SUCCESS;
+}
+
+int MakeReceive(const MessageArguments& arguments, MPI_Request* request) {
+  return MakePersistent(arguments, false, SendMode::kStandard, request);
+}
+
+}  // namespace
+
+int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
+  Envelope envelope;
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
+  if (envelope.is_null) {
+    return MPI_SUCCESS;
+  }
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
+    *request = std::move(begun);
+    return MPI_SUCCESS;
+  });
+}
+
+int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
+  Envelope envelope;
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
+  return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
+    *request = std::move(begun);
+    return MPI_SUCCESS;
+  });
+}
 
 #define FERRY_SEND \
   const void *buffer, Count count, MPI_Datatype datatype, int destination, int tag, MPI_Comm comm
@@ -47,5 +320,74 @@ FERRY_MPI_TWINS(Ssend_init, (FERRY_SEND, MPI_Request* request),
                 MakeSend(FERRY_SENT, SendMode::kSynchronous, request));
 FERRY_MPI_TWINS(Recv_init, (FERRY_RECEIVE, MPI_Request* request),
                 MakeReceive(FERRY_RECEIVED, request));
+
+// ---- Buffers for buffered sends -----------------------------------------------------------------
+
+namespace {
+
+// `comm` null: the buffer of the process, of calls that name no communicator.
+
+int Attach(Call& call, Comm* comm, void* buffer, int64_t size) {
+  call.NeedRunning();
+  return call.Then([&] { return AttachBuffer(comm, buffer, size); });
+}
+
+template <typename Size>
+int Detach(Call& call, Comm* comm, void* address, Size* size) {
+  call.NeedRunning();
+  call.NeedPlace(address, "the address for a result is null");
+  call.NeedPlace(size, "the address for a result is null");
+  void* buffer = nullptr;
+  int64_t bytes = 0;
+  (void)call.Then([&] { return DetachBuffer(comm, &buffer, &bytes); });
+  return call.Then([&] {
+    std::memcpy(address, &buffer, sizeof(buffer));
+    *size = static_cast<Size>(bytes);
+  });
+}
+
+int Flush(Call& call, Comm* comm) {
+  call.NeedRunning();
+  return call.Then([&] { return FlushBuffer(comm); });
+}
+
+int Iflush(Call& call, Comm* comm, MPI_Request* request) {
+  call.NeedRunning();
+  call.NeedPlace(request, "the address for the request is null");
+  return call.Then([&] { *request = BeginFlush(comm).Leave()->Publish(); });
+}
+
+// use(call, comm, arguments...) for the process' buffer, or for that of a communicator.
+template <typename Use, typename... Arguments>
+int OfProcess(Call call, Use&& use, Arguments... arguments) {
+  return use(call, nullptr, arguments...);
+}
+template <typename Use, typename... Arguments>
+int OfComm(Call call, MPI_Comm handle, Use&& use, Arguments... arguments) {
+  Comm* const comm = call.Find(handle);
+  return call.ok() ? use(call, comm, arguments...) : call.result();
+}
+
+}  // namespace
+
+FERRY_MPI_TWINS(Buffer_attach, (void* buffer, Count size),
+                OfProcess(FERRY_MPI_NAME, Attach, buffer, size));
+FERRY_MPI_TWINS(Buffer_detach, (void* address, Count* size),
+                OfProcess(FERRY_MPI_NAME, Detach<Count>, address, size));
+FERRY_MPI_CALL(int, Buffer_flush, (void)) { return OfProcess(FERRY_MPI_NAME, Flush); }
+FERRY_MPI_CALL(int, Buffer_iflush, (MPI_Request * request)) {
+  return OfProcess(FERRY_MPI_NAME, Iflush, request);
+}
+
+FERRY_MPI_TWINS(Comm_attach_buffer, (MPI_Comm comm, void* buffer, Count size),
+                OfComm(FERRY_MPI_NAME, comm, Attach, buffer, size));
+FERRY_MPI_TWINS(Comm_detach_buffer, (MPI_Comm comm, void* address, Count* size),
+                OfComm(FERRY_MPI_NAME, comm, Detach<Count>, address, size));
+FERRY_MPI_CALL(int, Comm_flush_buffer, (MPI_Comm comm)) {
+  return OfComm(FERRY_MPI_NAME, comm, Flush);
+}
+FERRY_MPI_CALL(int, Comm_iflush_buffer, (MPI_Comm comm, MPI_Request* request)) {
+  return OfComm(FERRY_MPI_NAME, comm, Iflush, request);
+}
 
 }  // namespace ferry::mpi

@@ -104,9 +104,7 @@ class MatchedReceiveRequest : public Request {
       return FailureOf(completion.error);
     }
     const auto bytes = static_cast<int64_t>(message_->receive.envelope.size_bytes);
-    if (Failure failure = payload_.CopyIn(message_->receive.buffer, Taken()); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(payload_.CopyIn(message_->receive.buffer, Taken()));
     return bytes <= payload_.size_bytes() ? Failure() : FailureOf(ErrorCode::kTruncated);
   }
   void Look(MPI_Status* status) override {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/type_arguments.h"
 #include "client/mpi/datatype/constructors.h"
 
 namespace ferry::mpi {

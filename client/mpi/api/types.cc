@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/type_arguments.h"
 #include "client/mpi/datatype/constructors.h"
 #include "client/mpi/datatype/unnamed_types.h"
 

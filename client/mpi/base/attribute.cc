@@ -72,9 +72,7 @@ Failure Keyvals::Find(AttributeKind kind, int number, Ref<Keyval>* keyval) const
 
 Failure Keyvals::Free(AttributeKind kind, int number) {
   Ref<Keyval> keyval;
-  if (Failure failure = Find(kind, number, &keyval); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Find(kind, number, &keyval));
   std::lock_guard lock(mutex_);
   keyvals_.erase(number);
   return Failure{};
@@ -113,9 +111,7 @@ Failure AttributeSet::Set(void* object, Ref<Keyval> keyval, void* value) {
   if (at != attributes_.end()) {
     Attribute before = *at;
     lock.unlock();
-    if (Failure failure = Remove(object, before); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(Remove(object, before));
     lock.lock();
     at = Locate(keyval->number);  // a callback may have set it anew
   }
@@ -187,9 +183,7 @@ Failure AttributeSet::DeleteAll(void* object) {
     }
     Attribute last = attributes_.back();
     lock.unlock();
-    if (Failure failure = Remove(object, last); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(Remove(object, last));
   }
 }
 

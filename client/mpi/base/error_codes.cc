@@ -123,11 +123,6 @@ const char* PredefinedErrorName(int error_class) {
   return found == nullptr ? nullptr : found->name;
 }
 
-const char* PredefinedErrorText(int error_class) {
-  const Predefined* found = FindPredefined(error_class);
-  return found == nullptr ? nullptr : found->text;
-}
-
 bool ErrorCodes::IsClass(int number) const {
   auto found = added_.find(number);
   return found != added_.end() ? found->second.error_class == number

@@ -15,10 +15,8 @@
 
 namespace ferry::mpi {
 
-// The name of a predefined class, such as "MPI_ERR_RANK", and what it means. Null for any other
-// number.
+// The name of a predefined class, such as "MPI_ERR_RANK". Null for any other number.
 const char* PredefinedErrorName(int error_class);
-const char* PredefinedErrorText(int error_class);
 
 class ErrorCodes {
  public:

@@ -21,7 +21,7 @@
 
 #include "client/mpi/board/board_layout.h"
 #include "client/mpi/board/node_link.h"
-#include "client/mpi/collective/binding.h"
+#include "client/mpi/collective/messenger.h"
 #include "shm/atomic.h"
 #include "shm/fence.h"
 #include "shm/wait_policy.h"

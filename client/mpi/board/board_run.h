@@ -8,14 +8,33 @@
 // Calling thread: one at a time for each member. Blocks.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "client/mpi/board/board.h"
-#include "client/mpi/board/board_limits.h"
-#include "client/mpi/collective/binding.h"
+#include "client/mpi/collective/messenger.h"
 #include "client/mpi/collective/problem.h"
 
 namespace ferry::mpi {
+
+// When ranks read and write each other's memory.
+struct BoardLimits {
+  // By collective: from so many bytes of a rank's vector, or of one block, ranks copy straight
+  // between their buffers. SIZE_MAX: never.
+  std::array<size_t, kCollectives> direct_min_bytes;
+  // Nothing larger goes through cells.
+  size_t cells_max_bytes = SIZE_MAX;
+
+  size_t direct_min(Collective collective) const {
+    return direct_min_bytes[static_cast<size_t>(collective)];
+  }
+};
+
+// How many cells they have. `crowded`: more ranks than cores.
+BoardShape ShapeFor(int members, bool crowded);
+// `reachable`: all ranks can read and write each other's memory.
+BoardLimits LimitsFor(int members, bool crowded, bool reachable);
 
 // Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
 // `problem.size` are those of the board.

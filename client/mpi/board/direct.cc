@@ -275,13 +275,15 @@ class Direct {
     return true;
   }
 
+  // For FoldPart: results are where they belong.
+  static bool Stays(const Part&, const char*) { return true; }
+
   bool Reduce() {
     const Part part = PartOf(task_.self());
     const char* const own = task_.OwnInput();
     if (task_.is_root()) {
       return FoldPart(
-          part, own, [&](const Part& chunk) { return task_.output + chunk.offset; },
-          [](const Part&, const char*) { return true; });
+          part, own, [&](const Part& chunk) { return task_.output + chunk.offset; }, Stays);
     }
     const int root = task_.problem.root;
     return FoldPart(
@@ -294,8 +296,7 @@ class Direct {
   bool Allreduce() {
     const bool reduced = FoldPart(
         PartOf(task_.self()), task_.OwnInput(),
-        [&](const Part& chunk) { return task_.output + chunk.offset; },
-        [](const Part&, const char*) { return true; });
+        [&](const Part& chunk) { return task_.output + chunk.offset; }, Stays);
     return reduced && Post(kResults) && ForEachOther([&](int member) {
              const Part part = PartOf(member);
              return board_.Await(member, kResults, Board::Slot::kLine) != nullptr &&
@@ -308,8 +309,7 @@ class Direct {
     const size_t begin = task_.OwnOffset();
     return FoldPart(
         {begin, task_.problem.block_bytes}, task_.input,
-        [&](const Part& chunk) { return task_.output + (chunk.offset - begin); },
-        [](const Part&, const char*) { return true; });
+        [&](const Part& chunk) { return task_.output + (chunk.offset - begin); }, Stays);
   }
 
   const BoardTask& task_;

@@ -132,6 +132,17 @@ bool TakeFrom(const BoardTask& task, const Cut& cut, int member, uint32_t piece,
   return true;
 }
 
+// Takes what each other member posted into its block of the output.
+bool TakeFromOthers(const BoardTask& task, const Cut& cut, uint32_t piece, size_t skip) {
+  for (int i = 0; i < task.size(); ++i) {
+    char* const block = task.output + static_cast<size_t>(i) * cut.block_bytes;
+    if (i != task.self() && !TakeFrom(task, cut, i, piece, skip, block)) [[unlikely]] {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool Bcast(const BoardTask& task, const Cut& cut) {
   if (task.is_root()) {
     return PostAndTake(task.board, cut, Board::kAll, FillFrom(cut, task.output), kNothing);
@@ -148,15 +159,8 @@ bool Gather(const BoardTask& task, const Cut& cut) {
   if (!task.problem.in_place) {
     CopyBytes(task.output + task.OwnOffset(), task.input, cut.block_bytes);
   }
-  return TakeAll(task.board, cut, [&](uint32_t piece) {
-    for (int i = 0; i < task.size(); ++i) {
-      char* const block = task.output + static_cast<size_t>(i) * cut.block_bytes;
-      if (i != task.self() && !TakeFrom(task, cut, i, piece, 0, block)) [[unlikely]] {
-        return false;
-      }
-    }
-    return true;
-  });
+  return TakeAll(task.board, cut,
+                 [&](uint32_t piece) { return TakeFromOthers(task, cut, piece, 0); });
 }
 
 bool Scatter(const BoardTask& task, const Cut& cut) {
@@ -177,15 +181,8 @@ bool Allgather(const BoardTask& task, const Cut& cut) {
   if (!task.problem.in_place) {
     CopyBytes(task.output + task.OwnOffset(), own, cut.block_bytes);
   }
-  return PostAndTake(task.board, cut, Board::kAll, FillFrom(cut, own), [&](uint32_t piece) {
-    for (int i = 0; i < task.size(); ++i) {
-      char* const block = task.output + static_cast<size_t>(i) * cut.block_bytes;
-      if (i != task.self() && !TakeFrom(task, cut, i, piece, 0, block)) [[unlikely]] {
-        return false;
-      }
-    }
-    return true;
-  });
+  return PostAndTake(task.board, cut, Board::kAll, FillFrom(cut, own),
+                     [&](uint32_t piece) { return TakeFromOthers(task, cut, piece, 0); });
 }
 
 // In place, a piece is overwritten only after it was posted.
@@ -194,17 +191,11 @@ bool Alltoall(const BoardTask& task, const Cut& cut) {
   if (!task.problem.in_place) {
     CopyBytes(task.output + task.OwnOffset(), task.input + task.OwnOffset(), cut.block_bytes);
   }
-  return PostAndTake(
-      task.board, cut, Board::kAll, FillBlocks(task, cut, blocks), [&](uint32_t piece) {
-        const size_t skip = static_cast<size_t>(task.self()) * cut.Bytes(piece);
-        for (int i = 0; i < task.size(); ++i) {
-          char* const block = task.output + static_cast<size_t>(i) * cut.block_bytes;
-          if (i != task.self() && !TakeFrom(task, cut, i, piece, skip, block)) [[unlikely]] {
-            return false;
-          }
-        }
-        return true;
-      });
+  return PostAndTake(task.board, cut, Board::kAll, FillBlocks(task, cut, blocks),
+                     [&](uint32_t piece) {
+                       return TakeFromOthers(task, cut, piece,
+                                             static_cast<size_t>(task.self()) * cut.Bytes(piece));
+                     });
 }
 
 // ---- Reducing -----------------------------------------------------------------------------------

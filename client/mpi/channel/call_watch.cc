@@ -141,13 +141,6 @@ CallWatch::~CallWatch() {
   }
 }
 
-void CallWatch::StopAll() {
-  std::lock_guard lock(listeners_mutex);
-  for (CallWatch* const watch : listeners) {
-    watch->StopListening();
-  }
-}
-
 client::Message CallWatch::MessageTo(int peer, void* buffer) const {
   return {.buffer = buffer,
           .size_bytes = sizeof(Notice),
@@ -170,7 +163,10 @@ void CallWatch::StartListening() {
   if (!is_stopped_by_finalize) {
     is_stopped_by_finalize = true;
     Process::AtFinalize([] {
-      StopAll();
+      std::lock_guard all(listeners_mutex);
+      for (CallWatch* const watch : listeners) {
+        watch->StopListening();
+      }
       return Failure();
     });
   }

@@ -98,7 +98,6 @@ class CallWatch {
     client::RequestHandle handle = 0;
   };
 
-  static void StopAll();  // by MPI_Finalize
   void StartListening();
   void StopListening();
   void ListenNow();

@@ -1,6 +1,7 @@
 #include "client/mpi/channel/channel.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "client/mpi/base/connection.h"
@@ -56,6 +57,43 @@ bool IsSame(const Problem& a, const Problem& b) {
 }
 
 }  // namespace
+
+Failure DescribeFailedRun(const RunFailure& failure) {
+  const std::string peer = "rank " + std::to_string(failure.peer);
+  switch (failure.mismatch) {
+    case RunFailure::Mismatch::kNone: {
+      if (failure.code == ErrorCode::kCancelled && failure.peer >= 0) {
+        return {MPI_ERR_OTHER, peer + " could not go through with it, or left it for another one"};
+      }
+      Failure described = FailureOf(failure.code);
+      if (failure.peer >= 0) {
+        described.text = "a message with " + peer + " failed: " + described.text;
+      }
+      return described;
+    }
+    case RunFailure::Mismatch::kCollective:
+      return {MPI_ERR_OTHER, peer + " called another collective at the same time: " +
+                                 CollectiveName(static_cast<Collective>(failure.other - 1))};
+    case RunFailure::Mismatch::kRoot:
+      return {MPI_ERR_ROOT, peer + " passed the root " + std::to_string(failure.other) +
+                                ", not this rank's (or MPI_IN_PLACE, unlike this one)"};
+    case RunFailure::Mismatch::kSize:
+      break;
+  }
+  // A notice of a run that failed (runner.h).
+  if ((failure.received_bytes == 0) != (failure.expected_bytes == 0)) {
+    return {MPI_ERR_OTHER, peer + " could not go through with it, or it passed a count of 0"};
+  }
+  const std::string expected = std::to_string(failure.expected_bytes) + " bytes";
+  if (failure.received_bytes == failure.expected_bytes) {
+    return {MPI_ERR_TRUNCATE, peer + " sent more than the " + expected +
+                                  " expected: it passed another count or datatype, or called "
+                                  "another collective"};
+  }
+  return {MPI_ERR_COUNT, peer + " sent " + std::to_string(failure.received_bytes) +
+                             " bytes in place of " + expected +
+                             ": it passed another count or datatype, or called another collective"};
+}
 
 Channel& Channel::MakeFor(Comm& comm) {
   return static_cast<Channel&>(*comm.Extend(std::make_unique<Channel>(comm)));
@@ -163,14 +201,14 @@ void Channel::GiveBack(Taken taken) {
 
 // ---- Running ------------------------------------------------------------------------------------
 
-// The number of a start that is not persistent.
+// The number of a start: the one that it has, or the next of those that are not persistent.
 uint32_t Channel::NextNumber(uint32_t number) {
-  return (number != kNoNumber ? number : next_number_++) % kNumbers;
+  return number != kNoNumber ? number : next_number_++ % kNumbers;
 }
 
 uint32_t Channel::TakeNumber() {
   const auto lock = Lock();
-  return next_number_++ % kNumbers;
+  return NextNumber(kNoNumber);
 }
 
 void Channel::Start(CollectiveRun* run, const Binding& binding, uint32_t number) {
@@ -179,19 +217,9 @@ void Channel::Start(CollectiveRun* run, const Binding& binding, uint32_t number)
   AdvanceLocked();
 }
 
-void Channel::StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number) {
-  runner_.Start(run, binding, number);
-}
-
 uint32_t Channel::NextPersistentNumber() {
   const auto lock = Lock();
   return kNumbers + next_persistent_++ % kPersistentNumbers;
-}
-
-void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number) {
-  const auto lock = Lock();
-  StartLocked(run, binding, number);
-  AdvanceLocked();
 }
 
 std::shared_ptr<Comparison> Channel::Compare(CallDescription own, uint32_t number, bool persistent,

@@ -37,6 +37,9 @@ struct ProgramRun {
 class Comparison;
 struct CallDescription;
 
+// What a program sees of a run that failed (with another code than kOk): class and sentence.
+Failure DescribeFailedRun(const RunFailure& failure);
+
 class Channel : public Comm::Extension {
  public:
   // The communicator's, made at the first call.
@@ -104,12 +107,14 @@ class Channel : public Comm::Extension {
   class Taken;
   Taken Take(const Problem& problem);
   void GiveBack(Taken taken);
-  void Start(CollectiveRun* run, const Binding& binding, uint32_t number = kNoNumber);
+  // `number`: of NextPersistentNumber, or kNoNumber.
+  void Start(CollectiveRun* run, const Binding& binding, uint32_t number);
   // For `go_on` of Compare.
-  void StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number);
+  void StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number) {
+    runner_.Start(run, binding, number);
+  }
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
-  void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
   // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
   // done.
   Status StartProgram(ProgramRun* run);

@@ -6,16 +6,83 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
-#include "client/mpi/channel/collective_buffer.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/op_reducer.h"
+#include "client/mpi/collective/call_record.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/request/payload.h"
 
 namespace ferry::mpi {
+
+struct BlockArguments {
+  void* address = nullptr;  // what the datatype's displacements count from
+  int64_t count = 0;
+  const Datatype* type = nullptr;
+};
+
+// The record of `count` elements, for ranks to compare.
+DataRecord RecordOf(int64_t count, const Datatype& type);
+
+// A program's buffer in a collective, as one run of bytes with blocks at offsets.
+//
+// Where the program's elements lie next to each other (or its blocks are such runs), the memory
+// itself is used. Otherwise, and where a CPU has to reduce what only streams reach, a packed copy
+// stands in: only what the collective reads is copied in, only what it gives is copied out. Copying
+// blocks while it copies.
+class CollectiveBuffer {
+ public:
+  // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
+  Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
+  // One block each; fills in where they lie.
+  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places);
+
+  // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
+  // the second one, kept only where calls are compared (table.h).
+  DataRecord RecordOfPart(int64_t times) const;
+  const std::vector<DataRecord>& block_records() const { return block_records_; }
+  // The type of the first form; null: that was not set.
+  const Datatype* type() const { return run_.type; }
+
+  // Null if there are no bytes.
+  void* base() const { return base_; }
+  // Whether a copy stands in for the program's memory.
+  bool is_copy() const { return copy_ != nullptr; }
+  // Whether only streams reach the program's memory that a copy stands in for.
+  bool is_by_stream() const { return is_by_stream_; }
+  // The copies that Fetch(first, count) and Deliver consist of, for streams to do.
+  std::vector<gpu::StridedCopy> FetchCopies(int64_t first, int64_t count) const;
+  std::vector<gpu::StridedCopy> DeliverCopies() const;
+  // Before the collective starts: brings elements or blocks [first, first + count) into the copy.
+  Failure Fetch(int64_t first, int64_t count);
+  // After it: takes them out of the copy, to the program's memory.
+  Failure Deliver();
+
+ private:
+  struct Free {
+    void operator()(void* memory) const;
+  };
+  struct Piece {
+    Payload payload;
+    size_t offset = 0;
+  };
+
+  Piece PartOfRun(int64_t first, int64_t count) const;
+  std::vector<gpu::StridedCopy> CopiesOf(int64_t first, int64_t count, bool is_pack) const;
+  Failure MakeCopy(size_t size_bytes, bool of_device);
+
+  void* base_ = nullptr;
+  std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
+  bool is_by_stream_ = false;
+  std::vector<Piece> pieces_;  // what the copy consists of
+  BlockArguments run_;         // of the first form
+  std::vector<DataRecord> block_records_;
+};
 
 // Which elements or blocks of a buffer the collective reads.
 struct Portion {

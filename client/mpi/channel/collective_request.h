@@ -1,8 +1,8 @@
 // Collectives that do not block, persistent or not (MPI 5.0, sections 6.12 and 6.13).
 //
-// They progress without the application: by the helper (helper.h), and by whoever tests or waits.
-// Persistent ones that are matched (ferry/mpi/mpix.h) can be started by queues, too.
-// Calling thread: see request.h.
+// They progress without the application: by a thread of Ferry's (WatchChannel), and by whoever
+// tests or waits. Persistent ones that are matched (ferry/mpi/mpix.h) can be started by queues,
+// too. Calling thread: see request.h.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,6 @@ class CollectiveRequest : public Request, public Matchable {
   void AwaitUntil(bool (*done)(void*), void* argument) override;
   bool is_watched() const override { return !is_persistent_; }
   Failure End(MPI_Status* status) override;
-  void Look(MPI_Status* status) override;
   bool is_persistent() const override { return is_persistent_; }
   bool is_active() const override { return is_active_; }
   Failure Start() override;
@@ -58,5 +57,9 @@ class CollectiveRequest : public Request, public Matchable {
   ProgramRun by_rank_;                           // of that: a start of the rank's own
   Failure refusal_;                              // why it cannot be matched
 };
+
+// `channel`, the communicator's, has something under way: Ferry's own thread looks after it until
+// it has not. Any thread; nothing blocks, but for the start of that thread.
+void WatchChannel(Comm& comm, Channel& channel);
 
 }  // namespace ferry::mpi

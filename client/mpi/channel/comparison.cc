@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "client/mpi/channel/failed_run.h"
-
 namespace ferry::mpi {
 namespace {
 

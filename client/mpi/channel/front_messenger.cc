@@ -1,17 +1,18 @@
 #include "client/mpi/channel/front_messenger.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "client/mpi/base/connection.h"
-#include "client/mpi/channel/device_scratch.h"
-#include "client/mpi/channel/sides.h"
+#include "client/mpi/channel/scratch.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 namespace {
 
-constexpr size_t kScratchAlignment = 64;
 // Smaller scratch memory is not taken from the rank's heap: its allocator would cost more than it
 // saves.
 constexpr size_t kLeastHeapScratch = 8192;
@@ -20,7 +21,29 @@ constexpr size_t kLeastHeapScratch = 8192;
 constexpr size_t kMostHeld = 8192;
 constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
 
+int LowestOf(const RankSet& group) {
+  int lowest = INT_MAX;
+  for (int i = 0; i < group.size(); ++i) {
+    lowest = std::min(lowest, group.WorldRank(i));
+  }
+  return lowest;
+}
+
+std::vector<int> From(int first, int count) {
+  std::vector<int> peers(static_cast<size_t>(count));
+  std::iota(peers.begin(), peers.end(), first);
+  return peers;
+}
+
 }  // namespace
+
+Sides SidesOf(const Comm& inter) {
+  const int own = inter.group().size();
+  const int remote = inter.peers().size();
+  return LowestOf(inter.peers()) < LowestOf(inter.group())
+             ? Sides{.own = From(remote, own), .remote = From(0, remote)}
+             : Sides{.own = From(0, own), .remote = From(own, remote)};
+}
 
 FrontMessenger::FrontMessenger(const Comm& comm)
     : context_(comm.context(Traffic::kCollective)),
@@ -42,26 +65,26 @@ FrontMessenger::FrontMessenger(const Comm& comm)
   self_ = sides.own[static_cast<size_t>(comm.rank())];
 }
 
+client::Message FrontMessenger::MessageTo(int peer, uint32_t tag, const void* data,
+                                          size_t size_bytes) const {
+  return {.buffer = const_cast<void*>(data),
+          .size_bytes = size_bytes,
+          .peer = WorldRank(peer),
+          .tag = static_cast<int32_t>(tag),
+          .context = context_};
+}
+
 ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                                     Ticket* ticket) {
-  const client::Message message{.buffer = const_cast<void*>(data),
-                                .size_bytes = size_bytes,
-                                .peer = WorldRank(peer),
-                                .tag = static_cast<int32_t>(tag),
-                                .context = context_};
   client::RequestHandle handle = 0;
-  const ErrorCode error = front_end->StartSend(message, &handle);
+  const ErrorCode error = front_end->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
   *ticket = handle == client::kCompletedSend ? 0 : handle;
   return error;
 }
 
 ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
                                        Ticket* ticket, size_t* /*received_bytes*/) {
-  const client::Message message{.buffer = data,
-                                .size_bytes = size_bytes,
-                                .peer = WorldRank(peer),
-                                .tag = static_cast<int32_t>(tag),
-                                .context = context_};
+  const client::Message message = MessageTo(peer, tag, data, size_bytes);
   if (is_patient_ && size_bytes <= kMostHeld && held_.state == Held::State::kNone) {
     held_.state = Held::State::kHeld;
     held_.message = message;
@@ -145,8 +168,7 @@ void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
       return *heap;
     }
   }
-  return std::aligned_alloc(kScratchAlignment, (size_bytes + kScratchAlignment - 1) /
-                                                   kScratchAlignment * kScratchAlignment);
+  return AllocateAligned(size_bytes);
 }
 
 void FrontMessenger::FreeScratch(void* scratch) {

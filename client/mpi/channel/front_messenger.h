@@ -12,10 +12,18 @@
 
 namespace ferry::mpi {
 
+// The two groups of an intercommunicator as the peers of its channel: first the group with the
+// lowest rank of the job.
+struct Sides {
+  std::vector<int> own;     // by rank in the group: which peer that is
+  std::vector<int> remote;  // of the other group
+};
+Sides SidesOf(const Comm& inter);
+
 class FrontMessenger : public Messenger {
  public:
   // `comm` outlives it. The peers are the group's ranks, or, of an intercommunicator, the ranks of
-  // both groups (sides.h).
+  // both groups (SidesOf).
   explicit FrontMessenger(const Comm& comm);
 
   // This process among the peers, and how many there are.
@@ -52,6 +60,7 @@ class FrontMessenger : public Messenger {
     client::Completion completion;     // once over
   };
 
+  client::Message MessageTo(int peer, uint32_t tag, const void* data, size_t size_bytes) const;
   ErrorCode TestHeld(size_t* received_bytes);
 
   const uint32_t context_;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "client/mpi/base/connection.h"
-#include "client/mpi/channel/device_scratch.h"
+#include "client/mpi/channel/scratch.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/stream_order.h"
 #include "client/mpi/request/strided_runs.h"
@@ -21,9 +21,7 @@ constexpr size_t kMostSteps = 65536;
 
 Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& parts) {
   std::unique_ptr<StreamCollective> made(new StreamCollective(parts));
-  if (Failure failure = made->Build(); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(made->Build());
   return made;
 }
 

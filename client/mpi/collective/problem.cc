@@ -5,62 +5,33 @@
 namespace ferry::mpi {
 
 const char* CollectiveName(Collective collective) {
-  switch (collective) {
-    case Collective::kBarrier:
-      return "barrier";
-    case Collective::kBcast:
-      return "bcast";
-    case Collective::kGather:
-      return "gather";
-    case Collective::kScatter:
-      return "scatter";
-    case Collective::kAllgather:
-      return "allgather";
-    case Collective::kAlltoall:
-      return "alltoall";
-    case Collective::kReduce:
-      return "reduce";
-    case Collective::kAllreduce:
-      return "allreduce";
-    case Collective::kReduceScatter:
-      return "reduce_scatter";
-    case Collective::kScan:
-      return "scan";
-    case Collective::kExscan:
-      return "exscan";
-    case Collective::kNeighbourAllgather:
-      return "neighbor_allgather";
-    case Collective::kNeighbourAlltoall:
-      return "neighbor_alltoall";
-  }
-  return "collective";
+  static constexpr const char* kNames[kCollectives] = {
+      "barrier",           "bcast",    "gather", "scatter",
+      "allgather",         "alltoall", "reduce", "allreduce",
+      "reduce_scatter",    "scan",     "exscan", "neighbor_allgather",
+      "neighbor_alltoall",
+  };
+  const auto index = static_cast<size_t>(collective);
+  return index < kCollectives ? kNames[index] : "collective";
 }
 
-Range Problem::SendBlock(int i) const {
+Range Problem::BlockAt(Place place, const std::vector<Block>& blocks, int i) const {
   const auto index = static_cast<size_t>(i);
-  if (!has_blocks || send_blocks.empty()) {
-    return {Place::kInput, index * block_bytes, block_bytes};
-  }
-  return {Place::kInput, send_blocks[index].offset_bytes, send_blocks[index].size_bytes};
+  return !has_blocks || blocks.empty()
+             ? Range{place, index * block_bytes, block_bytes}
+             : Range{place, blocks[index].offset_bytes, blocks[index].size_bytes};
 }
 
-Range Problem::ReceiveBlock(int i) const {
-  const auto index = static_cast<size_t>(i);
-  if (!has_blocks || receive_blocks.empty()) {
-    return {Place::kOutput, index * block_bytes, block_bytes};
-  }
-  return {Place::kOutput, receive_blocks[index].offset_bytes, receive_blocks[index].size_bytes};
+size_t BytesOf(const std::vector<Block>& blocks) {
+  return std::accumulate(blocks.begin(), blocks.end(), size_t{0},
+                         [](size_t sum, const Block& block) { return sum + block.size_bytes; });
 }
 
 size_t Problem::VectorBytes() const {
   if (collective != Collective::kReduceScatter) {
     return block_bytes;
   }
-  if (!has_blocks) {
-    return block_bytes * static_cast<size_t>(size);
-  }
-  return std::accumulate(receive_blocks.begin(), receive_blocks.end(), size_t{0},
-                         [](size_t sum, const Block& block) { return sum + block.size_bytes; });
+  return has_blocks ? BytesOf(receive_blocks) : block_bytes * static_cast<size_t>(size);
 }
 
 Range Problem::ReductionInput() const {

@@ -36,6 +36,11 @@ constexpr bool IsAmongNeighbours(Collective collective) {
          collective == Collective::kNeighbourAlltoall;
 }
 
+constexpr bool HasRoot(Collective collective) {
+  return collective == Collective::kBcast || collective == Collective::kGather ||
+         collective == Collective::kScatter || collective == Collective::kReduce;
+}
+
 // The name in tables and messages: "reduce_scatter". Never null.
 const char* CollectiveName(Collective collective);
 
@@ -49,6 +54,7 @@ struct Block {
   size_t size_bytes = 0;
   bool operator==(const Block&) const = default;
 };
+size_t BytesOf(const std::vector<Block>& blocks);
 
 struct Problem {
   Collective collective = Collective::kBarrier;
@@ -94,12 +100,15 @@ struct Problem {
   size_t segment_bytes = 0;  // what algorithms cut long messages into; 0: they do not
 
   // The range of block `i` in either buffer.
-  Range SendBlock(int i) const;
-  Range ReceiveBlock(int i) const;
+  Range SendBlock(int i) const { return BlockAt(Place::kInput, send_blocks, i); }
+  Range ReceiveBlock(int i) const { return BlockAt(Place::kOutput, receive_blocks, i); }
   // All of the input of a reduction, wherever it lies.
   Range ReductionInput() const;
   // Bytes of all blocks of a reduce_scatter.
   size_t VectorBytes() const;
+
+ private:
+  Range BlockAt(Place place, const std::vector<Block>& blocks, int i) const;
 };
 
 }  // namespace ferry::mpi

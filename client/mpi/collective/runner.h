@@ -16,7 +16,6 @@
 #include <memory>
 #include <vector>
 
-#include "client/mpi/collective/binding.h"
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/collective/schedule.h"
 #include "engine/schedule/schedule.h"

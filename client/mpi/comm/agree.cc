@@ -26,16 +26,11 @@ int LowestBit(int rank, int size) {
 Failure Broadcast(const Team& team, void* data, size_t size_bytes) {
   int reach = LowestBit(team.rank, team.size);
   if (team.rank != 0) {
-    if (Failure failure = team.line->Receive(team.rank - reach, data, size_bytes); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(team.line->Receive(team.rank - reach, data, size_bytes));
   }
   for (int distance = reach / 2; distance > 0; distance /= 2) {
     if (team.rank + distance < team.size) {
-      if (Failure failure = team.line->Send(team.rank + distance, data, size_bytes);
-          !failure.ok()) {
-        return failure;
-      }
+      FERRY_RETURN_FAILURE(team.line->Send(team.rank + distance, data, size_bytes));
     }
   }
   return Failure{};
@@ -55,19 +50,14 @@ Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all)
   }
   for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
     size_t count = std::min(distance, team.size - team.rank - distance);
-    if (Failure failure = team.line->Receive(team.rank + distance, block + distance * size_bytes,
-                                             count * size_bytes);
-        !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(team.line->Receive(team.rank + distance, block + distance * size_bytes,
+                                            count * size_bytes));
   }
   return team.rank == 0 ? Failure{} : team.line->Send(team.rank - reach, block, below * size_bytes);
 }
 
 Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all) {
-  if (Failure failure = Gather(team, data, size_bytes, all); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Gather(team, data, size_bytes, all));
   return Broadcast(team, all, size_bytes * team.size);
 }
 
@@ -75,18 +65,14 @@ namespace {
 
 Failure SendSized(Line* line, int rank, const std::vector<char>& data) {
   uint64_t size = data.size();
-  if (Failure failure = line->Send(rank, &size, sizeof(size)); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(line->Send(rank, &size, sizeof(size)));
   return size == 0 ? Failure{} : line->Send(rank, data.data(), size);
 }
 
 // Appends it to `data`.
 Failure ReceiveSized(Line* line, int rank, std::vector<char>* data) {
   uint64_t size = 0;
-  if (Failure failure = line->Receive(rank, &size, sizeof(size)); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(line->Receive(rank, &size, sizeof(size)));
   size_t before = data->size();
   data->resize(before + size);
   return size == 0 ? Failure{} : line->Receive(rank, data->data() + before, size);
@@ -97,19 +83,13 @@ Failure ReceiveSized(Line* line, int rank, std::vector<char>* data) {
 Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all) {
   int reach = LowestBit(team.rank, team.size);
   for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
-    if (Failure failure = ReceiveSized(team.line, team.rank + distance, &data); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(ReceiveSized(team.line, team.rank + distance, &data));
   }
   if (team.rank != 0) {
-    if (Failure failure = SendSized(team.line, team.rank - reach, data); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(SendSized(team.line, team.rank - reach, data));
   }
   uint64_t size = data.size();
-  if (Failure failure = Broadcast(team, &size, sizeof(size)); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Broadcast(team, &size, sizeof(size)));
   *all = std::move(data);
   all->resize(size);
   return size == 0 ? Failure{} : Broadcast(team, all->data(), size);
@@ -117,15 +97,9 @@ Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* a
 
 Failure Synchronise(const Team& team) {
   for (int distance = 1; distance < team.size; distance *= 2) {
-    if (Failure failure = team.line->Send((team.rank + distance) % team.size, nullptr, 0);
-        !failure.ok()) {
-      return failure;
-    }
-    if (Failure failure =
-            team.line->Receive((team.rank - distance + team.size) % team.size, nullptr, 0);
-        !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(team.line->Send((team.rank + distance) % team.size, nullptr, 0));
+    FERRY_RETURN_FAILURE(
+        team.line->Receive((team.rank - distance + team.size) % team.size, nullptr, 0));
   }
   return Failure{};
 }

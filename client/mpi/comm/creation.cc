@@ -1,6 +1,9 @@
 #include "client/mpi/comm/creation.h"
 
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,26 +12,65 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/line_to_members.h"
-#include "client/mpi/comm/numbers.h"
-#include "client/mpi/comm/splitting.h"
 
 namespace ferry::mpi {
+
+// ---- Numbers ------------------------------------------------------------------------------------
+
 namespace {
+
+ContextIds& OwnNumbers() {
+  static ContextIds numbers(WorldRankOfSelf(), static_cast<int>(front_end->size()));
+  return numbers;
+}
+
+}  // namespace
+
+NumberGrant GrantNumbers(int count) {
+  NumberGrant grant;
+  grant.step = OwnNumbers().step();
+  if (!OwnNumbers().Make(static_cast<uint32_t>(count), &grant.first).ok()) {
+    grant.first = 0;
+  }
+  return grant;
+}
+
+Failure Check(const NumberGrant& grant) {
+  return grant.first != 0 ? Failure{}
+                          : Failure{MPI_ERR_INTERN,
+                                    "the process that was to give the new communicator its number "
+                                    "has made so many that no numbers are left"};
+}
+
+int WorldRankOfSelf() { return static_cast<int>(front_end->rank()); }
+
+Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group) {
+  int rank = group.RankOf(WorldRankOfSelf());
+  return MakeRef<Comm>(number, std::move(group), rank, parent.error_handler());
+}
+
+Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote) {
+  int rank = group.RankOf(WorldRankOfSelf());
+  return MakeRef<Comm>(number, std::move(group), rank, std::move(remote), parent.error_handler());
+}
+
+namespace {
+
+// Rank 0 makes so many numbers, and tells the others.
+Failure AgreeOnNumbers(const Team& team, int count, NumberGrant* grant) {
+  if (team.rank == 0) {
+    *grant = GrantNumbers(count);
+  }
+  FERRY_RETURN_FAILURE(Broadcast(team, grant, sizeof(*grant)));
+  return Check(*grant);
+}
 
 // The members agree over a line of their own; the first of them makes the number.
 Result<Ref<Comm>> AmongMembers(const Comm& parent, const RankSet& group, Traffic use, int tag) {
   LineToMembers line(parent.context(use), group, tag);
   const Team team{&line, group.RankOf(WorldRankOfSelf()), group.size()};
   NumberGrant grant;
-  if (team.rank == 0) {
-    grant = GrantNumbers(1);
-  }
-  if (Failure failure = Broadcast(team, &grant, sizeof(grant)); !failure.ok()) {
-    return failure;
-  }
-  if (Failure failure = Check(grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, 1, &grant));
   return MakeComm(parent, grant.Number(0), group);
 }
 
@@ -43,22 +85,10 @@ Result<Ref<Comm>> Split(const Comm& parent, int color, int key) {
   const Team team{&line, parent.rank(), parent.size()};
   const SplitWish wish{color, key};
   std::vector<SplitWish> wishes(parent.size());
-  if (Failure failure = GatherToAll(team, &wish, sizeof(wish), wishes.data()); !failure.ok()) {
-    return failure;
-  }
-  if (Failure failure = CheckColors(wishes); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(GatherToAll(team, &wish, sizeof(wish), wishes.data()));
+  FERRY_RETURN_FAILURE(CheckColors(wishes));
   NumberGrant grant;
-  if (team.rank == 0) {
-    grant = GrantNumbers(CountColors(wishes));
-  }
-  if (Failure failure = Broadcast(team, &grant, sizeof(grant)); !failure.ok()) {
-    return failure;
-  }
-  if (Failure failure = Check(grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, CountColors(wishes), &grant));
   if (color == MPI_UNDEFINED) {
     return Ref<Comm>();
   }
@@ -67,19 +97,11 @@ Result<Ref<Comm>> Split(const Comm& parent, int color, int key) {
 }
 
 Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group) {
-  if (Failure failure = CheckSubset(group, parent.group()); !failure.ok()) {
-    return failure;
-  }
-  if (!group.Contains(WorldRankOfSelf())) {
-    return Ref<Comm>();
-  }
-  return AmongMembers(parent, group, Traffic::kAgreement, 0);
+  return CreateGroup(parent, group, 0, Traffic::kAgreement);
 }
 
 Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag, Traffic traffic) {
-  if (Failure failure = CheckSubset(group, parent.group()); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckSubset(group, parent.group()));
   if (!group.Contains(WorldRankOfSelf())) {
     return Ref<Comm>();
   }
@@ -111,50 +133,34 @@ class Sides {
 
   // Exchanges data between the leaders.
   Failure Trade(const void* mine, void* theirs, size_t size_bytes) {
-    return Exchange(&far_, 0, lower_, mine, theirs, size_bytes);
+    return Exchange(&far_, 0, lower_, mine, size_bytes, theirs, size_bytes);
   }
-  // The same where sizes differ.
+  // Tells all of this side the list that the other leader has for this one's, `mine`.
   template <typename T>
-  Failure TradeLists(const std::vector<T>& mine, std::vector<T>* theirs) {
+  Failure ShareLists(const std::vector<T>& mine, std::vector<T>* theirs) {
     uint64_t size = mine.size();
-    uint64_t their_size = 0;
-    if (Failure failure = Trade(&size, &their_size, sizeof(size)); !failure.ok()) {
-      return failure;
+    if (leads()) {
+      uint64_t their_size = 0;
+      FERRY_RETURN_FAILURE(Trade(&size, &their_size, sizeof(size)));
+      theirs->resize(their_size);
+      FERRY_RETURN_FAILURE(Exchange(&far_, 0, lower_, mine.data(), size * sizeof(T), theirs->data(),
+                                    their_size * sizeof(T)));
+      size = their_size;
     }
-    theirs->resize(their_size);
-    for (bool sends : {lower_, !lower_}) {
-      Failure failure = sends ? far_.Send(0, mine.data(), size * sizeof(T))
-                              : far_.Receive(0, theirs->data(), their_size * sizeof(T));
-      if (!failure.ok()) {
-        return failure;
-      }
-    }
-    return Failure{};
+    FERRY_RETURN_FAILURE(Broadcast(team_, &size, sizeof(size)));
+    theirs->resize(size);
+    return size == 0 ? Failure{} : Broadcast(team_, theirs->data(), size * sizeof(T));
   }
   // Tells all of both sides the leaders' numbers.
   Failure AgreeOnNumbers(int count, NumberGrant* grant) {
     if (leads()) {
       NumberGrant theirs;
       *grant = lower_ ? GrantNumbers(count) : NumberGrant{};
-      if (Failure failure = Trade(grant, &theirs, sizeof(theirs)); !failure.ok()) {
-        return failure;
-      }
+      FERRY_RETURN_FAILURE(Trade(grant, &theirs, sizeof(theirs)));
       *grant = lower_ ? *grant : theirs;
     }
-    if (Failure failure = Broadcast(team_, grant, sizeof(*grant)); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(Broadcast(team_, grant, sizeof(*grant)));
     return Check(*grant);
-  }
-  // Tells all of its side a list of the leader's.
-  template <typename T>
-  Failure Spread(std::vector<T>* list) {
-    uint64_t size = list->size();
-    if (Failure failure = Broadcast(team_, &size, sizeof(size)); !failure.ok()) {
-      return failure;
-    }
-    list->resize(size);
-    return size == 0 ? Failure{} : Broadcast(team_, list->data(), size * sizeof(T));
   }
 
  private:
@@ -181,22 +187,14 @@ Failure Meet(const Comm& local, const Bridge& bridge, Introduction* introduction
   if (lower) {
     mine.grant = GrantNumbers(1);
   }
-  if (Failure failure =
-          Exchange(&line, bridge.remote_leader, lower, &mine, introduction, sizeof(mine));
-      !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Exchange(&line, bridge.remote_leader, lower, &mine, sizeof(mine),
+                                introduction, sizeof(mine)));
   introduction->grant = lower ? mine.grant : introduction->grant;
   remote->resize(introduction->remote_size);
   const std::vector<int> members = local.group().WorldRanks();
-  for (bool sends : {lower, !lower}) {
-    Failure failure =
-        sends ? line.Send(bridge.remote_leader, members.data(), members.size() * sizeof(int))
-              : line.Receive(bridge.remote_leader, remote->data(), remote->size() * sizeof(int));
-    if (!failure.ok()) {
-      return failure;
-    }
-  }
+  FERRY_RETURN_FAILURE(Exchange(&line, bridge.remote_leader, lower, members.data(),
+                                members.size() * sizeof(int), remote->data(),
+                                remote->size() * sizeof(int)));
   if (!Intersection(local.group(), RankSet::Of(*remote)).empty()) {
     return Failure{MPI_ERR_COMM, "a process is in both groups"};
   }
@@ -225,9 +223,7 @@ Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
   LineToMembers line(local.context(Traffic::kAgreement), local.group(), 0, bridge.local_leader);
   int distance = local.rank() - bridge.local_leader;
   const Team team{&line, distance < 0 ? distance + local.size() : distance, local.size()};
-  if (Failure failure = Broadcast(team, &introduction, sizeof(introduction)); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Broadcast(team, &introduction, sizeof(introduction)));
   if (!met.ok()) {
     return met;
   }
@@ -237,10 +233,7 @@ Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
                                                  ", could not meet the remote one; it says why"};
   }
   remote.resize(introduction.remote_size);
-  if (Failure failure = Broadcast(team, remote.data(), remote.size() * sizeof(int));
-      !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Broadcast(team, remote.data(), remote.size() * sizeof(int)));
   return MakeInterComm(local, introduction.grant.Number(0), local.group(),
                        RankSet::Of(std::move(remote)));
 }
@@ -248,9 +241,7 @@ Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
 Result<Ref<Comm>> DuplicateInter(const Comm& inter) {
   Sides sides(inter);
   NumberGrant grant;
-  if (Failure failure = sides.AgreeOnNumbers(1, &grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
   return MakeInterComm(inter, grant.Number(0), inter.group(), inter.peers());
 }
 
@@ -259,26 +250,12 @@ Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key) {
   const SplitWish wish{color, key};
   std::vector<SplitWish> near(inter.size());
   std::vector<SplitWish> far;
-  if (Failure failure = GatherToAll(sides.team(), &wish, sizeof(wish), near.data());
-      !failure.ok()) {
-    return failure;
-  }
-  if (sides.leads()) {
-    if (Failure failure = sides.TradeLists(near, &far); !failure.ok()) {
-      return failure;
-    }
-  }
-  if (Failure failure = sides.Spread(&far); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(GatherToAll(sides.team(), &wish, sizeof(wish), near.data()));
+  FERRY_RETURN_FAILURE(sides.ShareLists(near, &far));
   const std::vector<SplitWish> all = Joined(near, far);
-  if (Failure failure = CheckColors(all); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckColors(all));
   NumberGrant grant;
-  if (Failure failure = sides.AgreeOnNumbers(CountColors(all), &grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(CountColors(all), &grant));
   const std::vector<int> remote = MembersOf(far, color);
   if (color == MPI_UNDEFINED || remote.empty()) {
     return Ref<Comm>();
@@ -289,23 +266,12 @@ Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key) {
 }
 
 Result<Ref<Comm>> CreateInter(const Comm& inter, const RankSet& group) {
-  if (Failure failure = CheckSubset(group, inter.group()); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckSubset(group, inter.group()));
   Sides sides(inter);
   std::vector<int> remote;
-  if (sides.leads()) {
-    if (Failure failure = sides.TradeLists(group.WorldRanks(), &remote); !failure.ok()) {
-      return failure;
-    }
-  }
-  if (Failure failure = sides.Spread(&remote); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(sides.ShareLists(group.WorldRanks(), &remote));
   NumberGrant grant;
-  if (Failure failure = sides.AgreeOnNumbers(1, &grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
   if (remote.empty() || !group.Contains(WorldRankOfSelf())) {
     return Ref<Comm>();
   }
@@ -317,19 +283,13 @@ Result<Ref<Comm>> Merge(const Comm& inter, bool high) {
   int mine = high ? 1 : 0;
   int theirs = 0;
   if (sides.leads()) {
-    if (Failure failure = sides.Trade(&mine, &theirs, sizeof(mine)); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(sides.Trade(&mine, &theirs, sizeof(mine)));
   }
   // If members of a side differ, which they must not, the leader's word counts.
   int said[2] = {mine, theirs};
-  if (Failure failure = Broadcast(sides.team(), said, sizeof(said)); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Broadcast(sides.team(), said, sizeof(said)));
   NumberGrant grant;
-  if (Failure failure = sides.AgreeOnNumbers(1, &grant); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
   bool first = said[0] == said[1] ? sides.lower() : said[0] == 0;
   return MakeComm(
       inter, grant.Number(0),
@@ -340,13 +300,9 @@ Failure SynchroniseInter(const Comm& inter) {
   Sides sides(inter);
   char nothing = 0;
   char all_there = 0;
-  if (Failure failure = Synchronise(sides.team()); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Synchronise(sides.team()));
   if (sides.leads()) {
-    if (Failure failure = sides.Trade(&nothing, &all_there, sizeof(nothing)); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(sides.Trade(&nothing, &all_there, sizeof(nothing)));
   }
   return Broadcast(sides.team(), &all_there, sizeof(all_there));
 }
@@ -360,6 +316,8 @@ constexpr char kNode[] = "mpi_shared_memory";
 
 int NodeOf(int world_rank) { return front_end->NodeOf(static_cast<uint32_t>(world_rank)); }
 
+}  // namespace
+
 bool HasSeveralNodes(const Comm& comm) {
   const int first = NodeOf(comm.group().WorldRank(0));
   for (const RankSet* side : {&comm.group(), &comm.peers()}) {
@@ -371,8 +329,6 @@ bool HasSeveralNodes(const Comm& comm) {
   }
   return false;
 }
-
-}  // namespace
 
 Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info) {
   const std::optional<std::string> resource =
@@ -403,6 +359,71 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info*
     (void)info->Set(kResourceType, kNode);  // so that the caller can ask for the same again
   }
   return made;
+}
+
+// ---- With a topology ----------------------------------------------------------------------------
+
+namespace {
+
+Result<Ref<Comm>> WithTopology(Result<Ref<Comm>> made, Topology topology) {
+  if (made.ok() && made.value()) {
+    made.value()->SetTopology(std::make_shared<const Topology>(std::move(topology)));
+  }
+  return made;
+}
+
+RankSet First(const RankSet& group, int count) {
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return Select(group, ranks);
+}
+
+}  // namespace
+
+std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid) {
+  std::vector<int> node_of;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    node_of.push_back(front_end->NodeOf(static_cast<uint32_t>(parent.WorldRank(rank))));
+  }
+  return PlaceByNodes(grid, node_of);
+}
+
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder) {
+  const RankSet members = reorder ? Select(parent.group(), OrderByNodes(parent, grid))
+                                  : First(parent.group(), grid.size());
+  return WithTopology(Create(parent, members), std::move(grid));
+}
+
+Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph) {
+  const RankSet members = First(parent.group(), graph.node_count());
+  return WithTopology(Create(parent, members), std::move(graph));
+}
+
+Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
+                               std::span<const int> keep) {
+  const Cartesian::Part part = grid.PartOf(parent.rank(), keep);
+  return WithTopology(Split(parent, part.color, part.key), grid.Cut(keep));
+}
+
+Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own) {
+  return WithTopology(Duplicate(parent), std::move(own));
+}
+
+Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
+                                    bool weighted) {
+  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
+  std::vector<char> mine(edges.size() * sizeof(GraphEdge));
+  if (!mine.empty()) {
+    memcpy(mine.data(), edges.data(), mine.size());
+  }
+  std::vector<char> joined;
+  FERRY_RETURN_FAILURE(
+      JoinToAll(Team{&line, parent.rank(), parent.size()}, std::move(mine), &joined));
+  std::vector<GraphEdge> all(joined.size() / sizeof(GraphEdge));
+  if (!all.empty()) {
+    memcpy(all.data(), joined.data(), joined.size());
+  }
+  return CreateAdjacent(parent, NeighbourhoodOf(parent.rank(), all, weighted));
 }
 
 }  // namespace ferry::mpi

@@ -9,12 +9,17 @@
 // parent's error handler. A null reference stands for MPI_COMM_NULL.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/rank_set.h"
 #include "client/mpi/info/info.h"
+#include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
 
@@ -69,6 +74,7 @@ Failure SynchroniseInter(const Comm& inter);
 
 // ---- Of processes that are near each other (MPI_Comm_split_type) --------------------------------
 
+bool HasSeveralNodes(const Comm& comm);
 // MPI_COMM_TYPE_SHARED: the processes of a node, which share memory. MPI_COMM_TYPE_HW_GUIDED and
 // MPI_COMM_TYPE_RESOURCE_GUIDED: what the info key mpi_hw_resource_type names, of which Ferry knows
 // mpi_shared_memory: a node, again; no communicator for others. MPI_COMM_TYPE_HW_UNGUIDED: a node
@@ -76,5 +82,48 @@ Failure SynchroniseInter(const Comm& inter);
 // communicator. MPI_UNDEFINED: none.
 // MPI_ERR_ARG for any other type.
 Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info);
+
+// ---- With a topology (MPI 5.0, section 8.5) -----------------------------------------------------
+//
+// Ranks keep their order unless a comment says otherwise.
+
+// The grid's places, and the graph's nodes, are the first processes of the parent; `reorder`: in an
+// order by which neighbours share nodes (cartesian.h).
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder);
+// That order: by place, the rank in the parent. The same on all of them; does not block.
+std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid);
+Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
+// The part of `parent`'s grid, `grid`, in which the caller is when the dimensions marked in `keep`
+// are kept.
+Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
+                               std::span<const int> keep);
+// Makes one of all processes of the parent, each of which knows its neighbours.
+Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own);
+// The same from edges, of which each process has some.
+Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
+                                    bool weighted);
+
+// ---- Their numbers, as this process makes them and tells others of them -------------------------
+//
+// Does not block.
+
+// Numbers as a message: what the one who made them sends to the other members.
+struct NumberGrant {
+  uint32_t first = 0;  // 0: there were none, so that all members fail alike
+  uint32_t step = 0;
+
+  uint32_t Number(int index) const { return first + static_cast<uint32_t>(index) * step; }
+};
+
+NumberGrant GrantNumbers(int count);
+// MPI_ERR_INTERN for a grant of no numbers.
+Failure Check(const NumberGrant& grant);
+
+// This process' rank in the job.
+int WorldRankOfSelf();
+
+// A communicator of that number in which the caller is; it has `parent`'s error handler.
+Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group);
+Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote);
 
 }  // namespace ferry::mpi

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "client/core/front_end.h"
 #include "client/mpi/base/connection.h"
 
 namespace ferry::mpi {
@@ -35,25 +34,22 @@ ErrorCode ReceiveWatched(const client::Message& message, LongWait* wait,
 
 }  // namespace
 
+client::Message LineToMembers::MessageTo(int rank, const void* data, size_t size_bytes) const {
+  return {.buffer = const_cast<void*>(data),
+          .size_bytes = size_bytes,
+          .peer = members_.WorldRank((rank + first_) % members_.size()),
+          .tag = tag_,
+          .context = context_};
+}
+
 Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
-  client::Message message;
-  message.buffer = const_cast<void*>(data);
-  message.size_bytes = size_bytes;
-  message.peer = WorldRank(rank);
-  message.tag = tag_;
-  message.context = context_;
   client::Completion completion;
-  ErrorCode error = front_end->Send(message, &completion);
+  ErrorCode error = front_end->Send(MessageTo(rank, data, size_bytes), &completion);
   return FailureOf(error == ErrorCode::kOk ? completion.error : error);
 }
 
 Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
-  client::Message message;
-  message.buffer = data;
-  message.size_bytes = size_bytes;
-  message.peer = WorldRank(rank);
-  message.tag = tag_;
-  message.context = context_;
+  const client::Message message = MessageTo(rank, data, size_bytes);
   client::Completion completion;
   ErrorCode error = wait_ == nullptr ? front_end->Receive(message, &completion)
                                      : ReceiveWatched(message, wait_, &completion);
@@ -68,17 +64,13 @@ Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   return FailureOf(error);
 }
 
-Failure Exchange(Line* line, int rank, bool lower, const void* mine, void* theirs,
-                 size_t size_bytes) {
+Failure Exchange(Line* line, int rank, bool lower, const void* mine, size_t mine_bytes,
+                 void* theirs, size_t theirs_bytes) {
   if (!lower) {
-    if (Failure failure = line->Receive(rank, theirs, size_bytes); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(line->Receive(rank, theirs, theirs_bytes));
   }
-  if (Failure failure = line->Send(rank, mine, size_bytes); !failure.ok()) {
-    return failure;
-  }
-  return lower ? line->Receive(rank, theirs, size_bytes) : Failure{};
+  FERRY_RETURN_FAILURE(line->Send(rank, mine, mine_bytes));
+  return lower ? line->Receive(rank, theirs, theirs_bytes) : Failure{};
 }
 
 }  // namespace ferry::mpi

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "client/core/front_end.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/rank_set.h"
@@ -35,7 +36,7 @@ class LineToMembers : public Line {
   Failure Receive(int rank, void* data, size_t size_bytes) override;
 
  private:
-  int WorldRank(int rank) const { return members_.WorldRank((rank + first_) % members_.size()); }
+  client::Message MessageTo(int rank, const void* data, size_t size_bytes) const;
 
   const uint32_t context_;
   const int tag_;
@@ -44,9 +45,8 @@ class LineToMembers : public Line {
   LongWait* wait_ = nullptr;
 };
 
-// Two processes tell each other: the one that is `lower` sends first. `mine` and `theirs` are of
-// one size.
-Failure Exchange(Line* line, int rank, bool lower, const void* mine, void* theirs,
-                 size_t size_bytes);
+// Two processes tell each other: the one that is `lower` sends first.
+Failure Exchange(Line* line, int rank, bool lower, const void* mine, size_t mine_bytes,
+                 void* theirs, size_t theirs_bytes);
 
 }  // namespace ferry::mpi

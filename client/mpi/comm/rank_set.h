@@ -86,7 +86,9 @@ RankSet Intersection(const RankSet& a, const RankSet& b);
 // The members of `a` that `b` has not, in the order of `a`.
 RankSet Difference(const RankSet& a, const RankSet& b);
 
-// The members `ranks` in this order. MPI_ERR_RANK for one that is out of range or there twice.
+// The members `ranks`, which are there, each once, in this order.
+RankSet Select(const RankSet& set, std::span<const int> ranks);
+// The same for any ranks. MPI_ERR_RANK for one that is out of range or there twice.
 Failure Include(const RankSet& set, std::span<const int> ranks, RankSet* result);
 // All other members, in the order of `set`. Errors as above.
 Failure Exclude(const RankSet& set, std::span<const int> ranks, RankSet* result);
@@ -111,5 +113,26 @@ class Group : public Object {
 
   const RankSet ranks;
 };
+
+// ---- Which processes come together when a communicator is split (MPI_Comm_split) ----------------
+
+// One member's wish. The color MPI_UNDEFINED: to be in no part.
+struct SplitWish {
+  int color;
+  int key;
+};
+
+// MPI_ERR_ARG if a color is negative, but not MPI_UNDEFINED.
+Failure CheckColors(std::span<const SplitWish> wishes);
+// The members, as ranks of the communicator that is split, of the part of `color`: in order of
+// their keys, and of their ranks where keys are the same.
+std::vector<int> MembersOf(std::span<const SplitWish> wishes, int color);
+// How many colors there are.
+int CountColors(std::span<const SplitWish> wishes);
+// The place of `color`, which is there, among all colors in ascending order.
+int IndexOfColor(std::span<const SplitWish> wishes, int color);
+
+// MPI_ERR_GROUP unless all of `group` is in `whole`.
+Failure CheckSubset(const RankSet& group, const RankSet& whole);
 
 }  // namespace ferry::mpi

@@ -200,25 +200,9 @@ const Table& TheTable() {
 }  // namespace
 
 int64_t SizeOf(NumberKind kind) {
-  static constexpr int64_t kSizes[kNumberKinds] = {1,
-                                                   2,
-                                                   4,
-                                                   8,
-                                                   16,
-                                                   1,
-                                                   2,
-                                                   4,
-                                                   8,
-                                                   2,
-                                                   4,
-                                                   8,
-                                                   sizeof(long double),
-                                                   16,
-                                                   4,
-                                                   8,
-                                                   16,
-                                                   2 * sizeof(long double),
-                                                   32};
+  constexpr int64_t kLong = sizeof(long double);
+  static constexpr int64_t kSizes[kNumberKinds] = {1, 2, 4,     8,  16, 1, 2,  4,         8, 2,
+                                                   4, 8, kLong, 16, 4,  8, 16, 2 * kLong, 32};
   return kSizes[static_cast<int>(kind)];
 }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "client/mpi/datatype/transfer.h"
+#include "client/mpi/datatype/layout.h"
 
 namespace ferry::mpi {
 namespace {

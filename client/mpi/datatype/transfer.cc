@@ -1,11 +1,206 @@
-#include "client/mpi/datatype/transfer.h"
-
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <type_traits>
 
-#include "client/mpi/datatype/walk.h"
+#include "client/mpi/datatype/layout.h"
 
 namespace ferry::mpi {
 namespace {
+
+// ---- Going through a layout ---------------------------------------------------------------------
+
+struct RunGroup {
+  static constexpr int64_t kMost = 8;
+  std::array<int64_t, kMost> displacements;
+  std::array<int64_t, kMost> lengths;
+  int64_t runs;
+
+  explicit RunGroup(const LayoutNode& blocks) : runs(blocks.count) {
+    for (int64_t i = 0; i < runs; ++i) {
+      displacements[static_cast<size_t>(i)] = blocks.blocks[i].displacement;
+      lengths[static_cast<size_t>(i)] = blocks.BlockLength(i);
+    }
+  }
+};
+
+// Goes through the runs of bytes of a layout in packed order, from any packed byte to any other:
+// finding the first one takes a division or a binary search for each level of the tree.
+//
+// A Sink has:
+//   void Run(int64_t displacement, int64_t length);        one run, in memory
+//   void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count);
+//   void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count);
+// so that it can move regular runs, and regular groups of a few runs (the members of a structure),
+// in loops of its own. Displacements count from the buffer.
+template <typename Sink>
+class LayoutWalk {
+ public:
+  explicit LayoutWalk(Sink& sink) : sink_(sink) {}
+
+  void All(const LayoutNode& node, int64_t base) {
+    base += node.offset;
+    switch (node.kind) {
+      case LayoutNode::Kind::kBlock:
+        if (node.size > 0) {
+          sink_.Run(base, node.size);
+        }
+        break;
+      case LayoutNode::Kind::kLoop:
+        Iterations(node, base, 0, node.count);
+        break;
+      case LayoutNode::Kind::kBlocks:
+        Blocks(node, base, 0, node.count);
+        break;
+      case LayoutNode::Kind::kList:
+        for (int64_t i = 0; i < node.count; ++i) {
+          All(node.body[i], base);
+        }
+        break;
+    }
+  }
+
+  // Goes through the node's packed bytes [begin, end), which lies in [0, node.size].
+  void Part(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    if (begin >= end) {
+      return;
+    }
+    if (begin == 0 && end == node.size) {
+      All(node, base);
+      return;
+    }
+    base += node.offset;
+    switch (node.kind) {
+      case LayoutNode::Kind::kBlock:
+        sink_.Run(base + begin, end - begin);
+        break;
+      case LayoutNode::Kind::kLoop:
+        PartOfLoop(node, base, begin, end);
+        break;
+      case LayoutNode::Kind::kBlocks:
+        PartOfBlocks(node, base, begin, end);
+        break;
+      case LayoutNode::Kind::kList:
+        PartOfList(node, base, begin, end);
+        break;
+    }
+  }
+
+ private:
+  // Iterations [first, last) of a loop, whole; one at least. (What lies behind the last iteration
+  // may have no displacement that is a number.)
+  void Iterations(const LayoutNode& loop, int64_t base, int64_t first, int64_t last) {
+    const LayoutNode& body = *loop.body;
+    base += first * loop.stride;
+    if (body.IsBlock()) {
+      sink_.Strided(base + body.offset, loop.stride, body.size, last - first);
+      return;
+    }
+    if (body.kind == LayoutNode::Kind::kBlocks && body.count <= RunGroup::kMost) {
+      Groups(RunGroup(body), base + body.offset, loop.stride, last - first);
+      return;
+    }
+    for (int64_t i = 0; i < last - first; ++i) {
+      All(body, base + i * loop.stride);
+    }
+  }
+
+  void Groups(const RunGroup& group, int64_t base, int64_t stride, int64_t count) {
+    const auto& [displacements, lengths, runs] = group;
+    // Structures with one gap: the end of each and the beginning of the next are one run.
+    if (runs == 2 && count > 1 && displacements[1] + lengths[1] == displacements[0] + stride) {
+      sink_.Run(base + displacements[0], lengths[0]);
+      sink_.Strided(base + displacements[1], stride, lengths[1] + lengths[0], count - 1);
+      sink_.Run(base + (count - 1) * stride + displacements[1], lengths[1]);
+      return;
+    }
+    sink_.Repeated(base, stride, group, count);
+  }
+
+  // What a sink does with a run is short for a length that the compiler knows.
+  template <int64_t kLength>
+  void EqualBlocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      sink_.Run(base + node.blocks[i].displacement, kLength);
+    }
+  }
+  void Blocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
+    switch (node.stride) {
+      case 4:
+        return EqualBlocks<4>(node, base, first, last);
+      case 8:
+        return EqualBlocks<8>(node, base, first, last);
+      case 16:
+        return EqualBlocks<16>(node, base, first, last);
+      default:
+        for (int64_t i = first; i < last; ++i) {
+          sink_.Run(base + node.blocks[i].displacement, node.BlockLength(i));
+        }
+    }
+  }
+
+  void PartOfLoop(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    const int64_t size = node.body->size;
+    int64_t first = begin / size;
+    const int64_t last = end / size;
+    const int64_t head = begin - first * size;
+    const int64_t tail = end - last * size;
+    if (first == last) {
+      Part(*node.body, base + first * node.stride, head, tail);
+      return;
+    }
+    if (head > 0) {
+      Part(*node.body, base + first * node.stride, head, size);
+      ++first;
+    }
+    if (first < last) {
+      Iterations(node, base, first, last);
+    }
+    if (tail > 0) {
+      Part(*node.body, base + last * node.stride, 0, tail);
+    }
+  }
+
+  // The block that has the packed byte `at`, which is less than the node's size.
+  static int64_t FindBlock(const LayoutNode& node, int64_t at) {
+    if (node.stride != 0) {
+      return at / node.stride;
+    }
+    const LayoutBlock* const after =
+        std::upper_bound(node.blocks, node.blocks + node.count, at,
+                         [](int64_t x, const LayoutBlock& block) { return x < block.begin; });
+    return after - node.blocks - 1;
+  }
+
+  void PartOfBlocks(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    const auto run = [&](int64_t i) {
+      const LayoutBlock& block = node.blocks[i];
+      const int64_t from = std::max<int64_t>(begin - block.begin, 0);
+      const int64_t to = std::min(end - block.begin, node.BlockLength(i));
+      sink_.Run(base + block.displacement + from, to - from);
+    };
+    const int64_t first = FindBlock(node, begin);
+    const int64_t last = FindBlock(node, end - 1);
+    run(first);
+    if (last > first) {
+      Blocks(node, base, first + 1, last);
+      run(last);
+    }
+  }
+
+  void PartOfList(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    int64_t i = std::upper_bound(node.begins, node.begins + node.count, begin) - node.begins - 1;
+    for (; i < node.count && node.begins[i] < end; ++i) {
+      const int64_t from = std::max<int64_t>(begin - node.begins[i], 0);
+      const int64_t to = std::min(end - node.begins[i], node.body[i].size);
+      Part(node.body[i], base, from, to);
+    }
+  }
+
+  Sink& sink_;
+};
+
+// ---- Copying ------------------------------------------------------------------------------------
 
 template <typename Word>
 void CopyEnds(char* to, const char* from, int64_t length) {
@@ -125,47 +320,39 @@ void ForEachMember(int64_t displacement, int64_t stride, const RunGroup& group, 
   }
 }
 
-struct PackSink {
-  const char* buffer;
-  char* packed;
+// Packs, or unpacks, what it is told of.
+template <bool kPacks>
+struct CopySink {
+  std::conditional_t<kPacks, const char, char>* buffer;
+  std::conditional_t<kPacks, char, const char>* packed;
 
   void Run(int64_t displacement, int64_t length) {
-    CopyRun(packed, At(buffer, displacement), length);
+    if constexpr (kPacks) {
+      CopyRun(packed, At(buffer, displacement), length);
+    } else {
+      CopyRun(At(buffer, displacement), packed, length);
+    }
     packed += length;
   }
   void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count) {
-    CopyRuns(packed, length, At(buffer, displacement), stride, length, count);
+    if constexpr (kPacks) {
+      CopyRuns(packed, length, At(buffer, displacement), stride, length, count);
+    } else {
+      CopyRuns(At(buffer, displacement), stride, packed, length, length, count);
+    }
     packed += length * count;
   }
   void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count) {
-    char* to = packed;
+    auto* next = packed;
     ForEachMember(displacement, stride, group, count, [&](int64_t at, int64_t length) {
-      CopyMember(to, At(buffer, at), length);
-      to += length;
+      if constexpr (kPacks) {
+        CopyMember(next, At(buffer, at), length);
+      } else {
+        CopyMember(At(buffer, at), next, length);
+      }
+      next += length;
     });
-    packed = to;
-  }
-};
-
-struct UnpackSink {
-  char* buffer;
-  const char* packed;
-
-  void Run(int64_t displacement, int64_t length) {
-    CopyRun(At(buffer, displacement), packed, length);
-    packed += length;
-  }
-  void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count) {
-    CopyRuns(At(buffer, displacement), stride, packed, length, length, count);
-    packed += length * count;
-  }
-  void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count) {
-    const char* from = packed;
-    ForEachMember(displacement, stride, group, count, [&](int64_t at, int64_t length) {
-      CopyMember(At(buffer, at), from, length);
-      from += length;
-    });
-    packed = from;
+    packed = next;
   }
 };
 
@@ -212,13 +399,13 @@ void Walk(Sink& sink, const LayoutNode& layout, int64_t offset, int64_t bytes) {
 
 void PackLayout(const LayoutNode& layout, const void* buffer, int64_t offset, int64_t bytes,
                 void* packed) {
-  PackSink sink{static_cast<const char*>(buffer), static_cast<char*>(packed)};
+  CopySink<true> sink{static_cast<const char*>(buffer), static_cast<char*>(packed)};
   Walk(sink, layout, offset, bytes);
 }
 
 void UnpackLayout(const LayoutNode& layout, void* buffer, int64_t offset, int64_t bytes,
                   const void* packed) {
-  UnpackSink sink{static_cast<char*>(buffer), static_cast<const char*>(packed)};
+  CopySink<false> sink{static_cast<char*>(buffer), static_cast<const char*>(packed)};
   Walk(sink, layout, offset, bytes);
 }
 

@@ -50,13 +50,8 @@ auto Locate(Entries& entries, std::string_view key) {
 }  // namespace
 
 Failure Info::Set(const char* key, const char* value) {
-  Failure failure = CheckKey(key);
-  if (failure.ok()) {
-    failure = CheckValue(key, value);
-  }
-  if (!failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckKey(key));
+  FERRY_RETURN_FAILURE(CheckValue(key, value));
   std::lock_guard lock(mutex_);
   auto at = Locate(entries_, key);
   if (at != entries_.end()) {
@@ -68,9 +63,7 @@ Failure Info::Set(const char* key, const char* value) {
 }
 
 Failure Info::Remove(const char* key) {
-  if (Failure failure = CheckKey(key); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckKey(key));
   std::lock_guard lock(mutex_);
   auto at = Locate(entries_, key);
   if (at == entries_.end()) {
@@ -81,9 +74,7 @@ Failure Info::Remove(const char* key) {
 }
 
 Failure Info::Get(const char* key, std::optional<std::string>* value) const {
-  if (Failure failure = CheckKey(key); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(CheckKey(key));
   *value = Find(key);
   return Failure{};
 }

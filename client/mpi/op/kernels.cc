@@ -1,11 +1,98 @@
 #include "client/mpi/op/kernels.h"
 
 #include <cstddef>
-
-#include "client/mpi/op/numbers.h"
+#include <type_traits>
 
 namespace ferry::mpi {
 namespace {
+
+// ---- The C++ types of numbers -------------------------------------------------------------------
+
+// Two numbers in a row, as C's and Fortran's complex types are. Not std::complex: its product
+// looks for infinities, which takes several times as long and cannot be vectorised.
+template <typename T>
+struct ComplexNumber {
+  T real;
+  T imaginary;
+};
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<ComplexNumber<T>> = true;
+
+// std::is_integral and its kin leave out __int128.
+template <typename T>
+inline constexpr bool kIsInteger = std::is_integral_v<T> || std::is_same_v<T, __int128>;
+
+// The type that sums and products are computed in: overflow wraps, and nothing is promoted to int.
+template <typename T>
+struct Wrapping {
+  using Type = std::conditional_t<(sizeof(T) <= 4), uint32_t, uint64_t>;
+};
+template <>
+struct Wrapping<__int128> {
+  using Type = unsigned __int128;
+};
+
+// A compiler without half precision: such types can be sent, not reduced.
+#ifdef __FLT16_MANT_DIG__
+inline constexpr bool kHasFloat16 = true;
+using Float16 = _Float16;
+#else
+inline constexpr bool kHasFloat16 = false;
+struct Float16 {
+  uint16_t bits;
+};
+#endif
+
+// visit.template operator()<T>() with the type of the kind.
+template <typename Visit>
+decltype(auto) VisitNumber(NumberKind kind, Visit&& visit) {
+  switch (kind) {
+    case NumberKind::kInt8:
+      return visit.template operator()<int8_t>();
+    case NumberKind::kInt16:
+      return visit.template operator()<int16_t>();
+    case NumberKind::kInt32:
+      return visit.template operator()<int32_t>();
+    case NumberKind::kInt64:
+      return visit.template operator()<int64_t>();
+    case NumberKind::kInt128:
+      return visit.template operator()<__int128>();
+    case NumberKind::kUint8:
+      return visit.template operator()<uint8_t>();
+    case NumberKind::kUint16:
+      return visit.template operator()<uint16_t>();
+    case NumberKind::kUint32:
+      return visit.template operator()<uint32_t>();
+    case NumberKind::kUint64:
+      return visit.template operator()<uint64_t>();
+    case NumberKind::kFloat16:
+      return visit.template operator()<Float16>();
+    case NumberKind::kFloat32:
+      return visit.template operator()<float>();
+    case NumberKind::kFloat64:
+      return visit.template operator()<double>();
+    case NumberKind::kLongDouble:
+      return visit.template operator()<long double>();
+    case NumberKind::kFloat128:
+      return visit.template operator()<__float128>();
+    case NumberKind::kComplex16:
+      return visit.template operator()<ComplexNumber<Float16>>();
+    case NumberKind::kComplex32:
+      return visit.template operator()<ComplexNumber<float>>();
+    case NumberKind::kComplex64:
+      return visit.template operator()<ComplexNumber<double>>();
+    case NumberKind::kComplexLongDouble:
+      return visit.template operator()<ComplexNumber<long double>>();
+    case NumberKind::kComplex128:
+      break;
+  }
+  return visit.template operator()<ComplexNumber<__float128>>();
+}
+
+// ---- Operations ---------------------------------------------------------------------------------
 
 template <typename T>
 inline constexpr bool kComputes = true;
@@ -47,70 +134,35 @@ struct Prod {
   }
 };
 
-struct Min {
+// kOf(a, b) for numbers that have an order.
+template <auto kOf>
+struct OfOrdered {
   template <typename T>
   static constexpr bool kTakes = !kIsComplex<T>;
   template <typename T>
   static T Of(T a, T b) {
-    return a < b ? a : b;
+    return kOf(a, b);
   }
 };
+using Min = OfOrdered<[](auto a, auto b) { return a < b ? a : b; }>;
+using Max = OfOrdered<[](auto a, auto b) { return b < a ? a : b; }>;
 
-struct Max {
-  template <typename T>
-  static constexpr bool kTakes = !kIsComplex<T>;
-  template <typename T>
-  static T Of(T a, T b) {
-    return a > b ? a : b;
-  }
-};
-
+// kOf(a, b), which may be promoted to int, for integers.
+template <auto kOf>
 struct OfIntegers {
   template <typename T>
   static constexpr bool kTakes = kIsInteger<T>;
-};
-
-struct Band : OfIntegers {
   template <typename T>
   static T Of(T a, T b) {
-    return static_cast<T>(a & b);
+    return static_cast<T>(kOf(a, b));
   }
 };
-
-struct Bor : OfIntegers {
-  template <typename T>
-  static T Of(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
-
-struct Bxor : OfIntegers {
-  template <typename T>
-  static T Of(T a, T b) {
-    return static_cast<T>(a ^ b);
-  }
-};
-
-struct Land : OfIntegers {
-  template <typename T>
-  static T Of(T a, T b) {
-    return static_cast<T>((a != 0) & (b != 0));
-  }
-};
-
-struct Lor : OfIntegers {
-  template <typename T>
-  static T Of(T a, T b) {
-    return static_cast<T>((a | b) != 0);
-  }
-};
-
-struct Lxor : OfIntegers {
-  template <typename T>
-  static T Of(T a, T b) {
-    return static_cast<T>((a != 0) != (b != 0));
-  }
-};
+using Band = OfIntegers<[](auto a, auto b) { return a & b; }>;
+using Bor = OfIntegers<[](auto a, auto b) { return a | b; }>;
+using Bxor = OfIntegers<[](auto a, auto b) { return a ^ b; }>;
+using Land = OfIntegers<[](auto a, auto b) { return (a != 0) & (b != 0); }>;
+using Lor = OfIntegers<[](auto a, auto b) { return (a | b) != 0; }>;
+using Lxor = OfIntegers<[](auto a, auto b) { return (a != 0) != (b != 0); }>;
 
 // Buffers of programs may lie anywhere, and hold numbers of types that only look like ours (long,
 // long long).
@@ -247,14 +299,9 @@ ReduceKernel FindKernel(OpKind op, NumberKind kind) {
       return KernelOf<Lor>(kind);
     case OpKind::kLxor:
       return KernelOf<Lxor>(kind);
-    case OpKind::kMinloc:
-    case OpKind::kMaxloc:
-    case OpKind::kReplace:
-    case OpKind::kNoOp:
-    case OpKind::kUser:
-      break;
+    default:
+      return nullptr;
   }
-  return nullptr;
 }
 
 ReduceKernel FindPairKernel(OpKind op, const BasicType& pair) {

@@ -84,20 +84,22 @@ void MessageRequest::Unpublish(MPI_Request handle) {
   Release();
 }
 
-Failure MessageRequest::BeginSend(Comm& comm, Payload payload, client::Message message) {
-  is_send_ = true;
+Failure MessageRequest::Begin(Comm& comm, bool is_send, Payload payload, client::Message message) {
+  is_send_ = is_send;
   comm_ = Ref<Comm>::Share(&comm);
   payload_ = std::move(payload);
   message_ = message;
-  return Begin();
-}
-
-Failure MessageRequest::BeginReceive(Comm& comm, Payload payload, client::Message message) {
-  is_send_ = false;
-  comm_ = Ref<Comm>::Share(&comm);
-  payload_ = std::move(payload);
-  message_ = message;
-  return Begin();
+  FERRY_RETURN_FAILURE(is_send_ ? payload_.Pack() : payload_.MakeRoom());
+  message_.buffer = payload_.data();
+  message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
+  const ErrorCode error = is_send_ ? front_end->StartSend(message_, &handle_)
+                                   : front_end->StartReceive(message_, &handle_);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    return FailureOf(error);
+  }
+  is_active_ = true;
+  is_collected_ = false;
+  return {};
 }
 
 void MessageRequest::Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started) {
@@ -138,29 +140,10 @@ Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message messag
     return {};
   }
   // Makes the room now, so that libferry's request can name it.
-  if (Failure failure = payload_.MakeRoom(); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(payload_.MakeRoom());
   message_.buffer = payload_.data();
   message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
   return FailureOf(front_end->MakePersistent(message_, is_send, &persistent_));
-}
-
-// Starts it as one that is not persistent.
-Failure MessageRequest::Begin() {
-  if (Failure failure = is_send_ ? payload_.Pack() : payload_.MakeRoom(); !failure.ok()) {
-    return failure;
-  }
-  message_.buffer = payload_.data();
-  message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
-  const ErrorCode error = is_send_ ? front_end->StartSend(message_, &handle_)
-                                   : front_end->StartReceive(message_, &handle_);
-  if (error != ErrorCode::kOk) [[unlikely]] {
-    return FailureOf(error);
-  }
-  is_active_ = true;
-  is_collected_ = false;
-  return {};
 }
 
 Failure MessageRequest::Start() {
@@ -170,9 +153,7 @@ Failure MessageRequest::Start() {
   }
   is_collected_ = is_null_;
   if (!is_null_) {
-    if (Failure failure = is_send_ ? payload_.Pack() : Failure(); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(is_send_ ? payload_.Pack() : Failure());
     if (const ErrorCode error = front_end->Start(persistent_); error != ErrorCode::kOk) {
       return FailureOf(error);
     }

@@ -19,8 +19,7 @@ class MessageRequest final : public Request, public Matchable {
   static Ref<MessageRequest> Take();
 
   // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
-  Failure BeginSend(Comm& comm, Payload payload, client::Message message);
-  Failure BeginReceive(Comm& comm, Payload payload, client::Message message);
+  Failure Begin(Comm& comm, bool is_send, Payload payload, client::Message message);
   // A message that libferry has started, without a payload to keep.
   void Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started);
   // The handle of a receive whose message was there: complete. Null: no memory for another one.
@@ -60,7 +59,6 @@ class MessageRequest final : public Request, public Matchable {
  private:
   MessageRequest() = default;
   static MessageRequest* TakeFree();
-  Failure Begin();
   void Collect();
   // For one that is collected.
   void FillIn(MPI_Status* status) const;

@@ -55,17 +55,14 @@ class Payload {
   void FreeCopy();
 
  private:
+  Failure PackInto(void* packed) const;
+  Failure UnpackFrom(const void* packed, int64_t bytes) const;
+
   std::byte* buffer_ = nullptr;
   int64_t count_ = 0;
   int64_t size_bytes_ = 0;
   std::byte* data_ = nullptr;
   Ref<const Datatype> type_;  // null: dense
 };
-
-// Copies bytes of a packed copy to or from the runs of a program's buffer, on the host or a device.
-Failure PackInto(const void* buffer, int64_t count, const Datatype& type, int64_t offset,
-                 int64_t bytes, void* packed);
-Failure UnpackFrom(void* buffer, int64_t count, const Datatype& type, int64_t offset, int64_t bytes,
-                   const void* packed);
 
 }  // namespace ferry::mpi

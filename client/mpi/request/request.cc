@@ -27,7 +27,6 @@ class Completed : public Request {
     *handle = MPI_REQUEST_NULL;
     return true;
   }
-  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
   Failure Cancel() override { return {}; }
   void Unpublish(MPI_Request) override {}  // it serves others, too
 };
@@ -45,6 +44,8 @@ void Request::Await() {
 void Request::AwaitUntil(bool (*done)(void*), void* argument) {
   front_end->WaitFor(done, argument, awaited_peer());
 }
+
+void Request::Look(MPI_Status* status) { SetEmptyStatus(status); }
 
 Failure Request::Start() {
   return {MPI_ERR_REQUEST, "only persistent requests can be started, and this one is none"};

@@ -53,8 +53,9 @@ class Request : public Object {
   // The short way to end it and to drop its handle, which becomes null. False: nothing happened,
   // because it is not done, for all that is known by now, or did not go well, or is to be kept.
   virtual bool EndWell(MPI_Request* /*handle*/, MPI_Status* /*status*/) { return false; }
-  // The status of a request that is done, which stays as it is. For MPI_Request_get_status.
-  virtual void Look(MPI_Status* status) = 0;
+  // The status of a request that is done, which stays as it is; empty, unless something is to be
+  // said. For MPI_Request_get_status.
+  virtual void Look(MPI_Status* status);
 
   virtual bool is_persistent() const { return false; }
   virtual bool is_active() const { return true; }

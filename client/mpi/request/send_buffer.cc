@@ -90,7 +90,6 @@ class Flush : public Request {
     SetEmptyStatus(status);
     return {};
   }
-  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
 
  private:
   const std::shared_ptr<Attached> attached_;
@@ -113,7 +112,6 @@ class PersistentBufferedSend : public Request {
     SetEmptyStatus(status);
     return {};
   }
-  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
   bool is_persistent() const override { return true; }
   bool is_active() const override { return active_; }
   Comm* comm() const override { return comm_.get(); }
@@ -263,9 +261,7 @@ Failure BufferedSend(Comm& comm, Payload payload, client::Message message) {
     if (copy.bytes == nullptr) {
       return {MPI_ERR_NO_MEM, "no memory for a copy of the message"};
     }
-    if (Failure failure = payload.CopyOut(copy.bytes.get()); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(payload.CopyOut(copy.bytes.get()));
   }
   message.buffer = copy.bytes.get();
   message.size_bytes = static_cast<uint64_t>(payload.size_bytes());

@@ -69,9 +69,7 @@ int Fail(const char* call, Comm* comm, int error_class, std::string text) {
 }
 
 int FailComm(const char* call, MPI_Comm handle) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckRunning(call));
   return Fail(call, nullptr, MPI_ERR_COMM,
               handle == MPI_COMM_NULL
                   ? "the communicator is MPI_COMM_NULL"
@@ -80,9 +78,7 @@ int FailComm(const char* call, MPI_Comm handle) {
 
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind,
                const void* handle) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckRunning(call));
   return Fail(call, comm, error_class,
               "the " + std::string(kind) + " " + HexText(handle) +
                   " does not exist: is it null, or was it freed?");

@@ -69,31 +69,18 @@ Failure Disconnect() {
 // Predefined objects are never freed: those that have no handle any more are kept here.
 std::vector<Object*>& kept = *new std::vector<Object*>();
 
-void MakeErrorHandlers() {
+// Puts the objects that the standard predefines, other than communicators, into their tables.
+void MakePredefined() {
   error_handlers.SetPredefined(MPI_ERRORS_ARE_FATAL, new ErrorHandler(ErrorHandler::Kind::kFatal));
   error_handlers.SetPredefined(MPI_ERRORS_ABORT, new ErrorHandler(ErrorHandler::Kind::kAbort));
   error_handlers.SetPredefined(MPI_ERRORS_RETURN, new ErrorHandler(ErrorHandler::Kind::kReturn));
-}
-
-void MakeDatatypes() {
+  groups.SetPredefined(MPI_GROUP_EMPTY, new Group(RankSet()));
   for (const BasicType& basic : BasicTypes()) {
-    auto* const datatype = new Datatype(basic);
-    datatypes.SetPredefined(basic.handle, datatype);
+    datatypes.SetPredefined(basic.handle, new Datatype(basic));
   }
-}
-
-void MakeOps() {
   for (const PredefinedOp& op : PredefinedOps()) {
     ops.SetPredefined(op.handle, new Op(op.kind, op.handle, op.name));
   }
-}
-
-// Puts the objects that the standard predefines, other than communicators, into their tables.
-void MakePredefined() {
-  MakeErrorHandlers();
-  groups.SetPredefined(MPI_GROUP_EMPTY, new Group(RankSet()));
-  MakeDatatypes();
-  MakeOps();
 }
 
 // Takes datatypes and operations out again, so that their handles stand for nothing. The objects
@@ -109,19 +96,24 @@ void ForgetPredefined() {
   }
 }
 
+Ref<Comm> MakePredefinedComm(MPI_Comm handle, const char* name, uint32_t number, RankSet group,
+                             int rank) {
+  Ref<Comm> comm = MakeRef<Comm>(
+      number, std::move(group), rank,
+      Ref<ErrorHandler>::Share(error_handlers.Find(Process::initial_error_handler())));
+  comm->SetHandle(handle);
+  comm->SetName(name);
+  comms.SetPredefined(handle, comm.get());
+  return comm;
+}
+
 void MakeCommunicators() {
   const auto rank = static_cast<int>(front_end->rank());
   const auto size = static_cast<int>(front_end->size());
-  const Ref<ErrorHandler> handler =
-      Ref<ErrorHandler>::Share(error_handlers.Find(Process::initial_error_handler()));
-  state.world = MakeRef<Comm>(kWorldNumber, RankSet::Strided(0, 1, size), rank, handler);
-  state.world->SetHandle(MPI_COMM_WORLD);
-  state.world->SetName("MPI_COMM_WORLD");
-  state.self = MakeRef<Comm>(kSelfNumber, RankSet::Strided(rank, 1, 1), 0, handler);
-  state.self->SetHandle(MPI_COMM_SELF);
-  state.self->SetName("MPI_COMM_SELF");
-  comms.SetPredefined(MPI_COMM_WORLD, state.world.get());
-  comms.SetPredefined(MPI_COMM_SELF, state.self.get());
+  state.world = MakePredefinedComm(MPI_COMM_WORLD, "MPI_COMM_WORLD", kWorldNumber,
+                                   RankSet::Strided(0, 1, size), rank);
+  state.self = MakePredefinedComm(MPI_COMM_SELF, "MPI_COMM_SELF", kSelfNumber,
+                                  RankSet::Strided(rank, 1, 1), 0);
 }
 
 }  // namespace
@@ -136,9 +128,7 @@ Failure Process::Initialize(int required, int* provided, Failure (*agree)()) {
     return {MPI_ERR_ARG, "the thread level " + std::to_string(required) +
                              " is none of MPI_THREAD_SINGLE, FUNNELED, SERIALIZED and MULTIPLE"};
   }
-  if (Failure failure = Connect(required); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Connect(required));
   if (Failure failure = agree(); !failure.ok()) {
     (void)Disconnect();  // what was wrong before it says more
     return failure;
@@ -157,13 +147,9 @@ Failure Process::Finalize() {
   while (!state.at_finalize.empty()) {
     const std::function<Failure()> action = std::move(state.at_finalize.back());
     state.at_finalize.pop_back();
-    if (Failure failure = action(); !failure.ok()) {
-      return failure;
-    }
+    FERRY_RETURN_FAILURE(action());
   }
-  if (Failure failure = Disconnect(); !failure.ok()) {
-    return failure;
-  }
+  FERRY_RETURN_FAILURE(Disconnect());
   comms.SetPredefined(MPI_COMM_WORLD, nullptr);
   comms.SetPredefined(MPI_COMM_SELF, nullptr);
   ForgetPredefined();

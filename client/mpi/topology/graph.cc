@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/topology/topology.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
@@ -102,6 +103,32 @@ Neighbourhood NeighbourhoodOf(int rank, std::span<const GraphEdge> edges, bool w
         found.destination_weights.push_back(edge.weight);
       }
     }
+  }
+  return found;
+}
+
+// ---- Topologies of any kind ---------------------------------------------------------------------
+
+int KindOf(const Topology& topology) {
+  if (std::holds_alternative<Cartesian>(topology)) {
+    return MPI_CART;
+  }
+  return std::holds_alternative<Graph>(topology) ? MPI_GRAPH : MPI_DIST_GRAPH;
+}
+
+Neighbours NeighboursOf(const Topology& topology, int rank) {
+  Neighbours found;
+  if (const auto* grid = std::get_if<Cartesian>(&topology)) {
+    found.sources = grid->Neighbours(rank);
+    found.destinations = found.sources;
+  } else if (const auto* graph = std::get_if<Graph>(&topology)) {
+    std::span<const int> neighbours = graph->Neighbours(rank);
+    found.sources.assign(neighbours.begin(), neighbours.end());
+    found.destinations = found.sources;
+  } else {
+    const auto& own = std::get<Neighbourhood>(topology);
+    found.sources = own.sources;
+    found.destinations = own.destinations;
   }
   return found;
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "client/mpi/board/board_limits.h"
+#include "client/mpi/board/board_run.h"
 
 namespace ferry::mpi {
 

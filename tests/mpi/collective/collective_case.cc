@@ -320,11 +320,6 @@ bool IsReduction(Collective collective) {
          collective == Collective::kExscan;
 }
 
-bool HasRoot(Collective collective) {
-  return collective == Collective::kBcast || collective == Collective::kGather ||
-         collective == Collective::kScatter || collective == Collective::kReduce;
-}
-
 bool HasInPlace(Collective collective) {
   return collective != Collective::kBarrier && collective != Collective::kBcast;
 }

@@ -25,10 +25,9 @@ struct CaseSpec {
   std::string Text() const;
 };
 
-// Whether it reduces, and whether it has a root, forms with MPI_IN_PLACE, or with blocks of their
-// own sizes.
+// Whether it reduces, and whether it has forms with MPI_IN_PLACE, or with blocks of their own
+// sizes.
 bool IsReduction(Collective collective);
-bool HasRoot(Collective collective);
 bool HasInPlace(Collective collective);
 bool HasBlocks(Collective collective);
 

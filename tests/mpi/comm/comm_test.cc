@@ -22,7 +22,6 @@
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/rank_set.h"
-#include "client/mpi/comm/splitting.h"
 #include "client/mpi/info/memory_kinds.h"
 #include "ferry/mpi/mpi.h"
 

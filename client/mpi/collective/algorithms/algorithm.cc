@@ -3,35 +3,22 @@
 namespace ferry::mpi {
 
 std::span<const Algorithm> AlgorithmsOf(Collective collective) {
-  switch (collective) {
-    case Collective::kBarrier:
-      return BarrierAlgorithms();
-    case Collective::kBcast:
-      return BcastAlgorithms();
-    case Collective::kGather:
-      return GatherAlgorithms();
-    case Collective::kScatter:
-      return ScatterAlgorithms();
-    case Collective::kAllgather:
-      return AllgatherAlgorithms();
-    case Collective::kAlltoall:
-      return AlltoallAlgorithms();
-    case Collective::kReduce:
-      return ReduceAlgorithms();
-    case Collective::kAllreduce:
-      return AllreduceAlgorithms();
-    case Collective::kReduceScatter:
-      return ReduceScatterAlgorithms();
-    case Collective::kScan:
-      return ScanAlgorithms();
-    case Collective::kExscan:
-      return ExscanAlgorithms();
-    case Collective::kNeighbourAllgather:
-      return NeighbourAllgatherAlgorithms();
-    case Collective::kNeighbourAlltoall:
-      break;
-  }
-  return NeighbourAlltoallAlgorithms();
+  static constexpr std::span<const Algorithm> (*kLists[kCollectives])() = {
+      BarrierAlgorithms,
+      BcastAlgorithms,
+      GatherAlgorithms,
+      ScatterAlgorithms,
+      AllgatherAlgorithms,
+      AlltoallAlgorithms,
+      ReduceAlgorithms,
+      AllreduceAlgorithms,
+      ReduceScatterAlgorithms,
+      ScanAlgorithms,
+      ExscanAlgorithms,
+      NeighbourAllgatherAlgorithms,
+      NeighbourAlltoallAlgorithms,
+  };
+  return kLists[static_cast<size_t>(collective)]();
 }
 
 const Algorithm* InterAlgorithm(Collective collective) {

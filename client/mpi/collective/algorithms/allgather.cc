@@ -101,7 +101,6 @@ void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
 
 bool IsDoubling(const Problem& problem) { return IsPowerOfTwo(problem.size); }
 bool IsEven(const Problem& problem) { return problem.size % 2 == 0; }
-bool IsUniform(const Problem& problem) { return !problem.has_blocks; }
 
 constexpr Algorithm kAlgorithms[] = {
     {Collective::kAllgather, "ring", nullptr, Ring},

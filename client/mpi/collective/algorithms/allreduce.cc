@@ -6,13 +6,6 @@
 namespace ferry::mpi {
 namespace {
 
-Reduction ReductionOf(const Problem& problem) {
-  return {.input = problem.ReductionInput(),
-          .output = {Place::kOutput, 0, problem.block_bytes},
-          .element_bytes = problem.element_bytes,
-          .segment_bytes = problem.segment_bytes};
-}
-
 void RecursiveDoubling(const Problem& problem, ScheduleBuilder* builder) {
   AddDoublingAllreduce(builder, Everyone(problem), ReductionOf(problem));
 }
@@ -79,7 +72,6 @@ void HierarchicalParts(const Problem& problem, ScheduleBuilder* builder) {
   AddLinearAllgather(builder, local, outputs, outputs[self], reduction.segment_bytes);
 }
 
-bool IsCommutative(const Problem& problem) { return problem.commutative; }
 bool CanGoByNode(const Problem& problem) {
   return IsHierarchical(problem) && (problem.commutative || AreNodesInOrder(problem));
 }

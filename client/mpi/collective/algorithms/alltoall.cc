@@ -89,8 +89,6 @@ void Bruck(const Problem& problem, ScheduleBuilder* builder) {
   }
 }
 
-bool IsUniform(const Problem& problem) { return !problem.has_blocks; }
-
 constexpr Algorithm kAlgorithms[] = {
     {Collective::kAlltoall, "linear", nullptr, Linear},
     {Collective::kAlltoall, "pairwise", nullptr, Pairwise},

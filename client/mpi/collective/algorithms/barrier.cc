@@ -12,20 +12,20 @@ void Dissemination(const Problem& problem, ScheduleBuilder* builder) {
 // Through rank 0: fewest messages, which counts where ranks outnumber cores.
 void Linear(const Problem& problem, ScheduleBuilder* builder) {
   const Party party = Everyone(problem);
-  AddGatherNotices(builder, party, 0);
+  AddGatherNotices(builder, party);
   builder->Fence();
-  AddReleaseNotices(builder, party, 0);
+  AddReleaseNotices(builder, party);
 }
 
 void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   const Nodes nodes = NodesOf(problem, -1);
-  AddGatherNotices(builder, nodes.local, 0);
+  AddGatherNotices(builder, nodes.local);
   builder->Fence();
   if (nodes.leaders.self >= 0) {
     AddDissemination(builder, nodes.leaders);
     builder->Fence();
   }
-  AddReleaseNotices(builder, nodes.local, 0);
+  AddReleaseNotices(builder, nodes.local);
 }
 
 constexpr Algorithm kAlgorithms[] = {

@@ -33,10 +33,7 @@ void ScatterRing(const Problem& problem, ScheduleBuilder* builder) {
 void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   const Nodes nodes = NodesOf(problem, problem.root);
   if (nodes.leaders.self >= 0) {
-    int root = 0;
-    while (nodes.leaders.Rank(root) != problem.root) {
-      ++root;
-    }
+    const int root = nodes.leaders.IndexOf(problem.root);
     AddTreeBcast(builder, nodes.leaders,
                  BinomialTree(nodes.leaders.self, root, nodes.leaders.size()), DataOf(problem),
                  problem.segment_bytes);

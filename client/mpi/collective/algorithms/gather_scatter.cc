@@ -6,8 +6,6 @@
 namespace ferry::mpi {
 namespace {
 
-bool IsUniform(const Problem& problem) { return !problem.has_blocks; }
-
 // A binomial tree of blocks of one size, counted from the root on.
 class Subtrees {
  public:

@@ -14,8 +14,7 @@ struct Sides {
 
   explicit Sides(const Problem& problem)
       : own{.ranks = problem.sources}, remote{.ranks = problem.destinations} {
-    while (own.Rank(++own.self) != problem.rank) {
-    }
+    own.self = own.IndexOf(problem.rank);
   }
   bool leads() const { return own.self == 0; }
 };

@@ -22,27 +22,23 @@ void AddDissemination(ScheduleBuilder* builder, const Party& party) {
   }
 }
 
-void AddGatherNotices(ScheduleBuilder* builder, const Party& party, int root) {
-  if (party.self != root) {
-    builder->Notify(party.Rank(root));
+void AddGatherNotices(ScheduleBuilder* builder, const Party& party) {
+  if (party.self != 0) {
+    builder->Notify(party.Rank(0));
     return;
   }
-  for (int i = 0; i < party.size(); ++i) {
-    if (i != root) {
-      builder->Await(party.Rank(i));
-    }
+  for (int i = 1; i < party.size(); ++i) {
+    builder->Await(party.Rank(i));
   }
 }
 
-void AddReleaseNotices(ScheduleBuilder* builder, const Party& party, int root) {
-  if (party.self != root) {
-    builder->Await(party.Rank(root));
+void AddReleaseNotices(ScheduleBuilder* builder, const Party& party) {
+  if (party.self != 0) {
+    builder->Await(party.Rank(0));
     return;
   }
-  for (int i = 0; i < party.size(); ++i) {
-    if (i != root) {
-      builder->Notify(party.Rank(i));
-    }
+  for (int i = 1; i < party.size(); ++i) {
+    builder->Notify(party.Rank(i));
   }
 }
 

@@ -16,9 +16,9 @@ namespace ferry::mpi {
 
 // Returns when everybody has come: log2(n) rounds.
 void AddDissemination(ScheduleBuilder* builder, const Party& party);
-// The root knows that everybody has come; then everybody learns it.
-void AddGatherNotices(ScheduleBuilder* builder, const Party& party, int root);
-void AddReleaseNotices(ScheduleBuilder* builder, const Party& party, int root);
+// Index 0 knows that everybody has come; then everybody learns it.
+void AddGatherNotices(ScheduleBuilder* builder, const Party& party);
+void AddReleaseNotices(ScheduleBuilder* builder, const Party& party);
 
 // From the root of `tree` down, segment after segment.
 void AddTreeBcast(ScheduleBuilder* builder, const Party& party, const Tree& tree, const Range& data,

@@ -5,6 +5,7 @@
 // Plain data: any thread, nothing blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -18,9 +19,16 @@ struct Party {
 
   int size() const { return static_cast<int>(ranks.size()); }
   int Rank(int index) const { return ranks[static_cast<size_t>(index)]; }
+  // Of a member.
+  int IndexOf(int rank) const {
+    return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  }
 };
 
 Party Everyone(const Problem& problem);
+// What algorithms may ask of a problem before they take it on.
+inline bool IsUniform(const Problem& problem) { return !problem.has_blocks; }
+inline bool IsCommutative(const Problem& problem) { return problem.commutative; }
 // The largest power of two that is not greater than `value` (at least 1).
 int FloorPowerOfTwo(int value);
 bool IsPowerOfTwo(int value);

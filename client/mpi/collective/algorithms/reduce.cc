@@ -7,13 +7,6 @@ namespace {
 
 bool IsRoot(const Problem& problem) { return problem.rank == problem.root; }
 
-Reduction ReductionOf(const Problem& problem) {
-  return {.input = problem.ReductionInput(),
-          .output = {Place::kOutput, 0, problem.block_bytes},
-          .element_bytes = problem.element_bytes,
-          .segment_bytes = problem.segment_bytes};
-}
-
 // Reduces to the root, or, if that would change the order, to rank 0 and from there to the root.
 void AddTree(const Problem& problem, ScheduleBuilder* builder,
              Tree (*tree)(int self, int root, int size)) {
@@ -89,7 +82,6 @@ void Direct(const Problem& problem, ScheduleBuilder* builder) {
   AddPartsToRoot(problem, party, outputs, builder);
 }
 
-bool IsCommutative(const Problem& problem) { return problem.commutative; }
 bool IsHierarchicalAndCommutative(const Problem& problem) {
   return problem.commutative && IsHierarchical(problem);
 }
@@ -106,10 +98,7 @@ void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   if (!is_leader) {
     return;
   }
-  int root = 0;
-  while (nodes.leaders.Rank(root) != problem.root) {
-    ++root;
-  }
+  const int root = nodes.leaders.IndexOf(problem.root);
   reduction.input = reduction.output;
   AddTreeReduce(builder, nodes.leaders,
                 BinomialTree(nodes.leaders.self, root, nodes.leaders.size()), reduction);

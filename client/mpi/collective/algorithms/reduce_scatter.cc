@@ -54,8 +54,6 @@ void RecursiveHalving(const Problem& problem, ScheduleBuilder* builder) {
   builder->Copy(own, OwnOutput(problem));
 }
 
-bool IsCommutative(const Problem& problem) { return problem.commutative; }
-
 constexpr Algorithm kAlgorithms[] = {
     {Collective::kReduceScatter, "direct", nullptr, Direct},
     {Collective::kReduceScatter, "recursive_halving", IsCommutative, RecursiveHalving},

@@ -36,6 +36,13 @@ class Slots {
 
 }  // namespace
 
+Reduction ReductionOf(const Problem& problem) {
+  return {.input = problem.ReductionInput(),
+          .output = {Place::kOutput, 0, problem.block_bytes},
+          .element_bytes = problem.element_bytes,
+          .segment_bytes = problem.segment_bytes};
+}
+
 void AddReductionInOrder(ScheduleBuilder* builder, const std::vector<Range>& operands,
                          const Range& to) {
   if (operands.size() == 1) {

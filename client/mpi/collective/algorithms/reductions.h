@@ -19,6 +19,9 @@ struct Reduction {
   size_t segment_bytes = 0;
 };
 
+// That of a problem's own vector.
+Reduction ReductionOf(const Problem& problem);
+
 // to = operands[0] op operands[1] op ... `to` may be one of them. At most one of them lies outside
 // the scratch, besides the first; those in the scratch may be overwritten.
 void AddReductionInOrder(ScheduleBuilder* builder, const std::vector<Range>& operands,

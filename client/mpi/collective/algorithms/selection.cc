@@ -1,6 +1,5 @@
 #include "client/mpi/collective/algorithms/selection.h"
 
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -12,7 +11,7 @@ constexpr uint64_t kAnySize = UINT64_MAX;
 constexpr uint32_t kAnyRanks = UINT32_MAX;
 
 // The size, if all ranks know it; nothing if each only knows its own blocks.
-std::optional<uint64_t> BytesOf(const Problem& problem) {
+std::optional<uint64_t> KnownBytes(const Problem& problem) {
   if (!problem.has_blocks) {
     return problem.block_bytes;
   }
@@ -20,16 +19,13 @@ std::optional<uint64_t> BytesOf(const Problem& problem) {
       problem.collective != Collective::kReduceScatter) {
     return std::nullopt;
   }
-  const uint64_t sum =
-      std::accumulate(problem.receive_blocks.begin(), problem.receive_blocks.end(), uint64_t{0},
-                      [](uint64_t bytes, const Block& block) { return bytes + block.size_bytes; });
-  return sum / static_cast<uint64_t>(problem.size);
+  return BytesOf(problem.receive_blocks) / static_cast<uint64_t>(problem.size);
 }
 
 class Matcher {
  public:
   explicit Matcher(const Problem& problem)
-      : problem_(problem), bytes_(BytesOf(problem)), layout_(LayoutOf(problem)) {}
+      : problem_(problem), bytes_(KnownBytes(problem)), layout_(LayoutOf(problem)) {}
 
   // The choice of the first rule that matches, or none. `board`: set if that one names the board
   // instead.

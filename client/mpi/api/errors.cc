@@ -1,8 +1,8 @@
-// Error handlers (MPI 5.0, section 9.3). Sessions, windows and files, which Ferry does not have,
-// can have handlers made for them; the null file has a handler, too: that of files that cannot be
-// opened.
-#include "client/mpi/base/error_handler.h"
-
+// Error classes, codes and their strings (MPI 5.0, sections 9.4 and 9.5), which may be used before
+// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Sessions, windows and files,
+// which Ferry does not have, can have handlers made for them; the null file has a handler, too:
+// that of files that cannot be opened.
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/base/error_codes.h"
+#include "client/mpi/base/error_handler.h"
 #include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
 
@@ -25,15 +26,6 @@ int CreateHandler(Call call, bool has_function, Argument argument, MPI_Errhandle
     call.Refuse(MPI_ERR_ARG, "the function is a null pointer");
   }
   return call.Then([&] { call.Give(MakeRef<ErrorHandler>(argument), handle); });
-}
-
-// A handler of a program's for objects of one kind.
-ErrorHandler* FindFor(Call& call, Owner owner, MPI_Errhandler handle) {
-  ErrorHandler* const handler = call.Find(handle);
-  if (handler != nullptr && !handler->IsFor(owner)) {
-    call.Refuse(MPI_ERR_ERRHANDLER, "the error handler was made for another kind of object");
-  }
-  return call.ok() ? handler : nullptr;
 }
 
 // A handle for a handler that an object has. Of predefined ones the handle that everybody knows.
@@ -83,11 +75,69 @@ void NeedFileNull(Call& call, MPI_File file) {
   }
 }
 
-int NoObject(const char* name, int error_class, const char* kind, const void* handle) {
-  return FailHandle(name, nullptr, error_class, kind, handle);
+}  // namespace
+
+// ---- Classes and codes --------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Error_class, (int errorcode, int* errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorclass, "errorclass");
+  return call.Then([&] { return ProcessErrorCodes().ClassOf(errorcode, errorclass); });
 }
 
-}  // namespace
+// Gives the meaning of a predefined class, and the sentence of this thread's last call to fail with
+// it.
+FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(string, "string", resultlen, "resultlen");
+  std::string text;
+  if (call.ok()) {
+    call.Refuse(ProcessErrorCodes().TextOf(errorcode, &text));
+  }
+  FERRY_RETURN_ERROR(call.result());
+  if (PredefinedErrorName(errorcode) != nullptr && errorcode != MPI_SUCCESS) {
+    const std::string& last = LastMessage(errorcode);
+    text += last.empty() ? "" : "; " + last;
+  }
+  text.resize(std::min(text.size(), size_t{MPI_MAX_ERROR_STRING - 1}));
+  CopyValue(text, MPI_MAX_ERROR_STRING - 1, string);
+  *resultlen = static_cast<int>(text.size());
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Add_error_class, (int* errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorclass, "errorclass");
+  return call.Then([&] { return ProcessErrorCodes().AddClass(errorclass); });
+}
+
+FERRY_MPI_CALL(int, Add_error_code, (int errorclass, int* errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorcode, "errorcode");
+  return call.Then([&] { return ProcessErrorCodes().AddCode(errorclass, errorcode); });
+}
+
+FERRY_MPI_CALL(int, Add_error_string, (int errorcode, const char* string)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().AddText(errorcode, string));
+}
+
+FERRY_MPI_CALL(int, Remove_error_class, (int errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveClass(errorclass));
+}
+
+FERRY_MPI_CALL(int, Remove_error_code, (int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveCode(errorcode));
+}
+
+FERRY_MPI_CALL(int, Remove_error_string, (int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveText(errorcode));
+}
+
+// ---- Handlers -----------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
   Call call(FERRY_MPI_NAME);
@@ -113,7 +163,7 @@ FERRY_MPI_CALL(int, Comm_create_errhandler,
 FERRY_MPI_CALL(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
-  ErrorHandler* const handler = FindFor(call, Owner::kComm, errhandler);
+  ErrorHandler* const handler = call.FindFor(Owner::kComm, errhandler);
   return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
 }
 
@@ -143,7 +193,7 @@ FERRY_MPI_CALL(int, File_create_errhandler,
 FERRY_MPI_CALL(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
-  ErrorHandler* const handler = FindFor(call, Owner::kFile, errhandler);
+  ErrorHandler* const handler = call.FindFor(Owner::kFile, errhandler);
   return call.Then([&] {
     std::lock_guard lock(file_mutex);
     file_handler = Ref<ErrorHandler>::Share(handler);
@@ -176,38 +226,22 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
 
 // ---- Sessions and windows: there are none -------------------------------------------------------
 
-FERRY_MPI_CALL(int, Session_create_errhandler,
-               (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler(FERRY_MPI_NAME, function != nullptr, Owner::kSession, errhandler);
-}
+#define FERRY_NO_OBJECTS(kind, Handle, owner, error_class)                                 \
+  FERRY_MPI_CALL(int, kind##_create_errhandler,                                            \
+                 (Handle##_errhandler_function * function, MPI_Errhandler * errhandler)) { \
+    return CreateHandler(FERRY_MPI_NAME, function != nullptr, owner, errhandler);          \
+  }                                                                                        \
+  FERRY_MPI_CALL(int, kind##_set_errhandler, (Handle object, MPI_Errhandler)) {            \
+    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
+  }                                                                                        \
+  FERRY_MPI_CALL(int, kind##_get_errhandler, (Handle object, MPI_Errhandler*)) {           \
+    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
+  }                                                                                        \
+  FERRY_MPI_CALL(int, kind##_call_errhandler, (Handle object, int)) {                      \
+    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
+  }
 
-FERRY_MPI_CALL(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
-}
-
-FERRY_MPI_CALL(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler*)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
-}
-
-FERRY_MPI_CALL(int, Session_call_errhandler, (MPI_Session session, int)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
-}
-
-FERRY_MPI_CALL(int, Win_create_errhandler,
-               (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler(FERRY_MPI_NAME, function != nullptr, Owner::kWindow, errhandler);
-}
-
-FERRY_MPI_CALL(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
-}
-
-FERRY_MPI_CALL(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler*)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
-}
-
-FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int)) {
-  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
-}
+FERRY_NO_OBJECTS(Session, MPI_Session, Owner::kSession, MPI_ERR_SESSION)
+FERRY_NO_OBJECTS(Win, MPI_Win, Owner::kWindow, MPI_ERR_WIN)
 
 }  // namespace ferry::mpi

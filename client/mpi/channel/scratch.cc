@@ -1,7 +1,8 @@
-#include "client/mpi/channel/device_scratch.h"
+#include "client/mpi/channel/scratch.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -12,6 +13,7 @@
 namespace ferry::mpi {
 namespace {
 
+constexpr size_t kAlignment = 64;
 constexpr size_t kLeastBytes = size_t{64} << 10;
 constexpr size_t kMostIdleBytes = size_t{128} << 20;
 
@@ -77,6 +79,21 @@ class Blocks {
 Blocks& blocks = *new Blocks();
 
 }  // namespace
+
+void* AllocateAligned(size_t size_bytes) {
+  return std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment);
+}
+
+void* TakeStaging(size_t size_bytes) {
+  void* const block = front_end->TakeShadow(size_bytes);
+  return block != nullptr ? block : AllocateAligned(size_bytes);
+}
+
+void GiveStaging(void* memory) {
+  if (memory != nullptr && front_end != nullptr && !front_end->GiveShadow(memory)) {
+    std::free(memory);
+  }
+}
 
 StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device) {
   StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kDevice, device);
