@@ -4,8 +4,8 @@
 static size_t CollectiveBytes(const Side* side) { return side->size; }
 
 static void Call(const Side* side) {
-  BENCH_CHECK(
-      MPI_Allreduce(side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+  COLLECTIVE(Allreduce, Iallreduce, side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM,
+             MPI_COMM_WORLD);
 }
 static void Fill(const Side* side) { FillAddends(side); }
 static void Compare(const Side* side) { CompareSums(side); }

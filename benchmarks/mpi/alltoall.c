@@ -4,8 +4,8 @@
 static size_t CollectiveBytes(const Side* side) { return side->size * (size_t)side->ranks; }
 
 static void Call(const Side* side) {
-  BENCH_CHECK(MPI_Alltoall(side->out, (int)side->size, MPI_BYTE, side->in, (int)side->size,
-                           MPI_BYTE, MPI_COMM_WORLD));
+  COLLECTIVE(Alltoall, Ialltoall, side->out, (int)side->size, MPI_BYTE, side->in, (int)side->size,
+             MPI_BYTE, MPI_COMM_WORLD);
 }
 static void Fill(const Side* side) { FillBytes(side->out, side->rank, 0, CollectiveBytes(side)); }
 static void Compare(const Side* side) {

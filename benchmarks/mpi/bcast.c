@@ -4,7 +4,7 @@
 static size_t CollectiveBytes(const Side* side) { return side->size; }
 
 static void Call(const Side* side) {
-  BENCH_CHECK(MPI_Bcast(side->in, (int)side->size, MPI_BYTE, kRoot, MPI_COMM_WORLD));
+  COLLECTIVE(Bcast, Ibcast, side->in, (int)side->size, MPI_BYTE, kRoot, MPI_COMM_WORLD);
 }
 static void Fill(const Side* side) {
   if (side->rank == kRoot) {

@@ -1,14 +1,27 @@
 /* A pattern that is one collective call, measured as OSU's benchmarks do: the time within the call,
  * on average over ranks, with a barrier between rounds outside of it.
  *
- * A source defines Call (one call, from side->out to side->in), ContributionBytes, and how a result
- * is prepared and compared (Fill, Compare), then COLLECTIVE_MAIN(NAME). */
+ *   PATTERN [nonblocking] ...   the nonblocking call, and the wait for it; then as in pattern.h
+ *
+ * A source defines Call (one COLLECTIVE, from side->out to side->in), CollectiveBytes, and how a
+ * result is prepared and compared (Fill, Compare), then COLLECTIVE_MAIN(NAME). */
 #ifndef BENCHMARKS_MPI_COLLECTIVE_H_
 #define BENCHMARKS_MPI_COLLECTIVE_H_
 
 #include "benchmarks/mpi/pattern.h"
 
 enum { kRoot = 0 };
+
+static int is_nonblocking;
+
+/* The call `name` with these arguments, or `nonblocking_name` and the wait. */
+#define COLLECTIVE(name, nonblocking_name, ...)                 \
+  if (is_nonblocking) {                                         \
+    MPI_Request request;                                        \
+    BENCH_CHECK(MPI_##nonblocking_name(__VA_ARGS__, &request)); \
+    BENCH_CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));         \
+  } else                                                        \
+    BENCH_CHECK(MPI_##name(__VA_ARGS__))
 
 static void Call(const Side* side);
 static void Fill(const Side* side);
@@ -39,7 +52,8 @@ static inline void CheckCollective(const Side* side) {
   int main(int argc, char** argv) {                                                            \
     static const Pattern kPattern = {name, CollectiveBytes, CheckCollective, RepeatCollective, \
                                      Microseconds};                                            \
-    return RunPattern(argc, argv, &kPattern);                                                  \
+    is_nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;                          \
+    return RunPattern(argc - is_nonblocking, argv + is_nonblocking, &kPattern);                \
   }
 
 #endif /* BENCHMARKS_MPI_COLLECTIVE_H_ */

@@ -4,8 +4,8 @@
 static size_t CollectiveBytes(const Side* side) { return side->size; }
 
 static void Call(const Side* side) {
-  BENCH_CHECK(MPI_Reduce(side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM, kRoot,
-                         MPI_COMM_WORLD));
+  COLLECTIVE(Reduce, Ireduce, side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM, kRoot,
+             MPI_COMM_WORLD);
 }
 static void Fill(const Side* side) { FillAddends(side); }
 static void Compare(const Side* side) {

@@ -6,6 +6,7 @@ A speed is how many times as fast as another library Ferry is: above 1 is better
 import math
 
 COLLECTIVES = ("barrier", "bcast", "datatype", "allreduce", "allgather", "alltoall", "reduce")
+NONBLOCKING = ("ibcast", "iallreduce", "iallgather", "ialltoall", "ireduce")
 OPEN_MPI = "Open MPI"  # with mpi_yield_when_idle where ranks outnumber cores
 
 
@@ -35,6 +36,8 @@ def target_of(row):
         return Target(cell=1 / 1.15)
     if row.benchmark.startswith("mpi_device/"):
         return Target(mean=2.0, peer="Ferry, naive")
+    if pattern in NONBLOCKING:
+        return None if "oversubscribed" in row.layout or row.layout == "tcp" else Target(1.0, 1 / 1.15)
     if pattern in COLLECTIVES:
         return Target(1.0, 0.8, OPEN_MPI) if "oversubscribed" in row.layout else Target(1.2, 0.9)
     return point_to_point_target(pattern, row.layout, row.size_bytes)

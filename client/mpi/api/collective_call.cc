@@ -9,6 +9,7 @@
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_request.h"
 #include "client/mpi/channel/comparison.h"
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
@@ -50,17 +51,21 @@ int BeginCollective(const CollectiveCall& call, Comm& comm,
   Ref<CollectiveRequest> request =
       MakeRef<CollectiveRequest>(comm, std::move(operation), persistent);
   const MPI_Request handle = request->Publish();
+  Failure failure;
   if (handle == nullptr) {
-    *call.request = MPI_REQUEST_NULL;
-    return Fail(call.name, &comm, MPI_ERR_NO_MEM, "no memory for another request");
-  }
-  CollectiveRequest* const published = request.Leave();
-  if (!persistent) {
-    if (const Failure failure = published->Begin(); !failure.ok()) {
+    failure = {MPI_ERR_NO_MEM, "no memory for another request"};
+  } else if (CollectiveRequest* const published = request.Leave(); !persistent) {
+    failure = published->Begin();
+    if (!failure.ok()) {
       published->Unpublish(handle);
-      *call.request = MPI_REQUEST_NULL;
-      return Fail(call.name, &comm, failure);
     }
+  }
+  if (!failure.ok()) {
+    if (!persistent) {
+      Channel::Of(comm).RenounceNonblocking();
+    }
+    *call.request = MPI_REQUEST_NULL;
+    return Fail(call.name, &comm, failure);
   }
   *call.request = handle;
   return MPI_SUCCESS;

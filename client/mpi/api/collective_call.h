@@ -116,11 +116,18 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   }
   auto operation = std::make_unique<CollectiveOperation>();
   operation->call_name = call.name;
+  const bool is_nonblocking = call.mode == CallMode::kNonblocking;
+  if (is_nonblocking && !ComparesCalls()) {
+    Channel::Of(*comm).EnterNonblocking();
+  }
   Failure failure = describe(*comm, *operation);
   if (ComparesCalls()) [[unlikely]] {
     failure = CompareCalls(call, *comm, operation.get(), std::move(failure));
   }
   if (!failure.ok()) [[unlikely]] {
+    if (is_nonblocking) {
+      Channel::Of(*comm).RenounceNonblocking();
+    }
     return FailCollective(call, *comm, failure);
   }
   return BeginCollective(call, *comm, std::move(operation));

@@ -7,7 +7,7 @@ namespace {
 
 // How often a waiting member looks, before it lets others run, and then before it sleeps.
 constexpr uint32_t kSpins = 400;
-constexpr uint32_t kSpinsWhereCrowded = 4;
+constexpr uint32_t kFewSpins = 4;  // where ranks share cores, or others have something to do
 constexpr uint32_t kYields = 64;
 
 constexpr uint32_t kSizeBits = 40;
@@ -32,7 +32,8 @@ Board::Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int s
       link_(link),
       self_(self),
       members_(shape.members),
-      spins_(crowded ? kSpinsWhereCrowded : kSpins),
+      spins_(crowded || !link->MaySpin() ? kFewSpins : kSpins),
+      yields_(link->MaySpin() ? kYields : 0),
       seen_(static_cast<size_t>(shape.members)),
       cell_uses_(shape.cells) {}
 
@@ -152,7 +153,7 @@ bool Board::WaitUntil(int member, const Reached& reached) {
   if (has_failed()) {
     return false;
   }
-  for (uint32_t i = 0; i < kYields; ++i) {
+  for (uint32_t i = 0; i < yields_; ++i) {
     if (reached()) {
       return true;
     }

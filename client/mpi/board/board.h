@@ -193,6 +193,7 @@ class Board {
   const int self_;
   const int members_;
   const uint32_t spins_;
+  const uint32_t yields_;
   std::vector<uint64_t> seen_;  // by member: a stamp that it has consumed, perhaps long ago
   std::array<Use, kBoardLines> line_uses_;
   std::vector<Use> cell_uses_;

@@ -111,6 +111,7 @@ Channel::Channel(const Comm& comm)
 }
 
 Channel::~Channel() {
+  board_queue_.reset();
   board_.reset();
   comparisons_.clear();
   kept_.clear();
@@ -211,9 +212,54 @@ uint32_t Channel::TakeNumber() {
   return NextNumber(kNoNumber);
 }
 
-void Channel::Start(CollectiveRun* run, const Binding& binding, uint32_t number) {
+// Every call takes a number of its messages, for it may need them once others have taken theirs.
+void Channel::StartNonblocking(Started* started, Problem* problem, const Binding& binding) {
+  problem->rank = self();
+  problem->size = size();
   const auto lock = Lock();
-  StartLocked(run, binding, NextNumber(number));
+  started->number = entered_nonblocking_;
+  started->problem = problem;
+  started->binding = binding;
+  started->message_number = NextNumber(kNoNumber);
+  if (entered_nonblocking_ >= kBoardCall && may_have_board_ && board_queue_ == nullptr) {
+    board_queue_ = std::make_unique<BoardQueue>(comm_, [this](BoardCall* call, BoardResult result) {
+      auto* const ended = static_cast<Started*>(call);
+      ended->is_on_board = false;
+      if (result != BoardResult::kDone) {
+        ended->problem->of_devices = result == BoardResult::kElsewhere;
+        StartByMessages(ended);
+      }
+    });
+  }
+  if (board_queue_ != nullptr && board_queue_->MayTake(*problem)) {
+    started->is_on_board = true;
+    board_queue_->Add(started);
+  } else {
+    if (board_queue_ != nullptr) {
+      board_queue_->Skip(started->number);
+    }
+    StartByMessages(started);
+  }
+  AdvanceLocked();
+}
+
+void Channel::StartByMessages(Started* started) {
+  started->taken = TakeLocked(*started->problem);
+  StartLocked(started->taken.run(), started->binding, started->message_number);
+}
+
+void Channel::RenounceNonblocking() {
+  const auto lock = Lock();
+  (void)NextNumber(kNoNumber);
+  if (board_queue_ != nullptr) {
+    board_queue_->Renounce(entered_nonblocking_);
+    AdvanceLocked();
+  }
+}
+
+void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number) {
+  const auto lock = Lock();
+  StartLocked(run, binding, number);
   AdvanceLocked();
 }
 
@@ -257,7 +303,8 @@ void Channel::AdvanceLocked() {
   do {
     while (runner_.Advance()) {
     }
-  } while (!comparisons_.empty() && StepComparisons());
+  } while ((board_queue_ != nullptr && board_queue_->Step()) ||
+           (!comparisons_.empty() && StepComparisons()));
   std::erase_if(programs_, [](ProgramRun* run) {
     run->is_under_way = !front_end->AdvanceProgram(run->program, &run->error);
     return run->is_done();
@@ -266,11 +313,19 @@ void Channel::AdvanceLocked() {
 
 Channel::Progress Channel::AdvanceAll() {
   const auto lock = Lock();
-  const uint64_t ended = runner_.ended_runs();
+  const auto ended = [this] {
+    return runner_.ended_runs() + (board_queue_ != nullptr ? board_queue_->ended() : 0);
+  };
+  const uint64_t before = ended();
   const size_t programs = programs_.size();
   AdvanceLocked();
-  return {.is_busy = runner_.is_busy() || !programs_.empty() || !comparisons_.empty(),
-          .has_ended = runner_.ended_runs() != ended || programs_.size() != programs};
+  return {.is_busy = IsBusyLocked(),
+          .has_ended = ended() != before || programs_.size() != programs};
+}
+
+bool Channel::IsBusyLocked() const {
+  return runner_.is_busy() || !programs_.empty() || !comparisons_.empty() ||
+         (board_queue_ != nullptr && board_queue_->is_busy());
 }
 
 // For a single thread, which may hold receives (front_messenger.h).

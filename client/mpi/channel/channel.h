@@ -1,10 +1,12 @@
-// A communicator's collectives run on its channel. Blocking ones use its board, if its ranks share
-// a node. All use its messages, its runner, and the schedules that earlier calls have made.
+// A communicator's collectives run on its channel. If its ranks share a node, blocking ones use its
+// board, and nonblocking ones another (board_queue.h). All others use its messages, its runner, and
+// the schedules that earlier calls have made.
 //
 // Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
 // several threads may call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,6 +17,7 @@
 
 #include "client/core/front_end.h"
 #include "client/mpi/base/failure.h"
+#include "client/mpi/channel/board_queue.h"
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/front_messenger.h"
 #include "client/mpi/channel/node_board.h"
@@ -66,7 +69,9 @@ class Channel : public Comm::Extension {
       board_ = NodeBoard::SetUp(comm_, &watch_);
     }
   }
-  // The same for a call that does not block and is not persistent. Returns its number.
+  // The same for a call that does not block and is not persistent. Does not block.
+  void EnterNonblocking() { ++entered_nonblocking_; }
+  // Returns the number of such a call among those that Name counts.
   uint64_t CountCall() { return calls_++; }
   // Fills in the problem's rank and size, and carries it out. `failure` is set if it fails. Blocks.
   // `number`: of TakeNumber, or kNoNumber.
@@ -75,6 +80,8 @@ class Channel : public Comm::Extension {
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
   // board.
   void Renounce();
+  // The same in place of StartNonblocking.
+  void RenounceNonblocking();
 
   // If ranks compare their calls (ComparesCalls), each call takes a number of the channel, even if
   // its arguments were wrong, so that ranks that go on stay in step.
@@ -107,25 +114,50 @@ class Channel : public Comm::Extension {
   class Taken;
   Taken Take(const Problem& problem);
   void GiveBack(Taken taken);
-  // `number`: of NextPersistentNumber, or kNoNumber.
-  void Start(CollectiveRun* run, const Binding& binding, uint32_t number);
+  // A call that is neither persistent nor compared. `started`, and what it names, stay until it is
+  // done.
+  struct Started;
+  void StartNonblocking(Started* started, Problem* problem, const Binding& binding);
   // For `go_on` of Compare.
   void StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number) {
     runner_.Start(run, binding, number);
   }
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
+  void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
   // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
   // done.
   Status StartProgram(ProgramRun* run);
   // Does what can be done without waiting. Returns whether the run is done.
-  template <typename Run>  // CollectiveRun, ProgramRun, Comparison
+  template <typename Run>  // CollectiveRun, Started, ProgramRun, Comparison
   bool Advance(const Run& run) {
     const auto lock = Lock();
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!run.is_done()) {
       AdvanceLocked();
     }
     return run.is_done();
+  }
+  // While it exists, a thread of the program does that again and again.
+  class Waiting {
+   public:
+    explicit Waiting(Channel* channel) : channel_(*channel) { channel_.waiting_++; }
+    ~Waiting() { channel_.waiting_--; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Channel& channel_;
+  };
+  // For one thread: whether the program has, since the last question.
+  bool IsLookedAfter() {
+    const uint64_t looks = looks_.load(std::memory_order_relaxed);
+    return std::exchange(seen_looks_, looks) != looks || waiting_ != 0;
+  }
+  // Whether something is under way.
+  bool IsBusy() {
+    const auto lock = Lock();
+    return IsBusyLocked();
   }
   // The same for all that is under way.
   struct Progress {
@@ -137,7 +169,8 @@ class Channel : public Comm::Extension {
  private:
   friend class Comparison;
 
-  // The blocking call that makes the board: one that is used less is not worth its memory.
+  // The blocking or nonblocking call that makes the board: one that is used less is not worth its
+  // memory.
   static constexpr uint64_t kBoardCall = 4;
 
   // A schedule that calls may use again.
@@ -151,7 +184,9 @@ class Channel : public Comm::Extension {
   static Channel& MakeFor(Comm& comm);
   RunFailure RunByMessages(const Problem& problem, const Binding& binding, uint32_t number);
   std::unique_lock<std::mutex> Lock();
+  bool IsBusyLocked() const;
   void AdvanceLocked();
+  void StartByMessages(Started* started);
   bool StepComparisons();
   uint32_t NextNumber(uint32_t number);
   void RunPatiently(CollectiveRun* run);
@@ -167,7 +202,12 @@ class Channel : public Comm::Extension {
   uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
   bool may_have_board_ = false;
   std::unique_ptr<NodeBoard> board_;  // null: there is none, or none yet
-  std::mutex mutex_;                  // guards what follows
+  uint64_t entered_nonblocking_ = 0;  // in the same way
+  std::atomic<uint32_t> waiting_{0};
+  std::atomic<uint64_t> looks_{0};           // Advance's
+  uint64_t seen_looks_ = 0;                  // by IsLookedAfter
+  std::mutex mutex_;                         // guards what follows
+  std::unique_ptr<BoardQueue> board_queue_;  // null: there is none, or none yet
   FrontMessenger messenger_;
   CallWatch watch_;  // has a lock of its own
   Runner runner_;
@@ -191,6 +231,20 @@ class Channel::Taken {
 
   std::unique_ptr<CollectiveRun> run_;
   Kept* home_ = nullptr;  // null: it is not kept
+};
+
+// A start of a collective that does not block: on the board, or by messages.
+struct Channel::Started : BoardCall {
+  Taken taken;  // by messages, from when that is known
+  uint32_t message_number = 0;
+  bool is_on_board = false;
+
+  bool is_done() const {
+    return !is_on_board && (taken.run() == nullptr || taken.run()->is_done());
+  }
+  const RunFailure& outcome() const {
+    return taken.run() != nullptr ? taken.run()->failure() : failure;
+  }
 };
 
 }  // namespace ferry::mpi

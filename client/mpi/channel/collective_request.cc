@@ -1,117 +1,13 @@
 #include "client/mpi/channel/collective_request.h"
 
-#include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "client/mpi/base/connection.h"
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
-namespace {
-
-// The thread that carries collectives on while the application computes (MPI 5.0, section 6.12:
-// nonblocking collectives).
-//
-// There is one per process, from the first nonblocking collective that is not over at once until
-// MPI_Finalize. It sleeps while none is under way, and otherwise as libferry's waiting calls do.
-// While it sleeps, threads of the program need not mind it (Threads::BeginCall).
-class Helper {
- public:
-  void Watch(Comm& comm, Channel& channel) {
-    Threads::Allow();
-    std::lock_guard lock(mutex_);
-    Threads::SetHelperAtRest(false);
-    const auto is_same = [&](const Watched& watched) { return watched.channel == &channel; };
-    if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
-      watched_.push_back({Ref<Comm>::Share(&comm), &channel});
-    }
-    if (!thread_.joinable()) {
-      thread_ = std::thread([this] { Work(); });
-      Process::AtFinalize([this] { return Stop(); });
-    }
-    has_work_.notify_one();
-  }
-
- private:
-  struct Watched {
-    Ref<Comm> comm;
-    Channel* channel;
-  };
-
-  void Work() {
-    for (;;) {
-      {
-        std::unique_lock lock(mutex_);
-        Threads::SetHelperAtRest(watched_.empty());
-        has_work_.wait(lock, [this] { return is_stopping_ || !watched_.empty(); });
-        if (is_stopping_) {
-          return;
-        }
-      }
-      front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this);
-      if (front_end->poison() != ErrorCode::kOk) {
-        // Nothing can be waited for any more. Threads that wait find the errors by themselves.
-        std::lock_guard lock(mutex_);
-        watched_.clear();
-      }
-    }
-  }
-
-  // Looks once at all channels. Returns whether there is nothing left to wait for.
-  bool LookRound() {
-    bool has_ended = false;
-    std::vector<Watched> idle;  // let go of without the lock
-    bool is_over = false;
-    {
-      std::lock_guard lock(mutex_);
-      for (size_t i = 0; i < watched_.size();) {
-        const Channel::Progress progress = watched_[i].channel->AdvanceAll();
-        has_ended = has_ended || progress.has_ended;
-        if (progress.is_busy) {
-          ++i;
-          continue;
-        }
-        idle.push_back(std::move(watched_[i]));
-        watched_.erase(watched_.begin() + static_cast<ptrdiff_t>(i));
-      }
-      is_over = watched_.empty() || is_stopping_;
-    }
-    if (has_ended) {
-      front_end->WakeThreads();  // somebody may be waiting for just that
-    }
-    return is_over;
-  }
-
-  Failure Stop() {
-    {
-      std::lock_guard lock(mutex_);
-      is_stopping_ = true;
-      has_work_.notify_one();
-    }
-    front_end->WakeThreads();
-    thread_.join();
-    return {};
-  }
-
-  std::mutex mutex_;  // guards what follows, but for the thread's own use of it
-  std::condition_variable has_work_;
-  std::vector<Watched> watched_;
-  std::thread thread_;
-  bool is_stopping_ = false;
-};
-
-// Not destroyed at exit: a program may leave without MPI_Finalize.
-Helper& helper = *new Helper();
-
-}  // namespace
-
-void WatchChannel(Comm& comm, Channel& channel) { helper.Watch(comm, channel); }
 
 CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOperation> operation,
                                      bool persistent)
@@ -120,21 +16,23 @@ CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOpera
       operation_(std::move(operation)),
       is_persistent_(persistent),
       number_(persistent ? channel_.NextPersistentNumber() : 0),
-      call_number_(persistent ? 0 : channel_.CountCall()),
-      taken_(channel_.Take(operation_->problem)) {
+      call_number_(persistent ? 0 : channel_.CountCall()) {
+  if (persistent || operation_->description != nullptr) {
+    started_.taken = channel_.Take(operation_->problem);
+  }
   operation_->reducer.Keep();
 }
 
 CollectiveRequest::~CollectiveRequest() {
   on_stream_.reset();
-  channel_.GiveBack(std::move(taken_));
+  channel_.GiveBack(std::move(started_.taken));
 }
 
 Failure CollectiveRequest::Begin() {
   FERRY_RETURN_FAILURE(operation_->Fetch());
   is_active_ = true;
   BeginRun();
-  if (!HasCompared() || !channel_.Advance(*taken_.run())) {
+  if (!HasCompared() || !channel_.Advance(started_)) {
     WatchChannel(*comm_, channel_);
   }
   return {};
@@ -143,12 +41,14 @@ Failure CollectiveRequest::Begin() {
 void CollectiveRequest::BeginRun() {
   if (operation_->description != nullptr) [[unlikely]] {
     const uint32_t number = is_persistent_ ? number_ : operation_->number;
-    comparison_ = channel_.Compare(
-        *operation_->description, number, is_persistent_,
-        [this, number] { channel_.StartLocked(taken_.run(), operation_->MakeBinding(), number); });
+    comparison_ =
+        channel_.Compare(*operation_->description, number, is_persistent_, [this, number] {
+          channel_.StartLocked(started_.taken.run(), operation_->MakeBinding(), number);
+        });
+  } else if (is_persistent_) {
+    channel_.StartPersistent(started_.taken.run(), operation_->MakeBinding(), number_);
   } else {
-    channel_.Start(taken_.run(), operation_->MakeBinding(),
-                   is_persistent_ ? number_ : Channel::kNoNumber);
+    channel_.StartNonblocking(&started_, &operation_->problem, operation_->MakeBinding());
   }
 }
 
@@ -201,15 +101,16 @@ bool CollectiveRequest::IsDone() {
   if (on_stream_ != nullptr) {
     return channel_.Advance(by_rank_);
   }
-  return HasCompared() && channel_.Advance(*taken_.run());
+  return HasCompared() && channel_.Advance(started_);
 }
 
 void CollectiveRequest::AwaitUntil(bool (*done)(void*), void* argument) {
+  const Ref<Comm> keeps_channel = Ref<Comm>::Share(comm_.get());
+  const Channel::Waiting waiting(&channel_);
   if (is_persistent_) {  // which are started in any order
     Request::AwaitUntil(done, argument);
     return;
   }
-  const Ref<Comm> keeps_channel = Ref<Comm>::Share(comm_.get());
   channel_.AwaitCall({call_number_, operation_->call_name}, done, argument);
 }
 
@@ -225,7 +126,7 @@ Failure CollectiveRequest::End(MPI_Status* status) {
   if (comparison_ != nullptr && !comparison_->failure().ok()) [[unlikely]] {
     return comparison_->failure();
   }
-  return operation_->Finish(taken_.run()->failure());
+  return operation_->Finish(started_.outcome());
 }
 
 // ---- Matching -----------------------------------------------------------------------------------
@@ -236,8 +137,8 @@ bool CollectiveRequest::is_enqueued() const {
 
 Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
   if (on_stream_ == nullptr && refusal_.ok()) {
-    const StreamCollective::Parts parts{*comm_, channel_, *operation_, taken_.run()->schedule(),
-                                        number_};
+    const StreamCollective::Parts parts{*comm_, channel_, *operation_,
+                                        started_.taken.run()->schedule(), number_};
     auto made = StreamCollective::Make(parts);
     if (made.ok()) {
       on_stream_ = std::move(made).value();

@@ -51,15 +51,11 @@ class CollectiveRequest : public Request, public Matchable {
   bool is_active_ = false;
   uint32_t number_ = 0;       // of a persistent one
   uint64_t call_number_ = 0;  // of others
-  Channel::Taken taken_;
+  Channel::Started started_;
   std::shared_ptr<Comparison> comparison_;  // of the last start, where ranks compare their calls
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
   ProgramRun by_rank_;                           // of that: a start of the rank's own
   Failure refusal_;                              // why it cannot be matched
 };
-
-// `channel`, the communicator's, has something under way: Ferry's own thread looks after it until
-// it has not. Any thread; nothing blocks, but for the start of that thread.
-void WatchChannel(Comm& comm, Channel& channel);
 
 }  // namespace ferry::mpi

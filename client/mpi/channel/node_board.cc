@@ -15,6 +15,9 @@
 namespace ferry::mpi {
 namespace {
 
+// Agreements of the communicator may be under way, which have tag 0, and notices of CallWatch.
+constexpr int kNonblockingTag = 2;
+
 struct Offer {
   shm::Location where;
   int is_there = 0;
@@ -92,11 +95,26 @@ bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
 }
 
 std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) {
-  shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
   CallWatch::Wait wait(watch, watch->blocking_call());
   line.SetWait(&wait);
-  const Team team{&line, comm.rank(), comm.size()};
+  std::unique_ptr<NodeBoard> made = MakeTogether(comm, &line, nullptr);
+  if (made != nullptr) {
+    made->link_.SetWatch(watch, &made->board_);
+  }
+  return made;
+}
+
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, std::function<void()> pause) {
+  LineToMembers line(comm.context(Traffic::kAgreement), comm.group(), kNonblockingTag);
+  line.SetPause(pause);
+  return MakeTogether(comm, &line, std::move(pause));
+}
+
+std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line,
+                                                   std::function<void()> pause) {
+  shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
+  const Team team{line, comm.rank(), comm.size()};
   std::vector<int> ranks = comm.group().WorldRanks();
   Memory memory;
   Offer offer;
@@ -126,16 +144,15 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) 
     }
     return nullptr;
   }
-  std::unique_ptr<NodeBoard> made(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
-                                                {offer.crowded != 0, reachable}));
-  made->link_.SetWatch(watch, &made->board_);
-  return made;
+  return std::unique_ptr<NodeBoard>(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
+                                                  {offer.crowded != 0, reachable},
+                                                  std::move(pause)));
 }
 
 NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
-                     const BoardShape& shape, const Facts& facts)
+                     const BoardShape& shape, const Facts& facts, std::function<void()> pause)
     : memory_(std::move(memory)),
-      link_(std::move(world_ranks)),
+      link_(std::move(world_ranks), std::move(pause)),
       board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
              facts.crowded),
       limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
@@ -156,6 +173,12 @@ NodeBoard::~NodeBoard() {
 // ---- The link -----------------------------------------------------------------------------------
 
 void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
+  if (pause_ != nullptr) {
+    while (!done(argument)) {
+      pause_();
+    }
+    return;
+  }
   if (watch_ == nullptr) {
     front_end->WaitFor(done, argument);
     return;

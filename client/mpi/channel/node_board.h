@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "client/mpi/board/board_run.h"
 #include "client/mpi/board/node_link.h"
 #include "client/mpi/channel/call_watch.h"
+#include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"
 
 namespace ferry::mpi {
@@ -21,8 +23,10 @@ namespace ferry::mpi {
 // How its members reach each other, by libferry. Calling thread: see board/node_link.h.
 class FrontNode : public NodeLink {
  public:
-  // `world_ranks`: the members' ranks in the job.
-  explicit FrontNode(std::vector<int> world_ranks) : world_ranks_(std::move(world_ranks)) {}
+  // `world_ranks`: the members' ranks in the job. `pause`, if there is one: WaitFor calls it in
+  // place of blocking.
+  FrontNode(std::vector<int> world_ranks, std::function<void()> pause)
+      : world_ranks_(std::move(world_ranks)), pause_(std::move(pause)) {}
 
   // From now on `watch`, which outlives it, tells of long waits on this board. Null: nobody does.
   void SetWatch(CallWatch* watch, const Board* board) {
@@ -31,6 +35,7 @@ class FrontNode : public NodeLink {
   }
 
   void WaitFor(bool (*done)(void*), void* argument) override;
+  bool MaySpin() const override { return pause_ == nullptr; }
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
   NodeAddress Locate(const void* pointer, size_t size_bytes) override;
@@ -47,6 +52,7 @@ class FrontNode : public NodeLink {
   }
 
   const std::vector<int> world_ranks_;
+  const std::function<void()> pause_;
   CallWatch* watch_ = nullptr;
   const Board* board_ = nullptr;
 };
@@ -58,9 +64,14 @@ class NodeBoard {
   // Collective. Null, on all ranks, if one of them could not. `watch`, which outlives it, tells of
   // long waits.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
+  // The same for a board whose collectives do not block: `pause` is called in place of that, by
+  // them and in here. Such boards are made by messages of their own.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, std::function<void()> pause);
   ~NodeBoard();
 
   Board& board() { return board_; }
+  // Whether Run may carry the problem out; the same on all ranks.
+  bool CanRun(const Problem& problem) const { return CanRunOnBoard(problem, limits_); }
   // Carries the problem out, as the communicator's collective `number`. Blocks.
   BoardResult Run(uint64_t number, const Problem& problem, const Binding& binding,
                   RunFailure* failure) {
@@ -80,7 +91,9 @@ class NodeBoard {
   };
 
   NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory, const BoardShape& shape,
-            const Facts& facts);
+            const Facts& facts, std::function<void()> pause);
+  static std::unique_ptr<NodeBoard> MakeTogether(const Comm& comm, Line* line,
+                                                 std::function<void()> pause);
 
   const Memory memory_;
   FrontNode link_;

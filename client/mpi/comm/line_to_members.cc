@@ -32,6 +32,18 @@ ErrorCode ReceiveWatched(const client::Message& message, LongWait* wait,
   return ErrorCode::kOk;
 }
 
+// Completes what was started, if that worked.
+ErrorCode Complete(ErrorCode started, const client::RequestHandle& handle,
+                   const std::function<void()>& pause, client::Completion* completion) {
+  if (started == ErrorCode::kOk) {
+    while (!front_end->IsComplete(handle)) {
+      pause();
+    }
+    front_end->Wait(handle, completion);
+  }
+  return started;
+}
+
 }  // namespace
 
 client::Message LineToMembers::MessageTo(int rank, const void* data, size_t size_bytes) const {
@@ -44,15 +56,22 @@ client::Message LineToMembers::MessageTo(int rank, const void* data, size_t size
 
 Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
   client::Completion completion;
-  ErrorCode error = front_end->Send(MessageTo(rank, data, size_bytes), &completion);
+  client::RequestHandle handle = 0;
+  const client::Message message = MessageTo(rank, data, size_bytes);
+  const ErrorCode error = pause_ == nullptr ? front_end->Send(message, &completion)
+                                            : Complete(front_end->StartSend(message, &handle),
+                                                       handle, pause_, &completion);
   return FailureOf(error == ErrorCode::kOk ? completion.error : error);
 }
 
 Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   const client::Message message = MessageTo(rank, data, size_bytes);
   client::Completion completion;
-  ErrorCode error = wait_ == nullptr ? front_end->Receive(message, &completion)
-                                     : ReceiveWatched(message, wait_, &completion);
+  client::RequestHandle handle = 0;
+  ErrorCode error = pause_ != nullptr  ? Complete(front_end->StartReceive(message, &handle), handle,
+                                                  pause_, &completion)
+                    : wait_ != nullptr ? ReceiveWatched(message, wait_, &completion)
+                                       : front_end->Receive(message, &completion);
   error = error == ErrorCode::kOk ? completion.error : error;
   if (error == ErrorCode::kTruncated ||
       (error == ErrorCode::kOk && completion.size_bytes != size_bytes)) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "client/core/front_end.h"
 #include "client/mpi/comm/agree.h"
@@ -31,6 +33,8 @@ class LineToMembers : public Line {
 
   // Receives tell of it. It outlives the line.
   void SetWait(LongWait* wait) { wait_ = wait; }
+  // Sends and receives call it again and again in place of blocking.
+  void SetPause(std::function<void()> pause) { pause_ = std::move(pause); }
 
   Failure Send(int rank, const void* data, size_t size_bytes) override;
   Failure Receive(int rank, void* data, size_t size_bytes) override;
@@ -43,6 +47,7 @@ class LineToMembers : public Line {
   const int first_;
   const RankSet members_;
   LongWait* wait_ = nullptr;
+  std::function<void()> pause_;
 };
 
 // Two processes tell each other: the one that is `lower` sends first.

@@ -70,10 +70,16 @@ TEST_P(BoardsTest, CarryTheCollectivesOfANode) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/boards"}, "all boards were right");
 }
 
+TEST_P(BoardsTest, CarryNonblockingCollectivesOfANode) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/boards", "nonblocking"}, "all boards were right");
+}
+
 TEST_P(BoardsTest, DoNotKeepAnybodyWaitingForTheDead) {
-  const e2e::CommandResult result = RunJob(GetParam(), {"tests/mpi/ranks/boards", "dies"});
-  EXPECT_THAT(result.out, testing::HasSubstr("class 58\n"))
-      << "MPI_ERR_PROC_ABORTED: " << result.err;
+  for (const char* form : {"blocking", "nonblocking"}) {
+    const e2e::CommandResult result = RunJob(GetParam(), {"tests/mpi/ranks/boards", form, "dies"});
+    EXPECT_THAT(result.out, testing::HasSubstr("class 58\n"))
+        << form << ", MPI_ERR_PROC_ABORTED: " << result.err;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, BoardsTest,

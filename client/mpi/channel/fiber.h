@@ -1,0 +1,37 @@
+// A function that stops in the middle, and goes on from there when it is resumed: it has a stack of
+// its own (Boost.Context).
+//
+// So code that waits can be used where nothing may block: in place of waiting it suspends.
+//
+// Calling thread: any, one at a time; the body runs on the thread that resumes it, so it must not
+// suspend while it holds a lock, or the address of something that each thread has its own of.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <functional>
+
+namespace ferry::mpi {
+
+class Fiber {
+ public:
+  // `body` begins at the first Resume, and never returns.
+  explicit Fiber(std::function<void()> body);
+  // Unwinds the body's stack, if it has begun.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs the body until it suspends. Not to be called by the body.
+  void Resume();
+  // By the body: makes Resume return.
+  void Suspend();
+
+ private:
+  const std::function<void()> body_;
+  boost::context::fiber inside_;      // the body, while it is suspended
+  boost::context::fiber outside_;     // whoever has resumed it, while it runs
+  void* sanitizer_inside_ = nullptr;  // ThreadSanitizer's names for the two
+  void* sanitizer_outside_ = nullptr;
+};
+
+}  // namespace ferry::mpi
