@@ -1,79 +1,55 @@
 #include "common/error_code.h"
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 
 namespace ferry {
+namespace {
+
+// By their numbers.
+constexpr std::array kTexts = {
+    "success",
+    "would block",
+    "invalid argument",
+    "Ferry is not initialised",
+    "Ferry is already initialised",
+    "no ferryd serves the run directory",
+    "the two sides have different versions",
+    "permission denied",
+    "the run directory cannot be used",
+    "invalid rank",
+    "invalid tag",
+    "message truncated",
+    "out of memory",
+    "limit exceeded",
+    "the peer rank died",
+    "the local ferryd died",
+    "the peer node is unreachable",
+    "timed out",
+    "cancelled",
+    "not found",
+    "already exists",
+    "not supported",
+    "invalid buffer",
+    "invalid request",
+    "corrupt data from a peer",
+    "system call failed",
+    "the daemon is draining",
+    "internal error",
+    "Ferry cannot be used in a forked child",
+    "configuration error",
+    "the job was aborted",
+    "the job's worker process died",
+    "the link to the other node was cut",
+};
+static_assert(kTexts.size() == static_cast<size_t>(ErrorCode::kLinkDown) + 1);
+
+}  // namespace
 
 const char* ErrorCodeText(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kOk:
-      return "success";
-    case ErrorCode::kWouldBlock:
-      return "would block";
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kNotInitialized:
-      return "Ferry is not initialised";
-    case ErrorCode::kAlreadyInitialized:
-      return "Ferry is already initialised";
-    case ErrorCode::kNoDaemon:
-      return "no ferryd serves the run directory";
-    case ErrorCode::kVersionMismatch:
-      return "the two sides have different versions";
-    case ErrorCode::kPermissionDenied:
-      return "permission denied";
-    case ErrorCode::kRunDirectory:
-      return "the run directory cannot be used";
-    case ErrorCode::kInvalidRank:
-      return "invalid rank";
-    case ErrorCode::kInvalidTag:
-      return "invalid tag";
-    case ErrorCode::kTruncated:
-      return "message truncated";
-    case ErrorCode::kOutOfMemory:
-      return "out of memory";
-    case ErrorCode::kLimitExceeded:
-      return "limit exceeded";
-    case ErrorCode::kPeerDied:
-      return "the peer rank died";
-    case ErrorCode::kDaemonDied:
-      return "the local ferryd died";
-    case ErrorCode::kNodeUnreachable:
-      return "the peer node is unreachable";
-    case ErrorCode::kTimeout:
-      return "timed out";
-    case ErrorCode::kCancelled:
-      return "cancelled";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kAlreadyExists:
-      return "already exists";
-    case ErrorCode::kUnsupported:
-      return "not supported";
-    case ErrorCode::kInvalidBuffer:
-      return "invalid buffer";
-    case ErrorCode::kInvalidRequest:
-      return "invalid request";
-    case ErrorCode::kCorrupt:
-      return "corrupt data from a peer";
-    case ErrorCode::kSystem:
-      return "system call failed";
-    case ErrorCode::kDraining:
-      return "the daemon is draining";
-    case ErrorCode::kInternal:
-      return "internal error";
-    case ErrorCode::kForked:
-      return "Ferry cannot be used in a forked child";
-    case ErrorCode::kConfiguration:
-      return "configuration error";
-    case ErrorCode::kAborted:
-      return "the job was aborted";
-    case ErrorCode::kWorkerDied:
-      return "the job's worker process died";
-    case ErrorCode::kLinkDown:
-      return "the link to the other node was cut";
-  }
-  return "unknown error code";
+  const auto number = static_cast<size_t>(code);
+  return number < kTexts.size() ? kTexts[number] : "unknown error code";
 }
 
 ErrorCode ErrorCodeFromErrno(int error_number) {

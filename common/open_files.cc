@@ -1,15 +1,40 @@
 #include "common/open_files.h"
 
+#include <limits.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
 
 namespace ferry {
 namespace {
+
+bool CloseRange(unsigned first, unsigned last, unsigned flags) {
+  return syscall(SYS_close_range, first, last, flags) == 0;
+}
 
 // Written once, by RaiseOpenFiles, in a process of one thread.
 rlim_t usual = 0;
 bool is_raised = false;
 
 }  // namespace
+
+// ---- OwnDescriptors ----
+
+bool OwnDescriptors() { return CloseRange(INT_MAX, ~0U, CLOSE_RANGE_UNSHARE); }
+
+bool OwnDescriptors(int kept) {
+  const auto fd = static_cast<unsigned>(kept);
+  if (!CloseRange(fd + 1, ~0U, CLOSE_RANGE_UNSHARE)) {
+    return false;
+  }
+  return fd == 0 || CloseRange(0, fd - 1, 0);
+}
+
+// ---- OpenFiles ----
 
 void RaiseOpenFiles() {
   rlimit files{};

@@ -12,4 +12,12 @@ void RaiseOpenFiles();
 // RaiseOpenFiles, since some programs count on descriptors below 1,024 (select). Async-signal-safe.
 void RestoreOpenFiles();
 
+// Gives a thread a table of descriptors of its own, so that it, and the processes that it forks, do
+// not hold those of the other threads: a copy of the whole. Any thread, for itself. Descriptors
+// that are dropped are closed, which may block for as long as their kind of file likes. False: not
+// possible (Linux before 5.9).
+bool OwnDescriptors();
+// The same, with `kept` only.
+bool OwnDescriptors(int kept);
+
 }  // namespace ferry

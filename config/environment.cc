@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdlib>
 #include <iterator>
 
 #include "common/nearest.h"
@@ -60,6 +62,19 @@ const Option* OptionOf(std::string_view variable) {
 }
 
 }  // namespace
+
+// ---- EnsureEnvironment ----
+
+Status EnsureEnvironment(std::span<const Variable> variables) {
+  for (const Variable& variable : variables) {
+    if (setenv(variable.name, variable.value, /*replace=*/0) != 0) {
+      return StatusFromErrno(errno, std::string("setting ") + variable.name);
+    }
+  }
+  return {};
+}
+
+// ---- Environment ----
 
 std::string DefaultRunDirectory(const char* const* environment) {
   if (geteuid() == 0) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,5 +59,16 @@ std::vector<std::string> EnvironmentFor(const Options& options);
 // EnvironmentFor, and from `environment` the variables that say where libraries are and those that
 // vendors' drivers obey (CUDA_*, ROCR_*, ZE_* and the like).
 std::vector<std::string> GpuEnvironment(const Options& options, const char* const* environment);
+
+// Variables that libraries read as they are loaded, for those that are opened after main began.
+struct Variable {
+  const char* name;
+  const char* value;
+};
+
+// Makes sure that the variables are in this process's environment: values that are there already
+// stay. Pointers into the environment (ProcessEnvironment) that were taken before are void. Main
+// thread, before any other is started.
+Status EnsureEnvironment(std::span<const Variable> variables);
 
 }  // namespace ferry::config

@@ -1,10 +1,49 @@
 #include "config/loader.h"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include "config/environment.h"
-#include "config/flags.h"
 #include "config/toml_loader.h"
 
 namespace ferry::config {
+
+// ---- Flags ----
+
+Status ApplyFlags(std::span<const char* const> arguments, Options* options) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (!argument.starts_with("--") || argument.size() == 2) {
+      return {ErrorCode::kConfiguration, "unexpected argument \"" + std::string(argument) +
+                                             "\": flags are written --name=value"};
+    }
+    const size_t equals = argument.find('=');
+    std::string name(argument.substr(2, equals == argument.npos ? equals : equals - 2));
+    const std::string where = "flag --" + name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    const Option* option = FindOption(name);
+    if (option == nullptr) {
+      return UnknownOption(name, where);
+    }
+    if (option->source == Source::kEnvironmentOnly) {
+      return {ErrorCode::kConfiguration,
+              where + ": " + option->name +
+                  " cannot be set by a flag: use the environment variable " +
+                  EnvironmentVariable(*option)};
+    }
+    if (equals == argument.npos && i + 1 == arguments.size()) {
+      return {ErrorCode::kConfiguration,
+              where + ": the value is missing: it must be " + AllowedValues(*option)};
+    }
+    const std::string_view value =
+        equals == argument.npos ? arguments[++i] : argument.substr(equals + 1);
+    FERRY_RETURN_IF_ERROR(SetOption(*option, value, where, options));
+  }
+  return {};
+}
+
+// ---- Loader ----
 
 StatusOr<Options> LoadOptions(std::span<const char* const> flags, const char* const* environment) {
   Options first;  // only to learn which file to read

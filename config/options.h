@@ -1,7 +1,7 @@
 // Every option of Ferry, for the daemon, the ranks and the tools, in one place.
 //
 // A value comes from, in increasing precedence: the default below, the TOML file (toml_loader.h),
-// the environment (environment.h), the flags (flags.h); loader.h puts them together. A name or
+// the environment (environment.h), the flags; loader.h puts them together. A name or
 // value that is not understood is an error of code kConfiguration which says where it stands and
 // what is allowed.
 //

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -18,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/unique_fd.h"
@@ -27,10 +30,33 @@
 #include "config/reference.h"
 #include "daemon/control/control_server.h"
 #include "daemon/hook_relay.h"
-#include "daemon/service_manager.h"
 
 namespace ferry::daemon {
 namespace {
+
+// ---- The service manager that started ferryd: the protocol of sd_notify(3) ----
+// Which one that is stands in the environment (NOTIFY_SOCKET); without one nothing happens. A call
+// is one small datagram; it blocks only while the manager's queue is full. Any thread.
+
+constexpr int kKeepEnvironment = 0;
+constexpr uint64_t kNsPerUs = 1'000;
+
+// `status` is a line for `systemctl status`. Nobody can be told that this failed; a manager that
+// missed READY=1 says so itself.
+void Tell(const std::string& state, const std::string& status) {
+  (void)sd_notify(kKeepEnvironment, (state + "\nSTATUS=" + status).c_str());
+}
+
+void TellAlive(const std::string& status) { Tell("WATCHDOG=1", status); }
+
+// How long it waits for a sign of life before it ends this process; 0 when it does not watch. Signs
+// should come twice as often.
+uint64_t WatchdogNs() {
+  uint64_t microseconds = 0;
+  return sd_watchdog_enabled(kKeepEnvironment, &microseconds) > 0 ? microseconds * kNsPerUs : 0;
+}
+
+// ---- The program ----
 
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
@@ -185,9 +211,10 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
   FERRY_RETURN_IF_ERROR(server.status());
   relay.Attach(server->get());
   (*server)->HandleSignals([&server = **server] {
-    ServiceManager::Reloading();
+    // The time is what Type=notify-reload wants (systemd 253); older ones ignore it.
+    Tell("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(MonotonicNs() / kNsPerUs), "reloading");
     server.ReloadTls();
-    ServiceManager::Ready("serves");
+    Tell("READY=1", "serves");
   });
   MaskSignals(SIG_UNBLOCK);
   constexpr std::string_view kReady = "ready\n";
@@ -198,11 +225,11 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
       told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
   if (status.ok()) {
-    ServiceManager::Ready("serves " + options.run_directory);
-    if (const uint64_t watchdog_ns = ServiceManager::WatchdogNs(); watchdog_ns > 0) {
-      (*server)->StartWatchdog(watchdog_ns / 2, ServiceManager::Alive);
+    Tell("READY=1", "serves " + options.run_directory);
+    if (const uint64_t watchdog_ns = WatchdogNs(); watchdog_ns > 0) {
+      (*server)->StartWatchdog(watchdog_ns / 2, TellAlive);
     }
-    (*server)->RunUntilStopped([] { ServiceManager::Stopping("waits for its ranks to leave"); });
+    (*server)->RunUntilStopped([] { Tell("STOPPING=1", "waits for its ranks to leave"); });
   }
   MaskSignals(SIG_BLOCK);
   relay.Attach(nullptr);

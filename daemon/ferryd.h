@@ -9,7 +9,6 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "daemon/plane/data_plane.h"
-#include "daemon/plane/hooks.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/control/control_server.h"
-#include "daemon/plane/hooks.h"
+#include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/topology/discover.h"
-#include "config/ensure_environment.h"
+#include "config/environment.h"
 #include "daemon/ferryd.h"
 #include "daemon/placement/placement.h"
 #include "daemon/progress/progress_plane.h"

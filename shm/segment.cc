@@ -1,7 +1,10 @@
 #include "shm/segment.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,8 +12,9 @@
 #include <utility>
 
 #include "common/file_size.h"
+#include "common/version.h"
 #include "shm/atomic.h"
-#include "shm/segment_file.h"
+#include "shm/layout/session_layout.h"
 
 // Newer than the C library's headers may be.
 #ifndef MFD_NOEXEC_SEAL
@@ -22,6 +26,8 @@
 
 namespace ferry::shm {
 namespace {
+
+Status Bad(const std::string& why) { return {ErrorCode::kCorrupt, "segment " + why}; }
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 46;  // beyond what a process can map
@@ -53,6 +59,84 @@ void TouchPages(std::byte* base, uint64_t size_bytes) {
 }
 
 }  // namespace
+
+// ---- SegmentCheck ----
+
+void PublishHeader(SegmentHeader* header, const SegmentHeader& fields) {
+  SegmentHeader filled = fields;
+  filled.magic = kSegmentMagic;
+  filled.layout_version = 0;
+  *header = filled;
+  StoreRelease(header->layout_version, kLayoutVersion);  // Pairs with CheckHeader.
+}
+
+Status CheckHeader(const Mapping& mapping, SegmentKind kind) {
+  if (mapping.size_bytes() < sizeof(SegmentHeader)) {
+    return {ErrorCode::kCorrupt, "segment of " + std::to_string(mapping.size_bytes()) +
+                                     " bytes is too small for a header"};
+  }
+  return CheckHeader(*reinterpret_cast<const SegmentHeader*>(mapping.base()), mapping.size_bytes(),
+                     kind);
+}
+
+Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind kind) {
+  const uint32_t version = LoadAcquire(header.layout_version);  // Pairs with PublishHeader.
+  if (version == 0) {
+    return {ErrorCode::kWouldBlock, "segment is not ready yet"};
+  }
+  if (header.magic != kSegmentMagic) {
+    return {ErrorCode::kCorrupt, "not a segment of Ferry: its magic number is wrong"};
+  }
+  if (version != kLayoutVersion) {
+    return {ErrorCode::kVersionMismatch, "segment has layout version " + std::to_string(version) +
+                                             ", this program " + std::to_string(kLayoutVersion) +
+                                             ": use the same release of Ferry on both sides"};
+  }
+  if (header.kind != static_cast<uint32_t>(kind)) {
+    return {ErrorCode::kCorrupt, "segment is of kind " + std::to_string(header.kind) +
+                                     " instead of " + std::to_string(static_cast<uint32_t>(kind))};
+  }
+  if (header.size_bytes != size_bytes) {
+    return {ErrorCode::kCorrupt, "segment says it has " + std::to_string(header.size_bytes) +
+                                     " bytes, but has " + std::to_string(size_bytes)};
+  }
+  return {};
+}
+
+// ---- Segment ----
+
+// ---- SegmentFile ----
+
+StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 && errno != EINVAL) {
+    return StatusFromErrno(errno, "reading the seals of a segment");
+  }
+  // EINVAL: not a memfd at all, so nothing seals it.
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return Bad(
+        "is not sealed against shrinking: its creator could cut it off under us; make it with "
+        "CreateSegment");
+  }
+  struct statfs filesystem {};
+  struct stat info {};
+  if (fstatfs(fd, &filesystem) != 0 || fstat(fd, &info) != 0) {
+    return StatusFromErrno(errno, "fstat of a segment");
+  }
+  if (filesystem.f_type != TMPFS_MAGIC) {
+    return Bad(
+        "is not made of ordinary pages: huge ones can vanish under us; make it with "
+        "CreateSegment");
+  }
+  const auto actual_bytes = static_cast<uint64_t>(info.st_size);
+  if (actual_bytes == 0 || (size_bytes != 0 && actual_bytes != RoundUpToPage(size_bytes))) {
+    return Bad("has " + std::to_string(actual_bytes) + " bytes instead of " +
+               std::to_string(RoundUpToPage(size_bytes)));
+  }
+  return actual_bytes;
+}
+
+// ---- Segment ----
 
 Mapping::~Mapping() {
   if (base_ != nullptr) {

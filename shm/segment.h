@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "shm/layout/segment_header.h"
 
 namespace ferry::shm {
 
@@ -50,5 +51,30 @@ StatusOr<Mapping> MapPart(int fd, uint64_t size_bytes, Access access = Access::k
 
 // Touches [base, base + size_bytes) for writing so that the caller's cgroup pays for it now.
 Status Prefault(std::byte* base, uint64_t size_bytes);
+
+// Checks a descriptor before anybody maps it.
+//
+// The size of the memfd `fd`, which must be `size_bytes`, rounded up to pages (0 = any). kCorrupt,
+// with the reason, unless every page of it is there for as long as it is mapped: sealed against
+// shrinking, and of ordinary pages. (A hole punched into huge pages gives them back to a pool that
+// may be empty when they are touched again: SIGBUS. Ordinary pages come back, zero.) kSystem.
+//
+// Any thread. Asks only what the kernel answers by itself: a file whose server is somebody else's
+// process is refused before that server hears of it.
+StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes);
+
+// ---- The header of a segment (shm/layout/segment_header.h) ----
+// Any thread; nothing blocks. The header lies in shared memory: a checked size or kind may be
+// changed by a faulty peer afterwards, so callers copy what they go on using.
+
+// Fills the header of zeroed memory from `fields` (its magic and version are set here), the version
+// last with release: a reader that finds it finds all that was stored before.
+void PublishHeader(SegmentHeader* header, const SegmentHeader& fields);
+
+// kWouldBlock: not published yet, try again. kVersionMismatch: names both versions. kCorrupt: not a
+// segment of Ferry, of another kind, or of another size than it says.
+Status CheckHeader(const Mapping& mapping, SegmentKind kind);
+// The same for a copy of the header of a segment of `size_bytes`.
+Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind kind);
 
 }  // namespace ferry::shm

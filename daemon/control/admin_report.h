@@ -1,4 +1,5 @@
-// Collects what ferryctl shows, from jobs and from the shared memory of their ranks.
+// Collects what ferryctl and the metrics page show, from jobs and from the shared memory of their
+// ranks.
 //
 // Thread: the control thread; never blocks. Words of shared memory are read once each, with relaxed
 // loads, and bounded by what was checked at attach: a rank can make its own lines wrong, nothing
@@ -11,10 +12,17 @@
 
 #include "common/status.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/metrics/metrics_sample.h"
 #include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
+
+// For a scrape: jobs, ranks and their sums; the rest of the sample is the caller's.
+void FillMetrics(const JobRegistry& registry, MetricsSample* sample);
+void FillPeers(const std::vector<control::PeerStatus>& peers, MetricsSample* sample);
+// CPU time, memory and descriptors of this process. Any thread.
+ProcessSample ReadProcess();
 
 // Jobs, sessions and regions, of one user only if `uid` names one; the rest of the reply is the
 // caller's.

@@ -1,19 +1,64 @@
 #include "daemon/control/attach_server.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
-#include "daemon/control/attach_connection.h"
+#include "common/hex_text.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "common/version.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/session_segments.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {
+
+using attach::AttachHeader;
+using attach::Kind;
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
+  return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
+          kProtocolVersion};
+}
+
+void CopyText(const std::string& text, char (&to)[attach::kMaxText]) {
+  const size_t size = std::min<size_t>(text.size(), attach::kMaxText - 1);
+  memcpy(to, text.data(), size);
+  to[size] = '\0';
+}
+
+std::string Versions(uint32_t layout, uint32_t protocol) {
+  return "layout version " + std::to_string(layout) + ", protocol version " +
+         std::to_string(protocol);
+}
+
+Status Malformed(const std::string& why) { return {ErrorCode::kCorrupt, "attach socket: " + why}; }
+
+RateLimiter& RefusalLimiter() {
+  static RateLimiter limiter(10, 1'000'000'000);
+  return limiter;
+}
 
 // 0 if there is no such file. Inodes of namespaces have 32 bits.
 uint32_t InodeOf(const char* path) {
@@ -22,6 +67,402 @@ uint32_t InodeOf(const char* path) {
 }
 
 }  // namespace
+
+// One connection of the attach socket.
+class AttachConnection final : public RankConnection,
+                               public std::enable_shared_from_this<AttachConnection> {
+ public:
+  AttachConnection(AttachServer& server, UniqueFd socket, pid_t pid, uid_t uid)
+      : server_(server),
+        pid_(pid),
+        uid_(uid),
+        socket_(server.context_, socket.Release()),
+        process_(server.context_) {}
+
+  void Start() {
+    deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
+    deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error && !self->identified() && self->socket_.is_open()) {
+        self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
+      }
+    });
+    WaitForPacket();
+  }
+
+  // Closes without a word: the server ends.
+  void Close() {
+    boost::system::error_code ignored;
+    if (socket_.is_open()) {
+      server_.acceptor_.Forget(socket_.native_handle());
+      Disposal::Instance().CloseSocket(UniqueFd(socket_.release()));
+    }
+    process_.close(ignored);
+    deadline_.reset();
+    session_.reset();
+    if (const std::string token = std::exchange(launcher_, {}); !token.empty()) {
+      server_.launchers_.Dismiss(token);
+    }
+  }
+
+  void Goodbye(const Status& why) override { Refuse({}, why); }
+
+ private:
+  void WaitForPacket() {
+    if (!socket_.is_open()) {
+      return;
+    }
+    socket_.async_wait(Descriptor::wait_read,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                         if (!error && self->socket_.is_open()) {
+                           self->OnReadable();
+                         }
+                       });
+  }
+
+  void WaitForProcess() {
+    process_.async_wait(Descriptor::wait_read,
+                        [self = shared_from_this()](const boost::system::error_code& error) {
+                          if (!error && self->socket_.is_open()) {
+                            self->OnHangUp();
+                          }
+                        });
+  }
+
+  void OnReadable() {
+    ForeignPacket packet(uid_);
+    const StatusOr<Received> received = ReceiveForeignPacket(socket_.native_handle(), &packet);
+    if (!received.ok()) {
+      return Refuse({}, received.status());
+    }
+    switch (*received) {
+      case Received::kHangUp:
+        return OnHangUp();
+      case Received::kPacket:
+        Handle(packet);
+        break;
+      case Received::kNothing:
+        break;
+    }
+    WaitForPacket();
+  }
+
+  bool identified() const { return session_ != nullptr || !launcher_.empty(); }
+  // Says kGoodbye with `why` and ends the connection, and the session with it.
+  void Refuse(const attach::AttachHeader& header, const Status& why) {
+    if (!socket_.is_open()) {
+      return;
+    }
+    LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
+               uid_, why.message());
+    attach::Reply goodbye{};
+    goodbye.header = AnswerTo(header, Kind::kGoodbye);
+    goodbye.code = static_cast<int32_t>(why.code());
+    CopyText(why.message(), goodbye.text);
+    // If it does not read, the hang-up must do.
+    (void)SendPacket(socket_.native_handle(), goodbye).ok();
+    const auto self = shared_from_this();
+    const std::shared_ptr<Session> session = session_;
+    Close();
+    server_.Remove(self);
+    if (session != nullptr) {
+      server_.registry_.EndSession(session->job_id, session->rank, why);
+    }
+  }
+
+  void OnHangUp() {
+    const auto self = shared_from_this();
+    const std::shared_ptr<Session> session = session_;
+    Close();
+    server_.Remove(self);
+    if (session != nullptr) {
+      server_.registry_.RankGone(*session, " (pid " + std::to_string(pid_) + ") died");
+    }
+  }
+
+  void Handle(SocketPacket& packet) {
+    AttachHeader header{};
+    memcpy(&header, packet.bytes.data(), std::min(packet.size, sizeof(header)));
+    if (Status status = CheckPacket(packet); !status.ok()) {
+      if (header.kind == static_cast<uint32_t>(Kind::kAttach) &&
+          status.code() == ErrorCode::kVersionMismatch) {
+        AnswerAttach(header, status);  // in the form that a rank waits for
+      }
+      return Refuse(header, status);
+    }
+    Status status = Malformed("a packet of kind " + std::to_string(header.kind) + " and " +
+                              std::to_string(packet.size) + " bytes is no request");
+    const auto kind = static_cast<Kind>(header.kind);
+    if (const auto* attach = packet.As<attach::AttachRequest>(); attach && kind == Kind::kAttach) {
+      return HandleAttach(*attach);
+    }
+    if (const auto* segments = packet.As<attach::SegmentsRequest>();
+        segments && kind == Kind::kSegments) {
+      status = HandleSegments(*segments, packet);
+    } else if (const auto* region = packet.As<attach::RegionRequest>();
+               region && kind == Kind::kRegion) {
+      status = HandleRegion(*region, packet);
+    } else if (const auto* peer = packet.As<attach::PeerRequest>();
+               peer && kind == Kind::kPeerInbox) {
+      status = HandlePeerInbox(*peer);
+    } else if (peer && kind == Kind::kPeerRegion) {
+      status = HandlePeerRegion(*peer);
+    } else if (const auto* user = packet.As<attach::UserRequest>(); user && kind == Kind::kUser) {
+      status = HandleUser(*user);
+    }
+    if (status.code() == ErrorCode::kCorrupt) {
+      Refuse(header, status);
+    } else if (!status.ok()) {
+      Answer(header, status);
+    }
+  }
+
+  Status CheckPacket(const SocketPacket& packet) const {
+    if (packet.size < sizeof(AttachHeader)) {
+      return Malformed("a packet of " + std::to_string(packet.size) + " bytes has no header");
+    }
+    AttachHeader header{};
+    memcpy(&header, packet.bytes.data(), sizeof(header));
+    if (header.magic != attach::kMagic) {
+      return Malformed("a packet does not begin with Ferry's magic number");
+    }
+    if (header.layout_version != kLayoutVersion || header.protocol_version != kProtocolVersion) {
+      return {ErrorCode::kVersionMismatch,
+              "the rank's libferry has " +
+                  Versions(header.layout_version, header.protocol_version) + "; ferryd " +
+                  kFerryVersion + " has " + Versions(kLayoutVersion, kProtocolVersion) +
+                  ": use the same release of Ferry on both sides"};
+    }
+    return {};
+  }
+
+  void HandleAttach(const attach::AttachRequest& request) {
+    StatusOr<std::shared_ptr<Session>> session = AttachAs(request);
+    if (!socket_.is_open()) {
+      return;
+    }
+    if (session.ok()) {
+      session_ = *session;
+      WaitForProcess();
+    } else {
+      LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
+                 uid_, session.status().message());
+    }
+    AnswerAttach(request.header, session.status());
+  }
+
+  Status HandleUser(const attach::UserRequest& request) {
+    if (identified()) {
+      return {ErrorCode::kAlreadyExists,
+              session_ != nullptr ? "this connection is a rank's: a launcher needs one of its own"
+                                  : "this connection is a launcher's already"};
+    }
+    const Launchers::Token token = server_.launchers_.Admit(uid_);
+    launcher_ = HexText(token);
+    attach::UserReply reply{};
+    reply.header = AnswerTo(request.header, Kind::kUserReply);
+    reply.daemon_pid = static_cast<uint32_t>(getpid());
+    reply.uid = uid_;
+    std::copy(token.begin(), token.end(), reply.token);
+    if (!SendPacket(socket_.native_handle(), reply).ok()) {
+      OnHangUp();
+    }
+    return {};
+  }
+
+  Status HandleSegments(const attach::SegmentsRequest& request, SocketPacket& packet) {
+    FERRY_RETURN_IF_ERROR(ExpectSession(packet, 2));
+    if (session_->session_map.valid()) {
+      return Malformed("the segments came twice");
+    }
+    FERRY_RETURN_IF_ERROR(AdoptSegments(&packet.fds[0], request.session_bytes, &packet.fds[1],
+                                        request.inbox_bytes, server_.memory_, session_.get()));
+    session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
+    FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
+    const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
+    Answer(request.header, {}, 0, fds);
+    return {};
+  }
+
+  Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
+    const bool is_by_handle = (request.flags & attach::kRegionByStream) != 0 && packet.fds.empty();
+    FERRY_RETURN_IF_ERROR(ExpectSession(packet, is_by_handle ? 0 : 1));
+    StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
+    FERRY_RETURN_IF_ERROR(hold.status());
+    StatusOr<std::shared_ptr<Region>> region =
+        AdoptRegion(is_by_handle ? nullptr : &packet.fds[0], request, *session_, server_.memory_);
+    FERRY_RETURN_IF_ERROR(region.status());
+    (*region)->quota = std::move(*hold);
+    if (!(*region)->by_stream) {
+      OfferRegion(request.header, *region);
+      return {};
+    }
+    server_.registry_.ImportRegion(
+        *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
+          if (const auto self = weak.lock(); self != nullptr && self->session_ != nullptr) {
+            self->OfferRegion(header, region);
+          }
+        });
+    return {};
+  }
+
+  void OfferRegion(const attach::AttachHeader& asked, std::shared_ptr<Region> region) {
+    if (const Status status = server_.registry_.OfferRegion(*session_, region); !status.ok()) {
+      return Answer(asked, status);
+    }
+    AnswerRegion(asked, *region);
+  }
+
+  Status HandlePeerInbox(const attach::PeerRequest& request) {
+    StatusOr<std::shared_ptr<Session>> peer = PeerOf(request);
+    FERRY_RETURN_IF_ERROR(peer.status());
+    const std::array<int, 1> fds = {(*peer)->inbox_fd.get()};
+    Answer(request.header, {}, (*peer)->inbox_map.size_bytes(), fds);
+    return {};
+  }
+
+  Status HandlePeerRegion(const attach::PeerRequest& request) {
+    StatusOr<std::shared_ptr<Session>> peer = PeerOf(request);
+    FERRY_RETURN_IF_ERROR(peer.status());
+    const std::shared_ptr<const Region> region = (*peer)->FindRegion(request.region);
+    if (region == nullptr) {
+      return {ErrorCode::kInvalidBuffer, "rank " + std::to_string(request.rank) +
+                                             " has no region " + std::to_string(request.region)};
+    }
+    const int fd = region->fd.get();
+    AnswerRegion(request.header, *region, std::span(&fd, region->fd.valid() ? 1 : 0));
+    return {};
+  }
+
+  // The session of the rank that a request names.
+  StatusOr<std::shared_ptr<Session>> PeerOf(const attach::PeerRequest& request) const {
+    if (session_ == nullptr) {
+      return Malformed("a request came before kAttach");
+    }
+    return server_.registry_.FindPeer(*session_, request.rank);
+  }
+
+  StatusOr<std::shared_ptr<Session>> AttachAs(const attach::AttachRequest& request) {
+    if (identified()) {
+      return Status(ErrorCode::kAlreadyExists, session_ != nullptr
+                                                   ? "this connection is attached already"
+                                                   : "this connection is a launcher's");
+    }
+    if (request.job_secret_bytes > sizeof(request.job_secret) || pid_ == 0) {
+      return Malformed(pid_ == 0 ? "the rank's process is in a foreign pid namespace: run it in "
+                                   "ferryd's, or a child of it"
+                                 : "the secret is longer than its field");
+    }
+    AttachClaim claim;
+    claim.job_id.assign(request.job_id, strnlen(request.job_id, sizeof(request.job_id)));
+    claim.secret.assign(reinterpret_cast<const char*>(request.job_secret),
+                        request.job_secret_bytes);
+    claim.rank = request.rank;
+    claim.size = request.size;
+    claim.pid = pid_;
+    claim.uid = uid_;
+    claim.same_namespaces = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
+                            request.pid_namespace == server_.pid_namespace_ &&
+                            request.user_namespace == server_.user_namespace_;
+    StatusOr<std::shared_ptr<Session>> session = server_.registry_.Attach(claim, weak_from_this());
+    if (!session.ok()) {
+      return session;
+    }
+    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    ucred credentials{};
+    socklen_t size = sizeof(credentials);
+    if (getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
+      (*session)->gid = credentials.gid;
+    }
+    const int watched = pidfd.valid() ? fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0) : -1;
+    if (watched < 0 || !doorbell.valid()) {
+      const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));
+      server_.registry_.EndSession(claim.job_id, claim.rank, why);
+      return why;
+    }
+    if (!claim.same_namespaces) {
+      spdlog::info(
+          "rank {} of job {}: {}: the job's ranks here copy large messages from private memory "
+          "through their heaps",
+          claim.rank, claim.job_id,
+          request.pid_namespace == 0 || request.user_namespace == 0
+              ? "its /proc is not usable"
+              : "it lives in pid or user namespaces other than ferryd's");
+    }
+    process_.assign(watched);
+    (*session)->pidfd = std::move(pidfd);
+    (*session)->doorbell = std::move(doorbell);
+    return session;
+  }
+
+  Status ExpectSession(const SocketPacket& packet, size_t descriptors) const {
+    if (session_ == nullptr) {
+      return Malformed("a request came before kAttach");
+    }
+    if (packet.fds.size() != descriptors) {
+      return Malformed("a request carries " + std::to_string(packet.fds.size()) +
+                       " descriptors instead of " + std::to_string(descriptors));
+    }
+    return {};
+  }
+
+  void AnswerAttach(const attach::AttachHeader& asked, const Status& status) {
+    attach::AttachReply reply{};
+    reply.header = AnswerTo(asked, Kind::kAttachReply);
+    reply.daemon_pid = static_cast<uint32_t>(getpid());
+    reply.code = static_cast<int32_t>(status.code());
+    CopyText(status.message(), reply.text);
+    if (status.ok()) {
+      reply.local_size = session_->local_size;
+      reply.local_index = session_->local_index;
+      std::copy(session_->token.begin(), session_->token.end(), reply.token);
+    }
+    if (!SendPacket(socket_.native_handle(), reply).ok()) {
+      OnHangUp();
+    }
+  }
+
+  void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
+              std::span<const int> fds = {}) {
+    attach::Reply reply{};
+    reply.code = static_cast<int32_t>(status.code());
+    reply.size_bytes = size_bytes;
+    CopyText(status.message(), reply.text);
+    SendReply(asked, reply, fds);
+  }
+
+  void AnswerRegion(const attach::AttachHeader& asked, const Region& region,
+                    std::span<const int> fds = {}) {
+    attach::Reply reply{};
+    reply.size_bytes = region.size_bytes();
+    reply.flags = (region.by_stream ? attach::kRegionByStream : 0) |
+                  (region.lent ? attach::kRegionLent : 0) |
+                  (region.is_staged() ? attach::kRegionStaged : 0);
+    reply.allocation_id = region.allocation_id;
+    reply.device = region.device;
+    std::copy(region.handle.begin(), region.handle.end(), std::begin(reply.handle));
+    SendReply(asked, reply, fds);
+  }
+
+  void SendReply(const attach::AttachHeader& asked, attach::Reply& reply,
+                 std::span<const int> fds) {
+    reply.header = AnswerTo(asked, Kind::kReply);
+    if (!SendPacket(socket_.native_handle(), reply, fds).ok()) {
+      OnHangUp();  // it asks and does not read the answers
+    }
+  }
+
+  AttachServer& server_;
+  const pid_t pid_;
+  const uid_t uid_;
+  boost::asio::posix::stream_descriptor socket_;
+  boost::asio::posix::stream_descriptor process_;      // pidfd
+  std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
+  std::shared_ptr<Session> session_;                   // once attached
+  std::string launcher_;                               // the token of one, else empty
+};
+
+// ---- AttachServer ----
 
 AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& registry,
                            Launchers& launchers, uint64_t attach_timeout_ms,

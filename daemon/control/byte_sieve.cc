@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <span>
+#include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,40 @@ ssize_t ReceiveOnlyBytes(int socket, std::byte* to, size_t size) {
 }
 
 }  // namespace
+
+// ---- EarlyCalls ----
+
+// Bytes that are not HTTP/2 are read as if they were: gRPC ends such a connection by itself.
+bool EarlyCalls::OnClientSaid(std::span<const std::byte> bytes) {
+  while (!acknowledged_ && begun_ <= most_ && !bytes.empty()) {
+    if (skip_ > 0) {
+      const size_t size = std::min(skip_, bytes.size());
+      skip_ -= size;
+      bytes = bytes.subspan(size);
+      continue;
+    }
+    const size_t size = std::min(header_.size() - header_bytes_, bytes.size());
+    std::memcpy(&header_[header_bytes_], bytes.data(), size);
+    header_bytes_ += size;
+    bytes = bytes.subspan(size);
+    if (header_bytes_ == header_.size()) {
+      OnFrame(http2::ReadFrameHeader({header_.data(), header_.size()}));
+      header_bytes_ = 0;
+    }
+  }
+  return begun_ <= most_;
+}
+
+void EarlyCalls::OnFrame(const http2::FrameHeader& header) {
+  skip_ = header.payload_bytes;
+  if (header.type == http2::FrameType::kHeaders) {
+    ++begun_;
+  } else if (header.type == http2::FrameType::kSettings && (header.flags & http2::kAck) != 0) {
+    acknowledged_ = server_spoke_;
+  }
+}
+
+// ---- ByteSieve ----
 
 class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
  public:

@@ -27,6 +27,11 @@
 
 namespace ferry::daemon {
 
+// The user whose process, on this machine, is at the other end of a TCP connection. Nothing when
+// that end is on another machine, or has closed its socket already, or when the kernel does not
+// tell. Any thread; asks the kernel (sock_diag) and does not block.
+std::optional<uid_t> LocalUserOf(int tcp_socket);
+
 // How many connections there may be.
 struct ConnectionLimits {
   uint64_t of_user = 0;

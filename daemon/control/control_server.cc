@@ -24,20 +24,16 @@
 #include "common/net_address.h"
 #include "common/version.h"
 #include "daemon/control/admin_report.h"
-#include "daemon/control/admin_service.h"
 #include "daemon/control/attach_server.h"
-#include "daemon/control/client_service.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/control_loop.h"
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/job_registry.h"
-#include "daemon/control/launcher_service.h"
 #include "daemon/control/launchers.h"
-#include "daemon/control/metrics_report.h"
 #include "daemon/control/peer_links.h"
-#include "daemon/control/peer_service.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/secrets.h"
+#include "daemon/control/services.h"
 #include "daemon/control/tls_credentials.h"
 #include "daemon/control/watchdog.h"
 #include "daemon/metrics/metrics_server.h"
@@ -123,8 +119,8 @@ struct ControlServer::Parts {
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
-        client_service(loop, registry, data_plane),
-        peer_service(loop, links, registry, data_plane),
+        client_service(MakeClientService(loop, registry, data_plane)),
+        peer_service(MakePeerService(loop, links, registry, data_plane)),
         watchdog(loop, data_plane, this->directory.ControlSocket()),
         signals(loop.context()),
         peer_acceptor(loop.context(), "the control port", connection_limits),
@@ -161,11 +157,11 @@ struct ControlServer::Parts {
   Launchers launchers;
   const ConnectionLimits connection_limits;  // of each acceptor
   AttachServer attach;
-  ClientService client_service;
+  const std::unique_ptr<grpc::Service> client_service;
   std::optional<Reporter> reporter;
-  std::optional<LauncherService> launcher_service;
-  std::optional<AdminService> admin_service;
-  PeerService peer_service;
+  std::unique_ptr<grpc::Service> launcher_service;
+  std::unique_ptr<grpc::Service> admin_service;
+  const std::unique_ptr<grpc::Service> peer_service;
   Watchdog watchdog;
   boost::asio::signal_set signals;
   std::function<void()> on_hangup;
@@ -233,7 +229,7 @@ Status ControlServer::Parts::StartPeerServer() {
   peer_acceptor.AddTo(builder,
                       tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(),
                       tls == nullptr, options.attach_timeout_ms);
-  builder.RegisterService(&peer_service);
+  builder.RegisterService(peer_service.get());
   peer_server = builder.BuildAndStart();
   if (peer_server == nullptr || port == 0) {
     return {ErrorCode::kSystem, "cannot serve the control plane at " + address.Text()};
@@ -277,8 +273,8 @@ StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(
 // Two servers, so that nothing but a file's mode decides who may reach the service Admin.
 Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
-  builder.RegisterService(&client_service);
-  builder.RegisterService(&*launcher_service);
+  builder.RegisterService(client_service.get());
+  builder.RegisterService(launcher_service.get());
   user_acceptor.Sift();  // everybody may write there, and pass what gRPC would wait for
   auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
                               ServesAll(options) ? 0666 : 0600);
@@ -289,7 +285,7 @@ Status ControlServer::Parts::StartUserServer() {
 
 Status ControlServer::Parts::StartAdminServer() {
   grpc::ServerBuilder builder;
-  builder.RegisterService(&*admin_service);
+  builder.RegisterService(admin_service.get());
   auto server = ServeAtSocket(builder, admin_acceptor, directory.AdminSocket(), 0600);
   FERRY_RETURN_IF_ERROR(server.status());
   admin_server = std::move(*server);
@@ -322,10 +318,10 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
                                          options.run_directory, std::move(gpus), metrics_address});
-  parts.launcher_service.emplace(parts.loop, parts.launchers, *parts.reporter);
-  parts.admin_service.emplace(AdminContext{
-      parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,
-      [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); }});
+  parts.launcher_service = MakeLauncherService(parts.loop, parts.launchers, *parts.reporter);
+  parts.admin_service = MakeAdminService(
+      {parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,
+       [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); }});
   // Calls that come early wait for the loop.
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
   FERRY_RETURN_IF_ERROR(parts.StartUserServer());

@@ -42,7 +42,7 @@ class ControlServer {
   // when a signal has come, or the wait is over. Call once.
   void RunUntilStopped(const std::function<void()>& on_stop = {});
 
-  // News that the data plane finds out by itself (plane/hooks.h); all return at once.
+  // News that the data plane finds out by itself (PlaneHooks); all return at once.
   // A rank breaks the rules: its session ends, the rank is told why.
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
   // A job cannot go on here: it is aborted on all its nodes.

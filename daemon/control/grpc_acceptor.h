@@ -8,19 +8,45 @@
 #include <grpcpp/grpcpp.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "common/log.h"
+#include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/control/byte_sieve.h"
 #include "daemon/control/connection_acceptor.h"
-#include "daemon/control/grpc_refusals.h"
 
 namespace ferry::daemon {
+
+// Refuses gRPC clients in words: answers each call that a connection makes with one status, as a
+// gRPC server would, without being one. It takes a few bytes and one descriptor, so that it works
+// where there is nothing left to serve with. A few connections are kept for a moment, until their
+// first call has come and was answered; more than that, and the oldest is closed.
+//
+// Thread: the control thread; nothing blocks. Insecure connections only.
+class GrpcRefusals {
+ public:
+  explicit GrpcRefusals(boost::asio::io_context& context);
+  ~GrpcRefusals();
+
+  // `socket` is nonblocking.
+  void Refuse(UniqueFd socket, const Status& why);
+  // Closes the oldest one, if there is one.
+  void DropOldest();
+  void DropAll();
+
+ private:
+  class Connection;
+
+  boost::asio::io_context& context_;
+  std::list<std::shared_ptr<Connection>> connections_;
+};
 
 // That may be open at a time; a client that has more waits with them. Each takes memory, and many
 // of them a thread, for as long as it lasts.

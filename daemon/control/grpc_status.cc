@@ -81,8 +81,8 @@ grpc::Status ToGrpc(const Status& status) {
           control::EncodeErrorDetails(static_cast<int32_t>(status.code()))};
 }
 
-std::string TokenOf(const grpc::ServerContextBase& context) {
-  const auto found = context.client_metadata().find("ferry-token");
+std::string MetadataOf(const grpc::ServerContextBase& context, const char* name) {
+  const auto found = context.client_metadata().find(name);
   return found == context.client_metadata().end()
              ? std::string()
              : std::string(found->second.data(), found->second.size());

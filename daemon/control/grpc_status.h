@@ -1,5 +1,5 @@
 // Status and grpc::Status, both ways (see proto/control.proto and proto/error_details.h); the
-// caller's token.
+// caller's metadata.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -16,7 +16,11 @@ grpc::Status ToGrpc(const Status& status);
 // service there) or kInternal.
 Status FromGrpc(const grpc::Status& status);
 
-// The token that the caller sent as metadata "ferry-token"; empty without one.
-std::string TokenOf(const grpc::ServerContextBase& context);
+// What the caller sent as metadata of that name; empty if nothing.
+std::string MetadataOf(const grpc::ServerContextBase& context, const char* name);
+// The caller's token.
+inline std::string TokenOf(const grpc::ServerContextBase& context) {
+  return MetadataOf(context, "ferry-token");
+}
 
 }  // namespace ferry::daemon

@@ -30,7 +30,6 @@
 
 #include "common/status.h"
 #include "daemon/plane/data_plane.h"
-#include "daemon/plane/pair_plan.h"
 #include "daemon/session/session.h"
 #include "proto/control.pb.h"
 

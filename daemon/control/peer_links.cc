@@ -3,7 +3,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "common/clock.h"
@@ -12,7 +18,6 @@
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/peer_link.h"
-#include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"
 #include "daemon/control/tls_credentials.h"
 #include "proto/control.grpc.pb.h"
@@ -55,6 +60,48 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 // The callee understood the question and will not answer another one of its kind.
 bool IsRefusal(const Status& status) {
   return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
+}
+
+struct Attempt {
+  explicit Attempt(boost::asio::io_context& context)
+      : resolver(context), socket(context), limit(context) {}
+  boost::asio::ip::tcp::resolver resolver;
+  boost::asio::ip::tcp::socket socket;
+  boost::asio::steady_timer limit;
+};
+
+// Asks the kernel of another node whether anything listens at an address there: a refusal comes at
+// once when its daemon is dead, while a link that is cut answers nothing. Calls `done` once: now,
+// if `address` is no host:port, or within about `limit`. `refused`: nothing listens there;
+// otherwise something does, or nobody knows.
+void ProbePort(boost::asio::io_context& context, const std::string& address,
+               std::chrono::milliseconds limit, std::function<void(bool refused)> done) {
+  const StatusOr<HostPort> where = ParseHostPort(address);
+  if (!where.ok()) {
+    return done(false);
+  }
+  auto attempt = std::make_shared<Attempt>(context);
+  attempt->limit.expires_after(limit);
+  attempt->limit.async_wait([attempt](const boost::system::error_code& error) {
+    if (!error) {
+      attempt->resolver.cancel();
+      attempt->socket.close();
+    }
+  });
+  attempt->resolver.async_resolve(
+      where->host, std::to_string(where->port),
+      [attempt, done = std::move(done)](const boost::system::error_code& error,
+                                        const auto& addresses) {
+        if (error || addresses.empty()) {
+          attempt->limit.cancel();
+          return done(false);
+        }
+        attempt->socket.async_connect(addresses.begin()->endpoint(),
+                                      [attempt, done](const boost::system::error_code& connected) {
+                                        attempt->limit.cancel();
+                                        done(connected == boost::asio::error::connection_refused);
+                                      });
+      });
 }
 
 Status Restarted() {

@@ -1,5 +1,5 @@
-#include "daemon/control/peer_service.h"
-
+// The gRPC service Peer: what other daemons ask. Every call is answered on the control thread, so
+// gRPC's threads never wait and a heartbeat is never behind anything slow.
 #include <grpc/grpc_security_constants.h>
 
 #include <string>
@@ -7,6 +7,9 @@
 
 #include "common/clock.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/services.h"
+#include "daemon/control/why.h"
+#include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
 namespace {
@@ -20,81 +23,96 @@ std::string CertificateOf(const grpc::CallbackServerContext& context) {
 // The control address that the caller says it has: it tells the caller whom it is answered as, and
 // proves nothing.
 std::string CallerOf(const grpc::CallbackServerContext& context) {
-  const auto found = context.client_metadata().find(kCallerMetadata);
-  return found == context.client_metadata().end()
-             ? ""
-             : std::string(found->second.data(), found->second.size());
+  return MetadataOf(context, kCallerMetadata);
 }
+
+class PeerService final : public control::Peer::CallbackService {
+ public:
+  PeerService(ControlLoop& loop, PeerLinks& links, JobRegistry& registry,
+              const DataPlane& data_plane)
+      : loop_(loop), links_(links), registry_(registry), data_plane_(data_plane) {}
+
+  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
+                                  const control::HelloRequest* request,
+                                  control::HelloReply* reply) override {
+    return Answer(context, [this, request, reply, certificate = CertificateOf(*context)] {
+      StatusOr<control::HelloReply> answer = links_.HandleHello(*request, certificate);
+      if (answer.ok()) {
+        *reply = *answer;
+      }
+      return answer.status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* Joined(grpc::CallbackServerContext* context,
+                                   const control::JoinedRequest* request,
+                                   control::JoinedReply*) override {
+    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
+      return registry_.NodeJoined(*request);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Left(grpc::CallbackServerContext* context,
+                                 const control::LeftRequest* request,
+                                 control::LeftReply*) override {
+    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
+      return registry_.NodeLeft(*request);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
+                                      const control::HeartbeatRequest* request,
+                                      control::HeartbeatReply* reply) override {
+    return Answer(context, [this, request, reply, caller = CallerOf(*context)] {
+      reply->set_incarnation(links_.Incarnation());
+      return links_.CheckHeartbeat(caller, *request);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Why(grpc::CallbackServerContext* context,
+                                const control::PeerWhyRequest* request,
+                                control::WhyReply* reply) override {
+    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
+      FERRY_RETURN_IF_ERROR(
+          registry_.CheckPeer(request->job_id(), request->job_proof(), request->incarnation()));
+      return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(),
+                           MonotonicNs(), &quiet_, reply);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
+                                    const control::MatchNewsRequest* request,
+                                    control::MatchNewsReply*) override {
+    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
+      return registry_.NodeMatches(*request);
+    });
+  }
+
+ private:
+  // `function` runs on the control thread; request and reply live until Finish.
+  template <typename Function>
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Function function) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    loop_.Post([reactor, function = std::move(function)] { reactor->Finish(ToGrpc(function())); });
+    return reactor;
+  }
+
+  ControlLoop& loop_;
+  PeerLinks& links_;
+  JobRegistry& registry_;
+  const DataPlane& data_plane_;
+  QuietLog quiet_;  // the control thread's
+};
 
 }  // namespace
 
-// `function` runs on the control thread; request and reply live until Finish.
-template <typename Function>
-grpc::ServerUnaryReactor* PeerService::Answer(grpc::CallbackServerContext* context,
-                                              Function function) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  loop_.Post([reactor, function = std::move(function)] { reactor->Finish(ToGrpc(function())); });
-  return reactor;
-}
-
-grpc::ServerUnaryReactor* PeerService::Hello(grpc::CallbackServerContext* context,
-                                             const control::HelloRequest* request,
-                                             control::HelloReply* reply) {
-  return Answer(context, [this, request, reply, certificate = CertificateOf(*context)] {
-    StatusOr<control::HelloReply> answer = links_.HandleHello(*request, certificate);
-    if (answer.ok()) {
-      *reply = *answer;
-    }
-    return answer.status();
-  });
-}
-
-grpc::ServerUnaryReactor* PeerService::Joined(grpc::CallbackServerContext* context,
-                                              const control::JoinedRequest* request,
-                                              control::JoinedReply*) {
-  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-    return registry_.NodeJoined(*request);
-  });
-}
-
-grpc::ServerUnaryReactor* PeerService::Left(grpc::CallbackServerContext* context,
-                                            const control::LeftRequest* request,
-                                            control::LeftReply*) {
-  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-    return registry_.NodeLeft(*request);
-  });
-}
-
-grpc::ServerUnaryReactor* PeerService::Heartbeat(grpc::CallbackServerContext* context,
-                                                 const control::HeartbeatRequest* request,
-                                                 control::HeartbeatReply* reply) {
-  return Answer(context, [this, request, reply, caller = CallerOf(*context)] {
-    reply->set_incarnation(links_.Incarnation());
-    return links_.CheckHeartbeat(caller, *request);
-  });
-}
-
-grpc::ServerUnaryReactor* PeerService::Why(grpc::CallbackServerContext* context,
-                                           const control::PeerWhyRequest* request,
-                                           control::WhyReply* reply) {
-  return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-    FERRY_RETURN_IF_ERROR(
-        registry_.CheckPeer(request->job_id(), request->job_proof(), request->incarnation()));
-    return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(), MonotonicNs(),
-                         &quiet_, reply);
-  });
-}
-
-grpc::ServerUnaryReactor* PeerService::Matches(grpc::CallbackServerContext* context,
-                                               const control::MatchNewsRequest* request,
-                                               control::MatchNewsReply*) {
-  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-    return registry_.NodeMatches(*request);
-  });
+std::unique_ptr<grpc::Service> MakePeerService(ControlLoop& loop, PeerLinks& links,
+                                               JobRegistry& registry, const DataPlane& data_plane) {
+  return std::make_unique<PeerService>(loop, links, registry, data_plane);
 }
 
 }  // namespace ferry::daemon

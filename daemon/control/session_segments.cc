@@ -10,8 +10,7 @@
 
 #include "common/process_memory.h"
 #include "daemon/sockets/disposal.h"
-#include "shm/segment_check.h"
-#include "shm/segment_file.h"
+#include "shm/segment.h"
 
 namespace ferry::daemon {
 namespace {

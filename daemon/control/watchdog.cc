@@ -1,10 +1,89 @@
 #include "daemon/control/watchdog.h"
 
-#include <utility>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
 
 #include "common/log.h"
+#include "common/unique_fd.h"
+#include "daemon/control/http2_frames.h"
 
 namespace ferry::daemon {
+namespace {
+
+constexpr size_t kMostInput = 16'384;  // a server's greeting is much shorter
+constexpr char kPing[] = "ferryd??";   // the eight bytes that come back
+
+}  // namespace
+
+// ---- SocketProbe ----
+
+SocketProbe::SocketProbe(boost::asio::io_context& context, std::string path)
+    : path_(std::move(path)), socket_(context) {}
+
+void SocketProbe::Stop() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void SocketProbe::Ask() {
+  if (socket_.is_open()) {
+    return;
+  }
+  answered_ = false;
+  input_.clear();
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) {
+    // Nobody can tell now, and being started anew would end all jobs for what passes.
+    spdlog::error("the watchdog cannot try {}: {}", path_, strerror(errno));
+    answered_ = true;
+    return;
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const std::string greeting = std::string(http2::kClientPreface) +
+                               http2::Frame(http2::FrameType::kSettings, 0, 0, {}) +
+                               http2::Frame(http2::FrameType::kPing, 0, 0, kPing);
+  // A listener that has hung up already may have said something before.
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      (send(fd.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE)) {
+    return;
+  }
+  socket_.assign(fd.Release());
+  WaitForAnswer();
+}
+
+void SocketProbe::WaitForAnswer() {
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                     [this](const boost::system::error_code& error) {
+                       if (!error && socket_.is_open()) {
+                         OnReadable();
+                       }
+                     });
+}
+
+void SocketProbe::OnReadable() {
+  std::array<char, 1024> bytes;
+  const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return WaitForAnswer();  // the call before has read what this one was told of
+  }
+  if (size > 0) {
+    input_.append(bytes.data(), static_cast<size_t>(size));
+    answered_ = input_.find(http2::Frame(http2::FrameType::kPing, http2::kAck, 0, kPing)) !=
+                std::string::npos;
+  }
+  if (size <= 0 || answered_ || input_.size() > kMostInput) {
+    return Stop();
+  }
+  WaitForAnswer();
+}
+
+// ---- Watchdog ----
 
 void Watchdog::Start(std::chrono::nanoseconds interval, std::function<void()> alive) {
   interval_ = interval;

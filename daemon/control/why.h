@@ -2,7 +2,7 @@
 //
 // Thread: the control thread; asks the progress thread (microseconds to milliseconds). Reads are
 // bounded: see rank_view.h. Only this node's ranks can be looked into; a chain that leaves the node
-// ends there and says where to ask on: see why_follower.h.
+// ends there and says where to ask on: see reporter.h.
 #pragma once
 
 #include <sys/types.h>

@@ -4,14 +4,22 @@
 // sleeps; a scrape calls `sample` on a thread of the HTTP server.
 #pragma once
 
+#include <prometheus/metric_family.h>
+
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/status.h"
 #include "daemon/metrics/metrics_sample.h"
 
 namespace ferry::daemon {
+
+// The metrics of ferryd as Prometheus knows them: names, units, types and help
+// (https://prometheus.io/docs/practices/naming). Pure; any thread. Labels are bounded by what is
+// there at the moment: jobs of this node, the 8 paths, peer nodes.
+std::vector<prometheus::MetricFamily> MetricFamilies(const MetricsSample& sample);
 
 struct MetricsOptions {
   std::string address;  // host:port, port 0 = a free one

@@ -12,16 +12,137 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/pairs/deferred_pool.h"
-#include "daemon/pairs/shared_trigger.h"
 #include "daemon/registration/registrar.h"
+#include "shm/layout/counter_layout.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
+
+// The administrator's rules.
+struct DeferredRules {
+  uint32_t most_entries = UINT32_MAX;         // whatever the NIC has; 0: it is given nothing
+  std::map<uint32_t, uint32_t> weights = {};  // of jobs, by their owners' uids; else 1
+
+  uint32_t WeightOf(uint32_t owner) const {
+    const auto found = weights.find(owner);
+    return found == weights.end() ? 1 : found->second;
+  }
+};
+
+// Shares a NIC's entries for deferred operations, of which there are few, among the jobs by weight.
+//
+// While jobs want more than there is, each holds its share, to within an operation or two; what one
+// does not want is lent to others, and comes back as their operations end. A refusal means "let the
+// software engine do it", so nobody ever waits for an entry. Where there are more jobs than
+// entries, they take turns.
+//
+// Pure: no clock, one thread.
+class DeferredPool {
+ public:
+  using Job = uint64_t;  // the user's own number
+  enum class Place : uint8_t { kNic, kSoftware };
+  struct Counts {  // operations, ever
+    uint64_t on_nic = 0;
+    uint64_t in_software = 0;
+  };
+
+  explicit DeferredPool(uint32_t entries) : entries_(entries) {}
+
+  // A job is known from here to Leave, by which its operations have ended. Its weight is 1 or more.
+  void Join(Job job, uint32_t weight);
+  void Leave(Job job);
+
+  // Where an operation of the job runs. Each Begin has its End.
+  Place Begin(Job job);
+  void End(Job job, Place place);
+  // The NIC did not take an operation that was to run there: it runs in software.
+  void Refused(Job job);
+
+  uint32_t entries() const { return entries_; }
+  uint32_t in_use() const { return in_use_; }
+  uint32_t HeldBy(Job job) const;
+  Counts CountsOf(Job job) const;
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Member {
+    uint32_t weight = 1;
+    uint32_t held = 0;         // entries
+    uint32_t in_software = 0;  // operations under way that were refused one
+    double served = 0;         // entries given by weight, to take turns
+    Counts counts;
+
+    bool is_active() const { return held != 0 || in_software != 0; }
+  };
+
+  bool Grants(const Member& member) const;
+  uint64_t ActiveWeight(const Member& member) const;
+  uint32_t ShareOf(const Member& member, uint64_t active_weight) const;
+  void CatchUp(Member* member) const;
+
+  const uint32_t entries_;
+  uint32_t in_use_ = 0;
+  std::map<Job, Member> members_;
+  Counts counts_;
+};
+
+// One of the NIC's counters for all ready sends that one doorbell starts: each store of the stream
+// is one addition, which fires the writes of all of them ("Co-Design and Evaluation of a CPU-Free
+// MPI GPU Communication Abstraction and Implementation", section V-A). The counter counts what the
+// doorbell does.
+//
+// A send that fails leaves what it has armed behind: a NIC discards that only with the counter, and
+// others wait for the same one. So it is closed, and opened anew, as soon as nothing else waits.
+//
+// Calling thread: the progress thread. Nothing blocks.
+class SharedTrigger {
+ public:
+  // `deferred` and `doorbell` outlive it.
+  SharedTrigger(transport::DeferredWork& deferred, const shm::CounterLayout* doorbell)
+      : deferred_(deferred), doorbell_(doorbell) {}
+  ~SharedTrigger() { CloseCounter(); }
+  SharedTrigger(const SharedTrigger&) = delete;
+  SharedTrigger& operator=(const SharedTrigger&) = delete;
+
+  // Adds what the doorbell has counted since the last call.
+  void Ring();
+  // The NIC has such a counter from the first operation on. Errors: those of
+  // DeferredWork::OpenCounter.
+  StatusOr<transport::NicCounter> Counter();
+
+  // An operation of the NIC waits for the counter, or did.
+  void NoteArmed() { ++armed_; }
+  // It has ended, or (`is_left`) nobody is interested in its end any more.
+  void NoteOver(bool is_left);
+
+ private:
+  void CloseCounter();
+
+  transport::DeferredWork& deferred_;
+  const shm::CounterLayout* const doorbell_;
+  std::optional<transport::NicCounter> counter_;
+  uint64_t rung_ = 0;
+  uint32_t armed_ = 0;
+  bool any_left_ = false;
+};
+
+// The shared triggers of one NIC, by their doorbells. They live as long as somebody holds them.
+class SharedTriggers {
+ public:
+  explicit SharedTriggers(transport::DeferredWork& deferred) : deferred_(deferred) {}
+
+  // `doorbell` stays mapped while the result is held.
+  std::shared_ptr<SharedTrigger> Hold(const shm::CounterLayout* doorbell);
+
+ private:
+  transport::DeferredWork& deferred_;
+  std::map<const shm::CounterLayout*, std::weak_ptr<SharedTrigger>> by_doorbell_;
+};
 
 // One of them: what its movers share.
 struct DeferredNic {

@@ -13,7 +13,7 @@
 //
 // Messages of more than kNicPartBytes are several writes of one trigger. As sends and starts take
 // turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
-// sends that start together have one trigger (shared_trigger.h), else each its own.
+// sends that start together have one trigger (SharedTrigger), else each its own.
 //
 // Setting up. The registrar pins the done word, the message of a send, and the *target*, to which
 // the other end's NIC writes: a receive's window, or the word that clears a send. Then the keeper
@@ -40,9 +40,7 @@
 
 #include "common/status.h"
 #include "daemon/pairs/deferred_nics.h"
-#include "daemon/pairs/deferred_pool.h"
 #include "daemon/pairs/pair.h"
-#include "daemon/pairs/shared_trigger.h"
 #include "daemon/registration/pinned_memory.h"
 #include "daemon/registration/registrar.h"
 #include "transports/api/deferred_work.h"

@@ -26,11 +26,10 @@
 
 #include "common/status.h"
 #include "daemon/pairs/deferred_nics.h"
-#include "daemon/pairs/deferred_pool.h"
 #include "daemon/pairs/nic_mover.h"
 #include "daemon/pairs/pair.h"
 #include "daemon/pairs/software_mover.h"
-#include "daemon/plane/pair_plan.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/traffic/directory.h"
 #include "daemon/traffic/outbound.h"

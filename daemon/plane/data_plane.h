@@ -15,14 +15,51 @@
 #include <string>
 #include <vector>
 
+#include "common/error_code.h"
 #include "common/status.h"
 #include "daemon/faults/faults.h"
-#include "daemon/plane/pair_plan.h"
 #include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
 #include "daemon/trace/tracer.h"
+#include "shm/layout/channel_layout.h"
 
 namespace ferry::daemon {
+
+// Bytes of a region. Empty without one.
+struct RegionPlace {
+  std::shared_ptr<const Region> region;
+  uint64_t offset = 0;
+
+  std::byte* address() const { return region->mapping.base() + offset; }
+};
+
+struct PairName {
+  std::string job_id;
+  uint32_t rank = 0;    // whose end it is
+  uint64_t number = 0;  // this daemon's number for it, unique for as long as the daemon lives
+};
+
+// One end of a matched pair of persistent requests whose other end is on another node: what the
+// control plane, which has matched them and checked all of it, tells the data plane.
+struct PairPlan {
+  PairName name;
+  uint32_t peer = 0;
+  bool is_send = false;
+  shm::SendMode mode = shm::SendMode::kStandard;
+  uint64_t size_bytes = 0;   // of each message
+  uint64_t peer_number = 0;  // the other daemon's number for it
+  RegionPlace end;           // its ChannelLayout
+  RegionPlace window;        // its memory
+  // For a receive whose messages may come before their start: the cells in which they wait, one in
+  // each, in turn. 0: none; messages go into the window, once it is clear to send.
+  RegionPlace cells;
+  uint32_t cell_count = 0;
+  uint64_t cell_bytes = 0;
+
+  shm::ChannelLayout* layout() const {
+    return reinterpret_cast<shm::ChannelLayout*>(end.address());
+  }
+};
 
 // A job as every node of it knows it.
 struct JobPlan {
@@ -189,6 +226,34 @@ class DataPlane {
 
   // True when nothing is queued, on the wire or being copied (for draining).
   virtual bool Idle() const = 0;
+};
+
+// The news that the data plane tells the control plane by itself.
+//
+// Called on the progress thread, seldom: they must not block nor call the data plane back (post to
+// a loop instead). Any may be empty.
+struct PlaneHooks {
+  // A rank wrote what no correct library writes. It is poisoned and no longer listened to; the
+  // control plane should end its session.
+  std::function<void(const std::string& job_id, uint32_t rank, const std::string& text)>
+      on_violation;
+  // A daemon sent what no correct daemon sends, or the other nodes broke their credit: every
+  // session of the job here is poisoned with `error`.
+  std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
+      on_job_failed;
+  // The network lost a message to a daemon, or a connection. Nothing is sent to it until the
+  // control plane has found out what it is, and says so by NodeFailed. Without this hook the daemon
+  // is taken for dead.
+  std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_lost;
+  // The network, or the limits of the registration cache, refused memory of a rank, whose message
+  // fails.
+  std::function<void(const std::string& text)> on_memory_refused;
+  // The rank's Session::reach_settled became true (another thread than the others).
+  std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
+  // A DataPlane::ImportRegion that returned kWouldBlock has ended (the same thread as on_reach).
+  std::function<void(const std::string& job_id, uint32_t rank, uint32_t region,
+                     const Status& status)>
+      on_import;
 };
 
 }  // namespace ferry::daemon

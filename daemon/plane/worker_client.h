@@ -1,7 +1,7 @@
 // The daemon's requests to the progress workers: to match and copy for ranks while they compute.
 //
 // Only the worker of a job touches its ranks' match tables and private memory, as the job's own
-// user: a thread of the daemon where that user is the daemon's (progress_worker.h), else a process
+// user: a thread of the daemon where that user is the daemon's (job_workers.h), else a process
 // (worker_supervisor.h); job_workers.h chooses.
 //
 // Calling thread: any control thread; no member waits for a worker process.

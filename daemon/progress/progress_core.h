@@ -15,7 +15,7 @@
 #include "daemon/faults/faults.h"
 #include "daemon/pairs/pairs.h"
 #include "daemon/pairs/rings.h"
-#include "daemon/plane/hooks.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/plane/worker_client.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"

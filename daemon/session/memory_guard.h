@@ -1,7 +1,7 @@
 // A last line of defence: a page of a rank's memory that has vanished under us ends that rank's
 // session, and not the daemon.
 //
-// Mapped memory was checked so that no page of it can vanish (shm/segment_file.h). Still a page may
+// Mapped memory was checked so that no page of it can vanish (shm/segment.h). Still a page may
 // be poisoned by the hardware, and where memory may not be overcommitted (vm.overcommit_memory=2) a
 // page never touched before may not be had: SIGBUS, for whichever thread of ours touches it. The
 // handler puts an empty page there, so that the thread goes on, with zeros for what is lost, and

@@ -3,6 +3,94 @@
 #include <utility>
 
 namespace ferry::daemon {
+namespace {
+
+constexpr QuotaLabel kLabels[] = {
+    {&QuotaAmounts::sessions, "quota_sessions", "sessions", "start fewer ranks"},
+    {&QuotaAmounts::regions, "quota_regions", "regions", "free device memory or heaps"},
+    {&QuotaAmounts::pinned_bytes, "quota_pinned_bytes", "bytes",
+     "lower heap_bytes or free device memory"},
+    {&QuotaAmounts::jobs, "quota_jobs", "jobs", "end other jobs"},
+    {&QuotaAmounts::requests, "quota_requests", "requests",
+     "lower request_limit (FERRY_REQUEST_LIMIT) or start fewer ranks"},
+};
+
+}  // namespace
+
+// ---- Quota ----
+
+std::span<const QuotaLabel> QuotaLabels() { return kLabels; }
+
+// ---- QuotaHold ----
+
+struct QuotaHold::Book {
+  std::mutex mutex;
+  std::map<uid_t, QuotaAmounts> used;
+};
+
+QuotaHold::QuotaHold(std::shared_ptr<Book> book, uid_t uid, const QuotaAmounts& amounts)
+    : book_(std::move(book)), uid_(uid), amounts_(amounts) {}
+
+QuotaHold::QuotaHold(QuotaHold&& other) noexcept
+    : book_(std::exchange(other.book_, nullptr)), uid_(other.uid_), amounts_(other.amounts_) {}
+
+QuotaHold& QuotaHold::operator=(QuotaHold&& other) noexcept {
+  if (this != &other) {
+    Release();
+    book_ = std::exchange(other.book_, nullptr);
+    uid_ = other.uid_;
+    amounts_ = other.amounts_;
+  }
+  return *this;
+}
+
+void QuotaHold::Release() {
+  const std::shared_ptr<Book> book = std::exchange(book_, nullptr);
+  if (book == nullptr) {
+    return;
+  }
+  const std::lock_guard lock(book->mutex);
+  const auto user = book->used.find(uid_);
+  for (const QuotaLabel& label : kLabels) {
+    user->second.*label.member -= amounts_.*label.member;
+  }
+  if (user->second == QuotaAmounts()) {
+    book->used.erase(user);
+  }
+}
+
+// ---- QuotaLedger ----
+
+QuotaLedger::QuotaLedger(const QuotaAmounts& limits)
+    : limits_(limits), book_(std::make_shared<QuotaHold::Book>()) {}
+
+StatusOr<QuotaHold> QuotaLedger::Take(uid_t uid, const QuotaAmounts& wanted) {
+  const std::lock_guard lock(book_->mutex);
+  const auto found = book_->used.find(uid);
+  QuotaAmounts used = found == book_->used.end() ? QuotaAmounts() : found->second;
+  for (const QuotaLabel& label : kLabels) {
+    const uint64_t more = wanted.*label.member;
+    const uint64_t limit = limits_.*label.member != 0 ? limits_.*label.member : UINT64_MAX;
+    uint64_t& amount = used.*label.member;
+    if (more != 0 && (amount > limit || more > limit - amount)) {
+      return Status(ErrorCode::kLimitExceeded,
+                    "uid " + std::to_string(uid) + " has reached " + label.option + ": it uses " +
+                        std::to_string(amount) + " of " + std::to_string(limit) + " " + label.unit +
+                        " and asked for " + std::to_string(more) + " more; " + label.remedy +
+                        ", or have the administrator raise " + label.option);
+    }
+    amount += more;
+  }
+  book_->used[uid] = used;
+  return QuotaHold(book_, uid, wanted);
+}
+
+std::map<uid_t, QuotaAmounts> QuotaLedger::Used() const {
+  const std::lock_guard lock(book_->mutex);
+  return book_->used;
+}
+
+// ---- Session ----
 
 Status Region::Import(gpu::GpuSource& gpus, const gpu::IpcHandle& device_handle) {
   StatusOr<std::shared_ptr<gpu::OpenedGpu>> opened = gpus.Get();

@@ -15,7 +15,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/own_descriptors.h"
+#include "common/open_files.h"
 #include "common/passed_descriptors.h"
 #include "common/thread.h"
 

@@ -12,6 +12,7 @@
 
 #include "common/error_code.h"
 #include "daemon/trace/trace_record.h"
+#include "engine/block_plan.h"
 
 namespace ferry::daemon {
 
@@ -79,6 +80,35 @@ class Copier {
   virtual uint32_t pending() const = 0;
   // The user that must know the memory of pools before their blocks are used; null: nobody.
   virtual std::shared_ptr<MemoryUser> memory_user() const { return nullptr; }
+};
+
+// A way for a job's data between the network and memory that it cannot reach: whose copies, by
+// which staging memory, in which blocks. The progress thread's.
+//
+// A job has one for its ranks' private memory and one for device memory that only streams reach.
+struct Stage {
+  std::shared_ptr<Copier> copier;  // null: there is nobody who could copy
+  uint64_t block_bytes = 0;
+  uint32_t blocks = 0;          // at most
+  uint32_t least_blocks = 0;    // see StagingShape
+  bool shrinks = true;          // blocks that nobody needs may leave the pool
+  StagingPool* pool = nullptr;  // of the depot; null until it is needed
+};
+
+// How messages from and to device memory are cut.
+struct PipelineRules {
+  engine::BlockMode mode = engine::BlockMode::kAdvanced;
+  uint64_t threshold_bytes = 64 << 10;
+  uint32_t blocks_to_host = 2;
+  uint32_t blocks_to_device = 2;
+
+  engine::BlockPlan Plan(uint64_t message_bytes, uint32_t blocks) const {
+    engine::BlockRules rules;
+    rules.mode = mode;
+    rules.block_count = blocks;
+    rules.threshold_bytes = threshold_bytes;
+    return {message_bytes, rules};
+  }
 };
 
 }  // namespace ferry::daemon

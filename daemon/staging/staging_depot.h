@@ -11,7 +11,7 @@
 
 #include "common/error_code.h"
 #include "daemon/faults/faults.h"
-#include "daemon/staging/stage.h"
+#include "daemon/staging/copier.h"
 #include "daemon/staging/staging_pool.h"
 
 namespace ferry::daemon {

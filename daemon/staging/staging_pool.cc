@@ -1,6 +1,11 @@
 #include "daemon/staging/staging_pool.h"
 
+#include <fcntl.h>
+#include <string.h>
+
 #include <algorithm>
+#include <cassert>
+#include <cerrno>
 #include <utility>
 
 #include "common/log.h"
@@ -16,6 +21,94 @@ constexpr uint64_t kLeastCharge = 4096;
 constexpr uint32_t kWidestWindow = 32;
 
 }  // namespace
+
+// ---- FairQueue ----
+
+FairQueue::FairQueue(FlowWeights weights) : weights_(std::move(weights)) {}
+
+FairQueue::Flow& FairQueue::FlowOf(uint32_t flow) {
+  const auto [found, is_new] = flows_.try_emplace(flow);
+  if (is_new) {
+    const auto weight = weights_.find(flow);
+    found->second.weight = weight == weights_.end() ? 1 : std::max<uint32_t>(weight->second, 1);
+  }
+  return found->second;
+}
+
+void FairQueue::Push(uint32_t flow, uint64_t id) {
+  Flow& one = FlowOf(flow);
+  if (one.line.empty()) {
+    one.start = std::max(now_, one.finish);
+  }
+  one.line.push_back(id);
+  ++size_;
+}
+
+uint64_t FairQueue::Pop() {
+  Flow* next = nullptr;
+  for (auto& [number, flow] : flows_) {
+    if (!flow.line.empty() && (next == nullptr || flow.start < next->start)) {
+      next = &flow;
+    }
+  }
+  assert(next != nullptr);
+  const uint64_t id = next->line.front();
+  next->line.pop_front();
+  --size_;
+  return id;
+}
+
+std::vector<uint64_t> FairQueue::PopAll() {
+  std::vector<uint64_t> ids;
+  while (!empty()) {
+    ids.push_back(Pop());
+  }
+  return ids;
+}
+
+void FairQueue::Charge(uint32_t flow, uint64_t bytes) {
+  Flow& one = FlowOf(flow);
+  now_ = std::max(now_, one.finish);
+  one.finish = now_ + bytes / one.weight;
+  one.start = one.finish;
+}
+
+uint32_t FairQueue::ShareOf(uint32_t flow, uint32_t total) {
+  const Flow& asked = FlowOf(flow);
+  uint64_t weights = asked.weight;
+  for (const auto& [number, one] : flows_) {
+    weights += &one != &asked && (one.held != 0 || !one.line.empty()) ? one.weight : 0;
+  }
+  return static_cast<uint32_t>(total * asked.weight / weights);
+}
+
+// ---- StagingPool ----
+
+// ---- BlockMemory ----
+
+BlockMemory::BlockMemory(std::shared_ptr<const StagingMemory> whole, std::byte* base,
+                         uint64_t bytes, std::shared_ptr<MemoryUser> user)
+    : whole_(std::move(whole)), base_(base), bytes_(bytes), user_(std::move(user)) {}
+
+void BlockMemory::Admit() {
+  if (user_ != nullptr && !admitted_) {
+    user_->Admit(base_, bytes_);
+    admitted_ = true;
+  }
+}
+
+BlockMemory::~BlockMemory() {
+  if (admitted_) {
+    user_->Dismiss(base_);
+  }
+  const auto offset = static_cast<off_t>(base_ - whole_->mapping.base());
+  if (fallocate(whole_->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+                static_cast<off_t>(bytes_)) != 0) {
+    spdlog::warn("a staging block's memory stays with its pool: {}", strerror(errno));
+  }
+}
+
+// ---- StagingPool ----
 
 StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(Registrar& registrar,
                                                            const StagingShape& shape,

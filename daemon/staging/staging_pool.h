@@ -14,18 +14,106 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/registration/pinned_memory.h"
-#include "daemon/staging/block_memory.h"
-#include "daemon/staging/fair_queue.h"
+#include "daemon/staging/copier.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {
+
+using FlowWeights = std::map<uint32_t, uint32_t>;  // by flow, 1 or more; 1 for others
+
+// Decides who gets the next of something scarce: start-time fair queueing (Goyal, Vin and Cheng,
+// SIGCOMM 1996).
+//
+// Each flow (a rank) has a line of its own, first come first served. A grant costs its flow bytes /
+// weight of virtual time, and the flow that is furthest behind is next. So flows that want more
+// than there is move bytes by their weights, to within a block or two, however many wait in each
+// line and however long their blocks are; none waits for ever; and one that wanted nothing for a
+// while has saved up nothing.
+//
+// Pure: no clock, no memory but its own. One thread.
+class FairQueue {
+ public:
+  explicit FairQueue(FlowWeights weights = {});
+
+  // `id`, the user's own name, waits behind the others of its flow.
+  void Push(uint32_t flow, uint64_t id);
+  // Takes out the one whose turn it is. There must be one.
+  uint64_t Pop();
+  // All that wait, in the order of their turns.
+  std::vector<uint64_t> PopAll();
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+
+  // The flow was given `bytes`, whether it waited for them or not.
+  void Charge(uint32_t flow, uint64_t bytes);
+
+  // The flow holds one more, or one less, of what is shared.
+  void Hold(uint32_t flow) { ++FlowOf(flow).held; }
+  void Drop(uint32_t flow) { --FlowOf(flow).held; }
+  // Its part of `total` among the flows that hold or want some, itself among them; rounded down.
+  uint32_t ShareOf(uint32_t flow, uint32_t total);
+
+ private:
+  struct Flow {
+    uint64_t weight = 1;
+    uint64_t start = 0;   // of what it is given next, while somebody waits; virtual time
+    uint64_t finish = 0;  // of what it was given last
+    uint32_t held = 0;
+    std::deque<uint64_t> line;
+  };
+
+  Flow& FlowOf(uint32_t flow);
+
+  const FlowWeights weights_;
+  std::map<uint32_t, Flow> flows_;
+  uint64_t now_ = 0;  // virtual: the start of what was given last
+  size_t size_ = 0;
+};
+
+// The memory of which blocks are pieces.
+struct StagingMemory {
+  UniqueFd fd;
+  shm::Mapping mapping;
+};
+
+// The memory of a staging block while it is a part of its pool: admitted to those who copy, and in
+// the end, when nobody has it any more, dismissed and its pages given back to the system.
+//
+// A pool's memfd has its full size from the start, for the job's worker maps it once and it is
+// sealed against resizing. Pages come where they are first touched, and go by punching a hole: the
+// block's place in the file and in every mapping stays, with the keys and offsets that others hold,
+// and a process that touches it nevertheless finds zeros.
+//
+// Threads: any, one at a time; Admit and the destructor may take milliseconds, and belong on the
+// registrar's thread.
+class BlockMemory {
+ public:
+  // `user` may be null.
+  BlockMemory(std::shared_ptr<const StagingMemory> whole, std::byte* base, uint64_t bytes,
+              std::shared_ptr<MemoryUser> user);
+  ~BlockMemory();
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+
+  // Once is enough.
+  void Admit();
+
+ private:
+  const std::shared_ptr<const StagingMemory> whole_;
+  std::byte* const base_;
+  const uint64_t bytes_;
+  const std::shared_ptr<MemoryUser> user_;
+  bool admitted_ = false;
+};
 
 using SettleMemory = std::function<void(std::byte* base, uint64_t bytes)>;
 

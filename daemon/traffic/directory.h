@@ -17,7 +17,7 @@
 #include "daemon/plane/data_plane.h"
 #include "daemon/plane/worker_client.h"
 #include "daemon/registration/registrations.h"
-#include "daemon/staging/stage.h"
+#include "daemon/staging/copier.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/traffic/delivery.h"
 #include "daemon/wire/wire.h"

@@ -37,7 +37,7 @@ void ForgetProtection() {
 }
 
 // Here and not before the program starts: ThreadSanitizer writes a file first.
-// WorkerGpu takes it back for the sake of drivers.
+// worker_program.cc takes it back for the sake of drivers.
 void WriteNoFiles() {
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
@@ -68,7 +68,7 @@ int main() {
   prctl(PR_SET_DUMPABLE, 0);
   auto gpus = FindGpus();
   // No destructors, no checks at the end: the kernel takes all back.
-  _exit(gpus.ok() && ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket, *gpus).Run().ok()
+  _exit(gpus.ok() && ferry::daemon::RunWorkerProgram(ferry::daemon::kWorkerSocket, *gpus).ok()
             ? 0
             : kFailed);
 }

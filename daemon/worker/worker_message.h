@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "common/version.h"
 #include "proto/attach_protocol.h"
 
 namespace ferry::daemon {
@@ -57,6 +58,12 @@ struct WorkerMessage {
 };
 static_assert(sizeof(WorkerMessage) <= attach::kMaxPacketBytes);
 
-WorkerMessage MakeWorkerMessage(WorkerMessageKind kind);
+inline WorkerMessage MakeWorkerMessage(WorkerMessageKind kind) {
+  WorkerMessage message{};
+  message.magic = kWorkerMagic;
+  message.kind = static_cast<uint32_t>(kind);
+  message.layout_version = kLayoutVersion;
+  return message;
+}
 
 }  // namespace ferry::daemon

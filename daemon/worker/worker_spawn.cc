@@ -21,7 +21,7 @@
 #include <memory>
 #include <utility>
 
-#include "common/own_descriptors.h"
+#include "common/open_files.h"
 #include "common/own_program.h"
 #include "common/passed_descriptors.h"
 #include "common/thread.h"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,16 +10,18 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <deque>
-#include <utility>
+#include <cctype>
 
 #include "common/clock.h"
-#include "daemon/sockets/packet_socket.h"
-#include "daemon/worker/worker_replies.h"
+#include "common/version.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
 namespace {
+
+constexpr int kMessagesAtOnce = 16;
+
+Status Wrong(const std::string& text) { return {ErrorCode::kCorrupt, text}; }
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
@@ -47,6 +50,120 @@ std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
 }
 
 }  // namespace
+
+// ---- WorkerReplies ----
+
+void WorkerReplies::Expect(std::shared_ptr<Session> session) {
+  asked_[session->rank] = std::move(session);
+}
+
+StatusOr<Received> WorkerReplies::Read(int socket, uid_t sender, const WorkerNews& news) {
+  for (int i = 0; i < kMessagesAtOnce; ++i) {
+    ForeignPacket packet(sender);
+    const StatusOr<Received> received = ReceiveForeignPacket(socket, &packet);
+    if (!received.ok()) {
+      return Wrong("sent what no worker sends: " + received.status().message());
+    }
+    if (*received != Received::kPacket) {
+      return *received;
+    }
+    const auto* message = packet.As<WorkerMessage>();
+    if (message == nullptr || message->magic != kWorkerMagic || !packet.fds.empty()) {
+      return Wrong("sent what no worker sends");
+    }
+    FERRY_RETURN_IF_ERROR(Handle(*message, news));
+  }
+  return Received::kPacket;
+}
+
+Status WorkerReplies::Handle(const WorkerMessage& message, const WorkerNews& news) {
+  const auto kind = static_cast<WorkerMessageKind>(message.kind);
+  if (kind == WorkerMessageKind::kReady && !ready_) {
+    ready_ = true;
+    return message.layout_version == kLayoutVersion
+               ? Status()
+               : Wrong("is of another release than ferryd: install both from the same one");
+  }
+  if (ready_ && kind == WorkerMessageKind::kImport) {
+    return HandleImport(message, news);
+  }
+  const auto asked = asked_.find(message.rank);
+  if (!ready_ || asked == asked_.end()) {
+    return Wrong("answers what it was not asked");
+  }
+  if (kind == WorkerMessageKind::kTrouble) {
+    return Wrong("cannot use the memory of a rank of its job");
+  }
+  if (kind != WorkerMessageKind::kReach) {
+    return Wrong("sent a message of an unknown kind");
+  }
+  Session& session = *asked->second;
+  session.private_memory_reachable = message.code == 0;
+  session.reach_settled = true;
+  asked_.erase(asked);  // `session` may go with it
+  news.on_reach(message.rank);
+  return {};
+}
+
+Status WorkerReplies::HandleImport(const WorkerMessage& message, const WorkerNews& news) {
+  const auto asked = imports_.find({message.rank, message.region});
+  if (asked == imports_.end()) {
+    return Wrong("answers what it was not asked");
+  }
+  imports_.erase(asked);
+  if (message.code == 0) {
+    news.on_import(message.rank, message.region, {});
+    return {};
+  }
+  // For a log: the job's user may have written it.
+  std::string text(message.text, strnlen(message.text, sizeof(message.text)));
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+  news.on_import(message.rank, message.region, {ErrorCode::kSystem, text});
+  return {};
+}
+
+// ---- WorkerSupervisor ----
+
+// ---- GroupLookup ----
+
+GroupLookup::GroupLookup(Source source) : source_(std::move(source)), thread_([this] { Loop(); }) {
+  pthread_setname_np(thread_.native_handle(), "ferry-groups");
+}
+
+GroupLookup::~GroupLookup() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  asked_.notify_one();
+  thread_.join();
+}
+
+void GroupLookup::Ask(const WorkerUser& user, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    questions_.push_back({user, std::move(done)});
+  }
+  asked_.notify_one();
+}
+
+void GroupLookup::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    asked_.wait(lock, [this] { return stop_ || !questions_.empty(); });
+    if (stop_) {
+      return;
+    }
+    const Question question = std::move(questions_.front());
+    questions_.pop_front();
+    lock.unlock();
+    question.done(source_(question.user));
+    lock.lock();
+  }
+}
+
+// ---- WorkerSupervisor ----
 
 struct WorkerSupervisor::Watched {
   std::shared_ptr<Worker> worker;

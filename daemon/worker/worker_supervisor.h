@@ -8,23 +8,97 @@
 // Calling thread: any, for all members; none blocks but the destructor, which ends every worker.
 #pragma once
 
+#include <sys/types.h>
+
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/plane/mailbox.h"
 #include "daemon/session/session.h"
-#include "daemon/worker/group_lookup.h"
-#include "daemon/worker/remote_copier.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_channel.h"
 #include "daemon/worker/worker_message.h"
 #include "daemon/worker/worker_spawn.h"
 
 namespace ferry::daemon {
+
+// Checks what a worker process says to ferryd, and when: first that it is ready, then one answer
+// for each rank, and each region of device memory, that it was asked about. A process that says
+// anything else is no worker of this release.
+//
+// Calling thread: the supervisor's. Nothing blocks.
+
+// Takes the answers of a worker.
+struct WorkerNews {
+  std::function<void(uint32_t rank)> on_reach;
+  // kOk: it has imported the region; else why not.
+  std::function<void(uint32_t rank, uint32_t region, const Status& status)> on_import;
+};
+
+class WorkerReplies {
+ public:
+  // kSession is sent for `session`; the answer will go into it.
+  void Expect(std::shared_ptr<Session> session);
+  // kDevice is sent for the region.
+  void ExpectImport(uint32_t rank, uint32_t region) { imports_.insert({rank, region}); }
+
+  // Reads some of what lies in `socket`, whose other end is `sender`'s, and tells `news` of each
+  // answer. kNothing: all was read; kPacket: there may be more. kCorrupt: what no worker says, in
+  // words that follow "the worker process".
+  StatusOr<Received> Read(int socket, uid_t sender, const WorkerNews& news);
+
+ private:
+  Status Handle(const WorkerMessage& message, const WorkerNews& news);
+  Status HandleImport(const WorkerMessage& message, const WorkerNews& news);
+
+  bool ready_ = false;
+  std::multiset<std::pair<uint32_t, uint32_t>> imports_;  // rank and region: kImport has not come
+  std::map<uint32_t, std::shared_ptr<Session>> asked_;    // by rank: kReach has not come
+};
+
+// Asks the system's user database for groups on a thread of its own: behind it may be a directory
+// server that does not answer.
+//
+// Calling thread: any. Nothing blocks but the destructor, which waits for the answer under way.
+class GroupLookup {
+ public:
+  using Source = std::function<std::vector<gid_t>(const WorkerUser& user)>;
+  using Done = std::function<void(std::vector<gid_t> groups)>;  // called on the thread
+
+  explicit GroupLookup(Source source);
+  ~GroupLookup();  // what has not begun never gets an answer
+  GroupLookup(const GroupLookup&) = delete;
+  GroupLookup& operator=(const GroupLookup&) = delete;
+
+  void Ask(const WorkerUser& user, Done done);
+
+ private:
+  struct Question {
+    WorkerUser user;
+    Done done;
+  };
+
+  void Loop();
+
+  const Source source_;
+  std::mutex mutex_;
+  std::condition_variable asked_;
+  bool stop_ = false;
+  std::deque<Question> questions_;
+  std::thread thread_;
+};
 
 // One worker process, as the supervisor's callers see it.
 struct Worker {

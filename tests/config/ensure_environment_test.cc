@@ -1,4 +1,3 @@
-#include "config/ensure_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "config/flags.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <string>
 #include <vector>
+
+#include "config/loader.h"
 
 namespace ferry::config {
 namespace {

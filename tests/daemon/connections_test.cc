@@ -26,12 +26,11 @@
 
 #include "common/net_address.h"
 #include "common/unique_fd.h"
+#include "daemon/control/byte_sieve.h"
 #include "daemon/control/connection_acceptor.h"
-#include "daemon/control/early_calls.h"
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
-#include "daemon/control/local_user.h"
 #include "daemon/sockets/packet_socket.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"

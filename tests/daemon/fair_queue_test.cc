@@ -1,10 +1,10 @@
-#include "daemon/staging/fair_queue.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <map>
+
+#include "daemon/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {

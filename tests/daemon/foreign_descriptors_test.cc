@@ -16,7 +16,7 @@
 #include "daemon/control/byte_sieve.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
-#include "daemon/worker/worker_replies.h"
+#include "daemon/worker/worker_supervisor.h"
 #include "shm/segment.h"
 #include "tests/daemon/attach_server_fixture.h"
 #include "tests/daemon/stuck_descriptors.h"

@@ -1,11 +1,10 @@
 // Quotas of users: the ledger, and where the control plane asks it.
-#include "daemon/session/quota.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <utility>
 
+#include "daemon/session/session.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 

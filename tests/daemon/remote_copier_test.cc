@@ -1,7 +1,5 @@
 // ferryd's end of the rings that it shares with a worker process, whatever the worker writes into
 // them.
-#include "daemon/worker/remote_copier.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "daemon/staging/staging_pool.h"
+#include "daemon/worker/worker_channel.h"
 #include "shm/atomic.h"
 #include "tests/daemon/test_registrar.h"
 

@@ -22,7 +22,6 @@
 #include "shm/layout/request_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
-#include "shm/segment_check.h"
 
 namespace ferry::daemon {
 

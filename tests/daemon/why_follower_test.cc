@@ -1,11 +1,11 @@
 // Chains of waiting ranks that lead over several nodes.
-#include "daemon/control/why_follower.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
+#include "daemon/control/reporter.h"
+#include "shm/layout/request_layout.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 

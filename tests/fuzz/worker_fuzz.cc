@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "daemon/staging/staging_pool.h"
-#include "daemon/worker/remote_copier.h"
 #include "daemon/worker/worker_channel.h"
-#include "daemon/worker/worker_replies.h"
+#include "daemon/worker/worker_supervisor.h"
 #include "shm/atomic.h"
 #include "tests/daemon/test_registrar.h"
 #include "tests/fuzz/fuzz_input.h"

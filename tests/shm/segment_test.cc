@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "common/version.h"
-#include "shm/segment_check.h"
 #include "tests/shm/child_process.h"
 
 namespace ferry::shm {

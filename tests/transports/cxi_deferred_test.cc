@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/pairs/shared_trigger.h"
+#include "daemon/pairs/deferred_nics.h"
 #include "shm/atomic.h"
 #include "tests/transports/fake_cxi.h"
 #include "transports/ofi/cxi_extension.h"

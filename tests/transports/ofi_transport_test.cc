@@ -20,11 +20,10 @@
 #include <string>
 
 #include "common/unique_fd.h"
+#include "transports/ofi/endpoint.h"
 #include "transports/ofi/environment.h"
-#include "transports/ofi/epoll_watch.h"
 #include "transports/ofi/library.h"
 #include "transports/ofi/provider.h"
-#include "transports/ofi/segment_limit.h"
 
 namespace ferry::transport {
 namespace {

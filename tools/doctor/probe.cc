@@ -23,7 +23,7 @@
 #include "tools/doctor/checks.h"
 #include "tools/ferryrun/process.h"
 #include "tools/flags/option_flags.h"
-#include "transports/loader/providers.h"
+#include "transports/loader/loader.h"
 
 namespace ferry::tools {
 namespace {

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "config/environment.h"
-#include "config/flags.h"
 #include "config/loader.h"
 #include "config/toml_loader.h"
 

@@ -1,18 +1,41 @@
 #include "transports/loader/loader.h"
 
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
 #include <algorithm>
 #include <array>
 #include <sstream>
-#include <string>
-#include <vector>
 
-#include "config/ensure_environment.h"
+#include "config/environment.h"
 #include "transports/ofi/environment.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport.h"
 #include "transports/rails/rails_transport.h"
 
 namespace ferry::transport {
 namespace {
+
+InfoPtr Ask(const fi_info* hints) {
+  fi_info* list = nullptr;
+  const int error = OpenedLibfabric().getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &list);
+  return InfoPtr(error == 0 ? list : nullptr);
+}
+
+void Note(const fi_info* list, bool usable, std::vector<ListedProvider>* providers) {
+  for (const fi_info* info = list; info != nullptr; info = info->next) {
+    const char* text = info->fabric_attr != nullptr ? info->fabric_attr->prov_name : nullptr;
+    const std::string name = text != nullptr ? text : "?";
+    const auto known = std::find_if(providers->begin(), providers->end(),
+                                    [&](const ListedProvider& each) { return each.name == name; });
+    if (known == providers->end()) {
+      providers->push_back({name, usable});
+    } else {
+      known->usable |= usable;
+    }
+  }
+}
 
 std::vector<std::string> Entries(const std::string& list) {
   std::vector<std::string> entries;
@@ -27,6 +50,37 @@ std::vector<std::string> Entries(const std::string& list) {
 }
 
 }  // namespace
+
+// ---- Providers ----
+
+std::vector<ListedProvider> ListProviders() {
+  std::vector<ListedProvider> providers;
+  if (!OpenLibfabric(Providers::kAll).ok()) {
+    return providers;
+  }
+  const InfoPtr hints = AllocateInfo();
+  if (hints != nullptr) {
+    hints->caps = FI_MSG | FI_RMA;
+    hints->ep_attr->type = FI_EP_RDM;
+    // The modes that ferryd supports (transports/ofi).
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    Note(Ask(hints.get()).get(), true, &providers);
+  }
+  Note(Ask(nullptr).get(), false, &providers);
+  return providers;
+}
+
+std::string LibraryVersion() {
+  if (!OpenLibfabric(Providers::kAll).ok()) {
+    return "(not installed)";
+  }
+  const uint32_t version = OpenedLibfabric().version();
+  return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+// ---- Loader ----
 
 TransportOptions TransportOptionsFrom(const config::Options& options) {
   TransportOptions transport;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/status.h"
 #include "config/options.h"
@@ -20,5 +22,19 @@ StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& optio
 // Makes sure that the environment holds what the transport's library reads; the library is opened
 // with the first transport. Main thread, before any other.
 Status EnsureEnvironment();
+
+// The providers that the transport's library has on this machine, for diagnosis.
+//
+// Any thread; the first call opens the library, and blocks while it looks for devices.
+struct ListedProvider {
+  std::string name;
+  bool usable = false;  // has what a Transport needs: reliable datagrams, messages, RMA
+};
+
+// All of libfabric's providers; empty if there is no libfabric.
+std::vector<ListedProvider> ListProviders();
+
+// "1.17", or "(not installed)".
+std::string LibraryVersion();
 
 }  // namespace ferry::transport

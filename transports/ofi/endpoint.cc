@@ -1,20 +1,37 @@
 #include "transports/ofi/endpoint.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <system_error>
 
-#include "transports/ofi/epoll_watch.h"
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/provider.h"
-#include "transports/ofi/segment_limit.h"
 
 namespace ferry::transport {
 namespace {
+
+bool ListensAt(int fd, std::span<const std::byte> name) {
+  int listens = 0;
+  socklen_t bytes = sizeof(listens);
+  sockaddr_storage own{};
+  socklen_t own_bytes = sizeof(own);
+  return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0 &&
+         getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+         own_bytes == name.size() && std::memcmp(&own, name.data(), name.size()) == 0;
+}
 
 // The Status of a libfabric call.
 Status Check(int error, const char* what) {
@@ -147,12 +164,65 @@ void Describe(Endpoint* e) {
 
 }  // namespace
 
+// ---- SegmentLimit ----
+
+bool LimitSegments(std::span<const std::byte> name) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::string number = entry.path().filename();
+    int fd = -1;
+    std::from_chars(number.data(), number.data() + number.size(), fd);
+    if (fd >= 0 && ListensAt(fd, name)) {
+      // Accepted connections inherit the limit, and tell the other side.
+      return setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &kMostSegmentBytes,
+                        sizeof(kMostSegmentBytes)) == 0;
+    }
+  }
+  return false;
+}
+
+// ---- Endpoint ----
+
+// ---- EpollWatch ----
+
+std::vector<int> EpollInstances() {
+  std::vector<int> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::filesystem::path target = std::filesystem::read_symlink(entry.path(), error);
+    const std::string name = entry.path().filename();
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (target == "anon_inode:[eventpoll]" && fd >= 0) {
+      found.push_back(fd);
+    }
+  }
+  return found;
+}
+
+UniqueFd WatchInstances(const std::vector<int>& instances, const std::vector<int>& except) {
+  UniqueFd watch;
+  for (const int fd : instances) {
+    if (std::ranges::find(except, fd) != except.end()) {
+      continue;
+    }
+    if (!watch.valid()) {
+      watch.Reset(epoll_create1(EPOLL_CLOEXEC));
+    }
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    epoll_ctl(watch.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+  return watch;
+}
+
+// ---- Endpoint ----
+
 StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
                                                  size_t queue_entries) {
   StatusOr<InfoPtr> info = ChooseProvider(options);
-  if (!info.ok()) {
-    return info.status();
-  }
+  FERRY_RETURN_IF_ERROR(info.status());
   auto endpoint = std::make_unique<Endpoint>();
   endpoint->info = std::move(*info);
   const std::vector<int> before = EpollInstances();

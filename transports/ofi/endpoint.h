@@ -4,13 +4,15 @@
 
 #include <rdma/fi_eq.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "transports/api/transport.h"
-#include "transports/ofi/fid.h"
+#include "transports/ofi/library.h"
 
 namespace ferry::transport {
 
@@ -23,7 +25,7 @@ struct Endpoint {
   FidPtr<fid_ep> endpoint;  // declared last: closed first, which makes the NIC release everything
 
   int wait_fd = -1;  // of `completions`, or `watch`; -1 if the provider can only be polled
-  bool waits_by_epoll = false;  // the queue has no wait descriptor: see epoll_watch.h
+  bool waits_by_epoll = false;  // the queue has no wait descriptor: see WatchInstances
   UniqueFd watch;
   std::vector<std::byte> name;
   Description description;
@@ -35,5 +37,39 @@ struct Endpoint {
 // CreateOfiTransport.
 StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
                                                  size_t queue_entries);
+
+inline constexpr int kMostSegmentBytes = 8192;  // about a jumbo frame
+
+// Keeps the TCP connections of the sockets provider from stalling over loopback.
+//
+// That provider looks for the 24 bytes of a message's header, and reads nothing before all of them
+// are there. Over loopback a segment has up to 64 KiB, and the kernel counts the whole of it
+// against the receive buffer (128 KiB by default) until its last byte is read. So when less than a
+// header is left of a segment, the buffer may look so full that the kernel, which opens its window
+// only for a whole segment, keeps it shut. Each side then waits for the other for ever. With
+// segments no longer than those of networks there is always room for one.
+//
+// Limits the segments of all connections that this process will accept at the TCP address `name` (a
+// sockaddr), in both directions. False: it listens nowhere there, or /proc cannot be read. Any
+// thread; blocks only for that.
+bool LimitSegments(std::span<const std::byte> name);
+
+// A wait descriptor for a provider that has none to offer, but waits in epoll itself.
+//
+// libfabric's `net` has a wait descriptor only together with a thread of its own, which reads the
+// sockets whenever they are ready: two wake-ups for each message, and a fight over a lock. Without
+// that thread nobody sleeps on its sockets. But the sockets lie in epoll instances, made with the
+// domain, and an epoll instance can be waited for like any descriptor. /proc/self/fd shows them:
+// the instances that appeared while the endpoint was opened.
+//
+// Calling thread: any. An instance that another thread makes meanwhile is watched too: that costs
+// needless wake-ups, no more.
+//
+// The epoll instances that this process has; empty where /proc cannot be read.
+std::vector<int> EpollInstances();
+
+// An epoll instance that is readable while one of `instances` is, except those in `except`. Not
+// valid if there is none to watch. Watches them until they are closed; changes nothing about them.
+UniqueFd WatchInstances(const std::vector<int>& instances, const std::vector<int>& except);
 
 }  // namespace ferry::transport

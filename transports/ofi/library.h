@@ -8,7 +8,13 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 
+#include <memory>
+#include <string>
+
+#include "common/error_code.h"
 #include "common/status.h"
 
 namespace ferry::transport {
@@ -34,5 +40,30 @@ StatusOr<const Libfabric*> OpenLibfabric(Providers providers = Providers::kCommo
 
 // For callers that hold one of its objects, so that it must be open.
 const Libfabric& OpenedLibfabric();
+
+// Our code for a failed post or completion. `fabric_error` is positive (FI_ECANCELED, ...).
+ErrorCode OperationError(int fabric_error);
+
+// The status of a failed set-up call: "what: words of libfabric". The sign of `fabric_error` does
+// not matter.
+Status SetUpError(int fabric_error, const std::string& what);
+
+// Owners of libfabric's objects: closed once, in the reverse order of declaration.
+struct FidCloser {
+  template <typename Fid>
+  void operator()(Fid* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <typename Fid>
+using FidPtr = std::unique_ptr<Fid, FidCloser>;
+
+struct InfoDeleter {
+  void operator()(fi_info* info) const { OpenedLibfabric().freeinfo(info); }
+};
+using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
+
+// An empty one, to be filled in as hints; null: no memory.
+inline InfoPtr AllocateInfo() { return InfoPtr(OpenedLibfabric().dupinfo(nullptr)); }
 
 }  // namespace ferry::transport

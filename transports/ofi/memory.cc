@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/provider.h"
 
 namespace ferry::transport {
@@ -49,9 +49,7 @@ StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint
     uint64_t key = 0;
     if (!endpoint.MrMode(FI_MR_PROV_KEY)) {
       StatusOr<uint64_t> random = RandomKey(endpoint);
-      if (!random.ok()) {
-        return random.status();
-      }
+      FERRY_RETURN_IF_ERROR(random.status());
       key = *random;
     }
     error = fi_mr_reg(endpoint.domain.get(), base, bytes, access, 0, key, flags, &mr, nullptr);
@@ -156,9 +154,7 @@ StatusOr<std::unique_ptr<Arena>> Arena::Create(const Endpoint& endpoint, size_t 
   if (endpoint.MrMode(FI_MR_LOCAL)) {
     StatusOr<FidPtr<fid_mr>> mr =
         RegisterOnce(endpoint, base, bytes, FabricAccess(Access::kLocal), nullptr);
-    if (!mr.ok()) {
-      return mr.status();
-    }
+    FERRY_RETURN_IF_ERROR(mr.status());
     arena->mr_ = std::move(*mr);
     arena->descriptor_ = fi_mr_desc(arena->mr_.get());
   }

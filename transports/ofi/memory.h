@@ -12,7 +12,7 @@
 #include "transports/api/accounting.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/endpoint.h"
-#include "transports/ofi/fid.h"
+#include "transports/ofi/library.h"
 
 namespace ferry::transport {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "transports/ofi/cxi_extension.h"
-#include "transports/ofi/error.h"
 
 namespace ferry::transport {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "transports/ofi/cxi_extension.h"
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 
 namespace ferry::transport {
 namespace {

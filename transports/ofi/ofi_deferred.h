@@ -14,7 +14,6 @@
 
 #include "common/status.h"
 #include "transports/api/deferred_work.h"
-#include "transports/ofi/deferred_entry.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/memory.h"
 #include "transports/ofi/ofi_counters.h"

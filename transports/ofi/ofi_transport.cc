@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "transports/api/accounting.h"
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport_state.h"
 #include "transports/ofi/options.h"
 
@@ -154,16 +154,12 @@ StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& 
   const size_t completions =
       OperationSlots(options) + options.receive_buffers + DeferredCompletions(options);
   StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, completions);
-  if (!endpoint.ok()) {
-    return endpoint.status();
-  }
+  FERRY_RETURN_IF_ERROR(endpoint.status());
   FERRY_RETURN_IF_ERROR(CheckLimits(options, *(*endpoint)->info));
   StatusOr<std::unique_ptr<Arena>> arena =
       Arena::Create(**endpoint, OperationSlots(options) * CellBytes(options) +
                                     options.receive_buffers * ReceiveBytes(options));
-  if (!arena.ok()) {
-    return arena.status();
-  }
+  FERRY_RETURN_IF_ERROR(arena.status());
   auto transport = std::make_unique<OfiTransport>(options, std::move(*endpoint), std::move(*arena));
   FERRY_RETURN_IF_ERROR(transport->OpenDeferredWork());
   FERRY_RETURN_IF_ERROR(transport->PostAllReceives());

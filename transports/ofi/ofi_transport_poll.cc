@@ -5,7 +5,7 @@
 #include <array>
 
 #include "transports/api/accounting.h"
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport_state.h"
 #include "transports/ofi/options.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport_state.h"
 
 namespace ferry::transport {

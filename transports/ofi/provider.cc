@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "transports/ofi/error.h"
+#include "transports/ofi/library.h"
 
 namespace ferry::transport {
 namespace {

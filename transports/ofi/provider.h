@@ -6,7 +6,7 @@
 
 #include "common/status.h"
 #include "transports/api/transport.h"
-#include "transports/ofi/fid.h"
+#include "transports/ofi/library.h"
 
 namespace ferry::transport {
 

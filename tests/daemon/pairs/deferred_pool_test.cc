@@ -1,5 +1,3 @@
-#include "daemon/pairs/deferred_pool.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "daemon/pairs/deferred_nics.h"
 
 namespace ferry::daemon {
 namespace {

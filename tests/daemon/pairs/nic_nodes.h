@@ -76,8 +76,7 @@ class NicNode final : private PairKeeper,
     transport_ = std::make_unique<GateTransport>(std::move(*real), gate, options.post_timeout_ns);
     if (!settings.fault.empty()) {
       faults_ = std::move(*Faults::Parse(settings.fault));
-      transport_ = std::make_unique<FaultyTransport>(std::move(transport_), *faults_,
-                                                     options.post_timeout_ns);
+      transport_ = MakeFaultyTransport(std::move(transport_), *faults_, options.post_timeout_ns);
     }
     registrar_ = std::make_unique<Registrar>(*transport_, [] {});
     DeferredRules rules;

@@ -1,13 +1,12 @@
 // Ready sends that start together on a NIC with deferred work: one counter, and one addition to it,
 // fires the writes of all of them.
-#include "daemon/pairs/shared_trigger.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <numeric>
 #include <vector>
 
+#include "daemon/pairs/deferred_nics.h"
 #include "shm/atomic.h"
 #include "tests/daemon/pairs/nic_nodes.h"
 

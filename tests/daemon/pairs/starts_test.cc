@@ -1,10 +1,9 @@
 // How a daemon reads the starts of an end.
-#include "daemon/pairs/starts.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 
+#include "daemon/pairs/pair.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 

@@ -1,10 +1,12 @@
-#include "daemon/pairs/starts.h"
+#include "daemon/pairs/pair.h"
 
 #include <algorithm>
 
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
+
+// ---- Starts ----
 
 ErrorCode Starts::Refresh(bool is_idle) {
   // Pairs with the rank's: what it shares holds.
@@ -53,5 +55,7 @@ uint64_t Starts::Made() const {
 }
 
 bool Starts::IsArmed(uint64_t done) const { return shm::LoadRelaxed(end_->armed) > done; }
+
+// ---- Pair ----
 
 }  // namespace ferry::daemon

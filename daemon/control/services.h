@@ -1,0 +1,76 @@
+// The gRPC services of ferryd (proto/control.proto), each in a .cc of its own.
+//
+// What they are given must outlive them, and the loop must run until their server has shut down.
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "daemon/control/control_loop.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/launchers.h"
+#include "daemon/control/peer_links.h"
+#include "daemon/control/reporter.h"
+#include "daemon/plane/data_plane.h"
+
+namespace ferry::daemon {
+
+// Counts the changes of a status, and wakes those who wait for one. Any thread.
+class ChangeSignal {
+ public:
+  void Notify() {
+    std::lock_guard lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  // For good: every wait returns at once.
+  void Close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  // Returns the count once it differs from `seen`, or after `timeout`.
+  uint64_t Wait(uint64_t seen, std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, timeout, [&] { return closed_ || count_ != seen; });
+    return count_;
+  }
+  bool closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t count_ = 0;
+  bool closed_ = false;
+};
+
+struct AdminContext {
+  ControlLoop& loop;
+  JobRegistry& registry;
+  PeerLinks& links;
+  DataPlane& data_plane;
+  ChangeSignal& changes;
+  Reporter& reporter;
+  // Makes ControlServer::RunUntilStopped end: waits for running jobs for at most `wait_ms`;
+  // without, for as long as they take. Asked again, the shorter time counts.
+  std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
+};
+std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
+std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
+                                                 DataPlane& data_plane);
+std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
+                                                   Reporter& reporter);
+std::unique_ptr<grpc::Service> MakePeerService(ControlLoop& loop, PeerLinks& links,
+                                               JobRegistry& registry, const DataPlane& data_plane);
+
+}  // namespace ferry::daemon
