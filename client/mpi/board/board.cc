@@ -7,7 +7,7 @@ namespace {
 
 // How often a waiting member looks, before it lets others run, and then before it sleeps.
 constexpr uint32_t kSpins = 400;
-constexpr uint32_t kFewSpins = 4;  // where ranks share cores, or others have something to do
+constexpr uint32_t kFewSpins = 4;  // where ranks share cores, or the thread has something to do
 constexpr uint32_t kYields = 64;
 
 constexpr uint32_t kSizeBits = 40;
@@ -32,8 +32,8 @@ Board::Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int s
       link_(link),
       self_(self),
       members_(shape.members),
-      spins_(crowded || !link->MaySpin() ? kFewSpins : kSpins),
-      yields_(link->MaySpin() ? kYields : 0),
+      spins_(crowded || link->HasPauses() ? kFewSpins : kSpins),
+      is_crowded_(crowded),
       seen_(static_cast<size_t>(shape.members)),
       cell_uses_(shape.cells) {}
 
@@ -147,17 +147,38 @@ bool Board::AwaitConsumed(int member, uint64_t stamp) {
   return WaitUntil(member, [&] { return HasConsumed(member, stamp); });
 }
 
+// What a member does before it lets others wake it.
+template <typename Reached>
+bool Board::LookPatiently(const Reached& reached) {
+  if (!link_->HasPauses()) {
+    for (uint32_t i = 0; i < kYields; ++i) {
+      if (reached()) {
+        return true;
+      }
+      sched_yield();
+    }
+    return reached();
+  }
+  if (!link_->MaySpin()) {
+    link_->Pause();
+  }
+  for (uint32_t i = 0; i < kSpins && !is_crowded_ && link_->MaySpin(); ++i) {
+    if (reached()) {
+      return true;
+    }
+    shm::CpuPause();
+  }
+  return reached();
+}
+
 // Waits until reached(), which `member` is to bring about. False: failed.
 template <typename Reached>
 bool Board::WaitUntil(int member, const Reached& reached) {
   if (has_failed()) {
     return false;
   }
-  for (uint32_t i = 0; i < yields_; ++i) {
-    if (reached()) {
-      return true;
-    }
-    sched_yield();
+  if (LookPatiently(reached)) {
+    return true;
   }
   struct Waiting {
     Board* board;

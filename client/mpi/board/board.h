@@ -166,6 +166,8 @@ class Board {
   bool AwaitConsumed(int member, uint64_t stamp);
   template <typename Reached>
   bool WaitUntil(int member, const Reached& reached);
+  template <typename Reached>
+  bool LookPatiently(const Reached& reached);
   void SleepUntil(bool (*look)(void*), void* argument);
   bool FindTrouble(int member, RunFailure* failure) const;
   RunFailure Mismatch(int member, uint64_t signature) const;
@@ -193,7 +195,7 @@ class Board {
   const int self_;
   const int members_;
   const uint32_t spins_;
-  const uint32_t yields_;
+  const bool is_crowded_;
   std::vector<uint64_t> seen_;  // by member: a stamp that it has consumed, perhaps long ago
   std::array<Use, kBoardLines> line_uses_;
   std::vector<Use> cell_uses_;

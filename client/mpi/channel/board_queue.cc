@@ -6,8 +6,12 @@
 
 namespace ferry::mpi {
 
-BoardQueue::BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end)
-    : comm_(comm), end_(std::move(end)), fiber_([this] { Work(); }) {}
+BoardQueue::BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end,
+                       std::function<bool()> may_spin)
+    : comm_(comm),
+      end_(std::move(end)),
+      may_spin_(std::move(may_spin)),
+      fiber_([this] { Work(); }) {}
 
 // Until the board is there nobody knows what it can carry out: then calls wait for it.
 bool BoardQueue::MayTake(const Problem& problem) const {
@@ -26,7 +30,7 @@ bool BoardQueue::Step() {
 
 // The fiber's.
 void BoardQueue::Work() {
-  board_ = NodeBoard::SetUp(comm_, [this] { fiber_.Suspend(); });
+  board_ = NodeBoard::SetUp(comm_, {[this] { fiber_.Suspend(); }, may_spin_});
   is_set_up_ = true;
   for (;;) {
     while (is_busy()) {

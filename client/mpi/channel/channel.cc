@@ -222,14 +222,17 @@ void Channel::StartNonblocking(Started* started, Problem* problem, const Binding
   started->binding = binding;
   started->message_number = NextNumber(kNoNumber);
   if (entered_nonblocking_ >= kBoardCall && may_have_board_ && board_queue_ == nullptr) {
-    board_queue_ = std::make_unique<BoardQueue>(comm_, [this](BoardCall* call, BoardResult result) {
-      auto* const ended = static_cast<Started*>(call);
-      ended->is_on_board = false;
-      if (result != BoardResult::kDone) {
-        ended->problem->of_devices = result == BoardResult::kElsewhere;
-        StartByMessages(ended);
-      }
-    });
+    board_queue_ = std::make_unique<BoardQueue>(
+        comm_,
+        [this](BoardCall* call, BoardResult result) {
+          auto* const ended = static_cast<Started*>(call);
+          ended->is_on_board = false;
+          if (result != BoardResult::kDone) {
+            ended->problem->of_devices = result == BoardResult::kElsewhere;
+            StartByMessages(ended);
+          }
+        },
+        [this] { return waiting_ != 0; });
   }
   if (board_queue_ != nullptr && board_queue_->MayTake(*problem)) {
     started->is_on_board = true;

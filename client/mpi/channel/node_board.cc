@@ -98,21 +98,20 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) 
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
   CallWatch::Wait wait(watch, watch->blocking_call());
   line.SetWait(&wait);
-  std::unique_ptr<NodeBoard> made = MakeTogether(comm, &line, nullptr);
+  std::unique_ptr<NodeBoard> made = MakeTogether(comm, &line, {});
   if (made != nullptr) {
     made->link_.SetWatch(watch, &made->board_);
   }
   return made;
 }
 
-std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, std::function<void()> pause) {
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, Pauses pauses) {
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group(), kNonblockingTag);
-  line.SetPause(pause);
-  return MakeTogether(comm, &line, std::move(pause));
+  line.SetPause(pauses.pause);
+  return MakeTogether(comm, &line, std::move(pauses));
 }
 
-std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line,
-                                                   std::function<void()> pause) {
+std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line, Pauses pauses) {
   shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
   const Team team{line, comm.rank(), comm.size()};
   std::vector<int> ranks = comm.group().WorldRanks();
@@ -146,13 +145,13 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line,
   }
   return std::unique_ptr<NodeBoard>(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
                                                   {offer.crowded != 0, reachable},
-                                                  std::move(pause)));
+                                                  std::move(pauses)));
 }
 
 NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
-                     const BoardShape& shape, const Facts& facts, std::function<void()> pause)
+                     const BoardShape& shape, const Facts& facts, Pauses pauses)
     : memory_(std::move(memory)),
-      link_(std::move(world_ranks), std::move(pause)),
+      link_(std::move(world_ranks), std::move(pauses)),
       board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
              facts.crowded),
       limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
@@ -173,9 +172,9 @@ NodeBoard::~NodeBoard() {
 // ---- The link -----------------------------------------------------------------------------------
 
 void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
-  if (pause_ != nullptr) {
+  if (HasPauses()) {
     while (!done(argument)) {
-      pause_();
+      Pause();
     }
     return;
   }

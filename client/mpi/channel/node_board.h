@@ -20,13 +20,18 @@
 
 namespace ferry::mpi {
 
+// What a board whose collectives do not block does in place of that; else empty.
+struct Pauses {
+  std::function<void()> pause;
+  std::function<bool()> may_spin;  // NodeLink::MaySpin
+};
+
 // How its members reach each other, by libferry. Calling thread: see board/node_link.h.
 class FrontNode : public NodeLink {
  public:
-  // `world_ranks`: the members' ranks in the job. `pause`, if there is one: WaitFor calls it in
-  // place of blocking.
-  FrontNode(std::vector<int> world_ranks, std::function<void()> pause)
-      : world_ranks_(std::move(world_ranks)), pause_(std::move(pause)) {}
+  // `world_ranks`: the members' ranks in the job.
+  FrontNode(std::vector<int> world_ranks, Pauses pauses)
+      : world_ranks_(std::move(world_ranks)), pauses_(std::move(pauses)) {}
 
   // From now on `watch`, which outlives it, tells of long waits on this board. Null: nobody does.
   void SetWatch(CallWatch* watch, const Board* board) {
@@ -35,7 +40,9 @@ class FrontNode : public NodeLink {
   }
 
   void WaitFor(bool (*done)(void*), void* argument) override;
-  bool MaySpin() const override { return pause_ == nullptr; }
+  bool HasPauses() const override { return pauses_.pause != nullptr; }
+  void Pause() override { pauses_.pause(); }
+  bool MaySpin() const override { return pauses_.may_spin(); }
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
   NodeAddress Locate(const void* pointer, size_t size_bytes) override;
@@ -52,7 +59,7 @@ class FrontNode : public NodeLink {
   }
 
   const std::vector<int> world_ranks_;
-  const std::function<void()> pause_;
+  const Pauses pauses_;
   CallWatch* watch_ = nullptr;
   const Board* board_ = nullptr;
 };
@@ -64,9 +71,9 @@ class NodeBoard {
   // Collective. Null, on all ranks, if one of them could not. `watch`, which outlives it, tells of
   // long waits.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
-  // The same for a board whose collectives do not block: `pause` is called in place of that, by
-  // them and in here. Such boards are made by messages of their own.
-  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, std::function<void()> pause);
+  // The same for a board whose collectives do not block; nor does this. Such boards are made by
+  // messages of their own.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, Pauses pauses);
   ~NodeBoard();
 
   Board& board() { return board_; }
@@ -91,9 +98,8 @@ class NodeBoard {
   };
 
   NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory, const BoardShape& shape,
-            const Facts& facts, std::function<void()> pause);
-  static std::unique_ptr<NodeBoard> MakeTogether(const Comm& comm, Line* line,
-                                                 std::function<void()> pause);
+            const Facts& facts, Pauses pauses);
+  static std::unique_ptr<NodeBoard> MakeTogether(const Comm& comm, Line* line, Pauses pauses);
 
   const Memory memory_;
   FrontNode link_;

@@ -158,14 +158,20 @@ static void wrong_collectives(void) {
   expect("alltoallw within one buffer",
          MPI_Alltoallw(data, one, bytes, types, data, one, bytes, types, world), MPI_ERR_BUFFER,
          "MPI_Alltoallw", "MPI_IN_PLACE");
-  if (rank == 1) { /* the other one takes no part: these calls do not block */
-    expect("gatherv of its own block",
-           MPI_Igatherv(own, 1, MPI_INT, data, one, places, MPI_INT, 1, world, &request),
-           MPI_ERR_BUFFER, "MPI_Igatherv", "MPI_IN_PLACE");
-    expect("scatterv of its own block",
-           MPI_Iscatterv(data, one, places, MPI_INT, own, 1, MPI_INT, 1, world, &request),
-           MPI_ERR_BUFFER, "MPI_Iscatterv", "MPI_IN_PLACE");
-  }
+  /* Each rank takes itself for the root: these calls do not block. */
+  expect("gatherv of its own block",
+         MPI_Igatherv(own, 1, MPI_INT, data, one, places, MPI_INT, rank, world, &request),
+         MPI_ERR_BUFFER, "MPI_Igatherv", "MPI_IN_PLACE");
+  expect("scatterv of its own block",
+         MPI_Iscatterv(data, one, places, MPI_INT, own, 1, MPI_INT, rank, world, &request),
+         MPI_ERR_BUFFER, "MPI_Iscatterv", "MPI_IN_PLACE");
+  int room[2];
+  expect("scatterv of a block that is shorter than its room",
+         MPI_Iscatterv(data, one, places, MPI_INT, room, 2, MPI_INT, rank, world, &request),
+         MPI_ERR_COUNT, "MPI_Iscatterv", "sends itself 4 bytes, but receives 8");
+  expect("gatherv of a block that is longer than its room",
+         MPI_Igatherv(room, 2, MPI_INT, data, one, places, MPI_INT, rank, world, &request),
+         MPI_ERR_TRUNCATE, "MPI_Igatherv", "sends itself 8 bytes, but receives 4");
   /* No mistake: both buffers are MPI_BOTTOM, but the datatypes name different memory. */
   int from = 9, to = 0;
   const int length = 1, zero = 0;
