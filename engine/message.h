@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "shm/layout/descriptor.h"
+#include "shm/layout/transfer_layout.h"
 
 namespace ferry::engine {
 
@@ -30,6 +31,17 @@ struct EagerMessage {
   uint32_t lane;
   uint32_t cell;  // where the data lies, or kNoCell: in `payload`
   uint8_t payload[shm::kInlineBytes];
+};
+
+// A message of the node that its sender offers, at the head of its lane.
+struct OfferedMessage {
+  uint32_t source;
+  int32_t tag;
+  uint64_t size_bytes;
+  uint32_t lane;
+  shm::TransferLayout* transfer;
+  uint32_t generation;
+  shm::Location where;  // in the source's memory
 };
 
 }  // namespace ferry::engine

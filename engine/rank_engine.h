@@ -97,6 +97,12 @@ class RankEngine {
   // it is eager and for `pattern`, and nobody else's. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                     EagerMessage* message);
+  // The same for an offer of the node. FindOffer decides for it, and changes nothing else: the lane
+  // goes on with it if the caller does not take it. TakeWhole does, cut to the capacity: the caller
+  // copies it, without the lease, and ends the transfer's only chunk. False: there is no such
+  // offer; it is longer than a chunk.
+  bool FindOffer(uint32_t lane, const shm::Envelope& pattern, OfferedMessage* offer);
+  bool TakeWhole(const OfferedMessage& offer, uint64_t capacity_bytes);
   // For a blocking receive, which must not go that way for ever while other lanes wait: whether it
   // may, once more, before Progress has looked at all of them.
   bool TakeTurn() { return hot_streak_ != kHotStreak && ++hot_streak_ != 0; }
@@ -224,6 +230,8 @@ class RankEngine {
   bool TakeArrived(uint32_t request, Effects& effects);
   ErrorCode Ailment();
   bool HasDuties() const;
+  const shm::Descriptor* PeekForShortWay(uint32_t lane) const;
+  void ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path);
   bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   bool CancelOffered(shm::RequestLayout& slot, uint32_t request, Effects& effects);

@@ -140,14 +140,21 @@ bool RankEngine::HasDuties() const {
          shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
 }
 
+// The next message of a lane of the node. Null: there is none, or Progress has more to do.
+const Descriptor* RankEngine::PeekForShortWay(uint32_t lane) const {
+  const Descriptor* next = consumers_[lane].Peek();
+  return next == nullptr || lane >= view_.inbox.local_size || match_.unexpected_count() != 0 ||
+                 HasDuties() || (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
+             ? nullptr
+             : next;
+}
+
 // No journal: to consume the message is one store, and nothing else changes.
 bool RankEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                               EagerMessage* message) {
-  const Descriptor* next = consumers_[lane].Peek();
-  uint64_t* const head = consumers_[lane].HeadWord();
-  if (next == nullptr || lane >= view_.inbox.local_size || match_.unexpected_count() != 0 ||
-      HasDuties() || (*head + 1) % kRoomNoticeEvery == 0) {
-    return false;  // nothing, or Progress has more to do
+  const Descriptor* next = PeekForShortWay(lane);
+  if (next == nullptr) {
+    return false;
   }
   // Each word is read once, then checked: its producer can still write to it.
   const uint8_t flags = shm::LoadRelaxed(next->flags);
@@ -167,11 +174,51 @@ bool RankEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint6
     return false;
   }
   std::memcpy(message->payload, next->payload, shm::kInlineBytes);
+  ConsumeShortWay(lane, std::min(message->size_bytes, capacity_bytes),
+                  in_cell ? shm::Path::kCell : shm::Path::kInline);
+  return true;
+}
+
+void RankEngine::ConsumeShortWay(uint32_t lane, uint64_t size_bytes, shm::Path path) {
+  uint64_t* const head = consumers_[lane].HeadWord();
   shm::StoreRelease(*head, *head + 1);  // Pairs with LaneProducer::HasRoomAt.
-  const uint64_t size_bytes = std::min(message->size_bytes, capacity_bytes);
   statistics_.Add(shm::Statistic::kMessagesReceived);
   statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
-  statistics_.AddMessage(in_cell ? shm::Path::kCell : shm::Path::kInline, size_bytes);
+  statistics_.AddMessage(path, size_bytes);
+}
+
+bool RankEngine::FindOffer(uint32_t lane, const shm::Envelope& pattern, OfferedMessage* offer) {
+  Arrival arrival;
+  if (PeekForShortWay(lane) == nullptr || !Fetch(lane, &arrival)) {
+    return false;
+  }
+  const Descriptor& d = arrival.descriptor;
+  const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
+  if (d.kind != static_cast<uint8_t>(DescriptorKind::kRts) || !Matches(pattern, envelope) ||
+      !IsPlausible(arrival) || DeathOf(envelope.source) != ErrorCode::kOk ||
+      (match_.posted_count() != 0 && match_.FindPosted(envelope) != 0)) {
+    return false;
+  }
+  shm::LocalRts rts;
+  std::memcpy(&rts, d.payload, sizeof(rts));
+  shm::TransferLayout* const transfer = peers_.Inbox(arrival.source).transfer(rts.transfer);
+  if (transfer == nullptr || d.size_bytes > options_.single_chunk_max_bytes ||
+      !TakeOffer(*transfer, rts.generation)) {
+    return false;
+  }
+  *offer = {arrival.source, d.tag,          d.size_bytes,       lane,
+            transfer,       rts.generation, SourceOf(*transfer)};
+  return true;
+}
+
+// A rank that dies before the chunk has ended leaves its sender to the news of its death.
+bool RankEngine::TakeWhole(const OfferedMessage& offer, uint64_t capacity_bytes) {
+  const uint64_t size_bytes = std::min(offer.size_bytes, capacity_bytes);
+  if (!MatchWhole(*offer.transfer, offer.generation, size_bytes)) {
+    return false;
+  }
+  ConsumeShortWay(offer.lane, size_bytes,
+                  offer.where.region != 0 ? shm::Path::kHeapCopy : shm::Path::kProcessVm);
   return true;
 }
 

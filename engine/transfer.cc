@@ -47,13 +47,17 @@ void WriteLocation(shm::Location& where, const shm::Location& value) {
   shm::StoreRelease(where.address, value.address);
 }
 
+uint32_t ChunkBytesOf(const TransferLayout& slot) {
+  return std::clamp(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes, kMaxChunkBytes);
+}
+
 Plan ReadPlan(const TransferLayout& slot) {
   Plan plan{ReadLocation(slot.source),
             ReadLocation(slot.destination),
             shm::LoadAcquire(slot.source_rank),
             shm::LoadAcquire(slot.destination_rank),
             shm::LoadAcquire(slot.size_bytes),
-            std::clamp(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes, kMaxChunkBytes),
+            ChunkBytesOf(slot),
             0};
   const uint64_t chunks =
       plan.size_bytes / plan.chunk_bytes + (plan.size_bytes % plan.chunk_bytes != 0 ? 1 : 0);
@@ -149,6 +153,15 @@ Reach At(Reach reach, uint64_t offset) {
   return reach;
 }
 
+// Whether the slot offers so much in this generation; then the offer is taken.
+bool TakeForMatch(TransferLayout& slot, uint32_t generation, uint64_t size_bytes) {
+  // Pairs with OfferTransfer: the source is there.
+  return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(TransferState::kOffered) &&
+         shm::LoadAcquire(slot.generation) == generation &&
+         size_bytes <= shm::LoadAcquire(slot.size_bytes) &&  // the announcement may say otherwise
+         TakeOffer(slot, generation);
+}
+
 }  // namespace
 
 void OfferTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
@@ -197,19 +210,28 @@ bool TakeOffer(TransferLayout& slot, uint32_t generation) {
   return claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk;
 }
 
-bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Location& destination,
-                   uint64_t size_bytes) {
-  // Pairs with OfferTransfer: the source is there.
-  if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
-      shm::LoadAcquire(slot.generation) != generation ||
-      size_bytes > shm::LoadAcquire(slot.size_bytes) ||  // the announcement said otherwise
-      !TakeOffer(slot, generation)) {
+shm::Location SourceOf(const TransferLayout& slot) {
+  // Pairs with MoveOffer.
+  const bool has_moved = static_cast<uint32_t>(shm::LoadAcquire(slot.claim)) == kTakenMoved;
+  return ReadLocation(has_moved ? slot.moved_source : slot.source);
+}
+
+bool MatchWhole(TransferLayout& slot, uint32_t generation, uint64_t size_bytes) {
+  if (size_bytes > ChunkBytesOf(slot) || !TakeForMatch(slot, generation, size_bytes)) {
     return false;
   }
-  if (static_cast<uint32_t>(shm::LoadAcquire(slot.claim)) ==
-      kTakenMoved) {  // Pairs with MoveOffer.
-    WriteLocation(slot.source, ReadLocation(slot.moved_source));
+  shm::StoreRelease(slot.size_bytes, size_bytes);
+  shm::StoreRelease(slot.claim, ClaimWord(generation, 1));
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
+  return true;
+}
+
+bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Location& destination,
+                   uint64_t size_bytes) {
+  if (!TakeForMatch(slot, generation, size_bytes)) {
+    return false;
   }
+  WriteLocation(slot.source, SourceOf(slot));
   WriteLocation(slot.destination, destination);
   shm::StoreRelease(slot.size_bytes, size_bytes);
   if ((destination.flags & shm::kLocationByStream) != 0) {

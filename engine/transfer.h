@@ -69,6 +69,12 @@ bool TakeOffer(shm::TransferLayout& slot, uint32_t generation);
 // much. Where streams copy at an end (Location::flags), the message is not cut into chunks.
 bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes);
+// The source of an offer that the receiver has taken.
+shm::Location SourceOf(const shm::TransferLayout& slot);
+// In place of MatchTransfer, for a message of one chunk: it is claimed, too, so that nobody but the
+// caller, the receiver, copies it. It ends with EndChunk, of 1. False: as MatchTransfer, or there
+// are more chunks.
+bool MatchWhole(shm::TransferLayout& slot, uint32_t generation, uint64_t size_bytes);
 // Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.
 void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
                       const shm::Location& destination);

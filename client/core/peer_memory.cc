@@ -123,6 +123,15 @@ Status PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where, const
   return found.code() == error ? found : Status(error, "");
 }
 
+bool PeerMemory::IsAtHand(uint32_t rank, const shm::Location& where) {
+  if (where.region == 0) {
+    return IsPrivateMemoryReachable(rank);
+  }
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const auto known = lock.owns_lock() ? index_.find({rank, where.region}) : index_.end();
+  return known != index_.end() && known->second->device == nullptr;
+}
+
 StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::Location& where,
                                                      uint64_t size_bytes) {
   const std::string name =

@@ -47,6 +47,9 @@ class PeerMemory : public engine::MemoryAccess {
   Status CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
                       uint64_t size_bytes, Direction direction);
   bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
+  // Whether CopyWithPeer surely copies from there, without asking the daemon first. Does not block:
+  // false, too, while another thread copies.
+  bool IsAtHand(uint32_t rank, const shm::Location& where);
   // Maps `size_bytes` of a peer of the node (or of this rank), apart from what Resolve keeps and
   // drops: for as long as the result lives. kInvalidBuffer for what is lent: callers write there.
   struct ForGood {

@@ -193,7 +193,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .chunk_bytes = options_.rendezvous_chunk_bytes,
   });
   sender_.emplace(&*progress_, &*requests_, &*memory_, eager_max_bytes, options_.heap_bytes);
-  receiver_.emplace(&*progress_, &*requests_, &*memory_, is_crowded_);
+  receiver_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, statistics, is_crowded_);
   matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, statistics,
                     options_);
 }

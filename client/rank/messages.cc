@@ -190,7 +190,7 @@ ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completi
                                RequestHandle* handle) {
   receiver_->PostHeld();
   const ErrorCode error = requests_->CheckReceive(message);
-  return error != ErrorCode::kOk || receiver_->AwaitEager(message, completion)
+  return error != ErrorCode::kOk || receiver_->AwaitAtOnce(message, completion)
              ? error
              : ReceiveByRequest(message, end_ns, completion, handle);
 }

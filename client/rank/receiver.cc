@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/transfer.h"
 #include "shm/atomic.h"
 #include "shm/inline_copy.h"
 
@@ -62,19 +63,60 @@ bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
 // The lane is looked at with a pause between (most of a microsecond in all), before anything is
 // done that costs more. Without the pauses these loads would keep the line from the sender, who is
 // about to write to it: 60 ns one way instead of 28.
-bool Receiver::AwaitEager(const Message& message, Completion* completion) {
+bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   const uint32_t lane = engine_.LaneOf(message.peer);
   if (lane == daemon_lane_) {
     return false;  // the daemons on the message's way may need this core
   }
+  const bool is_long = message.size_bytes > shm::kCellBytes;
+  const uint32_t most = is_long && first_looks_ != 1 ? kFirstLooksForLong : first_looks_;
   for (uint32_t looks = 0; !engine_.HasMessage(lane); shm::CpuPause()) {
-    if (++looks >= first_looks_) {
+    if (++looks >= most) {
       return false;
     }
   }
   uint64_t message_bytes = 0;
   return progress_.poison() == ErrorCode::kOk &&
-         TakeEager(message, lane, true, completion, &message_bytes);
+         (TakeEager(message, lane, true, completion, &message_bytes) ||
+          (is_long && TakeOffered(message, lane, completion)));
+}
+
+// No request and no journal: the sender's transfer slot says all that others have to know, and if
+// this rank dies they hear of that.
+bool Receiver::TakeOffered(const Message& message, uint32_t lane, Completion* completion) {
+  if (!memory_.IsAnyBufferPlain() || !progress_.TryEnter()) {
+    return false;
+  }
+  engine::OfferedMessage offer;
+  const bool taken =
+      engine_.FindOffer(lane, {message.context, message.peer, message.tag}, &offer) &&
+      peer_memory_.IsAtHand(offer.source, offer.where) &&
+      engine_.TakeWhole(offer, message.size_bytes);
+  progress_.Exit();
+  if (!taken) {
+    return false;
+  }
+  const uint64_t size_bytes = std::min(offer.size_bytes, message.size_bytes);
+  ErrorCode error = ErrorCode::kOk;
+  if (size_bytes != 0) {
+    error = peer_memory_
+                .CopyWithPeer(offer.source, offer.where, {static_cast<std::byte*>(message.buffer)},
+                              size_bytes, PeerMemory::Direction::kFromPeer)
+                .code();
+  }
+  (void)engine::EndChunk(*offer.transfer, offer.generation, 1, error);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    engine::Release(*offer.transfer, offer.generation);
+  }
+  statistics_.AddShared(shm::Statistic::kChunksCopiedByRank);
+  progress_.WakeRank(offer.source);
+  if (error == ErrorCode::kOk && offer.size_bytes > message.size_bytes) {
+    error = ErrorCode::kTruncated;
+  }
+  const bool usable = error == ErrorCode::kOk || error == ErrorCode::kTruncated;
+  *completion = {static_cast<int>(offer.source), offer.tag, FailureWords::Tell(error),
+                 usable ? size_bytes : 0};
+  return true;
 }
 
 // The request is complete before it is known.

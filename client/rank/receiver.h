@@ -21,11 +21,14 @@ namespace ferry::client {
 class Receiver {
  public:
   // All outlive it. `is_crowded`: ranks of the node share cores.
-  Receiver(Progress* progress, Requests* requests, Memory* memory, bool is_crowded)
+  Receiver(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
+           shm::Statistics statistics, bool is_crowded)
       : progress_(*progress),
         engine_(progress->engine()),
         requests_(*requests),
         memory_(*memory),
+        peer_memory_(*peer_memory),
+        statistics_(statistics),
         first_looks_(is_crowded ? 1 : kFirstLooks),
         daemon_lane_(shm::DaemonLane(progress->view().inbox.local_size)) {}
   Receiver(const Receiver&) = delete;
@@ -33,8 +36,9 @@ class Receiver {
 
   // Receives a small message of the node that is there, without a request. False: nothing happened.
   bool ReceiveNow(const Message& message, Completion* completion);
-  // The same for one that may come in a moment, while the caller waits.
-  bool AwaitEager(const Message& message, Completion* completion);
+  // The same for one that may come in a moment, while the caller waits; it may also be one that its
+  // sender offers, of one chunk, which is copied at once.
+  bool AwaitAtOnce(const Message& message, Completion* completion);
   // Starts a receive. Errors: see FrontEnd::StartReceive.
   ErrorCode Start(const Message& message, uint32_t* request);
   // A slot for a receive that the caller then polls for with TryMatch, or starts.
@@ -69,11 +73,13 @@ class Receiver {
   // A blocking receive's first looks at its lane. Only one is made where ranks share cores: each
   // pause would take time from the rank waited for.
   static constexpr uint32_t kFirstLooks = 32;
+  static constexpr uint32_t kFirstLooksForLong = 128;  // which take longer to come
   // Idle looks (pauses, then yields) for the messages of held receives, before those are posted.
   static constexpr uint32_t kIdleLooks = 16;
 
   bool TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                  uint64_t* message_bytes);
+  bool TakeOffered(const Message& message, uint32_t lane, Completion* completion);
   bool ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane);
   bool MayHold(const shm::RequestLayout& slot) const;
   void TakeHeld();
@@ -84,6 +90,8 @@ class Receiver {
   engine::RankEngine& engine_;
   Requests& requests_;
   Memory& memory_;
+  PeerMemory& peer_memory_;
+  shm::Statistics statistics_;
   const uint32_t first_looks_;
   const uint32_t daemon_lane_;
   std::deque<uint32_t> held_;  // in order; only while one thread calls at a time

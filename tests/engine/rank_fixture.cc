@@ -156,6 +156,20 @@ void TestRank::Take(RequestLayout& slot, const EagerMessage& message) {
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kLanded));
 }
 
+void TestRank::Take(RequestLayout& slot, const OfferedMessage& offer) {
+  slot.status_source = static_cast<int32_t>(offer.source);
+  slot.status_tag = offer.tag;
+  slot.message_bytes = offer.size_bytes;
+  const uint64_t size_bytes = std::min(offer.size_bytes, slot.size_bytes);
+  slot.error = static_cast<int32_t>(offer.size_bytes > slot.size_bytes ? ErrorCode::kTruncated
+                                                                       : ErrorCode::kOk);
+  slot.descriptor_kind = static_cast<uint8_t>(DescriptorKind::kRts);
+  const Reach source = memory_.Resolve(offer.source, offer.where, size_bytes);
+  std::memcpy(reinterpret_cast<void*>(slot.buffer.address), source.mapped, size_bytes);
+  EXPECT_EQ(EndChunk(*offer.transfer, offer.generation, 1, ErrorCode::kOk), ChunkResult::kFinished);
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+}
+
 uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes,
                                uint32_t context) {
   const uint32_t request =
@@ -163,9 +177,14 @@ uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_by
   Effects effects;
   start_error_ = ErrorCode::kOk;
   EagerMessage message;
-  if (engine_.TakeTurn() && engine_.TryTakeEager(engine_.LaneOf(source), {context, source, tag},
-                                                 capacity_bytes, &message)) {
+  OfferedMessage offer;
+  const uint32_t lane = engine_.LaneOf(source);
+  if (engine_.TakeTurn() &&
+      engine_.TryTakeEager(lane, {context, source, tag}, capacity_bytes, &message)) {
     Take(slot(request), message);
+  } else if (engine_.FindOffer(lane, {context, source, tag}, &offer) &&
+             engine_.TakeWhole(offer, capacity_bytes)) {
+    Take(slot(request), offer);
   } else if (!engine_.ReceiveNow(request, effects)) {
     start_error_ = engine_.StartReceive(request, effects);
   }

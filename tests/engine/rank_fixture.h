@@ -59,7 +59,7 @@ class TestRank {
   uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
                           uint32_t flags = 0);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
-  // The same, after trying TryTakeEager and ReceiveNow, as a blocking receive does.
+  // The same, after trying TryTakeEager, FindOffer and ReceiveNow, as a blocking receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
@@ -87,6 +87,7 @@ class TestRank {
 
  private:
   void Take(shm::RequestLayout& slot, const EagerMessage& message);
+  void Take(shm::RequestLayout& slot, const OfferedMessage& offer);
   void Land(shm::RequestLayout& slot);
   void Transfer(shm::RequestLayout& slot);
 
