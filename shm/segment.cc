@@ -103,8 +103,6 @@ Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind
   return {};
 }
 
-// ---- Segment ----
-
 // ---- SegmentFile ----
 
 StatusOr<uint64_t> CheckSegmentFile(int fd, uint64_t size_bytes) {

@@ -65,11 +65,15 @@ struct AdminContext {
   // without, for as long as they take. Asked again, the shorter time counts.
   std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
 };
+// For administrators; calls run on gRPC's pool, where Drain and Watch wait.
 std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
+// For ranks, by their tokens; on gRPC's pool, but JoinJob waits without a thread.
 std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
                                                  DataPlane& data_plane);
+// For users, by launchers' tokens; on gRPC's pool.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
                                                    Reporter& reporter);
+// For other daemons; answered on the control thread.
 std::unique_ptr<grpc::Service> MakePeerService(ControlLoop& loop, PeerLinks& links,
                                                JobRegistry& registry, const DataPlane& data_plane);
 

@@ -132,8 +132,6 @@ DeferredPool::Counts DeferredPool::CountsOf(Job job) const {
   return found == members_.end() ? Counts{} : found->second.counts;
 }
 
-// ---- DeferredNics ----
-
 // ---- SharedTrigger ----
 
 void SharedTrigger::Ring() {

@@ -82,8 +82,6 @@ uint32_t FairQueue::ShareOf(uint32_t flow, uint32_t total) {
   return static_cast<uint32_t>(total * asked.weight / weights);
 }
 
-// ---- StagingPool ----
-
 // ---- BlockMemory ----
 
 BlockMemory::BlockMemory(std::shared_ptr<const StagingMemory> whole, std::byte* base,

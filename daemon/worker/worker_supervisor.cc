@@ -123,8 +123,6 @@ Status WorkerReplies::HandleImport(const WorkerMessage& message, const WorkerNew
   return {};
 }
 
-// ---- WorkerSupervisor ----
-
 // ---- GroupLookup ----
 
 GroupLookup::GroupLookup(Source source) : source_(std::move(source)), thread_([this] { Loop(); }) {

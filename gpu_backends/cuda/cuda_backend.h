@@ -24,7 +24,7 @@ struct CudaBackendOptions {
 // kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
 // the driver starts, and makes no context; a context is made when its device is first used.
 StatusOr<std::unique_ptr<GpuBackend>> CreateCudaBackend(const CudaBackendOptions& options);
-// What the backend stands on.
+// What the backend stands on. `library`, errors, threads and blocking as of CreateCudaBackend.
 StatusOr<std::unique_ptr<Driver>> OpenCudaDriver(std::string_view library);
 
 }  // namespace ferry::gpu

@@ -21,7 +21,7 @@ struct HipBackendOptions {
 // kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
 // the run time starts.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHipBackend(const HipBackendOptions& options);
-// What the backend stands on.
+// What the backend stands on. `library`, errors, threads and blocking as of CreateHipBackend.
 StatusOr<std::unique_ptr<Driver>> OpenHipDriver(std::string_view library);
 
 }  // namespace ferry::gpu

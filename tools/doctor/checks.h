@@ -36,7 +36,7 @@ struct CertificateLife {
   int64_t seconds_left = 0;  // negative: expired so long ago
 };
 
-// kNotFound: cannot be read; kInvalidArgument: holds no certificate.
+// Reads the PEM file `path`. kNotFound: cannot be read; kInvalidArgument: holds no certificate.
 StatusOr<CertificateLife> ReadCertificateLife(const std::string& path);
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
@@ -99,6 +99,7 @@ struct NicPlace {
   std::string progress_cpus;  // those of the thread that serves it; empty: any
 };
 
+// The places of NICs, GPUs and ferryd's progress thread.
 Finding CheckTopology(const StatusOr<topology::Machine>& machine,
                       const std::vector<NicPlace>& nics);
 

@@ -181,8 +181,6 @@ bool LimitSegments(std::span<const std::byte> name) {
   return false;
 }
 
-// ---- Endpoint ----
-
 // ---- EpollWatch ----
 
 std::vector<int> EpollInstances() {

@@ -45,6 +45,14 @@ int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* ope
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
 }
 
+void RenounceNonblocking(Comm& comm) {
+  Channel& channel = Channel::Of(comm);
+  channel.RenounceNonblocking();
+  if (channel.IsBusy()) {
+    WatchChannel(comm, channel);
+  }
+}
+
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation) {
   const bool persistent = call.mode == CallMode::kPersistent;
@@ -62,7 +70,7 @@ int BeginCollective(const CollectiveCall& call, Comm& comm,
   }
   if (!failure.ok()) {
     if (!persistent) {
-      Channel::Of(comm).RenounceNonblocking();
+      RenounceNonblocking(comm);
     }
     *call.request = MPI_REQUEST_NULL;
     return Fail(call.name, &comm, failure);

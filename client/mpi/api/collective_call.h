@@ -53,6 +53,8 @@ int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm);
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation);
+// In place of BeginCollective, where a call that does not block fails.
+void RenounceNonblocking(Comm& comm);
 // For jobs whose ranks compare their calls. Returns what the call fails with: `failure`, that of
 // its arguments, or, if the call blocks, what the comparison found. Blocks where the call does, but
 // not if its arguments were wrong.
@@ -126,7 +128,7 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   }
   if (!failure.ok()) [[unlikely]] {
     if (is_nonblocking) {
-      Channel::Of(*comm).RenounceNonblocking();
+      RenounceNonblocking(*comm);
     }
     return FailCollective(call, *comm, failure);
   }

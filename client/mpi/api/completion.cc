@@ -176,6 +176,9 @@ class Sweep {
       Await(next);
     }
     for (; next_ < handles_.size(); ++next_) {
+      if (Request* const request = requests.Find(handles_[next_]); request != nullptr) {
+        (void)request->IsDone();  // poisoned, what is under way fails at once
+      }
       harvest_.Take(&handles_[next_], At(statuses_, static_cast<int>(next_)));
     }
   }

@@ -34,6 +34,7 @@ Board::Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int s
       members_(shape.members),
       spins_(crowded || link->HasPauses() ? kFewSpins : kSpins),
       is_crowded_(crowded),
+      has_pauses_(link->HasPauses()),
       seen_(static_cast<size_t>(shape.members)),
       cell_uses_(shape.cells) {}
 
@@ -150,7 +151,7 @@ bool Board::AwaitConsumed(int member, uint64_t stamp) {
 // What a member does before it lets others wake it.
 template <typename Reached>
 bool Board::LookPatiently(const Reached& reached) {
-  if (!link_->HasPauses()) {
+  if (!has_pauses_) {
     for (uint32_t i = 0; i < kYields; ++i) {
       if (reached()) {
         return true;
@@ -158,9 +159,6 @@ bool Board::LookPatiently(const Reached& reached) {
       sched_yield();
     }
     return reached();
-  }
-  if (!link_->MaySpin()) {
-    link_->Pause();
   }
   for (uint32_t i = 0; i < kSpins && !is_crowded_ && link_->MaySpin(); ++i) {
     if (reached()) {

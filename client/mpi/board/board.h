@@ -173,9 +173,12 @@ class Board {
   RunFailure Mismatch(int member, uint64_t signature) const;
   void Tell(bool has_given_up);
   // Wakes those that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in, then
-  // come libferry's heavy fence and its last look.
+  // come libferry's heavy fence and its last look. With pauses it may count itself in behind that
+  // fence, so there the two of them take the full order.
   void Ring() {
-    if (shm::IsLightFenceEnabled()) [[likely]] {
+    if (has_pauses_) {
+      shm::FetchAdd(Place(self_).consumed, uint64_t{0}, std::memory_order_seq_cst);
+    } else if (shm::IsLightFenceEnabled()) [[likely]] {
       shm::LightFence();
     } else {
       shm::FetchAdd(layout_->sleepers, 0U, std::memory_order_seq_cst);
@@ -196,6 +199,7 @@ class Board {
   const int members_;
   const uint32_t spins_;
   const bool is_crowded_;
+  const bool has_pauses_;
   std::vector<uint64_t> seen_;  // by member: a stamp that it has consumed, perhaps long ago
   std::array<Use, kBoardLines> line_uses_;
   std::vector<Use> cell_uses_;

@@ -27,10 +27,9 @@ class NodeLink {
   // Returns once `done(argument)`, which is asked whenever another member has called Wake for this
   // one; makes progress meanwhile, and may sleep. May return early. Blocks.
   virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
-  // Where WaitFor lets the thread do something else in between: Pause does so once, without a Wake
-  // to end it, and MaySpin says whether there is nothing else to do by now.
+  // Whether WaitFor lets the thread do something else in between; and, there, whether there is
+  // nothing else to do by now.
   virtual bool HasPauses() const { return false; }
-  virtual void Pause() {}
   virtual bool MaySpin() const { return true; }
   virtual void Wake(int member) = 0;
   // kOk, or why nothing more will come from that member (or why this one cannot go on).

@@ -221,6 +221,38 @@ void Channel::StartNonblocking(Started* started, Problem* problem, const Binding
   started->problem = problem;
   started->binding = binding;
   started->message_number = NextNumber(kNoNumber);
+  BoardQueue* const queue = BoardQueueLocked();
+  if (queue != nullptr && queue->MayTake(*problem)) {
+    started->is_on_board = true;
+    queue->Add(started);
+  } else {
+    if (queue != nullptr) {
+      queue->Skip(started->number);
+    }
+    StartByMessages(started);
+  }
+  AdvanceLocked();
+}
+
+void Channel::StartByMessages(Started* started) {
+  started->taken = TakeLocked(*started->problem);
+  StartLocked(started->taken.run(), started->binding, started->message_number);
+}
+
+void Channel::RenounceNonblocking() {
+  if (ComparesCalls()) {
+    return;  // it has its number, and there is no board
+  }
+  const auto lock = Lock();
+  (void)NextNumber(kNoNumber);
+  if (BoardQueue* const queue = BoardQueueLocked(); queue != nullptr) {
+    queue->Renounce(entered_nonblocking_);
+    AdvanceLocked();
+  }
+}
+
+// The one that the call entered last may use. Null: there is none.
+BoardQueue* Channel::BoardQueueLocked() {
   if (entered_nonblocking_ >= kBoardCall && may_have_board_ && board_queue_ == nullptr) {
     board_queue_ = std::make_unique<BoardQueue>(
         comm_,
@@ -234,30 +266,7 @@ void Channel::StartNonblocking(Started* started, Problem* problem, const Binding
         },
         [this] { return waiting_ != 0; });
   }
-  if (board_queue_ != nullptr && board_queue_->MayTake(*problem)) {
-    started->is_on_board = true;
-    board_queue_->Add(started);
-  } else {
-    if (board_queue_ != nullptr) {
-      board_queue_->Skip(started->number);
-    }
-    StartByMessages(started);
-  }
-  AdvanceLocked();
-}
-
-void Channel::StartByMessages(Started* started) {
-  started->taken = TakeLocked(*started->problem);
-  StartLocked(started->taken.run(), started->binding, started->message_number);
-}
-
-void Channel::RenounceNonblocking() {
-  const auto lock = Lock();
-  (void)NextNumber(kNoNumber);
-  if (board_queue_ != nullptr) {
-    board_queue_->Renounce(entered_nonblocking_);
-    AdvanceLocked();
-  }
+  return board_queue_.get();
 }
 
 void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number) {

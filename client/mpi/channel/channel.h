@@ -80,7 +80,7 @@ class Channel : public Comm::Extension {
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
   // board.
   void Renounce();
-  // The same in place of StartNonblocking.
+  // The same in place of StartNonblocking. Something may be under way then.
   void RenounceNonblocking();
 
   // If ranks compare their calls (ComparesCalls), each call takes a number of the channel, even if
@@ -159,7 +159,10 @@ class Channel : public Comm::Extension {
     const auto lock = Lock();
     return IsBusyLocked();
   }
-  // The same for all that is under way.
+  // At the end, when nobody advances the channel any more: gives up the making of the board for
+  // nonblocking calls, which other ranks may never have come to.
+  void Abandon() { board_queue_.reset(); }
+  // As Advance, for all that is under way.
   struct Progress {
     bool is_busy;    // something still is
     bool has_ended;  // a run is done that was not
@@ -186,6 +189,7 @@ class Channel : public Comm::Extension {
   std::unique_lock<std::mutex> Lock();
   bool IsBusyLocked() const;
   void AdvanceLocked();
+  BoardQueue* BoardQueueLocked();
   void StartByMessages(Started* started);
   bool StepComparisons();
   uint32_t NextNumber(uint32_t number);

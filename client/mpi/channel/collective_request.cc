@@ -16,23 +16,29 @@ CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOpera
       operation_(std::move(operation)),
       is_persistent_(persistent),
       number_(persistent ? channel_.NextPersistentNumber() : 0),
-      call_number_(persistent ? 0 : channel_.CountCall()) {
+      call_number_(persistent ? 0 : channel_.CountCall()),
+      started_(std::make_unique<Channel::Started>()) {
   if (persistent || operation_->description != nullptr) {
-    started_.taken = channel_.Take(operation_->problem);
+    started_->taken = channel_.Take(operation_->problem);
   }
   operation_->reducer.Keep();
 }
 
 CollectiveRequest::~CollectiveRequest() {
   on_stream_.reset();
-  channel_.GiveBack(std::move(started_.taken));
+  if (!started_->is_done()) {  // poisoned: what never ends still names it
+    (void)started_.release();
+    (void)operation_.release();
+    return;
+  }
+  channel_.GiveBack(std::move(started_->taken));
 }
 
 Failure CollectiveRequest::Begin() {
   FERRY_RETURN_FAILURE(operation_->Fetch());
   is_active_ = true;
   BeginRun();
-  if (!HasCompared() || !channel_.Advance(started_)) {
+  if (!HasCompared() || !channel_.Advance(*started_) || channel_.IsBusy()) {
     WatchChannel(*comm_, channel_);
   }
   return {};
@@ -43,12 +49,12 @@ void CollectiveRequest::BeginRun() {
     const uint32_t number = is_persistent_ ? number_ : operation_->number;
     comparison_ =
         channel_.Compare(*operation_->description, number, is_persistent_, [this, number] {
-          channel_.StartLocked(started_.taken.run(), operation_->MakeBinding(), number);
+          channel_.StartLocked(started_->taken.run(), operation_->MakeBinding(), number);
         });
   } else if (is_persistent_) {
-    channel_.StartPersistent(started_.taken.run(), operation_->MakeBinding(), number_);
+    channel_.StartPersistent(started_->taken.run(), operation_->MakeBinding(), number_);
   } else {
-    channel_.StartNonblocking(&started_, &operation_->problem, operation_->MakeBinding());
+    channel_.StartNonblocking(started_.get(), &operation_->problem, operation_->MakeBinding());
   }
 }
 
@@ -101,7 +107,7 @@ bool CollectiveRequest::IsDone() {
   if (on_stream_ != nullptr) {
     return channel_.Advance(by_rank_);
   }
-  return HasCompared() && channel_.Advance(started_);
+  return HasCompared() && channel_.Advance(*started_);
 }
 
 void CollectiveRequest::AwaitUntil(bool (*done)(void*), void* argument) {
@@ -126,7 +132,7 @@ Failure CollectiveRequest::End(MPI_Status* status) {
   if (comparison_ != nullptr && !comparison_->failure().ok()) [[unlikely]] {
     return comparison_->failure();
   }
-  return operation_->Finish(started_.outcome());
+  return operation_->Finish(started_->outcome());
 }
 
 // ---- Matching -----------------------------------------------------------------------------------
@@ -138,7 +144,7 @@ bool CollectiveRequest::is_enqueued() const {
 Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
   if (on_stream_ == nullptr && refusal_.ok()) {
     const StreamCollective::Parts parts{*comm_, channel_, *operation_,
-                                        started_.taken.run()->schedule(), number_};
+                                        started_->taken.run()->schedule(), number_};
     auto made = StreamCollective::Make(parts);
     if (made.ok()) {
       on_stream_ = std::move(made).value();

@@ -46,12 +46,12 @@ class CollectiveRequest : public Request, public Matchable {
 
   const Ref<Comm> comm_;
   Channel& channel_;
-  const std::unique_ptr<CollectiveOperation> operation_;
+  std::unique_ptr<CollectiveOperation> operation_;
   const bool is_persistent_;
   bool is_active_ = false;
   uint32_t number_ = 0;       // of a persistent one
   uint64_t call_number_ = 0;  // of others
-  Channel::Started started_;
+  std::unique_ptr<Channel::Started> started_;
   std::shared_ptr<Comparison> comparison_;  // of the last start, where ranks compare their calls
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
   ProgramRun by_rank_;                           // of that: a start of the rank's own

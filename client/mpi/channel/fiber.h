@@ -8,6 +8,7 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
+#include <cstddef>
 #include <functional>
 
 namespace ferry::mpi {
@@ -27,11 +28,22 @@ class Fiber {
   void Suspend();
 
  private:
+  // What sanitizers are to know of a switch, told on the side that leaves and on the one that
+  // comes.
+  void LeaveOutside();
+  void ComeInside();
+  void LeaveInside(bool for_good);
+  void ComeOutside();
+
   const std::function<void()> body_;
-  boost::context::fiber inside_;      // the body, while it is suspended
-  boost::context::fiber outside_;     // whoever has resumed it, while it runs
-  void* sanitizer_inside_ = nullptr;  // ThreadSanitizer's names for the two
+  boost::context::stack_context stack_;
+  boost::context::fiber inside_;   // the body, while it is suspended
+  boost::context::fiber outside_;  // whoever has resumed it, while it runs
+  // Sanitizers' names for the two, and AddressSanitizer's for the stack outside.
+  void* sanitizer_inside_ = nullptr;
   void* sanitizer_outside_ = nullptr;
+  const void* outside_bottom_ = nullptr;
+  size_t outside_bytes_ = 0;
 };
 
 }  // namespace ferry::mpi

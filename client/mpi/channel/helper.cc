@@ -91,18 +91,19 @@ class Helper {
     lock->lock();
   }
 
-  // Looks once at all channels that the program leaves alone. Returns whether there are none.
+  // Looks once at all channels. Returns whether the program leaves none alone that has something
+  // under way.
   bool LookRound() {
     bool has_ended = false;
     bool is_over = true;
     {
       std::lock_guard lock(mutex_);
       for (const Watched& watched : watched_) {
-        if (!watched.channel->IsLookedAfter()) {
-          const Channel::Progress progress = watched.channel->AdvanceAll();
-          has_ended = has_ended || progress.has_ended;
-          is_over = is_over && !progress.is_busy;
-        }
+        // All of them advance: this may be the last look before the thread sleeps.
+        const bool is_left_alone = !watched.channel->IsLookedAfter();
+        const Channel::Progress progress = watched.channel->AdvanceAll();
+        has_ended = has_ended || progress.has_ended;
+        is_over = is_over && !(is_left_alone && progress.is_busy);
       }
       is_over = is_over || is_stopping_;
     }
@@ -120,6 +121,9 @@ class Helper {
     }
     front_end->WakeThreads();
     thread_.join();
+    for (const Watched& watched : watched_) {
+      watched.channel->Abandon();
+    }
     watched_.clear();
     return {};
   }

@@ -174,7 +174,7 @@ NodeBoard::~NodeBoard() {
 void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
   if (HasPauses()) {
     while (!done(argument)) {
-      Pause();
+      pauses_.pause();
     }
     return;
   }

@@ -1,7 +1,8 @@
 // The board of a communicator whose ranks share a node: made by all of them together, and given
 // back once all have left it.
 //
-// Calling thread: that of a blocking collective on the communicator. SetUp blocks.
+// Calling thread: that of a collective on the communicator, one at a time. SetUp blocks, unless it
+// is told how not to.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,6 @@ class FrontNode : public NodeLink {
 
   void WaitFor(bool (*done)(void*), void* argument) override;
   bool HasPauses() const override { return pauses_.pause != nullptr; }
-  void Pause() override { pauses_.pause(); }
   bool MaySpin() const override { return pauses_.may_spin(); }
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
@@ -68,7 +68,8 @@ class NodeBoard {
  public:
   // Whether the communicator may have one; the same on all its ranks. `node_of`: by rank.
   static bool IsFor(const Comm& comm, const std::vector<int>& node_of);
-  // Collective. Null, on all ranks, if one of them could not. `watch`, which outlives it, tells of
+  // Collective. Null, on all ranks, if one of them could not, and on those that a message failed to
+  // or from. `watch`, which outlives it, tells of
   // long waits.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
   // The same for a board whose collectives do not block; nor does this. Such boards are made by

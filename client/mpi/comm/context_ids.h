@@ -21,7 +21,7 @@ namespace ferry::mpi {
 enum class Traffic : uint32_t {
   kPointToPoint = 0,
   kCollective = 1,
-  kAgreement = 2,      // the blocking collective calls that make communicators of it
+  kAgreement = 2,      // what its ranks agree on: communicators made of it, boards, long waits
   kGroupCreation = 3,  // MPI_Comm_create_group: only some members, told apart by tags
   kLeaders = 4,        // MPI_Intercomm_create through this one as the bridge, by tags
   kIdup = 5,           // numbers of communicators that MPI_Comm_idup makes

@@ -1,6 +1,7 @@
 #include "client/mpi/comm/line_to_members.h"
 
 #include <string>
+#include <utility>
 
 #include "client/mpi/base/connection.h"
 
@@ -32,16 +33,36 @@ ErrorCode ReceiveWatched(const client::Message& message, LongWait* wait,
   return ErrorCode::kOk;
 }
 
-// Completes what was started, if that worked.
-ErrorCode Complete(ErrorCode started, const client::RequestHandle& handle,
-                   const std::function<void()>& pause, client::Completion* completion) {
-  if (started == ErrorCode::kOk) {
-    while (!front_end->IsComplete(handle)) {
+// A message under way, which is given up if the fiber that waits for it ends.
+struct Begun {
+  client::RequestHandle handle = 0;
+  ~Begun() {
+    if (handle != 0) {
+      client::Completion ignored;
+      (void)front_end->Cancel(handle);
+      front_end->Wait(handle, &ignored);
+    }
+  }
+};
+
+// Starts a message by start(&handle), and completes it. The program may have all requests in use:
+// one is to be had later.
+template <typename Start>
+ErrorCode CarryWithPauses(const std::function<void()>& pause, client::Completion* completion,
+                          Start&& start) {
+  Begun begun;
+  ErrorCode error = start(&begun.handle);
+  for (; error == ErrorCode::kLimitExceeded && front_end->poison() == ErrorCode::kOk;
+       error = start(&begun.handle)) {
+    pause();
+  }
+  if (error == ErrorCode::kOk) {
+    while (!front_end->IsComplete(begun.handle)) {
       pause();
     }
-    front_end->Wait(handle, completion);
+    front_end->Wait(std::exchange(begun.handle, 0), completion);
   }
-  return started;
+  return error;
 }
 
 }  // namespace
@@ -55,23 +76,28 @@ client::Message LineToMembers::MessageTo(int rank, const void* data, size_t size
 }
 
 Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
-  client::Completion completion;
-  client::RequestHandle handle = 0;
   const client::Message message = MessageTo(rank, data, size_bytes);
-  const ErrorCode error = pause_ == nullptr ? front_end->Send(message, &completion)
-                                            : Complete(front_end->StartSend(message, &handle),
-                                                       handle, pause_, &completion);
+  client::Completion completion;
+  const ErrorCode error =
+      pause_ == nullptr ? front_end->Send(message, &completion)
+                        : CarryWithPauses(pause_, &completion, [&](client::RequestHandle* handle) {
+                            return front_end->StartSend(message, handle);
+                          });
   return FailureOf(error == ErrorCode::kOk ? completion.error : error);
 }
 
 Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   const client::Message message = MessageTo(rank, data, size_bytes);
   client::Completion completion;
-  client::RequestHandle handle = 0;
-  ErrorCode error = pause_ != nullptr  ? Complete(front_end->StartReceive(message, &handle), handle,
-                                                  pause_, &completion)
-                    : wait_ != nullptr ? ReceiveWatched(message, wait_, &completion)
-                                       : front_end->Receive(message, &completion);
+  ErrorCode error = ErrorCode::kOk;
+  if (pause_ != nullptr) {
+    error = CarryWithPauses(pause_, &completion, [&](client::RequestHandle* handle) {
+      return front_end->StartReceive(message, handle);
+    });
+  } else {
+    error = wait_ != nullptr ? ReceiveWatched(message, wait_, &completion)
+                             : front_end->Receive(message, &completion);
+  }
   error = error == ErrorCode::kOk ? completion.error : error;
   if (error == ErrorCode::kTruncated ||
       (error == ErrorCode::kOk && completion.size_bytes != size_bytes)) {

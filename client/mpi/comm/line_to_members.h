@@ -1,6 +1,7 @@
 // Agreement's messages over libferry: between processes of a list, in a context of their own.
 //
-// Calling thread: any, one at a time for one context and tag. Blocks.
+// Calling thread: any, one at a time for one context and tag. Blocks, unless it is to pause
+// instead.
 #pragma once
 
 #include <cstdint>

@@ -34,6 +34,7 @@ struct RunSpec {
   int members;
   BoardLimits limits;
   bool crowded;
+  bool has_pauses = false;
 };
 
 class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
@@ -69,7 +70,7 @@ class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
 };
 
 TEST_P(BoardRunTest, EveryCollectiveGivesWhatItShould) {
-  ThreadNode node(GetParam().members, GetParam().crowded);
+  ThreadNode node(GetParam().members, GetParam().crowded, GetParam().has_pauses);
   uint64_t number = 0;
   int ran = 0;
   for (const Collective collective : kCollectivesOfBoards) {
@@ -100,7 +101,7 @@ TEST_P(BoardRunTest, EveryCollectiveGivesWhatItShould) {
 TEST_P(BoardRunTest, MembersMayBeAheadAndBehind) {
   constexpr int kRounds = 300;
   const int members = GetParam().members;
-  ThreadNode node(members, GetParam().crowded);
+  ThreadNode node(members, GetParam().crowded, GetParam().has_pauses);
   std::vector<std::vector<CaseRank>> rounds;
   for (int i = 0; i < kRounds; ++i) {
     rounds.push_back(MakeCase({.collective = kCollectivesOfBoards[i % 11],
@@ -129,6 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, BoardRunTest,
     ::testing::Values(RunSpec{"pieces_2", 2, kPiecesOnly, false},
                       RunSpec{"pieces_5_crowded", 5, kPiecesOnly, true},
+                      RunSpec{"both_3_with_pauses", 3, kBoth, false, true},
+                      RunSpec{"both_4_crowded_with_pauses", 4, kBoth, true, true},
                       RunSpec{"direct_2", 2, kDirectOnly, false},
                       RunSpec{"direct_3_crowded", 3, kDirectOnly, true},
                       RunSpec{"both_4_crowded", 4, kBoth, true},

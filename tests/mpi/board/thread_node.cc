@@ -11,7 +11,9 @@ namespace ferry::mpi {
 
 class ThreadNode::Link : public NodeLink {
  public:
-  Link(ThreadNode* node) : node_(node) {}
+  Link(ThreadNode* node, bool has_pauses) : node_(node), has_pauses_(has_pauses) {}
+
+  bool HasPauses() const override { return has_pauses_; }
 
   void WaitFor(bool (*done)(void*), void* argument) override {
     std::unique_lock lock(mutex_);
@@ -68,6 +70,7 @@ class ThreadNode::Link : public NodeLink {
   }
 
   ThreadNode* const node_;
+  const bool has_pauses_;
   std::mutex mutex_;
   std::condition_variable woken_;
   uint64_t wakes_ = 0;
@@ -76,7 +79,7 @@ class ThreadNode::Link : public NodeLink {
 
 void ThreadNode::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-ThreadNode::ThreadNode(int members, bool crowded)
+ThreadNode::ThreadNode(int members, bool crowded, bool has_pauses)
     : memory_(static_cast<std::byte*>(
           std::aligned_alloc(alignof(BoardLayout), ShapeFor(members, crowded).SizeBytes()))),
       dead_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))),
@@ -85,7 +88,7 @@ ThreadNode::ThreadNode(int members, bool crowded)
   std::memset(memory_.get(), 0, shape.SizeBytes());
   auto* const layout = reinterpret_cast<BoardLayout*>(memory_.get());
   for (int member = 0; member < members; ++member) {
-    links_.push_back(std::make_unique<Link>(this));
+    links_.push_back(std::make_unique<Link>(this, has_pauses));
     boards_.push_back(std::make_unique<Board>(layout, shape, links_.back().get(), member, crowded));
   }
 }

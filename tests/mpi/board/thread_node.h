@@ -18,8 +18,8 @@ namespace ferry::mpi {
 
 class ThreadNode {
  public:
-  // `crowded`: members that wait soon sleep.
-  ThreadNode(int members, bool crowded);
+  // `crowded`: members that wait soon sleep. `has_pauses`: NodeLink::HasPauses.
+  ThreadNode(int members, bool crowded, bool has_pauses = false);
   ~ThreadNode();
 
   int members() const { return static_cast<int>(links_.size()); }
