@@ -167,7 +167,9 @@ TEST(RingFaultsTest, AKilledRankTakesItsRingsWithItAndNobodyNotices) {
     EXPECT_NE(job.Wait().exit_code, 0);
     const CommandResult result = beside.Wait();
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(daemon.CountMemfds(), memfds);
+    // The daemon closes what ranks have passed on a thread of its own.
+    EXPECT_TRUE(e2e::Eventually([&] { return daemon.CountMemfds() <= memfds; }))
+        << daemon.CountMemfds() << " memfds are left of " << memfds;
   }
   daemon.Stop();
 }
