@@ -23,6 +23,7 @@
 #include "engine/session_view.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_data_plane.h"
+#include "tests/daemon/no_links.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::daemon {
@@ -33,16 +34,6 @@ using fuzz::FuzzInput;
 constexpr uint32_t kMaxSteps = 16;
 constexpr uint32_t kRequests = 4;
 constexpr char kSecret[] = "0123456789abcdef0123456789abcdef";
-
-class NoLinks final : public NodeLinks {
- public:
-  Status Acquire(const std::string&) override { return {}; }
-  void Release(const std::string&) override {}
-  uint64_t Incarnation() const override { return 1; }
-  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
-  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
-};
 
 // The socket's path, for all inputs.
 const std::string& SocketPath() {

@@ -69,8 +69,7 @@ class NodeBoard {
   // Whether the communicator may have one; the same on all its ranks. `node_of`: by rank.
   static bool IsFor(const Comm& comm, const std::vector<int>& node_of);
   // Collective. Null, on all ranks, if one of them could not, and on those that a message failed to
-  // or from. `watch`, which outlives it, tells of
-  // long waits.
+  // or from. `watch`, which outlives it, tells of long waits.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
   // The same for a board whose collectives do not block; nor does this. Such boards are made by
   // messages of their own.
