@@ -39,7 +39,7 @@ using tests::ReadFile;
 
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kPairs[] = "tests/faults/ranks/pairs";
-constexpr int kReports = 3;  // rank 1 reports every 50th message
+constexpr int kReports = 2;  // rank 1 reports every 50th message
 
 // A job of two ranks on two nodes that sends messages endlessly, and the traces of its daemons.
 class TracedJob {
@@ -71,7 +71,7 @@ class TracedJob {
   CommandResult Ask(size_t node, const Words& arguments) const {
     return RunCommand(Joined({kFerryctl, "--run_directory=" + nodes_[node]}, arguments));
   }
-  // Waits until rank 1 has received some 100 messages more; false if it does not.
+  // Waits until rank 1 has received some 50 messages more; false if it does not.
   bool LetMessagesPass() {
     const auto reports = [this] {
       const Words lines = SortedLines(job_.Output());

@@ -179,7 +179,7 @@ class HostileTest : public testing::Test {
     EXPECT_TRUE(e2e::Eventually(holds_nothing) || e2e::Eventually(holds_nothing)) << held;
   }
 
-  const uint64_t seconds_ = std::stoull(Variable("HOSTILE_SECONDS", "20"));
+  const uint64_t seconds_ = std::stoull(Variable("HOSTILE_SECONDS", "10"));
   const uint64_t seed_ =
       std::stoull(Variable("HOSTILE_SEED", std::to_string(std::random_device()())));
   Node here_{"here"};
