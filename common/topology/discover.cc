@@ -184,8 +184,17 @@ void AddInterface(const std::string& name, const std::filesystem::path& interfac
 
 }  // namespace
 
-StatusOr<Machine> ReadThisMachine() {
-  return Load(MakeTopology(), ErrorCode::kSystem, "the topology of this machine");
+StatusOr<Machine> ReadThisMachine(Devices devices) {
+  TopologyPtr topology = MakeTopology();
+  if (topology != nullptr && devices == Devices::kLeaveOut) {
+    hwloc_topology_set_io_types_filter(topology.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
+  }
+  StatusOr<Machine> machine =
+      Load(std::move(topology), ErrorCode::kSystem, "the topology of this machine");
+  if (machine.ok()) {
+    machine->has_left_out_devices = devices == Devices::kLeaveOut;
+  }
+  return machine;
 }
 
 StatusOr<Machine> ReadMachine(const std::string& xml_file) {
@@ -202,6 +211,15 @@ std::vector<std::string> InterfaceAndLower(const std::string& name, const std::s
     AddInterface(name, interfaces, &names);
   }
   return names;
+}
+
+bool AreWithoutDevice(const std::vector<std::string>& names, const std::string& interfaces) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto interface = std::filesystem::path(interfaces) / name;
+    std::error_code error;
+    return std::filesystem::exists(interface, error) &&
+           !std::filesystem::exists(interface / "device", error);
+  });
 }
 
 }  // namespace ferry::topology

@@ -17,9 +17,11 @@ inline constexpr char kPluginsLeftOut[] =
     "hwloc_gl.so,hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,"
     "hwloc_xml_libxml.so";
 
+// Reading the PCI devices' registers takes milliseconds for each on a virtual machine.
+enum class Devices { kRead, kLeaveOut };
 // This machine, but for the CPUs and NUMA nodes that its control groups keep from this process.
 // Errors: kSystem.
-StatusOr<Machine> ReadThisMachine();
+StatusOr<Machine> ReadThisMachine(Devices devices = Devices::kRead);
 // A machine that hwloc has described (`lstopo machine.xml`). Errors: kInvalidArgument.
 StatusOr<Machine> ReadMachine(const std::string& xml_file);
 
@@ -27,5 +29,8 @@ StatusOr<Machine> ReadMachine(const std::string& xml_file);
 // kernel's list of them.
 std::vector<std::string> InterfaceAndLower(const std::string& name,
                                            const std::string& interfaces = "/sys/class/net");
+// Whether these are interfaces behind which there is no device, such as loopback.
+bool AreWithoutDevice(const std::vector<std::string>& names,
+                      const std::string& interfaces = "/sys/class/net");
 
 }  // namespace ferry::topology

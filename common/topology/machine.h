@@ -41,7 +41,8 @@ struct Machine {
   // The distances from nodes[i] to nodes[j], as the firmware counts: 10 is the own node. Empty if
   // it tells none.
   std::vector<std::vector<uint32_t>> distances;
-  std::vector<Device> devices;  // by PCI address
+  std::vector<Device> devices;        // by PCI address
+  bool has_left_out_devices = false;  // they were not read
 };
 
 // Distances are those of the firmware, and one below them.

@@ -1,5 +1,6 @@
 #include "daemon/placement/placement.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log.h"
@@ -10,6 +11,7 @@ namespace ferry::daemon {
 namespace {
 
 using topology::CpuSet;
+using topology::Devices;
 using topology::Machine;
 using topology::ThreadPlace;
 
@@ -54,6 +56,20 @@ StatusOr<std::optional<uint32_t>> PlaceStaging(const std::string& wanted, const 
                                                " only: choose of these, or auto");
 }
 
+bool IsWithoutDevice(const transport::Description& nic) {
+  return nic.pci_address.empty() &&
+         topology::AreWithoutDevice(topology::InterfaceAndLower(nic.domain));
+}
+
+Machine ReadMachine(Devices devices) {
+  StatusOr<Machine> machine = topology::ReadThisMachine(devices);
+  if (!machine.ok()) {
+    spdlog::warn("nothing is placed: {}", machine.status().message());
+    return {};
+  }
+  return std::move(*machine);
+}
+
 }  // namespace
 
 Placement::Placement(const Nics& nics, Machine machine) : machine_(std::move(machine)) {
@@ -80,14 +96,11 @@ StatusOr<std::shared_ptr<const Placement>> Placement::Decide(const config::Optio
 
 StatusOr<std::shared_ptr<const Placement>> Placement::DecideHere(const config::Options& options,
                                                                  const Nics& nics) {
-  StatusOr<Machine> machine = topology::ReadThisMachine();
-  if (!machine.ok()) {
-    spdlog::warn("nothing is placed: {}", machine.status().message());
-    machine = Machine();
-  }
+  const bool leave_out = std::all_of(nics.begin(), nics.end(), IsWithoutDevice);
+  Machine machine = ReadMachine(leave_out ? Devices::kLeaveOut : Devices::kRead);
   const StatusOr<CpuSet> allowed = topology::AffinityOf(0);
   FERRY_RETURN_IF_ERROR(allowed.status());
-  auto placement = Decide(options, nics, std::move(*machine), *allowed);
+  auto placement = Decide(options, nics, std::move(machine), *allowed);
   if (placement.ok()) {
     spdlog::info("{}", (*placement)->Text());
   }
@@ -137,7 +150,11 @@ std::optional<uint32_t> Placement::DistanceTo(const topology::Device* device) co
 }
 
 const topology::Device* Placement::Find(const std::string& pci) const {
-  return topology::FindDevice(machine_, pci, {});
+  if (!machine_.has_left_out_devices) {
+    return topology::FindDevice(machine_, pci, {});
+  }
+  std::call_once(reads_devices_, [this] { with_devices_ = ReadMachine(Devices::kRead); });
+  return topology::FindDevice(with_devices_, pci, {});
 }
 
 }  // namespace ferry::daemon

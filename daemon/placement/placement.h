@@ -1,13 +1,14 @@
 // Where ferryd's progress thread and staging memory belong, and how near its NICs are to GPUs and
 // ranks: found out and decided once, when ferryd starts (docs/operations.md, Placement).
 //
-// Constant after that, but for what SettleMemory has logged: any thread.
+// Constant after that, but for what SettleMemory has logged and Find reads: any thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ class Placement {
   // The distance from a NIC; nothing where one of the two places is unknown.
   std::optional<uint32_t> DistanceTo(const topology::CpuSet& cpus, size_t nic) const;
   std::optional<uint32_t> DistanceTo(const topology::Device* device) const;
-  // The device at a PCI address; null if there is none.
+  // The device at a PCI address; null if there is none. May block for the files of /sys.
   const topology::Device* Find(const std::string& pci) const;
 
  private:
@@ -67,6 +68,8 @@ class Placement {
   topology::ThreadPlace progress_;
   std::optional<uint32_t> staging_node_;
   mutable std::atomic<bool> failed_ = false;
+  mutable std::once_flag reads_devices_;
+  mutable topology::Machine with_devices_;  // for Find, where they were left out
 };
 
 }  // namespace ferry::daemon

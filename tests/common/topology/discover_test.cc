@@ -40,6 +40,19 @@ TEST(DiscoverTest, ReadsThisMachine) {
   }
 }
 
+TEST(DiscoverTest, LeavesOutDevicesOnly) {
+  const StatusOr<Machine> all = ReadThisMachine();
+  const StatusOr<Machine> without = ReadThisMachine(Devices::kLeaveOut);
+  ASSERT_TRUE(all.ok() && without.ok());
+  EXPECT_FALSE(all->has_left_out_devices);
+  EXPECT_TRUE(without->has_left_out_devices);
+  EXPECT_TRUE(without->devices.empty());
+  EXPECT_EQ(without->cores.size(), all->cores.size());
+  EXPECT_EQ(without->sockets.size(), all->sockets.size());
+  EXPECT_EQ(without->nodes.size(), all->nodes.size());
+  EXPECT_EQ(without->distances, all->distances);
+}
+
 TEST(DiscoverTest, SaysWhichDescriptionItCannotRead) {
   for (const char* file : {"no/such.xml", "tests/common/topology/machines/broken.xml"}) {
     const StatusOr<Machine> machine = ReadMachine(file);
@@ -66,6 +79,16 @@ TEST_F(InterfacesTest, FollowsBondsAndVlansToTheirInterfaces) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(InterfaceAndLower("eth0", root_), (Names{"eth0"}));
   EXPECT_EQ(InterfaceAndLower("bond0.100", root_), (Names{"bond0.100", "bond0", "eth0", "eth1"}));
+}
+
+TEST_F(InterfacesTest, AreWithoutDeviceOnlyIfTheKernelSaysSo) {
+  Make("eth0/device");
+  Make("lo");
+  Make("bond0/lower_eth0");
+  EXPECT_TRUE(AreWithoutDevice({"lo"}, root_));
+  EXPECT_FALSE(AreWithoutDevice({"lo", "eth0"}, root_));
+  EXPECT_FALSE(AreWithoutDevice(InterfaceAndLower("bond0", root_), root_));
+  EXPECT_FALSE(AreWithoutDevice({"mlx5_0"}, root_));  // it goes by this name elsewhere
 }
 
 TEST_F(InterfacesTest, ALoopEnds) {
