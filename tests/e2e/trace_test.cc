@@ -161,12 +161,16 @@ TEST_F(TraceTest, BlocksOfAMessageAreCopiedReadAndCopiedInterleaved) {
     EXPECT_THAT(started.out, HasSubstr("`ferryctl trace stop --output FILE`"));
   }
   ASSERT_TRUE(job_.LetMessagesPass());
-  std::vector<TraceReading> readings;
+  Words files;
   for (size_t node = 0; node < 2; ++node) {
     const std::string file = File("node" + std::to_string(node) + ".json");
     const CommandResult stopped = Trace(node, {"stop", "--output", file});
     EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
     EXPECT_THAT(stopped.out, HasSubstr("open it in ui.perfetto.dev"));
+    files.push_back(file);
+  }
+  std::vector<TraceReading> readings;  // both have stopped, and are short
+  for (const std::string& file : files) {
     readings.push_back(ReadTrace(ReadFile(file)));
   }
   // Rank 0, the sender, may be on either node: run directories have random names.
@@ -384,9 +388,14 @@ class TunedDaemonsTest : public TuneTest {
   void SetUp() override {
     sizes_ = "4K,64K,256K,1M,4M";
     link_["host_link_latency_us"] = kSlowStartUs;
-    const CommandResult tuned = Tune({kLongBlocks});
-    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
-    config_ = Loaded({kLongBlocks});
+    // What is measured while others use the machine may be far off.
+    constexpr int kAttempts = 5;
+    const auto is_usable = [this] { return Option("pipeline_threshold_bytes") < kLongBytes; };
+    for (int attempt = 0; attempt == 0 || (attempt < kAttempts && !is_usable()); ++attempt) {
+      const CommandResult tuned = Tune({kLongBlocks, "--force"});
+      ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+      config_ = Loaded({kLongBlocks});
+    }
     ASSERT_GT(Option("pipeline_threshold_bytes"), kDefaultThreshold);
     ASSERT_LT(Option("pipeline_threshold_bytes"), kLongBytes);
   }
@@ -410,8 +419,12 @@ class TunedDaemonsTest : public TuneTest {
       EXPECT_EQ(job.Ask(node, {"trace", "start"}).exit_code, 0);
     }
     EXPECT_TRUE(job.LetMessagesPass());
+    Words traces;
     for (size_t node = 0; node < job.run_directories().size(); ++node) {
-      readings.push_back(ReadTrace(job.Ask(node, {"trace", "stop"}).out));
+      traces.push_back(job.Ask(node, {"trace", "stop"}).out);
+    }
+    for (const std::string& trace : traces) {
+      readings.push_back(ReadTrace(trace));
     }
     if (readings.size() == 2 && readings[1].Named("RDMA read").empty()) {
       std::swap(readings[0], readings[1]);
