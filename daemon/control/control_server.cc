@@ -2,6 +2,7 @@
 
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -298,6 +299,8 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   // The distribution's Abseil would keep a graph of all locks that gRPC takes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_function(LogFromGrpc);
+  // For good: the end of gRPC waits up to 10 s for a poller that it has started for a long reply.
+  [[maybe_unused]] static const bool kept = (grpc_init(), true);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   auto tls = LoadTlsCredentials(options);
   FERRY_RETURN_IF_ERROR(tls.status());
