@@ -23,6 +23,7 @@
 #include "tests/daemon/gate_transport.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 #include "transports/ofi/ofi_transport.h"
 
 namespace ferry::daemon {
@@ -283,7 +284,7 @@ class StoppedPeerTest : public SlowNicTest {
 };
 
 TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
-  ASSERT_NO_FATAL_FAILURE(PullFromTheOther(2, [this] { peer_.Signal(SIGSTOP); }));
+  ASSERT_NO_FATAL_FAILURE(PullFromTheOther(2, [this] { tests::Stop(peer_.pid()); }));
   ASSERT_TRUE(Eventually([this] {  // the read is under way
     control::NicsReply nics;
     return a_.Ask(&AdminStub::Nics, {}, &nics).ok() && nics.nics(0).outstanding() > 0;

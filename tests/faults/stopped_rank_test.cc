@@ -117,17 +117,10 @@ bool SegmentPeek::HasClaimedChunk() const {
 
 // ---- Ranks that are stopped
 
-void Stop(pid_t pid) {
-  kill(pid, SIGSTOP);
-  while (!tests::StatusOf(pid, "State").starts_with("T")) {
-    std::this_thread::yield();
-  }
-}
-
 // Stops the process at a moment at which `holds()` is true.
 bool StopWhile(pid_t pid, const std::function<bool()>& holds) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Stop(pid);
+    tests::Stop(pid);
     if (holds()) {
       return true;
     }

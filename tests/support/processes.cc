@@ -1,11 +1,14 @@
 #include "tests/support/processes.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 namespace ferry::tests {
 
@@ -24,6 +27,21 @@ std::string StatusOf(pid_t pid, const std::string& field) {
     }
   }
   return "";
+}
+
+void Stop(pid_t pid) {
+  kill(pid, SIGSTOP);
+  const auto all_stopped = [pid] {
+    std::error_code gone;
+    const fs::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", gone);
+    return std::all_of(begin(threads), end(threads), [](const auto& thread) {
+      const std::string state = StatusOf(std::stoi(thread.path().filename()), "State");
+      return state.empty() || state.starts_with("T");
+    });
+  };
+  while (!all_stopped()) {
+    std::this_thread::yield();
+  }
 }
 
 std::vector<pid_t> WorkersOf(pid_t parent) {
