@@ -9,6 +9,7 @@ namespace {
 constexpr uint32_t kSpins = 400;
 constexpr uint32_t kFewSpins = 4;  // where ranks share cores, or the thread has something to do
 constexpr uint32_t kYields = 64;
+constexpr uint32_t kLooksAwake = 16;  // where nobody sleeps who would have to be woken
 
 constexpr uint32_t kSizeBits = 40;
 constexpr uint64_t kSizeMask = (uint64_t{1} << kSizeBits) - 1;
@@ -159,6 +160,11 @@ bool Board::LookPatiently(const Reached& reached) {
       sched_yield();
     }
     return reached();
+  }
+  // Nobody needs to be woken yet.
+  for (uint32_t i = 0; i < kLooksAwake && !reached() && link_->IsAwake(); ++i) {
+    link_->WaitFor([](void* look) { return (*static_cast<const Reached*>(look))(); },
+                   const_cast<Reached*>(&reached));
   }
   for (uint32_t i = 0; i < kSpins && !is_crowded_ && link_->MaySpin(); ++i) {
     if (reached()) {

@@ -41,7 +41,7 @@ BoardShape ShapeFor(int members, bool crowded) {
 
 // Measured with two ranks on two cores, and with four. A copy through cells costs no system call
 // and keeps several ranks busy; each of n ranks that reduces everything does n times the work.
-BoardLimits LimitsFor(int members, bool crowded, bool reachable) {
+BoardLimits LimitsFor(int members, bool crowded, bool reachable, bool has_pauses) {
   BoardLimits limits;
   limits.direct_min_bytes.fill(SIZE_MAX);
   if (!reachable) {
@@ -52,12 +52,14 @@ BoardLimits LimitsFor(int members, bool crowded, bool reachable) {
     limits.direct_min_bytes[static_cast<size_t>(collective)] = bytes;
   };
   const bool is_pair = members == 2;
-  const size_t block = (crowded ? 33 : 24) * kKibi;
-  from(Collective::kBcast, (crowded ? 257 : 64) * kKibi);
+  // Each pause in a pipeline of cells costs more than the system call.
+  const bool pauses = has_pauses && is_pair && !crowded;
+  const size_t block = (pauses ? 8 : crowded ? 33 : 24) * kKibi;
+  from(Collective::kBcast, (pauses ? 8 : crowded ? 257 : 64) * kKibi);
   from(Collective::kGather, block);
   from(Collective::kScatter, block);
   from(Collective::kAllgather, block);
-  from(Collective::kAlltoall, is_pair ? 32 * kKibi : block / 2);
+  from(Collective::kAlltoall, pauses ? 4 * kKibi : is_pair ? 32 * kKibi : block / 2);
   from(Collective::kReduceScatter, block);
   if (!is_pair) {
     from(Collective::kReduce, 512 * kKibi);

@@ -27,10 +27,12 @@ class NodeLink {
   // Returns once `done(argument)`, which is asked whenever another member has called Wake for this
   // one; makes progress meanwhile, and may sleep. May return early. Blocks.
   virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
-  // Whether WaitFor lets the thread do something else in between; and, there, whether there is
-  // nothing else to do by now.
+  // Whether WaitFor pauses once in place of that, and lets the thread do something else. There:
+  // whether there is nothing else to do by now; and whether nobody sleeps who would go on with
+  // this, and whoever does looks before sleeping.
   virtual bool HasPauses() const { return false; }
   virtual bool MaySpin() const { return true; }
+  virtual bool IsAwake() const { return false; }
   virtual void Wake(int member) = 0;
   // kOk, or why nothing more will come from that member (or why this one cannot go on).
   virtual ErrorCode StateOf(int member) = 0;

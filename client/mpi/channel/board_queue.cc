@@ -2,15 +2,16 @@
 
 #include <utility>
 
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/channel/table.h"
 
 namespace ferry::mpi {
 
 BoardQueue::BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end,
-                       std::function<bool()> may_spin)
+                       std::function<bool()> has_waiting)
     : comm_(comm),
       end_(std::move(end)),
-      may_spin_(std::move(may_spin)),
+      has_waiting_(std::move(has_waiting)),
       fiber_([this] { Work(); }) {}
 
 // Until the board is there nobody knows what it can carry out: then calls wait for it.
@@ -30,7 +31,11 @@ bool BoardQueue::Step() {
 
 // The fiber's.
 void BoardQueue::Work() {
-  board_ = NodeBoard::SetUp(comm_, {[this] { fiber_.Suspend(); }, may_spin_});
+  // A thread that begins to wait, or the helper when it does, looks before it sleeps.
+  board_ =
+      NodeBoard::SetUp(comm_, {.pause = [this] { fiber_.Suspend(); },
+                               .may_spin = has_waiting_,
+                               .is_awake = [this] { return !has_waiting_() && !HelperWaits(); }});
   is_set_up_ = true;
   for (;;) {
     while (is_busy()) {

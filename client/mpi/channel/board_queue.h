@@ -30,9 +30,10 @@ class BoardQueue {
  public:
   // The communicator, one that NodeBoard::IsFor, outlives it. The other ranks make theirs at the
   // same call. `end` is called when a call is over, or, with another result than kDone, is to be
-  // carried out in another way. `may_spin`: whether the thread in Step waits for these calls.
+  // carried out in another way. `has_waiting`: whether a thread of the program waits for calls of
+  // the communicator.
   BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end,
-             std::function<bool()> may_spin);
+             std::function<bool()> has_waiting);
 
   // Whether the call is to be added, or skipped: the same on all ranks.
   bool MayTake(const Problem& problem) const;
@@ -60,7 +61,7 @@ class BoardQueue {
 
   const Comm& comm_;
   const std::function<void(BoardCall*, BoardResult)> end_;
-  const std::function<bool()> may_spin_;
+  const std::function<bool()> has_waiting_;
   std::deque<Entry> queue_;  // the first has the board
   uint64_t ended_ = 0;
   bool is_set_up_ = false;

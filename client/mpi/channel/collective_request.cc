@@ -38,7 +38,7 @@ Failure CollectiveRequest::Begin() {
   FERRY_RETURN_FAILURE(operation_->Fetch());
   is_active_ = true;
   BeginRun();
-  if (!HasCompared() || !channel_.Advance(*started_) || channel_.IsBusy()) {
+  if (channel_.IsBusy()) {
     WatchChannel(*comm_, channel_);
   }
   return {};

@@ -1,6 +1,7 @@
 #include "client/mpi/channel/helper.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -22,6 +23,8 @@ constexpr uint32_t kIdleLooks = 20;
 
 class Helper {
  public:
+  bool waits() const { return waits_; }
+
   void Watch(Comm& comm, Channel& channel) {
     Threads::Allow();
     std::lock_guard lock(mutex_);
@@ -69,7 +72,9 @@ class Helper {
         continue;
       }
       lock->unlock();
+      waits_ = true;  // before it looks: a channel that others advance later sees it
       front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this);
+      waits_ = false;
       lock->lock();
       if (front_end->poison() != ErrorCode::kOk) {
         // Nothing can be waited for any more. Threads that wait find the errors by themselves.
@@ -132,6 +137,7 @@ class Helper {
   std::condition_variable has_work_;
   std::vector<Watched> watched_;
   std::thread thread_;
+  std::atomic<bool> waits_{false};
   bool is_at_rest_ = false;  // Watch has to wake it
   bool is_stopping_ = false;
 };
@@ -142,5 +148,7 @@ Helper& helper = *new Helper();
 }  // namespace
 
 void WatchChannel(Comm& comm, Channel& channel) { helper.Watch(comm, channel); }
+
+bool HelperWaits() { return helper.waits(); }
 
 }  // namespace ferry::mpi

@@ -18,4 +18,8 @@ namespace ferry::mpi {
 // `channel`, the communicator's, has something under way: looks after it until it has not.
 void WatchChannel(Comm& comm, Channel& channel);
 
+// Whether the thread carries collectives on, and may sleep meanwhile. If it does not, it looks at
+// all of them again before it sleeps.
+bool HelperWaits();
+
 }  // namespace ferry::mpi

@@ -154,7 +154,7 @@ NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memo
       link_(std::move(world_ranks), std::move(pauses)),
       board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
              facts.crowded),
-      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
+      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable, link_.HasPauses())) {}
 
 NodeBoard::~NodeBoard() {
   const bool was_last = board_.Leave();
@@ -173,7 +173,7 @@ NodeBoard::~NodeBoard() {
 
 void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
   if (HasPauses()) {
-    while (!done(argument)) {
+    if (!done(argument)) {
       pauses_.pause();
     }
     return;

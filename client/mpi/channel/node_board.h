@@ -25,6 +25,7 @@ namespace ferry::mpi {
 struct Pauses {
   std::function<void()> pause;
   std::function<bool()> may_spin;  // NodeLink::MaySpin
+  std::function<bool()> is_awake;  // NodeLink::IsAwake
 };
 
 // How its members reach each other, by libferry. Calling thread: see board/node_link.h.
@@ -43,6 +44,7 @@ class FrontNode : public NodeLink {
   void WaitFor(bool (*done)(void*), void* argument) override;
   bool HasPauses() const override { return pauses_.pause != nullptr; }
   bool MaySpin() const override { return pauses_.may_spin(); }
+  bool IsAwake() const override { return pauses_.is_awake(); }
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
   NodeAddress Locate(const void* pointer, size_t size_bytes) override;
