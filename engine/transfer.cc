@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t kMinChunkBytes = 4096;
 constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
+constexpr uint64_t kMaxChunks = 0xffff;        // of a message; a longer one has larger chunks
 
 // Beyond the last of any message. Before it is matched the claim says what has become of the offer:
 // these words never come again, so that a compare-and-swap decides between the two sides.
@@ -22,8 +23,8 @@ constexpr uint32_t kMoved = kNoChunk - 2;  // the same, but to read is a copy of
 constexpr uint32_t kTaken = kNoChunk - 3;
 constexpr uint32_t kTakenMoved = kNoChunk - 4;
 
-constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunk) {
-  return uint64_t{generation} << 32 | chunk;
+constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunks) {
+  return uint64_t{generation} << 32 | chunks;
 }
 
 // The words of a matched transfer, read once: the other side of the job can write to them. Acquire:
@@ -34,7 +35,7 @@ struct Plan {
   uint32_t source_rank;
   uint32_t destination_rank;
   uint64_t size_bytes;
-  uint32_t chunk_bytes;
+  uint64_t chunk_bytes;
   uint32_t chunks;
 };
 
@@ -51,6 +52,10 @@ uint32_t ChunkBytesOf(const TransferLayout& slot) {
   return std::clamp(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes, kMaxChunkBytes);
 }
 
+uint64_t RoundedUp(uint64_t dividend, uint64_t divisor) {
+  return dividend / divisor + (dividend % divisor != 0 ? 1 : 0);
+}
+
 Plan ReadPlan(const TransferLayout& slot) {
   Plan plan{ReadLocation(slot.source),
             ReadLocation(slot.destination),
@@ -59,9 +64,9 @@ Plan ReadPlan(const TransferLayout& slot) {
             shm::LoadAcquire(slot.size_bytes),
             ChunkBytesOf(slot),
             0};
-  const uint64_t chunks =
-      plan.size_bytes / plan.chunk_bytes + (plan.size_bytes % plan.chunk_bytes != 0 ? 1 : 0);
-  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kTakenMoved));
+  plan.chunk_bytes = std::max(plan.chunk_bytes, RoundedUp(plan.size_bytes, kMaxChunks));
+  const uint64_t chunks = RoundedUp(plan.size_bytes, plan.chunk_bytes);
+  plan.chunks = static_cast<uint32_t>(std::max<uint64_t>(chunks, 1));
   return plan;
 }
 
@@ -83,15 +88,20 @@ void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& 
   shm::StoreRelaxed(slot.out_of_reach, uint64_t{generation} << 32);
 }
 
-// Takes the next chunk of this generation. False: none is left.
-bool Claim(TransferLayout& slot, uint32_t generation, uint32_t chunks, uint32_t* chunk) {
+// Takes the next chunk of this generation. False: none is left. The receiver takes them from the
+// first on, and the sender from the last: so each core mostly copies the same part of a buffer that
+// is used again and again, and has it in its cache.
+bool Claim(TransferLayout& slot, uint32_t generation, uint32_t chunks, bool from_first,
+           uint32_t* chunk) {
   uint64_t claim = shm::LoadRelaxed(slot.claim);
   do {
-    *chunk = static_cast<uint32_t>(claim);
-    if (claim >> 32 != generation || *chunk >= chunks) {
+    if (claim >> 32 != generation || shm::ClaimedChunks(claim) >= chunks) {
       return false;
     }
-  } while (!shm::CompareExchange(slot.claim, claim, claim + 1, std::memory_order_acq_rel));
+  } while (!shm::CompareExchange(slot.claim, claim,
+                                 claim + (from_first ? 1 : shm::kClaimFromTheLast),
+                                 std::memory_order_acq_rel));
+  *chunk = static_cast<uint32_t>(from_first ? claim & 0xffff : chunks - 1 - (claim >> 16 & 0xffff));
   return true;
 }
 
@@ -100,7 +110,7 @@ uint32_t ClaimRest(TransferLayout& slot, uint32_t generation, uint32_t chunks) {
   uint64_t claim = shm::LoadRelaxed(slot.claim);
   uint32_t next = 0;
   do {
-    next = static_cast<uint32_t>(claim);
+    next = shm::ClaimedChunks(claim);
     if (claim >> 32 != generation || next >= chunks) {
       return 0;
     }
@@ -263,7 +273,7 @@ ChunkResult ClaimChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& 
   }
   ErrorCode error =
       own == nullptr || ApplyOwnEnd(*own, &plan) ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
-  if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
+  if (shm::ClaimedChunks(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
   // Only an end itself can say that it will never reach the other: a helper may reach it.
@@ -293,7 +303,8 @@ ChunkResult ClaimChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& 
     }
   }
   uint32_t chunk = 0;
-  if (!Claim(slot, generation, plan.chunks, &chunk)) {
+  const bool is_receiver = own != nullptr && !own->is_source;
+  if (!Claim(slot, generation, plan.chunks, is_receiver, &chunk)) {
     return ChunkResult::kNothing;
   }
   claimed->error = error;

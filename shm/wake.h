@@ -80,6 +80,8 @@ class Wake {
   void Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
   void Leave() { FetchAdd(layout_->inside, ~uint32_t{0}, std::memory_order_seq_cst); }
   bool TakeUrgent();
+  // Whether a thread is in one just now.
+  bool HasVisitors() const { return LoadRelaxed(layout_->inside) != 0; }
 
   // Poisons the rank: everything on it fails with `error` from now on. First one wins.
   void Poison(ErrorCode error);

@@ -74,7 +74,8 @@ bool Client::PollOnce() {
 // receivers that are late may make it worth looking again.
 template <typename Done, typename Late>
 void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
-  if (done()) {
+  // A receiver that has much to copy is seen in the library first: senders leave it the copies then.
+  if (!requests_->HasCopies() && done()) {
     return;
   }
   engine::RankEngine& engine = progress_->engine();
@@ -86,8 +87,14 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
   }
   shm::Waiter waiter(policy);
   uint32_t idle_polls = 0;
+  uint64_t ended = requests_->ended();
   while (!done()) {
-    if (PollOnce() || requests_->HelpBackground()) {
+    bool has_found = PollOnce() || requests_->HelpBackground();
+    if (requests_->ended() != ended) {  // others move one message after the other: no time to sleep
+      ended = requests_->ended();
+      has_found = true;
+    }
+    if (has_found) {
       waiter.Reset();
       continue;
     }
@@ -368,8 +375,9 @@ void Client::AwaitAll(std::span<const RequestHandle> handles) {
     }
     return true;
   };
-  if (!all_done()) {
-    WaitUntil(all_done, progress_->PolicyFor(requests_->Slot(request).peer));
+  if (requests_->HasCopies() || !all_done()) {
+    const int32_t peer = request != 0 ? requests_->Slot(request).peer : shm::kAnySource;
+    WaitUntil(all_done, progress_->PolicyFor(peer));
   }
 }
 

@@ -25,6 +25,8 @@ constexpr uint64_t kShadowMaxBytes = uint64_t{8} << 20;
 // So many messages, and bytes, are copied in one go, so that their senders hear of some before all
 // are there.
 constexpr size_t kMostTogether = kMostProcessReads;
+// How often a sender looks, for some 10 us, before it copies in a receiver's place.
+constexpr uint32_t kPatientLooks = 64;
 constexpr uint64_t kMostBytesTogether = uint64_t{256} << 10;
 
 ErrorCode Told(const Status& status) { return FailureWords::Tell(status.code(), status.message()); }
@@ -292,14 +294,26 @@ bool Requests::CopyChunk(uint32_t request) {
   return NameChunk(request, &chunk) && CopyChunks({&chunk, 1});
 }
 
-// While its receiver is inside the library, a message of one chunk is copied at its destination,
-// where it is wanted: the sender may have more to send, and would only be in the way of a receiver
-// that copies several at once.
-bool Requests::IsLeftToReceiver(uint32_t request) const {
+// A message of one chunk is copied at its destination, where it is wanted: the sender may have more
+// to send, and would only be in the way of a receiver that copies several at once, into memory that
+// its own core has at hand. So is a longer one, while the sender has messages of its own to copy,
+// or has just had. Unless the receiver is out of the library, and stays out.
+bool Requests::IsLeftToReceiver(uint32_t request) {
   const RequestLayout& slot = Slot(request);
-  return IsSend(slot) && slot.size_bytes <= parts_.chunk_bytes &&
-         shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0 &&
-         !engine::IsLeftToSource(pool().Transfer(request), slot.transfer_generation);
+  if (!IsSend(slot) || engine::IsLeftToSource(pool().Transfer(request), slot.transfer_generation)) {
+    return false;
+  }
+  if (HasCopies()) {
+    looks_without_copies_ = 0;
+  } else if (slot.size_bytes > parts_.chunk_bytes && ++looks_without_copies_ >= kPatientLooks) {
+    looks_without_copies_ = kPatientLooks;
+    return false;
+  }
+  if (shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0) {
+    looks_at_absent_ = 0;
+    return true;
+  }
+  return ++looks_at_absent_ < kPatientLooks;
 }
 
 // Short messages that have been matched meanwhile are copied together with the one that is waited
@@ -314,6 +328,17 @@ void Requests::Copy(uint32_t request) {
   }
   while (CopyChunk(request)) {
   }
+}
+
+bool Requests::HasCopies() {
+  if (!progress_.threads() && background_.empty()) {
+    return false;
+  }
+  std::lock_guard lock(mutex_);
+  while (!background_.empty() && !IsTransferring(background_.back())) {
+    background_.pop_back();
+  }
+  return !background_.empty();
 }
 
 void Requests::CopyTogether(uint32_t request) {
@@ -364,6 +389,7 @@ void Requests::Finish(uint32_t request, uint32_t generation, ErrorCode error) {
     }
   }
   (void)engine::EndTransfer(slot, generation);
+  ended_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Requests::CopyLanded(RequestLayout& slot) {

@@ -8,6 +8,7 @@
 // the first call that needs a peer's inbox, or the heap, blocks on the daemon.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -82,6 +83,10 @@ class Requests {
   void Copy(uint32_t request);
   // Completes a send that is transferring, if its message has arrived, or has failed to.
   void FinishIfArrived(uint32_t request);
+  // Whether receives of large messages inside the node are matched, and to be copied.
+  bool HasCopies();
+  // How many large messages inside the node this rank has found to be over.
+  uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
   // Copies a message that came through a lane to where the application wants it.
   void CopyLanded(shm::RequestLayout& slot);
   // Remembers transfers of receives that the calling thread may not be waiting for.
@@ -129,6 +134,7 @@ class Requests {
   }
 
  private:
+  static constexpr uint32_t kManyLooks = UINT32_MAX / 2;
   static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
 
   ErrorCode CheckBuffer(const Message& message) const;
@@ -147,7 +153,7 @@ class Requests {
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
   bool CopyChunk(uint32_t request);
   void Finish(uint32_t request, uint32_t generation, ErrorCode error);
-  bool IsLeftToReceiver(uint32_t request) const;
+  bool IsLeftToReceiver(uint32_t request);
   void CopyTogether(uint32_t request);
   bool HelpOffered();
   bool LeaveAllBehind();
@@ -156,6 +162,10 @@ class Requests {
   Parts parts_;
   Progress& progress_;
   FailureWords failure_words_;
+  std::atomic<uint64_t> ended_{0};
+  // A sender's, from when it last saw the receiver inside, or had copies of its own to make.
+  std::atomic<uint32_t> looks_at_absent_{0};
+  std::atomic<uint32_t> looks_without_copies_{kManyLooks};
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives made transfers by another request's call
   std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach

@@ -231,7 +231,7 @@ TransferView ReadTransfer(const Session& owner, uint32_t index) {
   view.generation = LoadRelaxed(slot.generation);
   view.size_bytes = LoadRelaxed(slot.size_bytes);
   view.chunks_done = LoadRelaxed(slot.done_chunks);
-  view.chunks_claimed = static_cast<uint32_t>(LoadRelaxed(slot.claim));
+  view.chunks_claimed = shm::ClaimedChunks(LoadRelaxed(slot.claim));
   view.error = static_cast<ErrorCode>(LoadRelaxed(slot.error));
   const uint64_t chunk_bytes = std::max(LoadRelaxed(slot.chunk_bytes), 1U);
   const uint64_t chunks = view.size_bytes / chunk_bytes + (view.size_bytes % chunk_bytes != 0);

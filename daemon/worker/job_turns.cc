@@ -119,6 +119,10 @@ void JobTurns::FindCopies(WorkerRank& rank) {
 // One chunk, of the transfers in turn.
 uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   const WorkerCopy& copy = rank.copies.Next();
+  if (rank.wake.HasVisitors()) {  // it copies by itself, and asks again if it leaves too early
+    rank.copies.DropLast();
+    return 0;
+  }
   const engine::InboxView inbox = job_.Inbox(copy.own.peer);
   shm::TransferLayout* slot = inbox.valid() ? inbox.transfer(copy.transfer) : nullptr;
   WorkerMemory memory(job_, bounce_);

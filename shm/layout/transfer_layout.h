@@ -33,9 +33,10 @@ struct alignas(128) TransferLayout {
   uint64_t size_bytes;  // bytes to move (already cut to the receiver's capacity)
   uint32_t chunk_bytes;
   uint32_t source_rank;
-  // Line 1: contended while chunks are claimed. `claim` is the generation in the upper half and the
-  // next chunk in the lower: a claimant that was stopped since an earlier life of the slot fails
-  // its compare-and-swap instead of claiming a chunk of another message.
+  // Line 1: contended while chunks are claimed. `claim` is the generation in the upper half and, 16
+  // bits each, how many chunks are claimed from the last on and from the first on: a claimant that
+  // was stopped since an earlier life of the slot fails its compare-and-swap instead of claiming a
+  // chunk of another message.
   alignas(64) uint64_t claim;
   uint32_t done_chunks;
   int32_t error;  // first ErrorCode met
@@ -50,6 +51,11 @@ struct alignas(128) TransferLayout {
   uint64_t out_of_reach;
   Location moved_source;  // of an offer whose sender has gone on without `source`
 };
+inline constexpr uint64_t kClaimFromTheLast = 1 << 16;
+// How many chunks are claimed; beyond those of any message where none is to be claimed.
+constexpr uint32_t ClaimedChunks(uint64_t claim) {
+  return static_cast<uint32_t>((claim & 0xffff) + (claim >> 16 & 0xffff));
+}
 FERRY_ASSERT_LAYOUT(TransferLayout, 128);
 FERRY_ASSERT_OFFSET(TransferLayout, state, 0);
 FERRY_ASSERT_OFFSET(TransferLayout, generation, 4);

@@ -119,6 +119,38 @@ TEST_F(TransferTest, CopiesChunkByChunk) {
   ExpectEachByteOnce();
 }
 
+// The receiver copies from the first chunk on and the sender from the last, until they meet.
+TEST_F(TransferTest, BothEndsMeetInTheMiddle) {
+  Match(3 * kChunk + 1, 3);
+  OwnEnd receiver{false, 1, 0, slot_.destination, source_.size()};
+  OwnEnd sender{true, 0, 1, slot_.source, source_.size()};
+  const auto copied = [this](uint64_t chunk) { return destination_[chunk * kChunk]; };
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_, &sender), ChunkResult::kCopied);
+  EXPECT_EQ(copied(3), std::byte{1});
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_, &receiver), ChunkResult::kCopied);
+  EXPECT_EQ(copied(0), std::byte{1});
+  EXPECT_EQ(copied(1), std::byte{0});
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_, &sender), ChunkResult::kCopied);
+  EXPECT_EQ(copied(2), std::byte{1});
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_, &receiver), ChunkResult::kFinished);
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_, &sender), ChunkResult::kNothing);
+  ExpectEachByteOnce();
+}
+
+// Chunks grow where there would be more of them than can be counted.
+TEST_F(TransferTest, CopiesLongMessagesInNoMoreThan65535Chunks) {
+  constexpr uint32_t kMost = 65535;
+  Match(kMost * kChunk + 1, 3);
+  const OwnEnd sender{true, 0, 1, slot_.source, source_.size()};
+  uint32_t copies = 1;
+  for (; CopyChunk(slot_, 3, memory_, copies % 2 == 0 ? &sender : nullptr) == ChunkResult::kCopied;
+       ++copies) {
+  }
+  EXPECT_LE(copies, kMost);
+  EXPECT_TRUE(Look(slot_, 3).done);
+  ExpectEachByteOnce();
+}
+
 TEST_F(TransferTest, FinishesWithoutBytes) {
   Match(0, 1);
   EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);

@@ -107,7 +107,7 @@ bool SegmentPeek::HasClaimedChunk() const {
       continue;
     }
     const uint64_t chunks = (transfer.size_bytes + transfer.chunk_bytes - 1) / transfer.chunk_bytes;
-    const uint64_t claimed = shm::LoadAcquire(transfer.claim) & 0xffff'ffffU;
+    const uint64_t claimed = shm::ClaimedChunks(shm::LoadAcquire(transfer.claim));
     if (claimed >= chunks && shm::LoadAcquire(transfer.done_chunks) < chunks) {
       return true;
     }

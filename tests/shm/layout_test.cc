@@ -399,7 +399,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 9U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 10U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
