@@ -49,7 +49,7 @@ uint32_t JobTurns::AttendRank(WorkerRank& rank) {
   rank.lease.Release(shm::kLeaseWorker);
   Perform(rank, effects);
   for (uint32_t i = 0; i < effects.transfer_count; ++i) {
-    AddCopy(rank, effects.transfers[i]);
+    AddCopy(rank, effects.transfers[i], false);
   }
   if (handled == 0) {
     rank.attending = false;
@@ -90,9 +90,10 @@ void JobTurns::Perform(WorkerRank& rank, const engine::Effects& effects) {
 // ---- Copies ------------------------------------------------------------------------------------
 
 // The rank may use the request anew meanwhile, and then this is put together of two messages.
-void JobTurns::AddCopy(WorkerRank& rank, uint32_t request) {
+void JobTurns::AddCopy(WorkerRank& rank, uint32_t request, bool is_ranks) {
   const shm::RequestLayout& slot = *rank.view.request(request);
   WorkerCopy copy;
+  copy.is_ranks = is_ranks;
   copy.own.certain = false;
   copy.own.rank = rank.session->rank;
   copy.own.peer = shm::LoadAcquire(slot.transfer_rank);
@@ -111,7 +112,7 @@ void JobTurns::FindCopies(WorkerRank& rank) {
     const shm::RequestLayout& slot = *rank.view.request(request);
     if (shm::LoadAcquire(slot.state) == static_cast<uint32_t>(shm::RequestState::kTransferring) &&
         slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive)) {
-      AddCopy(rank, request);
+      AddCopy(rank, request, true);
     }
   }
 }
@@ -119,7 +120,7 @@ void JobTurns::FindCopies(WorkerRank& rank) {
 // One chunk, of the transfers in turn.
 uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   const WorkerCopy& copy = rank.copies.Next();
-  if (rank.wake.HasVisitors()) {  // it copies by itself, and asks again if it leaves too early
+  if (copy.is_ranks && rank.wake.HasVisitors()) {
     rank.copies.DropLast();
     return 0;
   }

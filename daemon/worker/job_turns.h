@@ -35,7 +35,7 @@ class JobTurns {
  private:
   uint32_t AttendRank(WorkerRank& rank);
   void Perform(WorkerRank& rank, const engine::Effects& effects);
-  static void AddCopy(WorkerRank& rank, uint32_t request);
+  static void AddCopy(WorkerRank& rank, uint32_t request, bool is_ranks);
   static void FindCopies(WorkerRank& rank);
   uint32_t CopyNext(WorkerRank& rank);
 

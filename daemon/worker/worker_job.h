@@ -30,16 +30,26 @@ struct WorkerCopy {
   uint32_t transfer = 0;  // index in the inbox of the source, own.peer
   uint32_t generation = 0;
   engine::OwnEnd own;  // the receiver's, from its own request slot: no peer can write there
+  // The rank has matched it, so while it is in the library it copies by itself, and if it leaves
+  // too early it asks for help again. It may not know of what the worker has matched.
+  bool is_ranks = false;
 };
 
 // The copies of one rank, in turns, at most one for each of its requests.
 class WorkerCopies {
  public:
-  // In place of what the request was before, if that is here still.
+  // In place of what the request was before, if that is here still. What the worker has matched
+  // stays so.
   void Put(uint32_t request, const WorkerCopy& copy) {
-    if (by_request_.insert_or_assign(request, copy).second) {
+    const auto [at, is_new] = by_request_.try_emplace(request, copy);
+    if (is_new) {
       turns_.push_back(request);
+      return;
     }
+    const bool is_same = at->second.generation == copy.generation;
+    const bool is_ranks = copy.is_ranks && (at->second.is_ranks || !is_same);
+    at->second = copy;
+    at->second.is_ranks = is_ranks;
   }
   // The next in turn, which goes to the end.
   const WorkerCopy& Next() {

@@ -100,6 +100,16 @@ TEST_F(JobTurnsTest, CopiesWhatARankHasMatched) {
   EXPECT_EQ(got_, sent_);
 }
 
+TEST_F(JobTurnsTest, LeavesToARankThatIsThereWhatItHasMatched) {
+  Match(Location(got_));
+  SessionOf(1).inbox.wake()->inside = 1;
+  TurnUntilIdle(1);
+  EXPECT_EQ(got_, Buffer{});
+  SessionOf(1).inbox.wake()->inside = 0;  // it has left, and asks
+  TurnUntilIdle(1);
+  EXPECT_EQ(got_, sent_);
+}
+
 // The slot lies where the sender can write.
 TEST_F(JobTurnsTest, CopiesNothingWhereTheSenderSaysAnotherBuffer) {
   Match(Location(other_));
@@ -169,6 +179,19 @@ TEST(WorkerCopiesTest, HoldsOneOfEachRequest) {
   EXPECT_EQ(copies.Next().transfer, 1000U) << "the last counts";
   copies.DropLast();
   EXPECT_TRUE(copies.empty());
+}
+
+TEST(WorkerCopiesTest, WhatTheWorkerHasMatchedStaysSo) {
+  WorkerCopies copies;
+  WorkerCopy copy;
+  copy.generation = 1;
+  copies.Put(1, copy);
+  copy.is_ranks = true;
+  copies.Put(1, copy);
+  EXPECT_FALSE(copies.Next().is_ranks);
+  copy.generation = 2;
+  copies.Put(1, copy);
+  EXPECT_TRUE(copies.Next().is_ranks);
 }
 
 TEST(WorkerCopiesTest, TakesTurns) {
