@@ -335,7 +335,7 @@ bool Requests::HasCopies() {
     return false;
   }
   std::lock_guard lock(mutex_);
-  while (!background_.empty() && !IsTransferring(background_.back())) {
+  while (!background_.empty() && !IsToCopy(background_.back())) {
     background_.pop_back();
   }
   return !background_.empty();
@@ -343,7 +343,7 @@ bool Requests::HasCopies() {
 
 void Requests::CopyTogether(uint32_t request) {
   std::lock_guard lock(mutex_);
-  std::erase_if(background_, [this](uint32_t other) { return !IsTransferring(other); });
+  std::erase_if(background_, [this](uint32_t other) { return !IsToCopy(other); });
   std::array<PeerMemory::Chunk, kMostTogether> chunks;
   size_t count = 0;
   uint64_t size_bytes = 0;
@@ -415,6 +415,19 @@ void Requests::NoteTransfers(const engine::Effects& effects) {
   std::lock_guard lock(mutex_);
   background_.insert(background_.end(), effects.transfers.begin(),
                      effects.transfers.begin() + effects.transfer_count);
+  if (effects.transfer_count == engine::kMaxTransfersPerStep) [[unlikely]] {
+    FindTransfers();
+  }
+}
+
+// There may have been more than the effects have room for. Call it with the lock held.
+void Requests::FindTransfers() {
+  const uint32_t fresh = shm::LoadAcquire(progress_.view().layout->request_fresh);
+  for (uint32_t request = 1; request < fresh; ++request) {
+    if (IsToCopy(request)) {
+      background_.push_back(request);  // twice does no harm
+    }
+  }
 }
 
 void Requests::HandOver(const engine::Effects& matched) {
@@ -441,7 +454,7 @@ bool Requests::HelpBackground() {
     return HelpOffered();
   }
   const uint32_t request = background_.back();
-  const bool moving = IsTransferring(request);
+  const bool moving = IsToCopy(request);
   if (!moving || !CopyChunk(request)) {
     background_.pop_back();
   }
@@ -462,10 +475,8 @@ bool Requests::HelpOffered() {
 
 bool Requests::LeaveAllBehind() {
   std::lock_guard lock(mutex_);
-  std::erase_if(background_, [this](uint32_t request) { return !IsTransferring(request); });
-  const bool any = !background_.empty();
-  background_.clear();
-  return any;
+  std::erase_if(background_, [this](uint32_t request) { return !IsToCopy(request); });
+  return !background_.empty();
 }
 
 // Call it before a request's slot is reused.

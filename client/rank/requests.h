@@ -96,7 +96,7 @@ class Requests {
   void HandOver(const engine::Effects& matched);
   // Copies a chunk of some remembered transfer. True: it found one.
   bool HelpBackground();
-  // Forgets the transfers; returns whether some are not over.
+  // Returns whether some are not over, to be copied by ferryd's worker meanwhile.
   bool LeaveBehind() { return (progress_.threads() || !background_.empty()) && LeaveAllBehind(); }
 
   // ---- Ending ----------------------------------------------------------------------------------
@@ -156,7 +156,12 @@ class Requests {
   bool IsLeftToReceiver(uint32_t request);
   void CopyTogether(uint32_t request);
   bool HelpOffered();
+  void FindTransfers();
   bool LeaveAllBehind();
+  // Whether it is still what background_ remembers: the slot may have been used anew.
+  bool IsToCopy(uint32_t request) const {
+    return IsTransferring(request) && !IsSend(Slot(request));
+  }
   void Forget(uint32_t request);
 
   Parts parts_;
