@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ using ferry::ranks::Say;
 using ferry::ranks::StopOnError;
 
 constexpr int kFromHostile = 77'000;
+constexpr int kFromNobody = 99'000;
 constexpr int kPairTag = 88'000;
 constexpr size_t kSizes[] = {8, 300'000, 4096, 1 << 20, 64};
 constexpr size_t kLargest = 1 << 20;
@@ -52,15 +54,36 @@ constexpr uint64_t kLingerNs = 2'000'000'000;
 
 // ---- Rank 0 -------------------------------------------------------------------------------------
 
-// Wakes the daemon by the first event descriptor that this process got. (A later one ends the
-// library's own watcher.)
+// The event descriptors of a process, each with what the kernel calls it in all processes.
+std::map<std::string, int> EventDescriptorsOf(const std::filesystem::path& process) {
+  std::map<std::string, int> descriptors;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(process / "fdinfo", ignored)) {
+    std::ifstream lines(entry.path());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("eventfd-id:")) {
+        descriptors[line] = std::stoi(entry.path().filename());
+      }
+    }
+  }
+  return descriptors;
+}
+
+// Wakes the daemon by the event descriptor that this process shares with it.
 class Doorbell {
  public:
   explicit Doorbell(shm::SessionLayout* session) : wake_(&session->daemon_wake) {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code ignored;
-      if (std::filesystem::read_symlink(entry, ignored) == "anon_inode:[eventfd]") {
-        fd_ = std::min(fd_, std::stoi(entry.path().filename()));
+    const std::map<std::string, int> own = EventDescriptorsOf("/proc/self");
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      std::string name;
+      std::ifstream(process.path() / "comm") >> name;
+      if (name != "ferryd") {
+        continue;
+      }
+      for (const auto& [id, theirs] : EventDescriptorsOf(process)) {
+        if (const auto found = own.find(id); found != own.end()) {
+          fd_ = found->second;
+        }
       }
     }
   }
@@ -72,7 +95,7 @@ class Doorbell {
 
  private:
   shm::WakeLayout* wake_;
-  int fd_ = INT_MAX;
+  int fd_ = -1;
 };
 
 class Scribbler {
@@ -152,7 +175,9 @@ class Scribbler {
 [[noreturn]] void BeWrong(bool in_command) {
   static char bytes[2 * shm::kCellBytes];  // too many for the receive
   ferry_request request{};
-  StopOnError(ferry_irecv(bytes, sizeof(bytes), 1, kFromHostile, &request));
+  // A message of rank 1 finds the cycle; after the command nothing but the daemon may end the wait.
+  StopOnError(
+      ferry_irecv(bytes, sizeof(bytes), 1, in_command ? kFromNobody : kFromHostile, &request));
   auto* session = reinterpret_cast<shm::SessionLayout*>(Mapped("ferry-session").at(0).base);
   if (in_command) {
     shm::Descriptor command{};
