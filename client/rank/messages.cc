@@ -74,7 +74,8 @@ bool Client::PollOnce() {
 // receivers that are late may make it worth looking again.
 template <typename Done, typename Late>
 void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
-  // A receiver that has much to copy is seen in the library first: senders leave it the copies then.
+  // A receiver that has much to copy is seen in the library first: senders leave it the copies
+  // then.
   if (!requests_->HasCopies() && done()) {
     return;
   }

@@ -109,8 +109,7 @@ TEST(GpuWorkersTest, WorkerProcessesStageDeviceMemory) {
                                                        {"tests/e2e/ranks/device", "sizes"})),
                         variables),
                 HasSubstr("device: ok\n"));
-    EXPECT_THAT(log.Text(),
-                AllOf(HasSubstr("serves"), Not(HasSubstr("stages its device memory"))));
+    EXPECT_THAT(log.Text(), AllOf(HasSubstr("serves"), Not(HasSubstr("stages its device memory"))));
   }
 }
 

@@ -272,7 +272,8 @@ Status Agent::Serve(const Frame& frame) {
   const StatusOr<AgentServe> message = ReadServe(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
   if (message->binding != Binding::kNone) {
-    const StatusOr<topology::Machine> machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
+    const StatusOr<topology::Machine> machine =
+        topology::ReadThisMachine(topology::Devices::kLeaveOut);
     FERRY_RETURN_IF_ERROR(machine.status());
     const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
     FERRY_RETURN_IF_ERROR(allowed.status());

@@ -130,7 +130,8 @@ Status Launch::BindHere() {
   if (arguments_.binding == Binding::kNone || ranks == 0) {
     return {};
   }
-  const StatusOr<topology::Machine> machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
+  const StatusOr<topology::Machine> machine =
+      topology::ReadThisMachine(topology::Devices::kLeaveOut);
   FERRY_RETURN_IF_ERROR(machine.status());
   const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
   FERRY_RETURN_IF_ERROR(allowed.status());
