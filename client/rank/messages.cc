@@ -90,12 +90,12 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
   uint32_t idle_polls = 0;
   uint64_t ended = requests_->ended();
   while (!done()) {
-    bool has_found = PollOnce() || requests_->HelpBackground();
-    if (requests_->ended() != ended) {  // others move one message after the other: no time to sleep
-      ended = requests_->ended();
-      has_found = true;
+    if (PollOnce() || requests_->HelpBackground()) {
+      waiter.Reset();
+      continue;
     }
-    if (has_found) {
+    if (requests_->ended() != ended) [[unlikely]] {
+      ended = requests_->ended();  // others move one message after the other: no time to sleep
       waiter.Reset();
       continue;
     }
