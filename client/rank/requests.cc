@@ -304,12 +304,15 @@ bool Requests::IsLeftToReceiver(uint32_t request) {
     return false;
   }
   if (HasCopies()) {
-    looks_without_copies_ = 0;
-  } else if (slot.size_bytes > parts_.chunk_bytes && ++looks_without_copies_ >= kPatientLooks) {
-    looks_without_copies_ = kPatientLooks;
-    return false;
+    patient_looks_ = kPatientLooks;
+  } else if (slot.size_bytes > parts_.chunk_bytes) {
+    const uint32_t left = patient_looks_;
+    if (left == 0) {
+      return false;
+    }
+    patient_looks_ = left - 1;
   }
-  if (shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0) {
+  if (shm::Wake(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))).HasVisitors()) {
     looks_at_absent_ = 0;
     return true;
   }
@@ -432,13 +435,13 @@ void Requests::FindTransfers() {
 
 void Requests::HandOver(const engine::Effects& matched) {
   NoteTransfers(matched);
-  const bool needs_worker = std::any_of(
-      matched.transfers.begin(), matched.transfers.begin() + matched.transfer_count,
-      [this](uint32_t request) {
-        const RequestLayout& slot = Slot(request);
-        const shm::WakeLayout* sender = progress_.peers().Wake(slot.transfer_rank);
-        return slot.size_bytes > parts_.chunk_bytes && shm::LoadRelaxed(sender->inside) == 0;
-      });
+  const bool needs_worker =
+      std::any_of(matched.transfers.begin(), matched.transfers.begin() + matched.transfer_count,
+                  [this](uint32_t request) {
+                    const RequestLayout& slot = Slot(request);
+                    const shm::Wake sender(progress_.peers().Wake(slot.transfer_rank));
+                    return slot.size_bytes > parts_.chunk_bytes && !sender.HasVisitors();
+                  });
   if (needs_worker) {
     progress_.AskToAttendSelf();
   }

@@ -134,7 +134,6 @@ class Requests {
   }
 
  private:
-  static constexpr uint32_t kManyLooks = UINT32_MAX / 2;
   static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
 
   ErrorCode CheckBuffer(const Message& message) const;
@@ -168,9 +167,10 @@ class Requests {
   Progress& progress_;
   FailureWords failure_words_;
   std::atomic<uint64_t> ended_{0};
-  // A sender's, from when it last saw the receiver inside, or had copies of its own to make.
+  // A sender's looks at a receiver that is out of the library, and those that are left to it before
+  // it helps one that is inside.
   std::atomic<uint32_t> looks_at_absent_{0};
-  std::atomic<uint32_t> looks_without_copies_{kManyLooks};
+  std::atomic<uint32_t> patient_looks_{0};
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives made transfers by another request's call
   std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach

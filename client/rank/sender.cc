@@ -239,7 +239,7 @@ bool Sender::CopySource(void* shadow, const RequestLayout& slot) {
 bool Sender::Move(uint32_t request, bool patient) {
   RequestLayout& slot = requests_.Slot(request);
   const auto peer = static_cast<uint32_t>(slot.peer);
-  if (patient && shm::LoadRelaxed(peers_.Wake(peer)->inside) != 0) {
+  if (patient && shm::Wake(peers_.Wake(peer)).HasVisitors()) {
     return false;
   }
   void* const shadow = TakeShadow(slot.size_bytes);

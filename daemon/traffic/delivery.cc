@@ -342,7 +342,7 @@ bool Delivery::MustReport(bool more_came) {
     return false;
   }
   // Without pairing: a hint.
-  const bool rank_waits = shm::LoadRelaxed(wake_.layout()->inside) != 0;
+  const bool rank_waits = wake_.HasVisitors();
   return !more_came || !rank_waits || landed_bytes_ >= kMaxUnreportedBytes ||
          ++unreported_turns_ == kMaxUnreportedTurns;
 }
