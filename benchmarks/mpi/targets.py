@@ -39,21 +39,21 @@ def target_of(row):
     if pattern in NONBLOCKING:
         return None if "oversubscribed" in row.layout or row.layout == "tcp" else Target(1.0, 1 / 1.15)
     if pattern in COLLECTIVES:
-        return Target(1.0, 0.8, OPEN_MPI) if "oversubscribed" in row.layout else Target(1.2, 0.9)
+        return None if row.layout == "tcp" else Target(1.1, 1 / 1.1)
     return point_to_point_target(pattern, row.layout, row.size_bytes)
 
 
 def point_to_point_target(pattern, layout, size):
-    """Those of `./dev bench p2p`, which they are now to reach through MPI."""
+    """Those of ordinary memory, with a core for each rank and without."""
     if "oversubscribed" in layout:
-        return Target(cell=1 / 1.5, peer=OPEN_MPI)
-    if pattern == "latency" and size == 8:
-        return Target(cell=1 / 0.8) if layout == "same_node" else Target(cell=1 / 2.5)
-    if pattern == "bandwidth" and layout == "same_node" and size >= 65536:
-        return Target(cell=1.3 if size < 4194304 else 1.2)
-    if pattern == "bandwidth" and layout == "tcp" and size == 4194304:
-        return Target(cell=0.9)
-    return None
+        return Target(cell=1.0, peer=OPEN_MPI)
+    if layout != "same_node":
+        return None
+    if pattern == "latency":
+        return Target(cell=1.0 if size <= 8192 else 1 / 1.05) if size <= 1048576 else None
+    if pattern == "rate":
+        return Target(cell=1.0) if size == 8 else None
+    return Target(cell=0.95) if 8192 <= size <= 1048576 else None
 
 
 def speed(row, peer=None):

@@ -14,6 +14,7 @@ namespace ferry::mpi {
 namespace {
 
 constexpr size_t kKibi = 1024;
+constexpr size_t kNever = SIZE_MAX / kKibi;
 
 // Cells are few, so that those of both sides stay in the first-level cache: a message of several
 // pieces is then copied twice at the speed of one copy.
@@ -39,32 +40,29 @@ BoardShape ShapeFor(int members, bool crowded) {
   return {members, crowded && members <= kMostWithManyCells ? kCellsWhereCrowded : kCells};
 }
 
-// Measured with two ranks on two cores, and with four. A copy through cells costs no system call
-// and keeps several ranks busy; each of n ranks that reduces everything does n times the work.
-BoardLimits LimitsFor(int members, bool crowded, bool reachable, bool has_pauses) {
+// Measured with two ranks on two cores, and with four; November 2026, reused buffers. A copy
+// through cells costs no system call and keeps several ranks busy; each of n ranks that reduces
+// everything does n times the work.
+BoardLimits LimitsFor(int members, bool crowded, bool reachable) {
   BoardLimits limits;
   limits.direct_min_bytes.fill(SIZE_MAX);
   if (!reachable) {
     limits.cells_max_bytes = kCellsMaxBytes;
     return limits;
   }
-  const auto from = [&](Collective collective, size_t bytes) {
-    limits.direct_min_bytes[static_cast<size_t>(collective)] = bytes;
+  // In KiB: where two ranks have a core each, where more do, and where they share cores.
+  const auto from = [&](Collective collective, size_t pair, size_t more, size_t crowd) {
+    const size_t kibi = crowded ? crowd : members == 2 ? pair : more;
+    limits.direct_min_bytes[static_cast<size_t>(collective)] = kibi * kKibi;
   };
-  const bool is_pair = members == 2;
-  // Each pause in a pipeline of cells costs more than the system call.
-  const bool pauses = has_pauses && is_pair && !crowded;
-  const size_t block = (pauses ? 8 : crowded ? 33 : 24) * kKibi;
-  from(Collective::kBcast, (pauses ? 8 : crowded ? 257 : 64) * kKibi);
-  from(Collective::kGather, block);
-  from(Collective::kScatter, block);
-  from(Collective::kAllgather, block);
-  from(Collective::kAlltoall, pauses ? 4 * kKibi : is_pair ? 32 * kKibi : block / 2);
-  from(Collective::kReduceScatter, block);
-  if (!is_pair) {
-    from(Collective::kReduce, 512 * kKibi);
-  }
-  from(Collective::kAllreduce, (crowded ? 257 : is_pair ? 128 : 48) * kKibi);
+  from(Collective::kBcast, 10, 64, 257);
+  from(Collective::kGather, 8, 24, 33);
+  from(Collective::kScatter, 8, 24, 33);
+  from(Collective::kAllgather, 8, 24, 256);
+  from(Collective::kAlltoall, 4, 12, 10);
+  from(Collective::kReduce, 20, 512, kNever);
+  from(Collective::kAllreduce, 48, 48, 257);
+  from(Collective::kReduceScatter, 8, 24, 33);
   return limits;
 }
 

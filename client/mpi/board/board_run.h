@@ -33,8 +33,8 @@ struct BoardLimits {
 
 // How many cells they have. `crowded`: more ranks than cores.
 BoardShape ShapeFor(int members, bool crowded);
-// `reachable`: all ranks can read and write each other's memory. `has_pauses`: NodeLink::HasPauses.
-BoardLimits LimitsFor(int members, bool crowded, bool reachable, bool has_pauses = false);
+// `reachable`: all ranks can read and write each other's memory.
+BoardLimits LimitsFor(int members, bool crowded, bool reachable);
 
 // Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
 // `problem.size` are those of the board.

@@ -154,7 +154,7 @@ NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memo
       link_(std::move(world_ranks), std::move(pauses)),
       board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
              facts.crowded),
-      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable, link_.HasPauses())) {}
+      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
 
 NodeBoard::~NodeBoard() {
   const bool was_last = board_.Leave();
