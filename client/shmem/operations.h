@@ -10,20 +10,31 @@
 
 namespace ferry::shmem {
 
-// shmem_ctx_t and shmem_team_t point to these.
+// ---- Values of the API's constants, alike in <shmem.h> ------------------------------------------
+enum ThreadLevel : int { kSingle, kFunneled, kSerialized, kMultiple };  // SHMEM_THREAD_*
+enum Comparison : int { kEq = 1, kNe, kGt, kGe, kLt, kLe };             // SHMEM_CMP_*
+enum SignalOp : int { kSignalSet = 1, kSignalAdd };                     // SHMEM_SIGNAL_*
+enum ContextOption : long { kSerializedContext = 1, kPrivateContext = 2, kNostore = 4 };
+enum TeamConfigMask : long { kNumContexts = 1 };                   // SHMEM_TEAM_NUM_CONTEXTS
+enum MallocHint : long { kAtomicsRemote = 1, kSignalRemote = 2 };  // SHMEM_MALLOC_*
+
+// shmem_ctx_t and shmem_team_t point to these; SHMEM_CTX_INVALID and SHMEM_TEAM_INVALID are null.
+// The three below have the same address from the beginning to the end of the process.
 struct Context;
 struct Team;
 Context* DefaultContext();
 Team* WorldTeam();
 Team* SharedTeam();
 
-// ---- Puts and gets (9.5, 9.6). `pe` counts in the context's team. --------------------------------
+// ---- Puts and gets (9.5, 9.6). `pe` counts in the context's team.
+// --------------------------------
 enum class Completion : uint8_t { kBlocking, kNonblocking };
 void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion);
 void Get(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion);
-// `blocks` blocks of `block_bytes`, whose beginnings lie `dest_stride` and `source_stride` bytes apart.
+// `blocks` blocks of `block_bytes`, whose beginnings lie `dest_stride` and `source_stride` bytes
+// apart.
 struct Stride {
   ptrdiff_t dest_stride_bytes;
   ptrdiff_t source_stride_bytes;
@@ -34,28 +45,36 @@ void PutStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe);
 void GetStrided(const char* call, Context* context, void* dest, const void* source,
                 const Stride& stride, int pe);
-// What a put, a get or an atomic of this PE may use at once: the place of `dest` in that PE's memory.
+// What a put, a get or an atomic of this PE may use at once: the place of `dest` in that PE's
+// memory.
 void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe);
 
-// ---- Signals (9.8) --------------------------------------------------------------------------------
+// ---- Signals (9.8)
+// --------------------------------------------------------------------------------
 void PutSignal(const char* call, Context* context, void* dest, const void* source, size_t bytes,
                uint64_t* signal_address, uint64_t signal, int signal_op, int pe,
                Completion completion);
 uint64_t SignalFetch(const char* call, const uint64_t* signal_address);
-void SignalSet(const char* call, Context* context, uint64_t* signal_address, uint64_t signal, int pe);
-void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uint64_t signal, int pe);
-uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int comparison, uint64_t value);
+void SignalSet(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
+               int pe);
+void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
+               int pe);
+uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int comparison,
+                         uint64_t value);
 
-// ---- Atomics (9.7). T: int32_t, uint32_t, int64_t, uint64_t; float and double for fetch, set, swap. ----
+// ---- Atomics (9.7). T: int32_t, uint32_t, int64_t, uint64_t; float and double for fetch, set,
+// swap. ----
 enum class Atomic : uint8_t { kFetch, kSet, kSwap, kCompareSwap, kAdd, kAnd, kOr, kXor };
 // Returns the old value.
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition, int pe);
 
-// ---- Waiting (9.9). T: int16_t ... uint64_t. Block where they say wait. -----------------------------
+// ---- Waiting (9.9). T: int16_t ... uint64_t. Block where they say wait.
+// -----------------------------
 enum class WaitFor : uint8_t { kAll, kAny, kSome };
-// One value for all of them, or one for each (`values_are_many`). `status` masks, `indices` gets those of
-// kSome; both may be null. Returns the index (kAny), the count (kSome), or for kAll 1 (0: not all, in tests).
+// One value for all of them, or one for each (`values_are_many`). `status` masks, `indices` gets
+// those of kSome; both may be null. Returns the index (kAny), the count (kSome), or for kAll 1 (0:
+// not all, in tests).
 template <typename T>
 struct WaitCall {
   const T* variables;
@@ -71,18 +90,20 @@ size_t WaitUntil(const char* call, WaitFor what, const WaitCall<T>& wait);
 template <typename T>
 size_t Test(const char* call, WaitFor what, const WaitCall<T>& wait);
 
-// ---- Ordering (9.11) ---------------------------------------------------------------------------------
+// ---- Ordering (9.11)
+// ---------------------------------------------------------------------------------
 void Fence(const char* call, Context* context);
 void Quiet(const char* call, Context* context);
 void PeQuiet(const char* call, Context* context, const int* target_pes, size_t npes);
 
-// ---- Locks (9.12) ------------------------------------------------------------------------------------
+// ---- Locks (9.12)
+// ------------------------------------------------------------------------------------
 void SetLock(const char* call, long* lock);
 void ClearLock(const char* call, long* lock);
 int TestLock(const char* call, long* lock);
 
-// ---- Collectives (9.10). Block; 0, or not 0 as the standard says. -------------------------------------
-// An active set of the deprecated calls; else the team.
+// ---- Collectives (9.10). Block; 0, or not 0 as the standard says.
+// ------------------------------------- An active set of the deprecated calls; else the team.
 struct Group {
   Team* team;
   int pe_start;
@@ -103,8 +124,19 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
               size_t element_bytes);
 enum class ReduceOp : uint8_t { kAnd, kOr, kXor, kMax, kMin, kSum, kProd };
 enum class ReduceType : uint8_t {
-  kInt8, kInt16, kInt32, kInt64, kUint8, kUint16, kUint32, kUint64,
-  kFloat, kDouble, kLongDouble, kComplexFloat, kComplexDouble
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kFloat,
+  kDouble,
+  kLongDouble,
+  kComplexFloat,
+  kComplexDouble
 };
 int Reduce(const char* call, const Group& group, void* dest, const void* source, size_t count,
            ReduceType type, ReduceOp op);
@@ -112,7 +144,8 @@ int Reduce(const char* call, const Group& group, void* dest, const void* source,
 int Scan(const char* call, const Group& group, void* dest, const void* source, size_t count,
          ReduceType type, bool inclusive);
 
-// ---- Life, queries, memory, teams, contexts: the API's own arguments --------------------------------
+// ---- Life, queries, memory, teams, contexts: the API's own arguments
+// --------------------------------
 int InitThread(const char* call, int requested, int* provided);
 void Finalize(const char* call);
 [[noreturn]] void GlobalExit(const char* call, int status);
@@ -145,8 +178,7 @@ int TeamTranslatePe(const char* call, Team* from, int pe, Team* to);
 int TeamSplitStrided(const char* call, Team* parent, int start, int stride, int size,
                      const TeamConfig* config, long mask, Team** made);
 int TeamSplit2d(const char* call, Team* parent, int x_range, const TeamConfig* x_config,
-                long x_mask, Team** x_team, const TeamConfig* y_config, long y_mask,
-                Team** y_team);
+                long x_mask, Team** x_team, const TeamConfig* y_config, long y_mask, Team** y_team);
 void TeamDestroy(const char* call, Team* team);
 int ContextCreate(const char* call, Team* team, long options, Context** made);
 void ContextDestroy(const char* call, Context* context);
