@@ -42,6 +42,9 @@ std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
 int abort_fd = 0;  // ferryrun's pipe; 0: none
+// Front ends that have joined and not left; and whether the first of them has made the connection.
+int front_ends = 0;
+bool is_front_ends_own = false;
 // The job of a rank that a PMIx server started. It is never destroyed at exit: the server must see
 // that a rank ended without ferry_finalize.
 std::unique_ptr<PmixJob>& pmix_job = *new std::unique_ptr<PmixJob>();
@@ -309,8 +312,27 @@ int ferry_init(int required, int* provided) {
   return Initialize(required, provided, Starter::kNone);
 }
 
-FERRY_API int ferry_init_alone(int required, int* provided) {
-  return Initialize(required, provided, Starter::kItself);
+FERRY_API int ferry_front_end_join(int required) {
+  if (!IsRunning()) {
+    if (const int error = Initialize(required, nullptr, Starter::kItself); error != FERRY_SUCCESS) {
+      return error;
+    }
+    is_front_ends_own = true;
+  } else if (required == FERRY_THREAD_MULTIPLE) {
+    client->KeepThreads();
+  }
+  front_ends++;
+  return FERRY_SUCCESS;
+}
+
+FERRY_API int ferry_front_end_leave(void) {
+  if (front_ends == 1 && is_front_ends_own) {
+    if (const int error = ferry_finalize(); error != FERRY_SUCCESS) {
+      return error;
+    }
+  }
+  front_ends--;
+  return FERRY_SUCCESS;
 }
 
 int ferry_finalize(void) {

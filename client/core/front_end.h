@@ -203,6 +203,13 @@ class FrontEnd {
   // ---- Memory ----------------------------------------------------------------------------------
   virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
   virtual Status FreeMemory(void* pointer) = 0;
+  // Makes memory of the caller's own as good as AllocateMemory's: ranks of the node may map it, and
+  // the network reaches it. `fd` is a sealed memfd (shm/segment.h) of `size_bytes`, all of which is
+  // mapped, shared, at `base` until UnshareMemory. Pages that nobody has touched take no memory.
+  // Both block on the daemon. kLimitExceeded: the user's quota of regions. kInvalidBuffer: a
+  // request that is not complete uses it, or it is not shared.
+  virtual Status ShareMemory(int fd, void* base, uint64_t size_bytes) = 0;
+  virtual Status UnshareMemory(void* base) = 0;
   // A heap block for a shadow of device memory: registered with the GPU backend, which then copies
   // at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if it
   // would take room from the half of the heap that is the application's.
@@ -238,7 +245,8 @@ class FrontEnd {
                                uint64_t size_bytes) = 0;
   // Whether such copies reach memory that AllocateMemory has not returned.
   virtual bool IsPrivateMemoryReachable(uint32_t rank) const = 0;
-  // Maps memory of another rank that its AllocateMemory returned, for as long as the pointer lives.
+  // Maps memory of another rank that its AllocateMemory returned, or that it shares, for as long as
+  // the pointer lives.
   virtual StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
                                                        uint64_t size_bytes) = 0;
   // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
@@ -264,7 +272,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 12;
+inline constexpr uint32_t kFrontEndVersion = 13;
 
 }  // namespace ferry::client
 
@@ -272,6 +280,12 @@ inline constexpr uint32_t kFrontEndVersion = 12;
 // and for another version. libferry exports it.
 extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
 
-// ferry_init for front ends whose standard lets a program run without a launcher: a process that
-// belongs to no job makes one of itself alone, over the node's daemon or one of its own.
-extern "C" int ferry_init_alone(int required, int* provided);
+// How front ends share the connection: each of them joins it once, and leaves it once.
+//
+// The first to join makes it, unless the program has called ferry_init; a process that belongs to
+// no job makes one of itself alone, over the node's daemon or one of its own. Several threads may
+// call from then on if any of those that joined has asked for that (`required` is FERRY_THREAD_*).
+// The last to leave ends a connection that a front end has made; before that, all ranks meet. Both
+// return what ferry_init and ferry_finalize do. Both block. Main thread.
+extern "C" int ferry_front_end_join(int required);
+extern "C" int ferry_front_end_leave(void);

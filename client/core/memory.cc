@@ -53,24 +53,32 @@ StatusOr<uint32_t> Memory::Announce(const ferry_control_region& description,
   return answer->reply.flags;
 }
 
+// Tells the daemon of a whole memfd, or the part of one that is lent; returns the region's number.
+StatusOr<uint32_t> Memory::AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags) {
+  const uint32_t region = next_region_++;
+  ferry_control_region description{};
+  description.region = region;
+  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
+  description.size_bytes = size_bytes;
+  description.allocation_id = region;
+  attach::RegionRequest request{};
+  request.region = region;
+  request.flags = flags;
+  request.size_bytes = size_bytes;
+  FERRY_RETURN_IF_ERROR(Announce(description, request, fd).status());
+  return region;
+}
+
 Status Memory::MakeHeap() {
   StatusOr<UniqueFd> fd = shm::CreateSegment("ferry-heap", heap_bytes_);
   FERRY_RETURN_IF_ERROR(fd.status());
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
-  const uint32_t region = next_region_++;
-  ferry_control_region description{};
-  description.region = region;
-  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
-  description.size_bytes = mapping->size_bytes();
-  description.allocation_id = region;
-  attach::RegionRequest request{};
-  request.region = region;
-  request.size_bytes = mapping->size_bytes();
-  FERRY_RETURN_IF_ERROR(Announce(description, request, fd->get()).status());
+  const StatusOr<uint32_t> region = AnnounceHost(fd->get(), mapping->size_bytes(), 0);
+  FERRY_RETURN_IF_ERROR(region.status());
   heap_ = std::move(*mapping);
   heap_pieces_ = OffsetAllocator(heap_.size_bytes());
-  regions_.Add({heap_.base(), heap_.size_bytes(), region});
+  regions_.Add({heap_.base(), heap_.size_bytes(), *region});
   return {};
 }
 
@@ -300,6 +308,37 @@ void Memory::FreeShadow(void* pointer) {
   }
 }
 
+// ---- Memory of front ends -----------------------------------------------------------------------
+
+Status Memory::Share(int fd, void* base, uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  const StatusOr<uint32_t> region = AnnounceHost(fd, size_bytes, 0);
+  FERRY_RETURN_IF_ERROR(region.status());
+  shared_[base] = *region;
+  regions_.Add({static_cast<std::byte*>(base), size_bytes, *region});
+  return {};
+}
+
+Status Memory::Unshare(void* base) {
+  std::lock_guard lock(mutex_);
+  const auto found = shared_.find(base);
+  if (found == shared_.end()) {
+    return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
+  }
+  const uint32_t region = found->second;
+  const uint64_t size_bytes = regions_.ById(region)->size_bytes;
+  regions_.Remove(region);
+  shared_.erase(found);
+  const Status status = control_->DeregisterRegion(region, size_bytes);
+  return status.code() == ErrorCode::kDaemonDied ? Status() : status;  // it has let go of it
+}
+
+uint64_t Memory::SharedSize(const void* base) const {
+  std::lock_guard lock(mutex_);
+  const auto found = shared_.find(base);
+  return found == shared_.end() ? 0 : regions_.ById(found->second)->size_bytes;
+}
+
 // ---- malloc's memory ----------------------------------------------------------------------------
 
 void Memory::ExplainMalloc(uint32_t rank) const {
@@ -328,19 +367,10 @@ Status Memory::LendUpTo(const malloc_heap::HeapView& view) {
   if (view.fd < 0 || size_bytes <= lent_bytes_) {
     return {};  // forked; or another thread was here
   }
-  const uint32_t region = next_region_++;
-  ferry_control_region description{};
-  description.region = region;
-  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
-  description.size_bytes = size_bytes;
-  description.allocation_id = region;
-  attach::RegionRequest request{};
-  request.region = region;
-  request.flags = attach::kRegionLent;
-  request.size_bytes = size_bytes;
-  FERRY_RETURN_IF_ERROR(Announce(description, request, view.fd).status());
+  const StatusOr<uint32_t> region = AnnounceHost(view.fd, size_bytes, attach::kRegionLent);
+  FERRY_RETURN_IF_ERROR(region.status());
   lent_bytes_ = size_bytes;
-  regions_.Add({.base = view.base, .size_bytes = size_bytes, .id = region, .lent = true});
+  regions_.Add({.base = view.base, .size_bytes = size_bytes, .id = *region, .lent = true});
   return {};
 }
 

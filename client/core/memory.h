@@ -4,7 +4,8 @@
 // backend, one region each. Each region is registered with the daemon (descriptor over the attach
 // socket, then RegisterRegion) before its address is given out, and withdrawn before it is freed.
 // Memory that libferry_malloc.so hands out is *lent* when a message to a rank of the node first
-// needs it: one region of all that there is, and another, larger one when it has grown.
+// needs it: one region of all that there is, and another, larger one when it has grown. A front end
+// may *share* memory that it has made itself: a region like the heap.
 //
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
@@ -37,6 +38,10 @@ class Memory {
 
   StatusOr<void*> Allocate(uint64_t size_bytes, MemoryKind kind, int device);
   Status Free(void* pointer);
+  // FrontEnd::ShareMemory and UnshareMemory; the size of what is shared at `base`, or 0.
+  Status Share(int fd, void* base, uint64_t size_bytes);
+  Status Unshare(void* base);
+  uint64_t SharedSize(const void* base) const;
   // The size of what Allocate returned or Register was given, or 0.
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
@@ -118,6 +123,7 @@ class Memory {
   Status FreeLocked(void* pointer);
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
+  StatusOr<uint32_t> AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags);
   Status AnnounceDevice(OwnRegion* region, int device);
   Status Clear(void* pointer, uint64_t size_bytes);
   StatusOr<uint32_t> Announce(const ferry_control_region& description,
@@ -150,6 +156,7 @@ class Memory {
   ShadowPool shadows_;                      // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;
   std::map<const void*, uint64_t> registered_;
+  std::map<const void*, uint32_t> shared_;  // base -> region
 };
 
 }  // namespace ferry::client

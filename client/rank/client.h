@@ -42,6 +42,11 @@ class Client final : public FrontEnd {
   // Meets the other ranks, then leaves in good order. Blocks. kInvalidRequest while requests are
   // open.
   Status Leave();
+  // Allows threads for good: RestrictThreads does nothing from now on.
+  void KeepThreads() {
+    AllowThreads();
+    threads_asked_for_ = true;
+  }
   // Fails the whole job: tells the daemon; the caller then ends the process.
   void Abort(int exit_code);
 
@@ -106,6 +111,10 @@ class Client final : public FrontEnd {
     return memory_->Allocate(size_bytes, kind, device);
   }
   Status FreeMemory(void* pointer) override;
+  Status ShareMemory(int fd, void* base, uint64_t size_bytes) override {
+    return memory_->Share(fd, base, size_bytes);
+  }
+  Status UnshareMemory(void* base) override;
   void* TakeShadow(uint64_t size_bytes) override;
   bool GiveShadow(void* shadow) override;
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
@@ -188,7 +197,7 @@ class Client final : public FrontEnd {
   engine::SessionView view_;
   engine::PeerTable peers_;
   uint32_t own_lane_ = 0;
-  bool threads_asked_for_ = false;  // by ferry_init
+  bool threads_asked_for_ = false;  // by ferry_init, or by a front end
 
   // Made once the rank has joined.
   std::optional<Progress> progress_;

@@ -36,6 +36,11 @@ Status Client::FreeMemory(void* pointer) {
   return memory_->Free(pointer);
 }
 
+Status Client::UnshareMemory(void* base) {
+  FERRY_RETURN_IF_ERROR(CheckUnused(base, memory_->SharedSize(base)));
+  return memory_->Unshare(base);
+}
+
 void* Client::TakeShadow(uint64_t size_bytes) {
   const StatusOr<void*> shadow = memory_->AllocateDeviceShadow(size_bytes, true, false);
   return shadow.ok() ? *shadow : nullptr;

@@ -26,7 +26,6 @@ namespace {
 struct State {
   std::atomic<Phase> phase{Phase::kBefore};
   std::thread::id main_thread;
-  bool own_connection = false;  // ferry_init was ours to call
   Ref<Comm> world;
   Ref<Comm> self;
   std::vector<std::function<Failure()>> at_finalize;
@@ -43,11 +42,8 @@ int FerryLevel(int level) {
 }
 
 Failure Connect(int required) {
-  if (ferry_initialized() == 0) {
-    if (ferry_init_alone(FerryLevel(required), nullptr) != FERRY_SUCCESS) {
-      return {MPI_ERR_OTHER, ferry_last_error()};
-    }
-    state.own_connection = true;
+  if (ferry_front_end_join(FerryLevel(required)) != FERRY_SUCCESS) {
+    return {MPI_ERR_OTHER, ferry_last_error()};
   }
   front_end = ferry_front_end(client::kFrontEndVersion);
   if (front_end == nullptr) {
@@ -58,7 +54,7 @@ Failure Connect(int required) {
 }
 
 Failure Disconnect() {
-  if (state.own_connection && ferry_finalize() != FERRY_SUCCESS) {
+  if (ferry_front_end_leave() != FERRY_SUCCESS) {
     return {MPI_ERR_OTHER, ferry_last_error()};
   }
   front_end = nullptr;
