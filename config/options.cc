@@ -348,6 +348,10 @@ constexpr Option kTable[] = {
            "A rank that waits in a collective for this long writes to its standard error which "
            "ranks have not joined it, and again after twice as long. 0: never."),
 
+    Number(Group::kShmem, "shmem_heap_bytes", &Options::shmem_heap_bytes, "bytes", 0, kTebi,
+           "How large the symmetric heap of a PE may become, unless SHMEM_SYMMETRIC_SIZE says so. "
+           "Only what is used takes memory. 0: the PE's part of half of the node's memory."),
+
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),
     Choice(Group::kLog, "log_format", &Options::log_format, "text|json",
@@ -418,6 +422,8 @@ const char* GroupTitle(Group group) {
       return "Failures";
     case Group::kGpu:
       return "GPUs";
+    case Group::kShmem:
+      return "OpenSHMEM";
     case Group::kMpi:
       return "MPI";
     case Group::kLog:

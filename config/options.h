@@ -132,6 +132,9 @@ struct Options {
   uint64_t mpi_check = 0;
   uint64_t mpi_warn_after_ms = 10000;  // 0: never
 
+  // OpenSHMEM.
+  uint64_t shmem_heap_bytes = 0;  // 0: as the node's memory allows
+
   // Log.
   std::string log_level = "info";
   std::string log_format = "text";
@@ -166,6 +169,7 @@ enum class Group {
   kFailures,
   kGpu,
   kMpi,
+  kShmem,
   kLog,
   kLaunching,
   kLaunch

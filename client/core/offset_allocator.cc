@@ -1,5 +1,7 @@
 #include "client/core/offset_allocator.h"
 
+#include <algorithm>
+
 namespace ferry::client {
 namespace {
 
@@ -7,20 +9,25 @@ constexpr uint64_t kAlignment = 128;  // two cache lines: neighbours are fetched
 
 }  // namespace
 
-uint64_t OffsetAllocator::Allocate(uint64_t size_bytes) {
+uint64_t OffsetAllocator::Allocate(uint64_t size_bytes, uint64_t alignment) {
   const uint64_t wanted =
       size_bytes == 0 ? kAlignment : (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (wanted < size_bytes) {
     return kNone;
   }
   for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
-    const auto [offset, available] = *piece;
-    if (available < wanted) {
+    const auto [begin, available] = *piece;
+    const uint64_t offset = (begin + alignment - 1) & ~(alignment - 1);
+    const uint64_t before = offset - begin;
+    if (offset < begin || available < before || available - before < wanted) {
       continue;
     }
     free_.erase(piece);
-    if (available != wanted) {
-      free_[offset + wanted] = available - wanted;
+    if (before != 0) {
+      free_[begin] = before;
+    }
+    if (available != before + wanted) {
+      free_[offset + wanted] = available - before - wanted;
     }
     live_[offset] = wanted;
     free_bytes_ -= wanted;
@@ -51,6 +58,14 @@ uint64_t OffsetAllocator::Free(uint64_t offset) {
     }
   }
   return size_bytes;
+}
+
+uint64_t OffsetAllocator::LargestFreeBytes() const {
+  uint64_t largest = 0;
+  for (const auto& [offset, size_bytes] : free_) {
+    largest = std::max(largest, size_bytes);
+  }
+  return largest;
 }
 
 uint64_t OffsetAllocator::SizeOf(uint64_t offset) const {

@@ -1,0 +1,191 @@
+#include "client/shmem/assembly.h"
+
+#include <cstring>
+#include <string>
+
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "shm/atomic.h"
+
+namespace ferry::shmem {
+namespace {
+
+using mpi::Collective;
+using mpi::NodeAddress;
+using mpi::RunFailure;
+
+// Regions of addresses in symmetric memory: the heap, and before it the static segments. libferry's
+// own numbers are far smaller.
+constexpr uint32_t kHeapRegion = UINT32_MAX;
+constexpr uint32_t kStaticRegions = kHeapRegion - kMostStatics;
+
+// Few cells, so that a team costs little: whatever is longer than a few of them is copied straight
+// between the PEs.
+constexpr uint32_t kCells = 8;
+constexpr uint32_t kCellsOfMany = 2;
+constexpr int kMany = 64;
+
+mpi::BoardShape ShapeOf(int members) { return {members, members > kMany ? kCellsOfMany : kCells}; }
+
+mpi::BoardLayout* BoardAt(int pe, uint64_t offset) {
+  return reinterpret_cast<mpi::BoardLayout*>(job.region->base_of(pe) + offset);
+}
+
+// The place in member memory that NodeAddress names, or null if it is not symmetric.
+std::byte* SymmetricAt(int pe, const NodeAddress& address) {
+  if (address.region <= kStaticRegions) {
+    return nullptr;
+  }
+  const Segment& segment =
+      address.region == kHeapRegion ? job.heap : job.statics[address.region - kStaticRegions - 1];
+  return segment.base + address.address + segment.shifts[static_cast<size_t>(pe)];
+}
+
+shm::Location LocationOf(const NodeAddress& address) {
+  return {address.region, address.flags, address.address};
+}
+
+void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0 && to != from) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace
+
+// ---- The link -----------------------------------------------------------------------------------
+
+void AssemblyLink::WaitFor(bool (*done)(void*), void* argument) {
+  job.front_end->WaitFor(done, argument);
+}
+
+void AssemblyLink::Wake(int member) {
+  job.front_end->WakePeer(static_cast<uint32_t>(PeOf(member)));
+}
+
+ErrorCode AssemblyLink::StateOf(int member) {
+  const int pe = PeOf(member);
+  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
+  if (state != ErrorCode::kOk) {
+    return state;
+  }
+  // Pairs with Finalize.
+  const auto life = static_cast<Life>(shm::LoadAcquire(job.region->place_of(pe).life));
+  return life == Life::kLeaving ? ErrorCode::kNotFound : ErrorCode::kOk;
+}
+
+NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
+  const Segment* const segment = job.FindSegment(pointer, size_bytes);
+  if (segment == nullptr) {
+    const shm::Location location = job.front_end->Locate(pointer, size_bytes);
+    return {location.region, location.flags, location.address};
+  }
+  const uint32_t region =
+      segment == &job.heap
+          ? kHeapRegion
+          : kStaticRegions + 1 + static_cast<uint32_t>(segment - job.statics.data());
+  return {region, 0, static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
+}
+
+ErrorCode AssemblyLink::Read(int member, const NodeAddress& from, void* to, size_t size_bytes) {
+  const int pe = PeOf(member);
+  if (const std::byte* const symmetric = SymmetricAt(pe, from); symmetric != nullptr) {
+    CopyBytes(to, symmetric, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return job.front_end->CopyFromPeer(static_cast<uint32_t>(pe), LocationOf(from), to, size_bytes);
+}
+
+ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* from,
+                              size_t size_bytes) {
+  const int pe = PeOf(member);
+  if (std::byte* const symmetric = SymmetricAt(pe, to); symmetric != nullptr) {
+    CopyBytes(symmetric, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return job.front_end->CopyToPeer(static_cast<uint32_t>(pe), LocationOf(to), from, size_bytes);
+}
+
+bool AssemblyLink::IsByStream(const void* pointer) { return job.front_end->IsByStream(pointer); }
+
+ErrorCode AssemblyLink::Copy(void* to, const void* from, size_t size_bytes) {
+  return job.front_end->Copy(to, from, size_bytes).code();
+}
+
+void* AssemblyLink::TakeStaging(size_t size_bytes) { return job.front_end->TakeShadow(size_bytes); }
+
+void AssemblyLink::GiveStaging(void* memory) { (void)job.front_end->GiveShadow(memory); }
+
+// ---- The assembly -------------------------------------------------------------------------------
+
+size_t Assembly::BoardBytes(int members) { return ShapeOf(members).SizeBytes(); }
+
+Assembly::Assembly(const std::vector<int>& pes, int self, uint64_t board_offset)
+    : link_(pes),
+      board_offset_(board_offset),
+      board_(BoardAt(pes.front(), board_offset), ShapeOf(static_cast<int>(pes.size())), &link_,
+             self, job.front_end->IsCrowded()),
+      limits_(mpi::LimitsFor(static_cast<int>(pes.size()), job.front_end->IsCrowded(), true)) {
+  sync_.collective = Collective::kBarrier;
+  sync_.rank = self;
+  sync_.size = static_cast<int>(pes.size());
+}
+
+void Assembly::Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding) {
+  problem->rank = self();
+  problem->size = size();
+  RunFailure failure;
+  const mpi::BoardResult result =
+      mpi::RunOnBoard(&board_, ++number_, *problem, binding, limits_, &failure);
+  if (failure.code != ErrorCode::kOk) [[unlikely]] {
+    Explain(call, failure);
+  }
+  if (result != mpi::BoardResult::kDone) [[unlikely]] {
+    Fail(call,
+         "this needs more room than the board of a team has, or memory of a device that other "
+         "PEs do not reach: use fewer bytes at a time");
+  }
+}
+
+void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
+
+void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
+  mpi::Problem problem;
+  problem.collective = Collective::kAllgather;
+  problem.block_bytes = size_bytes;
+  Run(call, &problem, {.input = own, .output = all});
+}
+
+void Assembly::Explain(const char* call, const RunFailure& failure) const {
+  if (failure.peer < 0) {
+    Fail(call, job.front_end->Explain(failure.code).ToString());
+  }
+  const std::string who = "PE " + std::to_string(PeOf(failure.peer));
+  switch (failure.mismatch) {
+    case RunFailure::Mismatch::kCollective:
+      Fail(call, who + " is in another collective of this team (" +
+                     mpi::CollectiveName(static_cast<Collective>(failure.other - 1)) +
+                     "): all of its PEs must call them in one order");
+    case RunFailure::Mismatch::kRoot:
+      Fail(call, who + " has passed the root " + std::to_string(failure.other) +
+                     ": all PEs of the team must pass the same");
+    case RunFailure::Mismatch::kSize:
+      Fail(call, who + " has passed another size (" + std::to_string(failure.received_bytes) +
+                     " bytes, here " + std::to_string(failure.expected_bytes) +
+                     "): all PEs of the team must pass the same");
+    case RunFailure::Mismatch::kNone:
+      break;
+  }
+  switch (failure.code) {
+    case ErrorCode::kNotFound:
+      Fail(call, who + " does not come: it has called shmem_finalize, or has left the job");
+    case ErrorCode::kCancelled:
+      Fail(call, who + " has given this collective up");
+    case ErrorCode::kPeerDied:
+      Fail(call, who + " has died");
+    default:
+      Fail(call, "waiting for " + who + ": " + job.front_end->Explain(failure.code).ToString());
+  }
+}
+
+}  // namespace ferry::shmem

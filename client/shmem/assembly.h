@@ -1,0 +1,79 @@
+// Where the PEs of a team, or of an active set, meet for collectives: a board in memory of the
+// first of them, on the engine that MPI's collectives run on (client/mpi/board). That engine's
+// terms are MPI's: a member is a PE's index in the team.
+//
+// Calling thread: one at a time, for one assembly. Functions that block end the program, with a
+// sentence, when a PE that they wait for has died, has left, or is in another collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "client/mpi/board/board.h"
+#include "client/mpi/board/board_run.h"
+#include "client/mpi/board/node_link.h"
+#include "client/mpi/collective/problem.h"
+
+namespace ferry::shmem {
+
+// How members reach each other: symmetric memory by its own mapping, other memory by libferry.
+class AssemblyLink : public mpi::NodeLink {
+ public:
+  explicit AssemblyLink(std::vector<int> pes) : pes_(std::move(pes)) {}
+
+  int PeOf(int member) const { return pes_[static_cast<size_t>(member)]; }
+
+  void WaitFor(bool (*done)(void*), void* argument) override;
+  void Wake(int member) override;
+  ErrorCode StateOf(int member) override;
+  mpi::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
+  ErrorCode Read(int member, const mpi::NodeAddress& from, void* to, size_t size_bytes) override;
+  ErrorCode Write(int member, const mpi::NodeAddress& to, const void* from,
+                  size_t size_bytes) override;
+  bool IsByStream(const void* pointer) override;
+  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
+  void* TakeStaging(size_t size_bytes) override;
+  void GiveStaging(void* memory) override;
+
+ private:
+  const std::vector<int> pes_;  // by member
+};
+
+class Assembly {
+ public:
+  // What a board for so many members takes.
+  static size_t BoardBytes(int members);
+
+  // `pes`: of the world, in the order of the team; `self`: this PE's index. `board_offset`: where
+  // the board lies in the first one's region, zeroed.
+  Assembly(const std::vector<int>& pes, int self, uint64_t board_offset);
+  // This PE does not come any more. The last to leave is told so: nobody looks at the board again.
+  bool Leave() { return board_.Leave(); }
+
+  int self() const { return board_.self(); }
+  int size() const { return board_.members(); }
+  int PeOf(int member) const { return link_.PeOf(member); }
+  uint64_t board_offset() const { return board_offset_; }
+
+  // Returns once all members have called it. Blocks.
+  void Sync(const char* call);
+  // Has each member tell all others `size_bytes`; `all` gets them by member. Blocks as Sync does.
+  void Gather(const char* call, const void* own, size_t size_bytes, void* all);
+  // Carries a collective out; `problem.rank` and `size` are set here. Blocks.
+  void Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding);
+
+ private:
+  [[noreturn]] void Explain(const char* call, const mpi::RunFailure& failure) const;
+
+  AssemblyLink link_;
+  const uint64_t board_offset_;
+  mpi::Board board_;
+  const mpi::BoardLimits limits_;
+  mpi::Problem sync_;
+  uint64_t number_ = 0;
+};
+
+}  // namespace ferry::shmem

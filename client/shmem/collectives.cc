@@ -1,0 +1,182 @@
+// Collectives over teams and active sets (OpenSHMEM 1.5, section 9.9, and those that it has
+// deprecated). See operations.h. What the engine of MPI's collectives can do it does; where PEs
+// write into each other's memory in a pattern of OpenSHMEM's own, they meet before and after.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "client/shmem/active_sets.h"
+#include "client/shmem/assembly.h"
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "client/shmem/operations.h"
+#include "client/shmem/reach.h"
+#include "client/shmem/reduction.h"
+#include "client/shmem/team.h"
+
+namespace ferry::shmem {
+namespace {
+
+using mpi::Collective;
+using mpi::Problem;
+
+Assembly& AssemblyOf(const char* call, const Group& group) {
+  return group.pe_count == 0 ? *CheckTeam(call, group.team).assembly
+                             : ActiveSet(call, group.pe_start, group.pe_stride, group.pe_count);
+}
+
+// A member's place for an address of ours.
+std::byte* At(const Assembly& assembly, int member, const void* address, size_t bytes) {
+  const Segment* const segment = job.FindSegment(address, bytes);
+  return const_cast<std::byte*>(static_cast<const std::byte*>(address)) +
+         segment->shifts[static_cast<size_t>(assembly.PeOf(member))];
+}
+
+void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0 && to != from) {
+    std::memmove(to, from, bytes);
+  }
+}
+
+size_t Times(int members, size_t bytes) { return static_cast<size_t>(members) * bytes; }
+
+}  // namespace
+
+int Sync(const char* call, const Group& group) {
+  AssemblyOf(call, group).Sync(call);
+  return 0;
+}
+
+int Barrier(const char* call, const Group& group) {
+  Quiet(call, DefaultContext());
+  return Sync(call, group);
+}
+
+int Broadcast(const char* call, const Group& group, void* dest, const void* source, size_t bytes,
+              int root, bool writes_root) {
+  Assembly& assembly = AssemblyOf(call, group);
+  if (root < 0 || root >= assembly.size()) {
+    Fail(call, "the root " + std::to_string(root) + " is not between 0 and " +
+                   std::to_string(assembly.size() - 1) + ", the PEs of the team or active set");
+  }
+  CheckSymmetric(call, "dest", dest, bytes);
+  const bool is_root = assembly.self() == root;
+  Problem problem;
+  problem.collective = Collective::kBcast;
+  problem.root = root;
+  problem.in_place = true;
+  problem.block_bytes = bytes;
+  void* const data = is_root ? const_cast<void*>(source) : dest;
+  if (assembly.size() > 1) {
+    assembly.Run(call, &problem, {.output = data});
+  }
+  if (is_root && writes_root) {
+    CopyBytes(dest, source, bytes);
+  }
+  return 0;
+}
+
+int Fcollect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
+  Assembly& assembly = AssemblyOf(call, group);
+  CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  Problem problem;
+  problem.collective = Collective::kAllgather;
+  problem.block_bytes = bytes;
+  assembly.Run(call, &problem, {.input = source, .output = dest});
+  return 0;
+}
+
+int Collect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
+  Assembly& assembly = AssemblyOf(call, group);
+  std::vector<size_t> sizes(static_cast<size_t>(assembly.size()));
+  assembly.Gather(call, &bytes, sizeof(bytes), sizes.data());
+  size_t offset = 0;
+  size_t all = 0;
+  for (int member = 0; member < assembly.size(); ++member) {
+    offset = member == assembly.self() ? all : offset;
+    all += sizes[static_cast<size_t>(member)];
+  }
+  CheckSymmetric(call, "dest", dest, all);
+  // Each begins with the one behind it, so that not all write to one PE at a time.
+  for (int step = 0; step < assembly.size() && bytes != 0; ++step) {
+    const int member = (assembly.self() + step) % assembly.size();
+    CopyBytes(At(assembly, member, dest, all) + offset, source, bytes);
+  }
+  assembly.Sync(call);
+  return 0;
+}
+
+int Alltoall(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
+  Assembly& assembly = AssemblyOf(call, group);
+  CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  Problem problem;
+  problem.collective = Collective::kAlltoall;
+  problem.in_place = dest == source;
+  problem.block_bytes = bytes;
+  assembly.Run(call, &problem, {.input = source, .output = dest});
+  return 0;
+}
+
+int Alltoalls(const char* call, const Group& group, void* dest, const void* source,
+              ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t elements,
+              size_t element_bytes) {
+  Assembly& assembly = AssemblyOf(call, group);
+  if (dest_stride < 1 || source_stride < 1) {
+    Fail(call, "the strides are " + std::to_string(dest_stride) + " and " +
+                   std::to_string(source_stride) + ": they are at least 1");
+  }
+  const auto to_step = static_cast<size_t>(dest_stride) * element_bytes;
+  const auto from_step = static_cast<size_t>(source_stride) * element_bytes;
+  const size_t all = Times(assembly.size(), elements);
+  const size_t extent = all == 0 ? 0 : (all - 1) * to_step + element_bytes;
+  CheckSymmetric(call, "dest", dest, extent);
+  assembly.Sync(call);  // all are here, so their dest may be written
+  for (int step = 0; step < assembly.size() && elements != 0; ++step) {
+    const int member = (assembly.self() + step) % assembly.size();
+    std::byte* to = At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step);
+    const std::byte* from =
+        static_cast<const std::byte*>(source) + Times(member, elements * from_step);
+    for (size_t i = 0; i < elements; ++i) {
+      std::memcpy(to, from, element_bytes);
+      to += to_step;
+      from += from_step;
+    }
+  }
+  assembly.Sync(call);
+  return 0;
+}
+
+// ---- Reductions ---------------------------------------------------------------------------------
+
+int Reduce(const char* call, const Group& group, void* dest, const void* source, size_t count,
+           ReduceType type, ReduceOp op) {
+  Assembly& assembly = AssemblyOf(call, group);
+  ElementReducer reducer(type, op);
+  Problem problem;
+  problem.collective = Collective::kAllreduce;
+  problem.in_place = dest == source;
+  problem.element_bytes = BytesOf(type);
+  problem.block_bytes = count * problem.element_bytes;
+  CheckSymmetric(call, "dest", dest, problem.block_bytes);
+  assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
+  return 0;
+}
+
+int Scan(const char* call, const Group& group, void* dest, const void* source, size_t count,
+         ReduceType type, bool inclusive) {
+  Assembly& assembly = AssemblyOf(call, group);
+  ElementReducer reducer(type, ReduceOp::kSum);
+  Problem problem;
+  problem.collective = inclusive ? Collective::kScan : Collective::kExscan;
+  problem.in_place = dest == source;
+  problem.element_bytes = BytesOf(type);
+  problem.block_bytes = count * problem.element_bytes;
+  CheckSymmetric(call, "dest", dest, problem.block_bytes);
+  assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
+  if (!inclusive && assembly.self() == 0 && count != 0) {
+    std::memset(dest, 0, problem.block_bytes);  // the sum of nothing, where MPI says nothing
+  }
+  return 0;
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,33 @@
+#include "client/shmem/job.h"
+
+#include "client/shmem/fail.h"
+
+namespace ferry::shmem {
+
+Job& job = *new Job();
+
+const Segment* Job::FindSegment(const void* address, size_t bytes) const {
+  if (heap.Contains(address, bytes)) [[likely]] {
+    return &heap;
+  }
+  for (const Segment& segment : statics) {
+    if (segment.Contains(address, bytes)) {
+      return &segment;
+    }
+  }
+  return nullptr;
+}
+
+void CheckRunning(const char* call) {
+  if (!job.is_running()) [[unlikely]] {
+    FailNotRunning(call);
+  }
+}
+
+void FailNotRunning(const char* call) {
+  Fail(call, job.phase.load() == Phase::kBefore
+                 ? "call shmem_init or shmem_init_thread first"
+                 : "shmem_finalize was called; call shmem_init to begin again");
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,57 @@
+// The job as OpenSHMEM sees it, between shmem_init and shmem_finalize: what all of this folder
+// uses.
+//
+// Calling thread: shmem_init and shmem_finalize change it, all others read it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/shmem/region.h"
+
+namespace ferry::shmem {
+
+enum class Phase : uint8_t { kBefore, kRunning, kAfter };
+
+// A stretch of memory that all PEs have, each at an address of its own: the heap, and the static
+// data of the program and its libraries.
+struct Segment {
+  std::string name;
+  std::byte* base = nullptr;
+  size_t size_bytes = 0;
+  std::vector<ptrdiff_t> shifts;  // by PE: its address of a byte, less ours
+
+  bool Contains(const void* address, size_t bytes) const {
+    const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - base);
+    return offset < size_bytes && bytes <= size_bytes - offset;
+  }
+};
+
+struct Job {
+  client::FrontEnd* front_end = nullptr;  // null unless running
+  int self = -1;
+  int size = 0;
+  int thread_level = 0;
+  std::unique_ptr<Region> region;
+  Segment heap;  // of size 0 unless running
+  std::vector<Segment> statics;
+  std::atomic<Phase> phase{Phase::kBefore};
+
+  bool is_running() const { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
+  // The segment that all of these bytes lie in, or null.
+  const Segment* FindSegment(const void* address, size_t bytes) const;
+};
+// Never destroyed: threads of the program may run to the end.
+extern Job& job;
+
+// Ends the program unless OpenSHMEM is running, with a sentence that says whether shmem_init is
+// missing or shmem_finalize came before.
+void CheckRunning(const char* call);
+[[noreturn]] void FailNotRunning(const char* call);
+
+}  // namespace ferry::shmem

@@ -1,0 +1,69 @@
+#include "client/shmem/patience.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <string>
+
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "common/clock.h"
+
+namespace ferry::shmem {
+namespace {
+
+constexpr uint32_t kSpins = 400;
+constexpr uint32_t kYields = 100;
+constexpr uint64_t kShortestSleepNs = 20'000;
+constexpr uint64_t kLongestSleepNs = 1'000'000;
+constexpr uint64_t kSleepPart = 8;
+
+}  // namespace
+
+Patience::Patience(const char* call, Deaths deaths)
+    : call_(call),
+      deaths_(deaths),
+      spins_left_(job.front_end->IsCrowded() ? 0 : kSpins),
+      yields_left_(kYields) {}
+
+void Patience::RestLonger() {
+  if (yields_left_ != 0) {
+    yields_left_--;
+    sched_yield();
+    return;
+  }
+  const uint64_t now_ns = MonotonicNs();
+  begin_ns_ = begin_ns_ == 0 ? now_ns : begin_ns_;
+  LookForDeaths();
+  (void)job.front_end->Poll();  // another front end's messages go on
+  const uint64_t sleep_ns =
+      std::clamp((now_ns - begin_ns_) / kSleepPart, kShortestSleepNs, kLongestSleepNs);
+  const timespec sleep{0, static_cast<long>(sleep_ns)};
+  nanosleep(&sleep, nullptr);
+}
+
+// Ends the program at the second look only: between the two the caller has looked for what a PE may
+// have stored before it died.
+void Patience::LookForDeaths() {
+  const ErrorCode own = job.front_end->poison();
+  if (own != ErrorCode::kOk) {
+    Fail(call_, job.front_end->Explain(own).ToString());
+  }
+  death_count_ = 0;
+  int dead = -1;
+  for (int pe = 0; pe < job.size; ++pe) {
+    if (job.front_end->PeerState(static_cast<uint32_t>(pe)) == ErrorCode::kPeerDied) {
+      dead = pe;
+      death_count_++;
+    }
+  }
+  if (dead >= 0 && deaths_ == Deaths::kEndProgram) {
+    if (has_found_death_) {
+      Fail(call_, "PE " + std::to_string(dead) + " has died, which this one may wait for");
+    }
+    has_found_death_ = true;
+  }
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,55 @@
+// What lies at the beginning of the memory that each PE shares with the others of its node: its own
+// state, as they look at it. The system area (boards and the like) and the symmetric heap follow.
+//
+// Only the PE itself writes to its place. The layout is libferry_shmem's own: the PEs of a job are
+// of one release, and ferryd never looks at it. Zero is the empty state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::shmem {
+
+// How far a PE has come between shmem_init and the end of shmem_finalize.
+enum class Life : uint32_t { kStarting, kRunning, kLeaving };
+
+// A stretch of static data that other PEs reach, as this PE has it.
+struct StaticLayout {
+  uint64_t name_hash;  // of the program or the library that it belongs to
+  uint64_t size_bytes;
+  uint32_t region;
+  uint32_t reserved;
+};
+static_assert(sizeof(StaticLayout) == 24);
+
+inline constexpr size_t kMostStatics = 64;
+
+struct alignas(128) PlaceLayout {
+  uint32_t life;  // Life
+  uint32_t reserved;
+  uint64_t heap_bytes;
+  uint64_t world_board;  // offsets in the region; PE 0's
+  uint64_t shared_board;
+  // The first of the active sets whose boards this PE has made, as an offset in the region; 0:
+  // none.
+  alignas(128) uint64_t active_sets;
+  alignas(128) uint64_t statics_count;
+  StaticLayout statics[kMostStatics];
+};
+
+inline constexpr size_t kPlaceBytes = 4096;
+static_assert(sizeof(PlaceLayout) <= kPlaceBytes);
+// Takes memory only where something lies.
+inline constexpr size_t kSystemBytes = size_t{256} << 20;
+inline constexpr size_t kHeapOffset = kPlaceBytes + kSystemBytes;
+
+// Precedes the board of an active set.
+struct alignas(128) ActiveSetLayout {
+  uint64_t next;  // offset in the region; 0: it is the last
+  int32_t start;
+  int32_t stride;
+  int32_t count;
+};
+static_assert(sizeof(ActiveSetLayout) == 128);
+
+}  // namespace ferry::shmem

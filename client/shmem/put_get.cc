@@ -1,0 +1,213 @@
+// Puts, gets, ordering and signals inside a node: loads and stores of the calling thread in memory
+// that it has mapped (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11). See operations.h.
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "client/shmem/fail.h"
+#include "client/shmem/operations.h"
+#include "client/shmem/reach.h"
+#include "shm/atomic.h"
+
+namespace ferry::shmem {
+namespace {
+
+// memmove: a PE may put to itself, and programs do overlap then.
+inline void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes == 8) {  // the commonest by far
+    uint64_t word;
+    std::memcpy(&word, from, sizeof(word));
+    std::memcpy(to, &word, sizeof(word));
+  } else if (bytes != 0) {
+    std::memmove(to, from, bytes);
+  }
+}
+
+template <size_t kBytes>
+void CopyBlocksOf(std::byte* to, const std::byte* from, const Stride& stride) {
+  for (size_t i = 0; i < stride.blocks; ++i) {
+    std::memcpy(to, from, kBytes);
+    to += stride.dest_stride_bytes;
+    from += stride.source_stride_bytes;
+  }
+}
+
+void CopyBlocks(std::byte* to, const std::byte* from, const Stride& stride) {
+  switch (stride.block_bytes) {
+    case 1:
+      return CopyBlocksOf<1>(to, from, stride);
+    case 2:
+      return CopyBlocksOf<2>(to, from, stride);
+    case 4:
+      return CopyBlocksOf<4>(to, from, stride);
+    case 8:
+      return CopyBlocksOf<8>(to, from, stride);
+    case 16:
+      return CopyBlocksOf<16>(to, from, stride);
+    default:
+      for (size_t i = 0; i < stride.blocks; ++i) {
+        std::memcpy(to, from, stride.block_bytes);
+        to += stride.dest_stride_bytes;
+        from += stride.source_stride_bytes;
+      }
+  }
+}
+
+// The bytes from the first block's beginning to the last one's end. Strides are at least one block.
+size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
+  if (stride_bytes < static_cast<ptrdiff_t>(stride.block_bytes) && stride.blocks > 1) {
+    Fail(call, "a stride of " + std::to_string(stride_bytes) +
+                   " bytes is less than what it steps over, " + std::to_string(stride.block_bytes) +
+                   " bytes");
+  }
+  return static_cast<size_t>(stride_bytes) * (stride.blocks - 1) + stride.block_bytes;
+}
+
+uint64_t& SignalAt(const char* call, Context* context, uint64_t* signal, int pe) {
+  std::byte* const there = Reach(call, context, signal, sizeof(*signal), pe);
+  return *reinterpret_cast<uint64_t*>(there);
+}
+
+}  // namespace
+
+void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
+         Completion /*completion*/) {
+  CopyBytes(Reach(call, context, dest, bytes, pe), source, bytes);
+}
+
+void Get(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
+         Completion /*completion*/) {
+  CopyBytes(dest, Reach(call, context, source, bytes, pe), bytes);
+}
+
+void PutStrided(const char* call, Context* context, void* dest, const void* source,
+                const Stride& stride, int pe) {
+  if (stride.blocks != 0) {
+    const size_t extent = Extent(call, stride.dest_stride_bytes, stride);
+    CopyBlocks(Reach(call, context, dest, extent, pe), static_cast<const std::byte*>(source),
+               stride);
+  }
+}
+
+void GetStrided(const char* call, Context* context, void* dest, const void* source,
+                const Stride& stride, int pe) {
+  if (stride.blocks != 0) {
+    const size_t extent = Extent(call, stride.source_stride_bytes, stride);
+    CopyBlocks(static_cast<std::byte*>(dest), Reach(call, context, source, extent, pe), stride);
+  }
+}
+
+// ---- Signals ------------------------------------------------------------------------------------
+
+void PutSignal(const char* call, Context* context, void* dest, const void* source, size_t bytes,
+               uint64_t* signal_address, uint64_t signal, int signal_op, int pe,
+               Completion /*completion*/) {
+  CopyBytes(Reach(call, context, dest, bytes, pe), source, bytes);
+  uint64_t& word = SignalAt(call, context, signal_address, pe);
+  // Both pair with whoever waits for the signal: the data are there before it.
+  if (signal_op == kSignalSet) {
+    shm::StoreRelease(word, signal);
+  } else if (signal_op == kSignalAdd) {
+    shm::FetchAdd(word, signal, std::memory_order_release);
+  } else {
+    Fail(call, "the signal operator " + std::to_string(signal_op) +
+                   " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+  }
+}
+
+uint64_t SignalFetch(const char* call, const uint64_t* signal_address) {
+  CheckSymmetric(call, "the signal's address", signal_address, sizeof(*signal_address));
+  return shm::LoadAcquire(*signal_address);  // Pairs with PutSignal.
+}
+
+void SignalSet(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
+               int pe) {
+  shm::StoreRelease(SignalAt(call, context, signal_address, pe), signal);
+}
+
+void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
+               int pe) {
+  shm::FetchAdd(SignalAt(call, context, signal_address, pe), signal, std::memory_order_release);
+}
+
+// ---- Ordering -----------------------------------------------------------------------------------
+
+// The stores of puts are the program's own plain ones, and what orders them is for plain loads of
+// other PEs: a fence, not a word with release. (memcpy orders its own streaming stores.)
+void Fence(const char* call, Context* context) {
+  if (context != nullptr) {
+    CheckRunning(call);
+  }
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
+// All that was put is seen by all PEs before what this one does next: the store buffer is empty.
+void Quiet(const char* call, Context* context) {
+  if (context != nullptr) {
+    CheckRunning(call);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void PeQuiet(const char* call, Context* context, const int* target_pes, size_t npes) {
+  if (context != nullptr) {
+    CheckRunning(call);
+    for (size_t i = 0; i < npes; ++i) {
+      if (!context->team->Has(target_pes[i])) {
+        Fail(call, "target_pes[" + std::to_string(i) + "] is " + std::to_string(target_pes[i]) +
+                       ", which is no PE of the context's team");
+      }
+    }
+  }
+  Quiet(call, context);
+}
+
+// ---- Where memory is ----------------------------------------------------------------------------
+
+namespace {
+
+void CheckPe(const char* call, int pe) {
+  CheckRunning(call);
+  if (!WorldTeam()->Has(pe)) {
+    Fail(call,
+         "PE " + std::to_string(pe) + " is not between 0 and " + std::to_string(job.size - 1));
+  }
+}
+
+void* PointerTo(const void* address, int pe) {
+  const Segment* const segment = job.FindSegment(address, 1);
+  return segment == nullptr ? nullptr
+                            : const_cast<std::byte*>(static_cast<const std::byte*>(address)) +
+                                  segment->shifts[static_cast<size_t>(pe)];
+}
+
+}  // namespace
+
+int PeAccessible(const char* call, int pe) {
+  CheckRunning(call);
+  return WorldTeam()->Has(pe) ? 1 : 0;
+}
+
+int AddrAccessible(const char* call, const void* address, int pe) {
+  CheckRunning(call);
+  return WorldTeam()->Has(pe) && job.FindSegment(address, 1) != nullptr ? 1 : 0;
+}
+
+void* Pointer(const char* call, const void* dest, int pe) {
+  CheckPe(call, pe);
+  return PointerTo(dest, pe);
+}
+
+void* TeamPointer(const char* call, Team* team, const void* dest, int pe) {
+  CheckRunning(call);
+  if (team == nullptr) {
+    return nullptr;
+  }
+  if (!CheckTeam(call, team).Has(pe)) {
+    Fail(call, "PE " + std::to_string(pe) + " is not between 0 and " +
+                   std::to_string(team->size - 1) + ", those of the team");
+  }
+  return PointerTo(dest, team->pes[static_cast<size_t>(pe)]);
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,66 @@
+// The memory that this PE shares with the others of its node, and theirs: a place (place_layout.h),
+// the system area, and the symmetric heap. Each PE makes its own as one memfd, and maps all
+// others'.
+//
+// Pages are taken when they are touched, so the region has its full size from the start: the heap
+// needs no growing. Offsets in it are alike on all PEs, addresses are not.
+//
+// Calling thread: that of shmem_init and shmem_finalize; AllocateSystem and FreeSystem from any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/core/offset_allocator.h"
+#include "client/shmem/place_layout.h"
+#include "common/status.h"
+#include "shm/segment.h"
+
+namespace ferry::shmem {
+
+class Region {
+ public:
+  // Makes this PE's part. kLimitExceeded, kConfiguration and the like, with what to do.
+  static StatusOr<std::unique_ptr<Region>> Make(client::FrontEnd* front_end, uint64_t heap_bytes);
+  // Maps the others' parts. Blocks until all PEs have called it.
+  Status MeetOthers();
+  // Takes it away: the other PEs do not come for it any more. kInvalidBuffer while messages of
+  // another front end use it.
+  Status End();
+
+  uint64_t heap_bytes() const { return heap_bytes_; }
+  std::byte* base() const { return mapping_.base(); }
+  std::byte* base_of(int pe) const { return bases_[static_cast<size_t>(pe)]; }
+  PlaceLayout& place() const { return *reinterpret_cast<PlaceLayout*>(base()); }
+  PlaceLayout& place_of(int pe) const { return *reinterpret_cast<PlaceLayout*>(base_of(pe)); }
+  // How PE `pe` has this PE's addresses in the region: so far behind.
+  ptrdiff_t shift_of(int pe) const { return base_of(pe) - base(); }
+
+  // Zeroed memory of the system area, as its offset in the region; 0: it is full.
+  uint64_t AllocateSystem(size_t size_bytes);
+  void FreeSystem(uint64_t offset, size_t size_bytes);
+
+ private:
+  Region(client::FrontEnd* front_end, uint64_t heap_bytes)
+      : front_end_(front_end), heap_bytes_(heap_bytes) {}
+
+  client::FrontEnd* const front_end_;
+  const uint64_t heap_bytes_;
+  shm::Mapping mapping_;
+  std::vector<std::byte*> bases_;                   // by PE
+  std::vector<std::shared_ptr<std::byte>> mapped_;  // others' parts
+  std::mutex mutex_;
+  client::OffsetAllocator system_;
+};
+
+// Has each PE tell all others `size_bytes`; `all` gets them by PE. Messages of its own: for the
+// time before there are boards. Blocks until all PEs have called it.
+Status ExchangeByMessages(client::FrontEnd* front_end, const void* own, size_t size_bytes,
+                          void* all);
+
+}  // namespace ferry::shmem
