@@ -276,7 +276,11 @@ int Initialize(int required, int* provided, Starter starter) {
   client = std::move(*joined);
   abort_fd = static_cast<int>(options->abort_fd);
   pmix_job = std::move(made);
-  pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  pthread_atfork(nullptr, nullptr, [] {
+    forked.store(true, std::memory_order_relaxed);
+    // Threads that its end would wait for do not exist in a child: it stays as it is.
+    [[maybe_unused]] Client* const kept = client.release();
+  });
   if (provided != nullptr) {
     *provided = required;
   }
