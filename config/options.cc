@@ -351,6 +351,12 @@ constexpr Option kTable[] = {
     Number(Group::kShmem, "shmem_heap_bytes", &Options::shmem_heap_bytes, "bytes", 0, kTebi,
            "How large the symmetric heap of a PE may become, unless SHMEM_SYMMETRIC_SIZE says so. "
            "Only what is used takes memory. 0: the PE's part of half of the node's memory."),
+    From(
+        Source::kEnvironmentOnly,
+        Choice(Group::kShmem, "shmem_statics", &Options::shmem_statics, "shared|private",
+               "Whether global and static data of a program that is linked with libferry_shmem are "
+               "symmetric. private: they stay as the loader has mapped them; only memory of "
+               "shmem_malloc is symmetric then.")),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),

@@ -134,6 +134,7 @@ struct Options {
 
   // OpenSHMEM.
   uint64_t shmem_heap_bytes = 0;  // 0: as the node's memory allows
+  std::string shmem_statics = "shared";
 
   // Log.
   std::string log_level = "info";

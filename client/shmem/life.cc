@@ -16,6 +16,7 @@
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
 #include "client/shmem/settings.h"
+#include "client/shmem/static_data.h"
 #include "client/shmem/team.h"
 #include "common/clock.h"
 #include "shm/atomic.h"
@@ -99,7 +100,9 @@ void MakeRegion(const char* call) {
       Fail(call, "a job of " + std::to_string(job.size) + " PEs is larger than a node can have");
     }
   }
+  Require(call, OfferStatics(job.front_end, &job.region->place()));
   Require(call, job.region->MeetOthers());
+  Require(call, MeetStatics());
   job.heap = {"the symmetric heap", job.region->base() + kHeapOffset, job.region->heap_bytes(), {}};
   for (int pe = 0; pe < job.size; ++pe) {
     job.heap.shifts.push_back(job.region->shift_of(pe));
@@ -183,6 +186,7 @@ void End(const char* call) {
   if (job.front_end->poison() == ErrorCode::kOk) {  // else the region has ended with the daemon
     Require(call, status);
   }
+  ForgetStatics();
   job.heap = {};
   job.region.reset();
   job.front_end = nullptr;
