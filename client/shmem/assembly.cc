@@ -27,6 +27,14 @@ constexpr int kMany = 64;
 
 mpi::BoardShape ShapeOf(int members) { return {members, members > kMany ? kCellsOfMany : kCells}; }
 
+mpi::BoardLimits LimitsOf(int members) {
+  mpi::BoardLimits limits = mpi::LimitsFor(members, job.front_end->IsCrowded(), true);
+  if (members == 1) {
+    limits.direct_min_bytes.fill(SIZE_MAX);  // there is nobody to copy to
+  }
+  return limits;
+}
+
 mpi::BoardLayout* BoardAt(int pe, uint64_t offset) {
   return reinterpret_cast<mpi::BoardLayout*>(job.region->base_of(pe) + offset);
 }
@@ -125,7 +133,7 @@ Assembly::Assembly(const std::vector<int>& pes, int self, uint64_t board_offset)
       board_offset_(board_offset),
       board_(BoardAt(pes.front(), board_offset), ShapeOf(static_cast<int>(pes.size())), &link_,
              self, job.front_end->IsCrowded()),
-      limits_(mpi::LimitsFor(static_cast<int>(pes.size()), job.front_end->IsCrowded(), true)) {
+      limits_(LimitsOf(static_cast<int>(pes.size()))) {
   sync_.collective = Collective::kBarrier;
   sync_.rank = self;
   sync_.size = static_cast<int>(pes.size());

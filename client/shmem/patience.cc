@@ -60,7 +60,7 @@ void Patience::LookForDeaths() {
   }
   if (dead >= 0 && deaths_ == Deaths::kEndProgram) {
     if (has_found_death_) {
-      Fail(call_, "PE " + std::to_string(dead) + " has died, which this one may wait for");
+      Fail(call_, "PE " + std::to_string(dead) + " has died, and this one may be waiting for it");
     }
     has_found_death_ = true;
   }

@@ -129,6 +129,20 @@ TEST(OffsetAllocatorTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(allocator.Allocate(0), OffsetAllocator::kNone);
 }
 
+TEST(OffsetAllocatorTest, AlignsAndKnowsTheLargestFreePiece) {
+  OffsetAllocator allocator(1 << 16);
+  EXPECT_EQ(allocator.Allocate(100), 0U);
+  EXPECT_EQ(allocator.Allocate(100, 4096), 4096U);
+  EXPECT_EQ(allocator.Allocate(100), 128U) << "what was left out for alignment is free";
+  EXPECT_EQ(allocator.Allocate(1 << 15, 1 << 15), uint64_t{1} << 15);
+  EXPECT_EQ(allocator.Allocate(1, 1 << 15), OffsetAllocator::kNone);
+  EXPECT_EQ(allocator.LargestFreeBytes(), (uint64_t{1} << 15) - 4096 - 128);
+  EXPECT_EQ(allocator.Free(0), 128U);
+  EXPECT_EQ(allocator.Free(128), 128U);
+  EXPECT_EQ(allocator.Free(4096), 128U);
+  EXPECT_EQ(allocator.LargestFreeBytes(), uint64_t{1} << 15) << "pieces merge again";
+}
+
 TEST(OffsetAllocatorTest, KnowsWhatIsLive) {
   OffsetAllocator allocator(1024);
   const uint64_t offset = allocator.Allocate(100);

@@ -1,0 +1,30 @@
+#include "tests/shmem/e2e/shmem_job.h"
+
+#include <gmock/gmock.h>
+
+namespace ferry::shmem_tests {
+
+e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words) {
+  std::vector<std::string> arguments = {
+      "tools/ferryrun/ferryrun",   "--private", "--ferryd", "daemon/ferryd", "--no-label", "-n",
+      std::to_string(settings.pes)};
+  arguments.insert(arguments.end(), settings.flags.begin(), settings.flags.end());
+  arguments.push_back("tests/shmem/ranks/" + words.front());
+  arguments.insert(arguments.end(), words.begin() + 1, words.end());
+  e2e::Command command(arguments, settings.variables, "", 240);
+  e2e::CommandResult result = command.Wait();
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  return result;
+}
+
+void ExpectAllOk(const JobSettings& settings, const std::vector<std::string>& words) {
+  const e2e::CommandResult result = RunJob(settings, words);
+  std::vector<std::string> lines;
+  for (int pe = 0; pe < settings.pes; ++pe) {
+    lines.push_back("PE " + std::to_string(pe) + ": ok");
+  }
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(e2e::SortedLines(result.out), lines) << result.err;
+}
+
+}  // namespace ferry::shmem_tests

@@ -1,0 +1,25 @@
+// Runs a program of tests/shmem/ranks as a job of PEs on one node.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::shmem_tests {
+
+struct JobSettings {
+  int pes = 2;
+  std::vector<std::string> flags = {};      // of ferryrun
+  std::vector<std::string> variables = {};  // "NAME=value"
+};
+
+// Runs tests/shmem/ranks/WORDS... to its end. Expects it to leave nothing behind.
+e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words);
+
+// Expects the job to end well, with "PE 0: ok" and so on, and nothing else.
+void ExpectAllOk(const JobSettings& settings, const std::vector<std::string>& words);
+
+}  // namespace ferry::shmem_tests
