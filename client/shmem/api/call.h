@@ -19,7 +19,7 @@
 #endif
 
 // FERRY_SHMEM_CALL(int, shmem_my_pe, (void)) { ... }
-// Defines pshmem_my_pe, and shmem_my_pe as a weak alias of it that a tool may replace (1.5, 10).
+// Defines pshmem_my_pe, and shmem_my_pe as a weak alias of it that a tool may replace.
 #define FERRY_SHMEM_CALL(result, name, parameters)                             \
   extern "C" __attribute__((visibility("default"))) result p##name parameters; \
   extern "C" __attribute__((visibility("default"), weak, alias("p" #name)))    \

@@ -1,7 +1,7 @@
 """Writes the C++ definitions: each function a call of client/shmem/operations.h, by its family.
 
-In a body, {call} is the function's name for messages, {ctx} its context, {T} its element type, {size}
-what an element takes and {bytes} what `nelems` of them take.
+In a body, {call} is the function's name for messages, {ctx} its context, {T} its element type,
+{size} what an element takes and {bytes} what `nelems` of them take.
 """
 
 import table
@@ -46,13 +46,14 @@ def _atomics():
     for name in ("and", "or", "xor", "add"):
         forms[name] = forms["fetch_" + name] = ("k" + name.title(), "dest", "value", "0")
     forms["inc"] = forms["fetch_inc"] = ("kAdd", "dest", "1", "0")
-    old = {"fetch": "fetch", "set": "set", "swap": "swap", "cswap": "compare_swap", "finc": "fetch_inc",
-           "inc": "inc", "fadd": "fetch_add", "add": "add"}
-    fetching = {"fetch", "swap", "compare_swap"} | {name for name in forms if name.startswith("fetch_")}
+    old = {"fetch": "fetch", "set": "set", "swap": "swap", "cswap": "compare_swap",
+           "finc": "fetch_inc", "inc": "inc", "fadd": "fetch_add", "add": "add"}
+    fetching = {name for name in forms if name.startswith("fetch")} | {"swap", "compare_swap"}
 
     def call(name):
         operation, where, value, condition = forms[name]
-        return f"FetchBy({{call}}, {{ctx}}, Atomic::{operation}, {where}, {value}, {condition}, pe);"
+        return (f"FetchBy({{call}}, {{ctx}}, Atomic::{operation}, {where}, {value}, {condition}, "
+                "pe);")
 
     bodies = {}
     for name in forms:
@@ -69,14 +70,16 @@ def _waits():
     many = "Watch(ivars, nelems, status, {indices}, cmp, {values})"
     bodies = {}
     for stem, action in (("wait_until", "WaitUntil"), ("test", "Test")):
-        result = {"": "", "_all": ""} if stem == "wait_until" else {"": "return ", "_all": "return "}
-        bodies[stem] = f"{result['']}{action}({{call}}, WaitFor::kAll, {one});"
+        all_result = "" if stem == "wait_until" else "return "
+        bodies[stem] = f"{all_result}{action}({{call}}, WaitFor::kAll, {one});"
         for form in ("all", "any", "some"):
             for suffix, values in (("", "&cmp_value, false"), ("_vector", "cmp_values, true")):
-                watch = many.format(indices="indices" if form == "some" else "nullptr", values=values)
+                indices = "indices" if form == "some" else "nullptr"
+                watch = many.format(indices=indices, values=values)
+                result = all_result if form == "all" else "return "
                 bodies[f"{stem}_{form}{suffix}"] = (
-                    f"{result.get('_' + form, 'return ')}{action}({{call}}, WaitFor::k{form.title()}, {watch});")
-    changed = "WaitUntil({call}, WaitFor::kAll, Watch(ivar, 1, nullptr, nullptr, SHMEM_CMP_NE, &cmp_value, false));"
+                    f"{result}{action}({{call}}, WaitFor::k{form.title()}, {watch});")
+    changed = bodies["wait_until"].replace("cmp, &", "SHMEM_CMP_NE, &")
     bodies["old wait"] = bodies["old shmem_wait"] = changed
     bodies["old shmem_wait_until"] = bodies["wait_until"]
     return bodies
@@ -84,14 +87,15 @@ def _waits():
 
 def _collectives():
     old_set = "ActiveSet(PE_start, logPE_stride, PE_size)"
+    scan = "return Scan({call}, TeamGroup(team), dest, source, nelems, ReduceTypeOf<{T}>(), "
     bodies = {
         "barrier_all": "Barrier({call}, WorldGroup());",
         "sync_all": "Sync({call}, WorldGroup());",
         "team_sync": "return Sync({call}, TeamGroup(team));",
         "old barrier": f"Barrier({{call}}, {old_set});",
         "old sync": f"Sync({{call}}, {old_set});",
-        "sum_inscan": "return Scan({call}, TeamGroup(team), dest, source, nelems, ReduceTypeOf<{T}>(), true);",
-        "sum_exscan": "return Scan({call}, TeamGroup(team), dest, source, nelems, ReduceTypeOf<{T}>(), false);",
+        "sum_inscan": scan + "true);",
+        "sum_exscan": scan + "false);",
     }
     data = {
         "broadcast": "Broadcast({call}, {group}, dest, source, {bytes}, PE_root, {writes_root});",
@@ -105,62 +109,126 @@ def _collectives():
         bodies[name] = "return " + new
         bodies["old " + name] = body.replace("{group}", old_set).replace("{writes_root}", "false")
     for name in ("and", "or", "xor", "max", "min", "sum", "prod"):
-        call = f"Reduce({{call}}, {{group}}, dest, source, {{count}}, ReduceTypeOf<{{T}}>(), ReduceOp::k{name.title()});"
-        bodies[name + "_reduce"] = "return " + call.replace("{group}", "TeamGroup(team)").replace("{count}", "nreduce")
-        bodies[f"old {name}_to_all"] = call.replace("{group}", old_set).replace("{count}", "static_cast<size_t>(nreduce)")
+        call = ("Reduce({call}, {group}, dest, source, {count}, ReduceTypeOf<{T}>(), "
+                f"ReduceOp::k{name.title()});")
+        new = call.replace("{group}", "TeamGroup(team)").replace("{count}", "nreduce")
+        old = call.replace("{group}", old_set).replace("{count}", "static_cast<size_t>(nreduce)")
+        bodies[name + "_reduce"] = "return " + new
+        bodies[f"old {name}_to_all"] = old
     return bodies
 
 
+# Setup, memory, teams, contexts, ordering, locks: what is one call.
+_SHORT = {
+    "init_thread": "return InitThread({call}, requested, provided);",
+    "query_thread": "*provided = QueryThread({call});",
+    "query_initialized": "*initialized = QueryInitialized();",
+    "finalize": "Finalize({call});",
+    "global_exit": "GlobalExit({call}, status);",
+    "my_pe": "return MyPe({call});",
+    "n_pes": "return PeCount({call});",
+    "pe_accessible": "return PeAccessible({call}, pe);",
+    "addr_accessible": "return AddrAccessible({call}, addr, pe);",
+    "ptr": "return Pointer({call}, dest, pe);",
+    "malloc": "return Malloc({call}, size, 0, false, 0);",
+    "calloc": "return Malloc({call}, Bytes(count, size), 0, true, 0);",
+    "align": "return Malloc({call}, size, alignment, false, 0);",
+    "malloc_with_hints": "return Malloc({call}, size, 0, false, hints);",
+    "realloc": "return Realloc({call}, ptr, size);",
+    "free": "Free({call}, ptr);",
+    "team_my_pe": "return TeamMyPe({call}, TeamOf(team));",
+    "team_n_pes": "return TeamPeCount({call}, TeamOf(team));",
+    "team_destroy": "TeamDestroy({call}, TeamOf(team));",
+    "team_ptr": "return TeamPointer({call}, TeamOf(team), dest, pe);",
+    "ctx_destroy": "ContextDestroy({call}, ContextOf(ctx));",
+    "ctx_session_stop": "ContextSessionStop({call}, ContextOf(ctx));",
+    "fence": "Fence({call}, {ctx});",
+    "quiet": "Quiet({call}, {ctx});",
+    "pe_quiet": "PeQuiet({call}, {ctx}, target_pes, npes);",
+    "set_lock": "SetLock({call}, lock);",
+    "clear_lock": "ClearLock({call}, lock);",
+    "test_lock": "return TestLock({call}, lock);",
+    "pcontrol": "static_cast<void>(level);",
+}
+
+# And what is more: a name, and behind it lines that begin with blanks.
+_LONG = """
+init
+  int provided = SHMEM_THREAD_SINGLE;
+  InitThread({call}, SHMEM_THREAD_SINGLE, &provided);
+info_get_version
+  *major = SHMEM_MAJOR_VERSION;
+  *minor = SHMEM_MINOR_VERSION;
+info_get_name
+  __builtin_memcpy(name, SHMEM_VENDOR_STRING, sizeof(SHMEM_VENDOR_STRING));
+team_get_config
+  TeamConfig found = {{}};
+  const int failed = TeamGetConfig({call}, TeamOf(team), config_mask, &found);
+  if (failed == 0 && (config_mask & SHMEM_TEAM_NUM_CONTEXTS) != 0) {{
+    config->num_contexts = found.num_contexts;
+  }}
+  return failed;
+team_translate_pe
+  return TeamTranslatePe({call}, TeamOf(src_team), src_pe, TeamOf(dest_team));
+team_split_strided
+  TeamConfig copy;
+  Team* made = nullptr;
+  const int failed = TeamSplitStrided({call}, TeamOf(parent_team), start, stride, size,
+      ConfigOf(config, &copy), config_mask, &made);
+  *new_team = HandleOf(made);
+  return failed;
+team_split_2d
+  TeamConfig x_copy;
+  TeamConfig y_copy;
+  Team* x_made = nullptr;
+  Team* y_made = nullptr;
+  const int failed = TeamSplit2d({call}, TeamOf(parent_team), xrange,
+      ConfigOf(xaxis_config, &x_copy), xaxis_mask, &x_made,
+      ConfigOf(yaxis_config, &y_copy), yaxis_mask, &y_made);
+  *xaxis_team = HandleOf(x_made);
+  *yaxis_team = HandleOf(y_made);
+  return failed;
+ctx_create
+  Context* made = nullptr;
+  const int failed = ContextCreate({call}, WorldTeam(), options, &made);
+  *ctx = HandleOf(made);
+  return failed;
+team_create_ctx
+  Context* made = nullptr;
+  const int failed = ContextCreate({call}, TeamOf(team), options, &made);
+  *ctx = HandleOf(made);
+  return failed;
+ctx_get_team
+  Team* found = nullptr;
+  const int failed = ContextGetTeam({call}, ContextOf(ctx), &found);
+  *team = HandleOf(found);
+  return failed;
+ctx_session_start
+  static_cast<void>(config);  // a hint that nothing here uses
+  static_cast<void>(config_mask);
+  ContextSessionStart({call}, ContextOf(ctx), options);
+shmemx_wtime
+  const auto since_past = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since_past).count();
+shmemx_heap_info
+  HeapInfo found;
+  GetHeapInfo({call}, &found);
+  *info = {{.reserved_bytes = found.reserved_bytes,
+           .size_bytes = found.size_bytes,
+           .used_bytes = found.used_bytes,
+           .largest_free_bytes = found.largest_free_bytes}};
+"""
+
+
 def _life():
-    """Setup, memory, teams, contexts, ordering, locks."""
-    made = "Context* made = nullptr;\nconst int failed = {make};\n*ctx = HandleOf(made);\nreturn failed;"
-    return {
-        "init": "int provided = SHMEM_THREAD_SINGLE;\nInitThread({call}, SHMEM_THREAD_SINGLE, &provided);",
-        "init_thread": "return InitThread({call}, requested, provided);",
-        "query_thread": "*provided = QueryThread({call});",
-        "query_initialized": "*initialized = QueryInitialized();",
-        "finalize": "Finalize({call});",
-        "global_exit": "GlobalExit({call}, status);",
-        "my_pe": "return MyPe({call});",
-        "n_pes": "return PeCount({call});",
-        "pe_accessible": "return PeAccessible({call}, pe);",
-        "addr_accessible": "return AddrAccessible({call}, addr, pe);",
-        "ptr": "return Pointer({call}, dest, pe);",
-        "info_get_version": "*major = SHMEM_MAJOR_VERSION;\n*minor = SHMEM_MINOR_VERSION;",
-        "info_get_name": "__builtin_memcpy(name, SHMEM_VENDOR_STRING, sizeof(SHMEM_VENDOR_STRING));",
-        "malloc": "return Malloc({call}, size, 0, false, 0);",
-        "calloc": "return Malloc({call}, Bytes(count, size), 0, true, 0);",
-        "align": "return Malloc({call}, size, alignment, false, 0);",
-        "malloc_with_hints": "return Malloc({call}, size, 0, false, hints);",
-        "realloc": "return Realloc({call}, ptr, size);",
-        "free": "Free({call}, ptr);",
-        "team_my_pe": "return TeamMyPe({call}, TeamOf(team));",
-        "team_n_pes": "return TeamPeCount({call}, TeamOf(team));",
-        "team_get_config": "TeamConfig found = {{}};\nconst int failed = TeamGetConfig({call}, TeamOf(team), config_mask, &found);\n"
-                           "if (failed == 0 && (config_mask & SHMEM_TEAM_NUM_CONTEXTS) != 0) {{\n  config->num_contexts = found.num_contexts;\n}}\nreturn failed;",
-        "team_translate_pe": "return TeamTranslatePe({call}, TeamOf(src_team), src_pe, TeamOf(dest_team));",
-        "team_split_strided": "TeamConfig copy;\nTeam* made = nullptr;\nconst int failed = TeamSplitStrided({call}, TeamOf(parent_team), start, stride, size, ConfigOf(config, &copy), config_mask, &made);\n"
-                              "*new_team = HandleOf(made);\nreturn failed;",
-        "team_split_2d": "TeamConfig x_copy;\nTeamConfig y_copy;\nTeam* x_made = nullptr;\nTeam* y_made = nullptr;\nconst int failed = TeamSplit2d({call}, TeamOf(parent_team), xrange, ConfigOf(xaxis_config, &x_copy), xaxis_mask, &x_made, ConfigOf(yaxis_config, &y_copy), yaxis_mask, &y_made);\n"
-                         "*xaxis_team = HandleOf(x_made);\n*yaxis_team = HandleOf(y_made);\nreturn failed;",
-        "team_destroy": "TeamDestroy({call}, TeamOf(team));",
-        "team_ptr": "return TeamPointer({call}, TeamOf(team), dest, pe);",
-        "ctx_create": made.replace("{make}", "ContextCreate({call}, WorldTeam(), options, &made)"),
-        "team_create_ctx": made.replace("{make}", "ContextCreate({call}, TeamOf(team), options, &made)"),
-        "ctx_destroy": "ContextDestroy({call}, ContextOf(ctx));",
-        "ctx_get_team": "Team* found = nullptr;\nconst int failed = ContextGetTeam({call}, ContextOf(ctx), &found);\n*team = HandleOf(found);\nreturn failed;",
-        "ctx_session_start": "static_cast<void>(config);  // a hint that nothing here uses\nstatic_cast<void>(config_mask);\nContextSessionStart({call}, ContextOf(ctx), options);",
-        "ctx_session_stop": "ContextSessionStop({call}, ContextOf(ctx));",
-        "fence": "Fence({call}, {ctx});",
-        "quiet": "Quiet({call}, {ctx});",
-        "pe_quiet": "PeQuiet({call}, {ctx}, target_pes, npes);",
-        "set_lock": "SetLock({call}, lock);",
-        "clear_lock": "ClearLock({call}, lock);",
-        "test_lock": "return TestLock({call}, lock);",
-        "pcontrol": "static_cast<void>(level);",
-        "shmemx_wtime": "return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();",
-        "shmemx_heap_info": "HeapInfo found;\nGetHeapInfo({call}, &found);\n*info = {{found.reserved_bytes, found.size_bytes, found.used_bytes, found.largest_free_bytes}};",
-    }
+    long = {}
+    for line in _LONG.strip("\n").split("\n"):
+        if line.startswith("  "):
+            long[name] += line[2:] + "\n"
+        else:
+            name = line
+            long[name] = ""
+    return {**_SHORT, **{name: body.rstrip("\n") for name, body in long.items()}}
 
 
 _OLD_NAMES = {"start_pes": "init", "_my_pe": "my_pe", "_num_pes": "n_pes", "shmalloc": "malloc",
@@ -184,7 +252,8 @@ def _definition(function, body):
     if element:
         size = str(element.bytes) if element.bits_in_name else f"sizeof({element.c})"
     body = body.format(
-        call=f'"{function.name}"', ctx="ContextOf(ctx)" if function.with_context else "DefaultContext()",
+        call=f'"{function.name}"',
+        ctx="ContextOf(ctx)" if function.with_context else "DefaultContext()",
         T=element.c if element else "", size=size,
         bytes="nelems" if element and element.name == "mem" else f"Bytes(nelems, {size})")
     unused = _UNUSED - ({"npes"} if function.family.key == "pe_quiet" else set())

@@ -52,74 +52,148 @@ def _plain(group, standard="1.5"):
     return make
 
 
-# ---- Setup, memory, teams, contexts (9.1 to 9.5) ----
+# ---- Setup, memory, teams, contexts ----
 
 
 def _setup():
     setup, threads, new = _plain("setup, query"), _plain("threads"), _plain("setup, query", "1.6")
     return [
-        setup("init", "void", "", "Attaches to the job and makes the symmetric heap, for a program with one thread. Collective; blocks until all PEs have called it."),
-        threads("init_thread", "int", "int requested, int* provided", "The same for a thread level; `*provided` is at least `requested`. Returns 0."),
+        setup(
+            "init", "void", "",
+            "Attaches to the job and makes the symmetric heap, for a program with one thread. "
+            "Collective; blocks until all PEs have called it."),
+        threads(
+            "init_thread", "int", "int requested, int* provided",
+            "The same for a thread level; `*provided` is at least `requested`. Returns 0."),
         threads("query_thread", "void", "int* provided", "The thread level in force."),
-        new("query_initialized", "void", "int* initialized", "`*initialized` is 1 between init and finalize, else 0. May be called at any time."),
-        setup("finalize", "void", "", "Completes all communication, destroys teams and the heap. Collective, with a barrier; may be followed by another shmem_init (1.6)."),
-        setup("global_exit", "void", "int status", "Ends all PEs of the job with this status. Does not return; needs no other PE."),
+        new(
+            "query_initialized", "void", "int* initialized",
+            "`*initialized` is 1 between init and finalize, else 0. May be called at any time."),
+        setup(
+            "finalize", "void", "",
+            "Completes all communication, destroys teams and the heap. Collective, with a "
+            "barrier; may be followed by another shmem_init (1.6)."),
+        setup(
+            "global_exit", "void", "int status",
+            "Ends all PEs of the job with this status. Does not return; needs no other PE."),
         setup("my_pe", "int", "", "This PE's number, from 0."),
         setup("n_pes", "int", "", "How many PEs there are."),
         setup("pe_accessible", "int", "int pe", "1 if `pe` is a PE of the job."),
-        setup("addr_accessible", "int", "const void* addr, int pe", "1 if `addr` is symmetric, so that `pe` has an object there too."),
-        setup("ptr", "void*", "const void* dest, int pe", "Where loads and stores of this PE find `pe`'s object at the symmetric address `dest`; null if they do not reach it. Valid until finalize."),
-        setup("info_get_version", "void", "int* major, int* minor", "The version of the standard. May be called at any time."),
-        setup("info_get_name", "void", "char* name", "SHMEM_VENDOR_STRING, into at least SHMEM_MAX_NAME_LEN chars. May be called at any time."),
+        setup(
+            "addr_accessible", "int", "const void* addr, int pe",
+            "1 if `addr` is symmetric, so that `pe` has an object there too."),
+        setup(
+            "ptr", "void*", "const void* dest, int pe",
+            "Where loads and stores of this PE find `pe`'s object at the symmetric address "
+            "`dest`; null if they do not reach it. Valid until finalize."),
+        setup(
+            "info_get_version", "void", "int* major, int* minor",
+            "The version of the standard. May be called at any time."),
+        setup(
+            "info_get_name", "void", "char* name",
+            "SHMEM_VENDOR_STRING, into at least SHMEM_MAX_NAME_LEN chars. May be called at any "
+            "time."),
     ]
 
 
 def _memory():
     memory = _plain("memory")
     return [
-        memory("malloc", "void*", "size_t size", "`size` bytes, aligned for every type. Size 0 gives null, without a barrier."),
-        memory("calloc", "void*", "size_t count, size_t size", "`count` objects of `size` bytes, all zero."),
-        memory("align", "void*", "size_t alignment, size_t size", "`size` bytes at a multiple of `alignment`, a power of two and at least sizeof(void*)."),
-        memory("malloc_with_hints", "void*", "size_t size, long hints", "As shmem_malloc; `hints` (SHMEM_MALLOC_...) say what for."),
-        memory("realloc", "void*", "void* ptr, size_t size", "Changes the size of a block, which may move. Null `ptr`: as malloc. Size 0: as free."),
-        memory("free", "void", "void* ptr", "Gives a block back, after a barrier. Null: nothing happens, without a barrier."),
+        memory(
+            "malloc", "void*", "size_t size",
+            "`size` bytes, aligned for every type. Size 0 gives null, without a barrier."),
+        memory(
+            "calloc", "void*", "size_t count, size_t size",
+            "`count` objects of `size` bytes, all zero."),
+        memory(
+            "align", "void*", "size_t alignment, size_t size",
+            "`size` bytes at a multiple of `alignment`, a power of two from sizeof(void*) on."),
+        memory(
+            "malloc_with_hints", "void*", "size_t size, long hints",
+            "As shmem_malloc; `hints` (SHMEM_MALLOC_...) say what for."),
+        memory(
+            "realloc", "void*", "void* ptr, size_t size",
+            "Changes the size of a block, which may move. Null `ptr`: as malloc. Size 0: as free."),
+        memory(
+            "free", "void", "void* ptr",
+            "Gives a block back, after a barrier. Null: nothing happens, without a barrier."),
     ]
 
 
 def _teams():
-    team = _plain("teams")
+    team, new = _plain("teams"), _plain("teams", "1.6")
     return [
-        team("team_my_pe", "int", "shmem_team_t team", "This PE's number in the team; -1 for SHMEM_TEAM_INVALID."),
-        team("team_n_pes", "int", "shmem_team_t team", "How many PEs the team has; -1 for SHMEM_TEAM_INVALID."),
-        team("team_get_config", "int", "shmem_team_t team, long config_mask, shmem_team_config_t* config", "What its creator asked for, as far as `config_mask` names it. Returns 0; not 0 for SHMEM_TEAM_INVALID."),
-        team("team_translate_pe", "int", "shmem_team_t src_team, int src_pe, shmem_team_t dest_team", "The number in `dest_team` of the PE that is `src_pe` in `src_team`; -1 if it is not in both, or a team is invalid."),
-        team("team_split_strided", "int", "shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config, long config_mask, shmem_team_t* new_team", "Makes a team of the parent's PEs start, start + stride, ... Collective over the parent; PEs outside get SHMEM_TEAM_INVALID. Returns 0 on success."),
-        team("team_split_2d", "int", "shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config, long xaxis_mask, shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config, long yaxis_mask, shmem_team_t* yaxis_team", "Lays the parent's PEs out in rows of `xrange`; makes teams of rows (x) and of columns (y). Collective over the parent. Returns 0 on success."),
-        team("team_destroy", "void", "shmem_team_t team", "Destroys the team and its contexts, but the private ones. Collective over the team."),
-        _plain("teams", "1.6")("team_ptr", "void*", "shmem_team_t team, const void* dest, int pe", "As shmem_ptr, where `pe` counts in the team; null for SHMEM_TEAM_INVALID."),
+        team(
+            "team_my_pe", "int", "shmem_team_t team",
+            "This PE's number in the team; -1 for SHMEM_TEAM_INVALID."),
+        team(
+            "team_n_pes", "int", "shmem_team_t team",
+            "How many PEs the team has; -1 for SHMEM_TEAM_INVALID."),
+        team(
+            "team_get_config", "int",
+            "shmem_team_t team, long config_mask, shmem_team_config_t* config",
+            "What its creator asked for, as far as `config_mask` names it. Returns 0; not 0 for "
+            "SHMEM_TEAM_INVALID."),
+        team(
+            "team_translate_pe", "int", "shmem_team_t src_team, int src_pe, shmem_team_t dest_team",
+            "The number in `dest_team` of the PE that is `src_pe` in `src_team`; -1 if it is not "
+            "in both, or a team is invalid."),
+        team(
+            "team_split_strided", "int",
+            "shmem_team_t parent_team, int start, int stride, int size, const "
+            "shmem_team_config_t* config, long config_mask, shmem_team_t* new_team",
+            "Makes a team of the parent's PEs start, start + stride, ... Collective over the "
+            "parent; PEs outside get SHMEM_TEAM_INVALID. Returns 0 on success."),
+        team(
+            "team_split_2d", "int",
+            "shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config, long "
+            "xaxis_mask, shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config, long "
+            "yaxis_mask, shmem_team_t* yaxis_team",
+            "Lays the parent's PEs out in rows of `xrange`; makes teams of rows (x) and of "
+            "columns (y). Collective over the parent. Returns 0 on success."),
+        team(
+            "team_destroy", "void", "shmem_team_t team",
+            "Destroys the team and its contexts, but the private ones. Collective over the team."),
+        new(
+            "team_ptr", "void*", "shmem_team_t team, const void* dest, int pe",
+            "As shmem_ptr, where `pe` counts in the team; null for SHMEM_TEAM_INVALID."),
     ]
 
 
 def _contexts():
     ctx, new = _plain("contexts"), _plain("contexts", "1.6")
     return [
-        ctx("ctx_create", "int", "long options, shmem_ctx_t* ctx", "A context for all PEs. Not collective. Returns 0, or not 0, with SHMEM_CTX_INVALID, if there can be no more."),
-        ctx("team_create_ctx", "int", "shmem_team_t team, long options, shmem_ctx_t* ctx", "A context whose PEs count in the team."),
-        ctx("ctx_destroy", "void", "shmem_ctx_t ctx", "Completes its operations, and destroys it. SHMEM_CTX_INVALID: nothing happens."),
-        ctx("ctx_get_team", "int", "shmem_ctx_t ctx, shmem_team_t* team", "The team whose numbers it uses. Returns 0; not 0, with SHMEM_TEAM_INVALID, for SHMEM_CTX_INVALID."),
-        new("ctx_session_start", "void", "shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long config_mask", "Hints for the operations until ctx_session_stop. They change no result."),
+        ctx(
+            "ctx_create", "int", "long options, shmem_ctx_t* ctx",
+            "A context for all PEs. Not collective. Returns 0, or not 0, with SHMEM_CTX_INVALID, "
+            "if there can be no more."),
+        ctx(
+            "team_create_ctx", "int", "shmem_team_t team, long options, shmem_ctx_t* ctx",
+            "A context whose PEs count in the team."),
+        ctx(
+            "ctx_destroy", "void", "shmem_ctx_t ctx",
+            "Completes its operations, and destroys it. SHMEM_CTX_INVALID: nothing happens."),
+        ctx(
+            "ctx_get_team", "int", "shmem_ctx_t ctx, shmem_team_t* team",
+            "The team whose numbers it uses. Returns 0; not 0, with SHMEM_TEAM_INVALID, for "
+            "SHMEM_CTX_INVALID."),
+        new(
+            "ctx_session_start", "void",
+            "shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long "
+            "config_mask",
+            "Hints for the operations until ctx_session_stop. They change no result."),
         new("ctx_session_stop", "void", "shmem_ctx_t ctx", "Ends what ctx_session_start began."),
     ]
 
 
-# ---- Puts, gets, atomics, signals (9.6 to 9.8) ----
+# ---- Puts, gets, atomics, signals ----
 
 
 def _puts_and_gets():
     def both(group, verb, suffix, parameters, put_doc, get_doc, sizes, **more):
         docs = {"put": put_doc, "get": get_doc}
         return [
-            Family(group, verb % way if "%" in verb else way, parameters, docs[way], suffix=suffix,
+            Family(group, verb % way, parameters, docs[way], suffix=suffix,
                    types=RMA, sizes=sizes, context=True, generic=True, **more)
             for way in ("put", "get")
         ]
@@ -128,15 +202,22 @@ def _puts_and_gets():
     strides = "T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, "
     return [
         *both("put, get", "%s", "", block,
-              "Copies `nelems` elements to `dest` of `pe`. `source` may be reused on return; delivered by fence, quiet or barrier.",
+              "Copies `nelems` elements to `dest` of `pe`. `source` may be reused on return; "
+              "delivered by fence, quiet or barrier.",
               "Copies `nelems` elements from `source` of `pe`. They are there on return.", WITH_BYTES),
-        Family("p, g", "p", "T* dest, T value, int pe", "Writes one value to `dest` of `pe`.", types=RMA, context=True, generic=True),
-        Family("p, g", "g", "const T* source, int pe", "Returns the value at `source` of `pe`.", result="T", types=RMA, context=True, generic=True),
+        Family(
+            "p, g", "p", "T* dest, T value, int pe", "Writes one value to `dest` of `pe`.",
+            types=RMA, context=True, generic=True),
+        Family(
+            "p, g", "g", "const T* source, int pe", "Returns the value at `source` of `pe`.",
+            result="T", types=RMA, context=True, generic=True),
         *both("iput, iget", "i%s", "", strides + "size_t nelems, int pe",
-              "Copies `nelems` elements, each `sst` elements behind the other, to places `dst` elements apart.",
+              "Copies `nelems` elements, each `sst` elements behind the other, to places `dst` "
+              "elements apart.",
               "The same from `source` of `pe`.", BITS),
         *both("ibput, ibget", "ib%s", "", strides + "size_t bsize, size_t nblocks, int pe",
-              "Copies `nblocks` blocks of `bsize` elements, whose beginnings lie `sst` elements apart, to places `dst` elements apart (1.6).",
+              "Copies `nblocks` blocks of `bsize` elements, whose beginnings lie `sst` elements "
+              "apart, to places `dst` elements apart (1.6).",
               "The same from `source` of `pe` (1.6).", BITS, standard="1.6"),
         *both("put_nbi, get_nbi", "%s", "_nbi", block,
               "Begins such a put. `source` may be reused after a quiet.",
@@ -179,21 +260,34 @@ def _atomics():
 
 
 def _signals():
-    parameters = "T* dest, const T* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op, int pe"
+    parameters = (
+        "T* dest, const T* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op, "
+        "int pe")
     common = dict(types=RMA, sizes=WITH_BYTES, context=True, generic=True)
     word = "uint64_t* sig_addr, uint64_t signal, int pe"
-    new = _plain("signals", "1.6")
+    signal, new = _plain("signals"), _plain("signals", "1.6")
+    wait = _plain("signal wait")
     return [
-        Family("signals", "put", parameters, "A put whose arrival updates the signal at `sig_addr` of `pe`: who sees the signal sees the data. `sig_op`: SHMEM_SIGNAL_SET or _ADD.", suffix="_signal", **common),
-        Family("signals", "put", parameters, "Begins such a put. `source` may be reused after a quiet.", suffix="_signal_nbi", **common),
-        _plain("signals")("signal_fetch", "uint64_t", "const uint64_t* sig_addr", "The value of this PE's own signal."),
+        Family(
+            "signals", "put", parameters,
+            "A put whose arrival updates the signal at `sig_addr` of `pe`: who sees the signal "
+            "sees the data. `sig_op`: SHMEM_SIGNAL_SET or _ADD.", suffix="_signal", **common),
+        Family(
+            "signals", "put", parameters,
+            "Begins such a put. `source` may be reused after a quiet.", suffix="_signal_nbi",
+            **common),
+        signal(
+            "signal_fetch", "uint64_t", "const uint64_t* sig_addr",
+            "The value of this PE's own signal."),
         new("signal_set", "void", word, "Sets a signal of `pe` (1.6).", context=True),
         new("signal_add", "void", word, "Adds to a signal of `pe` (1.6).", context=True),
-        _plain("signal wait")("signal_wait_until", "uint64_t", "uint64_t* sig_addr, int cmp, uint64_t cmp_value", "Blocks until this PE's own signal compares so, and returns its value then."),
+        wait(
+            "signal_wait_until", "uint64_t", "uint64_t* sig_addr, int cmp, uint64_t cmp_value",
+            "Blocks until this PE's own signal compares so, and returns its value then."),
     ]
 
 
-# ---- Collectives (9.9) ----
+# ---- Collectives ----
 
 
 def _collectives():
@@ -203,14 +297,30 @@ def _collectives():
     block = "shmem_team_t team, T* dest, const T* source, size_t nelems"
     strided = "shmem_team_t team, T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems"
     return [
-        barrier("barrier_all", "void", "", "Completes this PE's operations on the default context, and waits until all PEs have done so."),
-        barrier("sync_all", "void", "", "Waits until all PEs are here. Completes nothing but stores."),
-        barrier("team_sync", "int", "shmem_team_t team", "The same for a team. C11 and C++ call it shmem_sync(team), too."),
-        Family(group, "broadcast", block + ", int PE_root", "Copies the root's `source` to `dest` of all PEs, the root's too.", **data),
-        Family(group, "collect", block, "Puts the PEs' blocks one behind the other, by PE. `nelems` may differ, and be 0.", **data),
+        barrier(
+            "barrier_all", "void", "",
+            "Completes this PE's operations on the default context, and waits until all PEs have "
+            "done so."),
+        barrier(
+            "sync_all", "void", "", "Waits until all PEs are here. Completes nothing but stores."),
+        barrier(
+            "team_sync", "int", "shmem_team_t team",
+            "The same for a team. C11 and C++ call it shmem_sync(team), too."),
+        Family(
+            group, "broadcast", block + ", int PE_root",
+            "Copies the root's `source` to `dest` of all PEs, the root's too.", **data),
+        Family(
+            group, "collect", block,
+            "Puts the PEs' blocks one behind the other, by PE. `nelems` may differ, and be 0.",
+            **data),
         Family(group, "fcollect", block, "The same with equal `nelems`.", **data),
-        Family(group, "alltoall", block, "Block i of PE j's `source` goes to block j of PE i's `dest`; blocks have `nelems` elements.", **data),
-        Family(group, "alltoalls", strided, "The same with elements `sst` apart in `source` and `dst` apart in `dest`.", **data),
+        Family(
+            group, "alltoall", block,
+            "Block i of PE j's `source` goes to block j of PE i's `dest`; blocks have `nelems` "
+            "elements.", **data),
+        Family(
+            group, "alltoalls", strided,
+            "The same with elements `sst` apart in `source` and `dst` apart in `dest`.", **data),
     ]
 
 
@@ -232,24 +342,46 @@ def _reductions():
             for name, types, _, doc in _REDUCTIONS]
     scan = dict(types=REDUCE_ARITHMETIC, standard="1.6", **common)
     return made + [
-        Family("scans", "sum_inscan", parameters.replace("nreduce", "nelems"), "Sum over the PEs up to this one (1.6).", **scan),
-        Family("scans", "sum_exscan", parameters.replace("nreduce", "nelems"), "Sum over the PEs before this one; 0 on the first (1.6).", **scan),
+        Family(
+            "scans", "sum_inscan", parameters.replace("nreduce", "nelems"),
+            "Sum over the PEs up to this one (1.6).", **scan),
+        Family(
+            "scans", "sum_exscan", parameters.replace("nreduce", "nelems"),
+            "Sum over the PEs before this one; 0 on the first (1.6).", **scan),
     ]
 
 
-# ---- Waits and tests, ordering, locks (9.10 to 9.12) ----
+# ---- Waits and tests, ordering, locks ----
 
 
 def _waits():
     one = "T* ivar, int cmp, T cmp_value"
     forms = (  # suffix, parameters, result of the wait, of the test, doc of both
         ("", one, "void", "int", "`*ivar` compares so.", "deprecated"),
-        ("_all", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "void", "int", "All of `ivars` do.", "also"),
-        ("_any", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "size_t", "size_t", "At least one does: returns its index, or SIZE_MAX.", "also"),
-        ("_some", "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T cmp_value", "size_t", "size_t", "At least one does: returns how many, with their `indices`.", "also"),
-        ("_all_vector", "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "void", "int", "All do, each with its own value.", ""),
-        ("_any_vector", "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "size_t", "size_t", "At least one does: returns its index, or SIZE_MAX.", ""),
-        ("_some_vector", "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, const T* cmp_values", "size_t", "size_t", "At least one does: returns how many, with their `indices`.", ""),
+        (
+            "_all", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "void",
+            "int", "All of `ivars` do.", "also"),
+        (
+            "_any", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "size_t",
+            "size_t", "At least one does: returns its index, or SIZE_MAX.", "also"),
+        (
+            "_some",
+            "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T cmp_value",
+            "size_t", "size_t", "At least one does: returns how many, with their `indices`.",
+            "also"),
+        (
+            "_all_vector",
+            "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "void",
+            "int", "All do, each with its own value.", ""),
+        (
+            "_any_vector",
+            "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "size_t",
+            "size_t", "At least one does: returns its index, or SIZE_MAX.", ""),
+        (
+            "_some_vector",
+            "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, const T* "
+            "cmp_values", "size_t", "size_t",
+            "At least one does: returns how many, with their `indices`.", ""),
     )
     made = []
     for stem, which in (("wait_until", 2), ("test", 3)):
@@ -261,15 +393,31 @@ def _waits():
 
 
 def _ordering():
-    order, lock = _plain("ordering"), _plain("locks")
+    order, new = _plain("ordering"), _plain("ordering", "1.6")
+    lock, profiling = _plain("locks"), _plain("profiling")
     return [
-        order("fence", "void", "", "Puts, atomics and signals before it arrive at each PE before those after it.", context=True),
-        order("quiet", "void", "", "Blocks until all operations of the context are complete, gets too.", context=True),
-        _plain("ordering", "1.6")("pe_quiet", "void", "const int* target_pes, size_t npes", "The same for operations on these PEs (1.6).", context=True),
-        lock("set_lock", "void", "long* lock", "Blocks until the lock, a symmetric long that began as 0, is this PE's. First come, first served."),
-        lock("clear_lock", "void", "long* lock", "Completes this PE's operations on the default context, and gives the lock up."),
-        lock("test_lock", "int", "long* lock", "Takes the lock if it is free: returns 0; else 1, without blocking."),
-        _plain("profiling")("pcontrol", "void", "int level, ...", "Does nothing; for tools to take (1.5, 10)."),
+        order(
+            "fence", "void", "",
+            "Puts, atomics and signals before it arrive at each PE before those after it.",
+            context=True),
+        order(
+            "quiet", "void", "",
+            "Blocks until all operations of the context are complete, gets too.", context=True),
+        new(
+            "pe_quiet", "void", "const int* target_pes, size_t npes",
+            "The same for operations on these PEs (1.6).", context=True),
+        lock(
+            "set_lock", "void", "long* lock",
+            "Blocks until the lock, a symmetric long that began as 0, is this PE's. First come, "
+            "first served."),
+        lock(
+            "clear_lock", "void", "long* lock",
+            "Completes this PE's operations on the default context, and gives the lock up."),
+        lock(
+            "test_lock", "int", "long* lock",
+            "Takes the lock if it is free: returns 0; else 1, without blocking."),
+        profiling(
+            "pcontrol", "void", "int level, ...", "Does nothing; for tools to take."),
     ]
 
 
@@ -286,30 +434,62 @@ def _deprecated():
         old("", "void*", "size_t size", "As shmem_malloc.", full_name="shmalloc"),
         old("", "void", "void* ptr", "As shmem_free.", full_name="shfree"),
         old("", "void*", "void* ptr, size_t size", "As shmem_realloc.", full_name="shrealloc"),
-        old("", "void*", "size_t alignment, size_t size", "As shmem_align.", full_name="shmemalign"),
+        old(
+            "", "void*", "size_t alignment, size_t size", "As shmem_align.",
+            full_name="shmemalign"),
         old("barrier", "void", active_set + ", long* pSync", "A barrier of an active set."),
         old("sync", "void", active_set + ", long* pSync", "The same, which completes nothing."),
-        old("broadcast", "void", f"T* dest, const T* source, size_t nelems, int PE_root, {active_set}, long* pSync", "The root, an index in the set, keeps its own `dest`.", sizes=(32, 64)),
-        old("collect", "void", f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync", "Blocks of any lengths.", sizes=(32, 64)),
-        old("fcollect", "void", f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync", "Blocks of one length.", sizes=(32, 64)),
-        old("alltoall", "void", f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync", "Block i to PE i.", sizes=(32, 64)),
-        old("alltoalls", "void", f"T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {active_set}, long* pSync", "The same with strides.", sizes=(32, 64)),
+        old(
+            "broadcast", "void",
+            f"T* dest, const T* source, size_t nelems, int PE_root, {active_set}, long* pSync",
+            "The root, an index in the set, keeps its own `dest`.", sizes=(32, 64)),
+        old(
+            "collect", "void",
+            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
+            "Blocks of any lengths.", sizes=(32, 64)),
+        old(
+            "fcollect", "void",
+            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
+            "Blocks of one length.", sizes=(32, 64)),
+        old(
+            "alltoall", "void",
+            f"T* dest, const T* source, size_t nelems, {active_set}, long* pSync",
+            "Block i to PE i.", sizes=(32, 64)),
+        old(
+            "alltoalls", "void",
+            f"T* dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {active_set},"
+            f" long* pSync", "The same with strides.", sizes=(32, 64)),
     ]
     for name, _, types, doc in _REDUCTIONS:
-        made.append(old(name + "_to_all", "void", f"T* dest, const T* source, int nreduce, {active_set}, T* pWrk, long* pSync", doc, types=types))
+        parameters = f"T* dest, const T* source, int nreduce, {active_set}, T* pWrk, long* pSync"
+        made.append(old(name + "_to_all", "void", parameters, doc, types=types))
     amo = dict(generic=True)
     made += [
-        old("fetch", "T", "const T* source, int pe", "As shmem_atomic_fetch.", types=OLD_EXTENDED, **amo),
-        old("set", "void", "T* dest, T value, int pe", "As shmem_atomic_set.", types=OLD_EXTENDED, **amo),
-        old("swap", "T", "T* dest, T value, int pe", "As shmem_atomic_swap.", types=OLD_EXTENDED, **amo),
-        old("cswap", "T", "T* dest, T cond, T value, int pe", "As shmem_atomic_compare_swap.", types=OLD, **amo),
+        old(
+            "fetch", "T", "const T* source, int pe", "As shmem_atomic_fetch.", types=OLD_EXTENDED,
+            **amo),
+        old(
+            "set", "void", "T* dest, T value, int pe", "As shmem_atomic_set.", types=OLD_EXTENDED,
+            **amo),
+        old(
+            "swap", "T", "T* dest, T value, int pe", "As shmem_atomic_swap.", types=OLD_EXTENDED,
+            **amo),
+        old(
+            "cswap", "T", "T* dest, T cond, T value, int pe", "As shmem_atomic_compare_swap.",
+            types=OLD, **amo),
         old("finc", "T", "T* dest, int pe", "As shmem_atomic_fetch_inc.", types=OLD, **amo),
         old("inc", "void", "T* dest, int pe", "As shmem_atomic_inc.", types=OLD, **amo),
-        old("fadd", "T", "T* dest, T value, int pe", "As shmem_atomic_fetch_add.", types=OLD, **amo),
+        old(
+            "fadd", "T", "T* dest, T value, int pe", "As shmem_atomic_fetch_add.", types=OLD,
+            **amo),
         old("add", "void", "T* dest, T value, int pe", "As shmem_atomic_add.", types=OLD, **amo),
-        old("wait", "void", "T* ivar, T cmp_value", "Blocks until `*ivar` is not `cmp_value`.", types=("short",) + OLD),
+        old(
+            "wait", "void", "T* ivar, T cmp_value", "Blocks until `*ivar` is not `cmp_value`.",
+            types=("short",) + OLD),
         old("", "void", "long* ivar, long cmp_value", "The same.", full_name="shmem_wait"),
-        old("", "void", "long* ivar, int cmp, long cmp_value", "As shmem_long_wait_until; C11 has it for every type.", full_name="shmem_wait_until"),
+        old(
+            "", "void", "long* ivar, int cmp, long cmp_value",
+            "As shmem_long_wait_until; C11 has it for every type.", full_name="shmem_wait_until"),
     ]
     return made
 
@@ -317,8 +497,13 @@ def _deprecated():
 def _also():
     also = _plain("also", "also")
     return [
-        also("", "double", "", "Seconds since some moment in the past; never goes back.", full_name="shmemx_wtime"),
-        also("", "void", "shmemx_heap_info_t* info", "How large this PE's symmetric heap is, and what is free of it.", full_name="shmemx_heap_info"),
+        also(
+            "", "double", "", "Seconds since some moment in the past; never goes back.",
+            full_name="shmemx_wtime"),
+        also(
+            "", "void", "shmemx_heap_info_t* info",
+            "How large this PE's symmetric heap is, and what is free of it.",
+            full_name="shmemx_heap_info"),
     ]
 
 

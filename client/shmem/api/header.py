@@ -149,7 +149,7 @@ def headers():
     """Path below include/ -> text."""
     files = {f"ferry_shmem/{part.file}": _part(part) for part in PARTS}
     files["ferry_shmem/generics.h"] = _generics(
-        "generics.h - one name for all types, in C11 (OpenSHMEM 1.5, 5): shmem_put(dest, source, n, pe) is shmem_long_put if `dest` points to long. Those of puts, gets, atomics and signals take a context as an optional first argument. See shmem.h.")
+        "generics.h - one name for all types, in C11: shmem_put(dest, source, n, pe) is shmem_long_put if `dest` points to long. Those of puts, gets, atomics and signals take a context as an optional first argument. See shmem.h.")
     files["ferry_shmem/overloads.h"] = _overloads(
         "overloads.h - one name for all types, in C++: what C11 has as macros (generics.h) as functions. See shmem.h.")
     includes = "\n".join(f'#include "ferry_shmem/{part.file}"' for part in PARTS)

@@ -11,22 +11,24 @@ class Part:
     titles: tuple  # of their sections
 
 
-SHMEM_HEAD = """shmem.h - OpenSHMEM for programs: version 1.5 with all its deprecated calls, and what 1.6 adds.
+SHMEM_HEAD = """shmem.h - OpenSHMEM for programs: version 1.5 with all its deprecated calls, and what
+1.6 adds.
 
-The processing elements (PEs) of a job are its ranks. Each has a symmetric heap, and the static and
-global variables of its program: objects that all PEs have, and that a PE names by the address of its
-own. Puts, gets and atomics reach the object of another PE while that one does something else.
+The processing elements (PEs) of a job are its ranks. Each has a symmetric heap, and the static
+and global variables of its program: objects that all PEs have, and that a PE names by the address
+of its own. Puts, gets and atomics reach the object of another PE while that one does something
+else.
 
 Calling thread: as the thread level of shmem_init_thread allows; after shmem_init, one thread.
 
-Errors: most calls return nothing. Misuse that can be seen (a PE that is not there, memory that is not
-symmetric, a call before shmem_init) ends the program with a sentence that names the call, the
-argument and what to do; so does a PE that dies while another waits for it. Collective calls, and those
-that create something, return 0 or not 0 as the standard says.
+Errors: most calls return nothing. Misuse that can be seen (a PE that is not there, memory that is
+not symmetric, a call before shmem_init) ends the program with a sentence that names the call, the
+argument and what to do; so does a PE that dies while another waits for it. Collective calls, and
+those that create something, return 0 or not 0 as the standard says.
 
 TYPE stands for the name of an element type (shmem_long_put), SIZE for its bits (shmem_put64); mem
-counts bytes (shmem_putmem). The parts in ferry_shmem/ document the calls. C11 and C++ programs may
-leave TYPE out. Every call has a twin pshmem_..., for tools (pshmem.h)."""
+counts bytes (shmem_putmem). The parts in ferry_shmem/ document the calls. C11 and C++ programs
+may leave TYPE out. Every call has a twin pshmem_..., for tools (pshmem.h)."""
 
 SHMEMX_HEAD = """shmemx.h - what Ferry has beyond OpenSHMEM. See shmem.h."""
 
@@ -40,72 +42,82 @@ typedef struct {
 } shmemx_heap_info_t;
 """
 
-PSHMEM_HEAD = """pshmem.h - the second name of each call, for tools (OpenSHMEM 1.5, 10): a tool defines shmem_long_put
-and calls pshmem_long_put in it. Calls whose name does not begin with shmem_ have a `p` before it, too
-(pstart_pes). Generic names are macros or inline functions, and call what a tool can define; a tool
-that is C11 writes (shmem_sync)(...) where it defines one of shmem_sync, shmem_wait_until,
-shmem_signal_set and shmem_signal_add, which are both."""
+PSHMEM_HEAD = """pshmem.h - the second name of each call, for tools (OpenSHMEM 1.5: Profiling
+Interface): a tool defines shmem_long_put and calls pshmem_long_put in it. Calls
+whose name does not begin with shmem_ have a `p` before it, too (pstart_pes).
+Generic names are macros or inline functions, and call what a tool can define; a
+tool that is C11 writes (shmem_sync)(...) where it defines one of shmem_sync,
+shmem_wait_until, shmem_signal_set and shmem_signal_add, which are both."""
 
 MPP_HEAD = """mpp/shmem.h - the header's place before OpenSHMEM 1.1 (deprecated). See ../shmem.h."""
 
 PARTS = (
-    Part("setup.h", """beginning, end and queries (OpenSHMEM 1.5, 9.1 and 9.2). See shmem.h.
+    Part("setup.h", """beginning, end and queries (OpenSHMEM 1.5: Library Setup, Exit, and Query;
+Thread Support). See shmem.h.
 
-The first call is shmem_init or shmem_init_thread, the last shmem_finalize; a program that leaves main
-without it ends as if it had called it. The queries do not block.""",
+The first call is shmem_init or shmem_init_thread, the last shmem_finalize; a program that leaves
+main without it ends as if it had called it. The queries do not block.""",
          ("setup, query", "threads"), ("Beginning, end, queries", "Threads")),
-    Part("memory.h", """the symmetric heap (OpenSHMEM 1.5, 9.3). See shmem.h.
+    Part("memory.h", """the symmetric heap (OpenSHMEM 1.5: Memory Management). See shmem.h.
 
-All PEs call these with the same arguments, in the same order; the block has the same offset in each
-heap. Unless it says otherwise a call ends with a barrier of all PEs, which completes the default
-context. A heap that cannot hold the block gives null on all PEs, and a line that says how much is free.""",
+All PEs call these with the same arguments, in the same order; the block has the same offset in
+each heap. Unless it says otherwise a call ends with a barrier of all PEs, which completes the
+default context. A heap that cannot hold the block gives null on all PEs, and a line that says how
+much is free.""",
          ("memory",), ("Memory",)),
-    Part("teams.h", """teams and contexts (OpenSHMEM 1.5, 9.4 and 9.5; 1.6 for sessions and shmem_team_ptr). See shmem.h.
+    Part("teams.h", """teams and contexts (OpenSHMEM 1.5: Team Management, Communication Management;
+1.6 for sessions and shmem_team_ptr). See shmem.h.
 
-A team is a set of PEs, numbered from 0, for collectives. A context is a stream of operations with its
-own order and completion; PEs in its calls count in its team. Making teams blocks until the parent's
-PEs have called; the others do not block.""",
+A team is a set of PEs, numbered from 0, for collectives. A context is a stream of operations with
+its own order and completion; PEs in its calls count in its team. Making teams blocks until the
+parent's PEs have called; the others do not block.""",
          ("teams", "contexts"), ("Teams", "Contexts")),
-    Part("puts_gets.h", """puts and gets (OpenSHMEM 1.5, 9.6; 1.6 for blocks with strides). See shmem.h.
+    Part("puts_gets.h", """puts and gets (OpenSHMEM 1.5: Remote Memory Access; 1.6 for blocks with
+strides). See shmem.h.
 
-One of `dest` and `source` is symmetric: that on `pe`, named by this PE's own address of it. The other
-is any memory of this PE. A PE may be its own target; lengths may be 0. Nothing waits for the other PE:
-a call blocks for as long as its copy takes, the _nbi forms not even that. Each call has a form on a
-context, its first argument then (shmem_ctx_long_put); the others use SHMEM_CTX_DEFAULT.""",
+One of `dest` and `source` is symmetric: that on `pe`, named by this PE's own address of it. The
+other is any memory of this PE. A PE may be its own target; lengths may be 0. Nothing waits for
+the other PE: a call blocks for as long as its copy takes, the _nbi forms not even that. Each call
+has a form on a context, its first argument then (shmem_ctx_long_put); the others use
+SHMEM_CTX_DEFAULT.""",
          ("put, get", "p, g", "iput, iget", "ibput, ibget", "put_nbi, get_nbi"),
          ("Blocks", "Single values", "Elements with strides", "Blocks with strides (1.6)", "Nonblocking")),
-    Part("atomics.h", """atomic operations (OpenSHMEM 1.5, 9.7). See shmem.h.
+    Part("atomics.h", """atomic operations (OpenSHMEM 1.5: Atomic Memory Operations). See shmem.h.
 
-On the symmetric object at `dest` (or `source`) of `pe`. They are atomic to each other, whichever PE,
-thread or context they come from, as long as all use the same type. None waits for the other PE. Each
-has a form on a context, its first argument then (shmem_ctx_long_atomic_add).""",
+On the symmetric object at `dest` (or `source`) of `pe`. They are atomic to each other, whichever
+PE, thread or context they come from, as long as all use the same type. None waits for the other
+PE. Each has a form on a context, its first argument then (shmem_ctx_long_atomic_add).""",
          ("AMO, fetching", "AMO, not fetching", "AMO, fetching, nbi"),
          ("They return what was there", "They return nothing", "Nonblocking")),
-    Part("signals.h", """signals (OpenSHMEM 1.5, 9.8; 1.6 for those without data). See shmem.h.
+    Part("signals.h", """signals (OpenSHMEM 1.5: Signaling Operations; 1.6 for those without data).
+See shmem.h.
 
-A signal is a symmetric uint64_t that only these calls, and waits and tests, touch. Those that reach
-another PE have a form on a context, its first argument then (shmem_ctx_putmem_signal).""",
+A signal is a symmetric uint64_t that only these calls, and waits and tests, touch. Those that
+reach another PE have a form on a context, its first argument then (shmem_ctx_putmem_signal).""",
          ("signals", "signal wait"), ("Puts with signals", "Waiting")),
-    Part("collectives.h", """collectives (OpenSHMEM 1.5, 9.9; 1.6 for scans). See shmem.h.
+    Part("collectives.h", """collectives (OpenSHMEM 1.5: Collective Routines; 1.6 for scans). See
+shmem.h.
 
-All PEs of the team call; `dest` and `source` are symmetric, and the same on all of them. Each call
-blocks until this PE's `dest` is complete and its `source` may be reused. They return 0, or not 0 on
-failure. Reductions and scans work in place (`dest` is `source`), the others on memory that does not
-overlap. Element i of a reduction is made of the elements i of all PEs.""",
+All PEs of the team call; `dest` and `source` are symmetric, and the same on all of them. Each
+call blocks until this PE's `dest` is complete and its `source` may be reused. They return 0, or
+not 0 on failure. Reductions and scans work in place (`dest` is `source`), the others on memory
+that does not overlap. Element i of a reduction is made of the elements i of all PEs.""",
          ("barriers", "data collectives", "reductions", "scans"),
          ("Barriers", "Data", "Reductions", "Prefix sums (1.6)")),
-    Part("waits.h", """waits and tests (OpenSHMEM 1.5, 9.10). See shmem.h.
+    Part("waits.h", """waits and tests (OpenSHMEM 1.5: Point-To-Point Synchronization). See shmem.h.
 
-On this PE's own variables, which other PEs change by puts, atomics or stores. wait_until blocks until
-the condition holds; test returns 1 or 0, or the same number, at once. `cmp` is SHMEM_CMP_... An
-element i whose `status[i]` is not 0 is left out; `status` may be null. A set that is empty does not
-block: all is true, any is SIZE_MAX, some is 0.""",
+On this PE's own variables, which other PEs change by puts, atomics or stores. wait_until blocks
+until the condition holds; test returns 1 or 0, or the same number, at once. `cmp` is
+SHMEM_CMP_... An element i whose `status[i]` is not 0 is left out; `status` may be null. A set
+that is empty does not block: all is true, any is SIZE_MAX, some is 0.""",
          ("wait, test",), ("Waits and tests",)),
-    Part("ordering.h", """order, completion, locks (OpenSHMEM 1.5, 9.11 and 9.12). See shmem.h.""",
+    Part("ordering.h", """order, completion, locks (OpenSHMEM 1.5: Memory Ordering, Distributed
+Locking, Profiling Interface). See shmem.h.""",
          ("ordering", "locks", "profiling"), ("Order and completion", "Locks", "Profiling")),
-    Part("deprecated.h", """calls that OpenSHMEM has deprecated, and still has (1.5, annex F). See shmem.h.
+    Part("deprecated.h", """calls that OpenSHMEM has deprecated, and still has (1.5: annex on
+deprecated API). See shmem.h.
 
-The collectives are those of an active set: `PE_size` PEs from `PE_start`, 2^`logPE_stride` apart. Ferry
-leaves their work arrays alone: pSync and pWrk may even be null.""",
+The collectives are those of an active set: `PE_size` PEs from `PE_start`, 2^`logPE_stride` apart.
+Ferry leaves their work arrays alone: pSync and pWrk may even be null.""",
          ("deprecated",), ("Deprecated",)),
 )

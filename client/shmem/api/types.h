@@ -1,4 +1,4 @@
-/* types.h - OpenSHMEM's handles, structures and constants (OpenSHMEM 1.5 section 6, with the
+/* types.h - OpenSHMEM's handles, structures and constants (OpenSHMEM 1.5, with the
  * additions of 1.6). See shmem.h.
  *
  * Programs that were compiled with these values keep them: none is ever changed.
@@ -26,7 +26,7 @@ typedef struct ferry_shmem_team* shmem_team_t;
 #define SHMEM_CTX_DEFAULT ((shmem_ctx_t)1)
 #define SHMEM_TEAM_INVALID ((shmem_team_t)0)
 #define SHMEM_TEAM_WORLD ((shmem_team_t)1)  /* all PEs */
-#define SHMEM_TEAM_SHARED ((shmem_team_t)2) /* those whose memory this PE's loads and stores reach */
+#define SHMEM_TEAM_SHARED ((shmem_team_t)2) /* those whose memory loads and stores reach */
 
 /* What the creator of a team asks for; the mask names the members that are set. */
 typedef struct {
