@@ -17,6 +17,7 @@ fill_in() {
 # ROOT, where the associative array `at` says. Programs are told their places without ROOT.
 place() {
   local built=$1 root=$2 version major name so=$1/client/libferry.so.0 mpi=libmpi_abi.so.1
+  local shmem=libferry_shmem.so.0
   version=$(ferry_version)
   major=${version%%.*}
   readelf -d "$so" | grep -q "soname: \[libferry.so.$major\]" || {
@@ -48,7 +49,14 @@ place() {
   install -D -m 644 -t "$root${at[include]}/ferry/mpi" client/include/ferry/mpi/{mpi,mpix}.h
   install -D -m 644 -t "$root${at[include]}/ferry/mpi/ferry_mpi" \
     client/include/ferry/mpi/ferry_mpi/*.h
-  for name in ferrycc ferrycxx; do
+  install -D -m 644 "$built/client/shmem/$shmem" "$root${at[lib]}/$shmem"
+  ln -sf "$shmem" "$root${at[lib]}/libferry_shmem.so"
+  for name in "" ferry_shmem mpp; do
+    install -D -m 644 -t "$root${at[include]}/ferry/shmem/$name" \
+      "$built/client/shmem/api/include/$name"/*.h
+  done
+  ln -sf ferryrun "$root${at[bin]}/oshrun"
+  for name in ferrycc ferrycxx oshcc oshc++; do
     fill_in "tools/wrappers/$name" "$root${at[bin]}" VERSION="$version" LIB="${at[lib]}" \
       INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
   done

@@ -51,6 +51,7 @@ fill_in "$here/control" "$root/DEBIAN" VERSION="$version" ARCHITECTURE="$archite
   MAINTAINER="$maintainer" DEPENDS="$depends" SIZE="$(du -sk "$root" | cut -f1)"
 (cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
 printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" "$version" \
+  "libferry_shmem 0" "$version" \
   >"$root/DEBIAN/shlibs"
 echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 (cd "$root" && find usr lib -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
