@@ -1,6 +1,5 @@
 // Atomic operations (OpenSHMEM 1.5, section 9.8): of the CPU, in place, so all PEs' agree. See
 // operations.h.
-#include <atomic>
 #include <string>
 #include <type_traits>
 
@@ -25,6 +24,14 @@ template <typename T>
 T SwapIf(T& word, T condition, T value) {
   T found = condition;
   (void)shm::CompareExchange(word, found, value, kOrder);
+  return found;
+}
+
+template <typename T>
+T FetchXor(T& word, T value) {
+  T found = shm::LoadAcquire(word);
+  while (!shm::CompareExchange(word, found, static_cast<T>(found ^ value), kOrder)) {
+  }
   return found;
 }
 
@@ -60,7 +67,7 @@ T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T
       case Atomic::kOr:
         return shm::FetchOr(word, value, kOrder);
       case Atomic::kXor:
-        return std::atomic_ref<T>(word).fetch_xor(value, kOrder);
+        return FetchXor(word, value);
       default:
         break;
     }

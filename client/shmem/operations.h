@@ -26,8 +26,8 @@ Context* DefaultContext();
 Team* WorldTeam();
 Team* SharedTeam();
 
-// ---- Puts and gets (9.5, 9.6). `pe` counts in the context's team.
-// --------------------------------
+// ---- Puts and gets (9.5, 9.6) -------------------------------------------------------------------
+// `pe` counts in the context's team.
 enum class Completion : uint8_t { kBlocking, kNonblocking };
 void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion);
@@ -49,8 +49,7 @@ void GetStrided(const char* call, Context* context, void* dest, const void* sour
 // memory.
 void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe);
 
-// ---- Signals (9.8)
-// --------------------------------------------------------------------------------
+// ---- Signals (9.8) ------------------------------------------------------------------------------
 void PutSignal(const char* call, Context* context, void* dest, const void* source, size_t bytes,
                uint64_t* signal_address, uint64_t signal, int signal_op, int pe,
                Completion completion);
@@ -62,15 +61,15 @@ void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uin
 uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int comparison,
                          uint64_t value);
 
-// ---- Atomics (9.7). T: int32_t, uint32_t, int64_t, uint64_t; float and double for fetch, set,
-// swap. ----
+// ---- Atomics (9.7) ------------------------------------------------------------------------------
+// T: int32_t, uint32_t, int64_t, uint64_t; float and double for fetch, set, swap.
 enum class Atomic : uint8_t { kFetch, kSet, kSwap, kCompareSwap, kAdd, kAnd, kOr, kXor };
 // Returns the old value.
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition, int pe);
 
-// ---- Waiting (9.9). T: int16_t ... uint64_t. Block where they say wait.
-// -----------------------------
+// ---- Waiting (9.9) ------------------------------------------------------------------------------
+// T: int16_t ... uint64_t. Block where they say wait.
 enum class WaitFor : uint8_t { kAll, kAny, kSome };
 // One value for all of them, or one for each (`values_are_many`). `status` masks, `indices` gets
 // those of kSome; both may be null. Returns the index (kAny), the count (kSome), or for kAll 1 (0:
@@ -90,20 +89,20 @@ size_t WaitUntil(const char* call, WaitFor what, const WaitCall<T>& wait);
 template <typename T>
 size_t Test(const char* call, WaitFor what, const WaitCall<T>& wait);
 
-// ---- Ordering (9.11)
-// ---------------------------------------------------------------------------------
+// ---- Ordering (9.11) ----------------------------------------------------------------------------
 void Fence(const char* call, Context* context);
 void Quiet(const char* call, Context* context);
 void PeQuiet(const char* call, Context* context, const int* target_pes, size_t npes);
 
-// ---- Locks (9.12)
-// ------------------------------------------------------------------------------------
+// ---- Locks (9.12) -------------------------------------------------------------------------------
 void SetLock(const char* call, long* lock);
 void ClearLock(const char* call, long* lock);
 int TestLock(const char* call, long* lock);
 
-// ---- Collectives (9.10). Block; 0, or not 0 as the standard says.
-// ------------------------------------- An active set of the deprecated calls; else the team.
+// ---- Collectives (9.10) -------------------------------------------------------------------------
+// Block; 0, or not 0 as the standard says.
+//
+// An active set of the deprecated calls; else the team.
 struct Group {
   Team* team;
   int pe_start;
@@ -144,8 +143,7 @@ int Reduce(const char* call, const Group& group, void* dest, const void* source,
 int Scan(const char* call, const Group& group, void* dest, const void* source, size_t count,
          ReduceType type, bool inclusive);
 
-// ---- Life, queries, memory, teams, contexts: the API's own arguments
-// --------------------------------
+// ---- Life, queries, memory, teams, contexts: the API's own arguments ----------------------------
 int InitThread(const char* call, int requested, int* provided);
 void Finalize(const char* call);
 [[noreturn]] void GlobalExit(const char* call, int status);

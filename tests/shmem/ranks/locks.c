@@ -3,7 +3,7 @@
 
 enum { kRounds = 3000 };
 
-static void check_exclusion(long* lock, volatile long* counter) {
+static void check_exclusion(long* lock, long* counter) {
   for (int i = 0; i < kRounds; ++i) {
     if (i % 3 == 0) {
       while (shmem_test_lock(lock)) {
@@ -11,8 +11,8 @@ static void check_exclusion(long* lock, volatile long* counter) {
     } else {
       shmem_set_lock(lock);
     }
-    const long found = shmem_long_g((long*)counter, pes - 1);
-    shmem_long_p((long*)counter, found + 1, pes - 1);
+    const long found = shmem_long_g(counter, pes - 1);
+    shmem_long_p(counter, found + 1, pes - 1);
     shmem_clear_lock(lock);
   }
   shmem_barrier_all();

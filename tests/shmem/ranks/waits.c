@@ -17,7 +17,7 @@ static double cpu_seconds(void) {
 
 /* By a pointer, as the language has it: no call of OpenSHMEM tells anybody. */
 static void check_plain_stores(int* word) {
-  volatile int* const theirs = shmem_ptr(word, after);
+  int* const theirs = shmem_ptr(word, after);
   for (int round = 1; round < 200; ++round) {
     *theirs = round;
     shmem_int_wait_until(word, SHMEM_CMP_EQ, round);
@@ -32,7 +32,7 @@ static void check_sleep(int* word) {
   if (me == pes - 1) {
     const struct timespec second = {1, 0};
     nanosleep(&second, NULL); /* the time that the others are to sleep through */
-    for (int pe = 0; pe < pes - 1; ++pe) *(volatile int*)shmem_ptr(word, pe) = 1;
+    for (int pe = 0; pe < pes - 1; ++pe) *(int*)shmem_ptr(word, pe) = 1;
   } else {
     const double before_it = cpu_seconds();
     shmem_int_wait_until(word, SHMEM_CMP_NE, 0);
