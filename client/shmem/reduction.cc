@@ -60,12 +60,13 @@ struct Prod {
   }
 };
 
-// `to` may be one of the operands, so the loop copies nothing through other types.
+// `to` may be one of the operands as a whole: each element depends on none before it.
 template <typename T, typename Op>
 void ReduceElements(const void* left, const void* right, void* to, size_t count) {
   const T* const a = static_cast<const T*>(left);
   const T* const b = static_cast<const T*>(right);
   T* const result = static_cast<T*>(to);
+#pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     result[i] = Op::Of(a[i], b[i]);
   }
