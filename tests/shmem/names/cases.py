@@ -3,9 +3,9 @@
 
 WHAT: names (each C function), generics (each type of each generic name), tool (a library that takes
 every function, counts its calls and goes on to its twin) or listing (the table as text, for
-table_test). SINGLES is singles.h.
+table_test). SINGLES is singles.inc.
 
-What a family of functions has to do stands in families.h and families_together.h; here is which of
+What a family of functions has to do stands in families.h and its like; here is which of
 them tests which, and with which operands. Of the table only names and types are used.
 """
 
@@ -101,7 +101,7 @@ def _singles(path):
 def _program(lines, names):
     entries = "\n".join(f'    {{"{name}", case_{name}}},' for name in names)
     return (
-        '#include "tests/shmem/names/families_together.h"\n\n' + "\n".join(lines)
+        '#include "tests/shmem/names/families_waits.h"\n\n' + "\n".join(lines)
         + f"\n\nconst struct Case kCases[] = {{\n{entries}\n}};\n"
         + f"const int kCaseCount = {len(names)};\n")
 
