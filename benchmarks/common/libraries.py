@@ -35,11 +35,13 @@ OSU_LINK = {"FERRY_HOST_LINK_" + name: str(value) for name, value in {
 
 
 class Failure(RuntimeError):
-    """A run that failed. Its text is what to tell somebody who reads; `words` are the program's last."""
+    """A run that failed. Its text is what to tell somebody who reads; `words` are the program's last, `output` what
+    it had printed."""
 
-    def __init__(self, text, words=""):
+    def __init__(self, text, words="", output=""):
         super().__init__(text)
         self.words = words
+        self.output = output
 
 
 class PeerGaveUp(Failure):
@@ -69,11 +71,11 @@ class Library:
         except OSError as error:
             raise self.failure(f"cannot start {command[0]}: {error.strerror}") from None
         if ended.code is None:
-            raise self.failure(f"no end after {self.limit_s:g} s", ended.errors)
+            raise self.failure(f"no end after {self.limit_s:g} s", ended.errors, ended.output)
         if ended.code < 0:
-            raise self.failure(f"ended by {signal.Signals(-ended.code).name}", ended.errors)
+            raise self.failure(f"ended by {signal.Signals(-ended.code).name}", ended.errors, ended.output)
         if ended.code > 0:
-            raise self.failure(f"exit code {ended.code}", ended.errors)
+            raise self.failure(f"exit code {ended.code}", ended.errors, ended.output)
         return ended.output
 
 

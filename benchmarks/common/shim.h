@@ -3,31 +3,13 @@
 #ifndef BENCHMARKS_COMMON_SHIM_H_
 #define BENCHMARKS_COMMON_SHIM_H_
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { kTag = 7 };
+#include "benchmarks/common/bind.h"
 
-/* Binds the calling thread to a core of its own, as Open MPI's launcher does by itself: the rank-th
- * of those it may use. Does nothing where there are too few, or where a launcher has bound it
- * already. */
-static inline void Bind(int rank, int ranks) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < ranks) {
-    return;
-  }
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed) && rank-- == 0) {
-      CPU_ZERO(&allowed);
-      CPU_SET(core, &allowed);
-      (void)sched_setaffinity(0, sizeof(allowed), &allowed);
-      return;
-    }
-  }
-}
+enum { kTag = 7 };
 
 #if defined(BENCH_MPI)
 

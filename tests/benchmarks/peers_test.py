@@ -68,6 +68,13 @@ class TakeTurnsTest(WithFolder):
         self.assertFalse(medians.whole)
         self.assertEqual(dict(medians), {"Ferry": {}, "Sound": {8: 1}})
 
+    def test_a_failure_has_what_was_printed_before(self):
+        for script, why in (("echo 8 1; kill -SEGV $$", "ended by SIGSEGV"), ("echo 8 1; exit 3", "exit code 3"),
+                            ("echo 8 1; sleep 1000", "no end after 1 s")):
+            with self.assertRaises(libraries.PeerGaveUp) as raised:
+                self.library(peers.Peer, "Late", script).run("same_node", [])
+            self.assertEqual((str(raised.exception), raised.exception.output), (why, "8 1\n"))
+
     def test_a_launcher_that_is_not_there_is_a_failure(self):
         peer = peers.Peer("Gone", "program", lambda layout: (["/nowhere/mpiexec"], {}))
         medians = self.measure(peer)
