@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kSpins = 400;
 constexpr uint32_t kYields = 100;
 constexpr uint64_t kShortestSleepNs = 20'000;
-constexpr uint64_t kLongestSleepNs = 1'000'000;
+constexpr uint64_t kLongestSleepNs = 5'000'000;
 constexpr uint64_t kSleepPart = 8;
 
 }  // namespace
