@@ -1,0 +1,55 @@
+// The OpenSHMEM examples as whole jobs of one node.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr char kHello[] = "examples/shmem_hello/shmem_hello";
+constexpr char kHistogram[] = "examples/shmem_histogram/shmem_histogram";
+
+TEST(ShmemHelloTest, GreetsAroundTheRing) {
+  EXPECT_EQ(SortedLines(RunWell(PrivateJob({"-n", "3"}, {kHello}))),
+            Words({"PE 0 of 3: PE 2 says hello", "PE 1 of 3: PE 0 says hello",
+                   "PE 2 of 3: PE 1 says hello"}));
+}
+
+// The number of PEs. Five do not divide the buckets evenly.
+class ShmemHistogramTest : public testing::TestWithParam<int> {};
+
+TEST_P(ShmemHistogramTest, EqualsASerialSort) {
+  const std::string pes = std::to_string(GetParam());
+  // One key for each PE: some PEs have nothing to send, or nothing to sort.
+  for (const int keys : {20000, 1}) {
+    const std::string all = std::to_string(keys * GetParam());
+    EXPECT_THAT(RunWell(PrivateJob({"-n", pes}, {kHistogram, std::to_string(keys)})),
+                AllOf(StartsWith(pes + " PEs, " + all + " keys: counted in "),
+                      HasSubstr("; equal to a serial sort: PASS\n")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pes, ShmemHistogramTest, testing::Values(2, 5));
+
+TEST(ShmemMistakesTest, AreNamed) {
+  for (const Words& words : {Words{"many"}, Words{"12x"}, Words{"0"}, Words{"16777217"}, Words{""},
+                             Words{"99999999999999999999"}, Words{"8", "9"}}) {
+    const CommandResult result = RunCommand(PrivateJob({"-n", "2"}, Joined({kHistogram}, words)));
+    EXPECT_NE(result.exit_code, 0) << words.front();
+    EXPECT_THAT(result.out, IsEmpty());
+    EXPECT_THAT(result.err, HasSubstr("usage: shmem_histogram [KEYS_PER_PE], a number from 1 to "
+                                      "16777216"));
+  }
+}
+
+}  // namespace
+}  // namespace ferry::e2e
