@@ -93,7 +93,7 @@ static void Compare(const Side* side, const char* buffer, int pe, const char* wh
 static inline void Memcpy(Side* side) {
   memcpy(side->copy, side->source, side->size);
   /* So that the compiler neither leaves it out nor joins it with the next. */
-  __asm__ volatile("" ::"r"(side->copy) : "memory");
+  __asm__("" ::"r"(side->copy) : "memory");
 }
 static inline void Put(Side* side) {
   shmem_putmem(side->in, side->source, side->size, side->other);

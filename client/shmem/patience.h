@@ -3,8 +3,8 @@
 //
 // First it looks at once again and again, then lets other threads run in between, then sleeps. Each
 // sleep is an eighth of the time waited so far, so what comes is seen late by no more than that;
-// but never longer than 5 ms, so it is seen soon after a long wait, too. Such a wait takes less than
-// 1 % of a core.
+// but never longer than 5 ms, so it is seen soon after a long wait, too. Such a wait takes less
+// than 1 % of a core.
 //
 // Calling thread: one wait of one thread.
 #pragma once

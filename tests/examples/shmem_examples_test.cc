@@ -31,10 +31,12 @@ TEST_P(ShmemHistogramTest, EqualsASerialSort) {
   const std::string pes = std::to_string(GetParam());
   // One key for each PE: some PEs have nothing to send, or nothing to sort.
   for (const int keys : {20000, 1}) {
-    const std::string all = std::to_string(keys * GetParam());
+    std::string beginning = pes;
+    beginning.append(" PEs, ")
+        .append(std::to_string(keys * GetParam()))
+        .append(" keys: counted in ");
     EXPECT_THAT(RunWell(PrivateJob({"-n", pes}, {kHistogram, std::to_string(keys)})),
-                AllOf(StartsWith(pes + " PEs, " + all + " keys: counted in "),
-                      HasSubstr("; equal to a serial sort: PASS\n")));
+                AllOf(StartsWith(beginning), HasSubstr("; equal to a serial sort: PASS\n")));
   }
 }
 
