@@ -1,11 +1,11 @@
 // libmpi_abi exports every call that mpi.h declares, as PMPI_x and as a weak MPI_x of the same
 // address, so that a tool's MPI_x takes its place; and nothing else.
+#include "tests/e2e/exports.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "tests/e2e/command.h"
@@ -16,37 +16,8 @@ namespace {
 
 constexpr char kLibrary[] = "client/mpi/libmpi_abi.so.1";
 
-struct Symbol {
-  std::string address;
-  char kind = 0;  // as nm prints it: T, W
-};
-
-std::map<std::string, Symbol> Exports() {
-  const e2e::CommandResult nm =
-      e2e::RunCommand({"/usr/bin/nm", "--dynamic", "--defined-only", kLibrary});
-  EXPECT_EQ(nm.exit_code, 0) << nm.err;
-  std::map<std::string, Symbol> symbols;
-  std::istringstream lines(nm.out);
-  Symbol symbol;
-  for (std::string name; lines >> symbol.address >> symbol.kind >> name;) {
-    symbols[name] = symbol;
-  }
-  return symbols;
-}
-
 TEST(ExportsTest, HasEveryCallUnderBothNames) {
-  const std::map<std::string, Symbol> exports = Exports();
-  for (const std::string& call : DeclaredCalls()) {
-    const auto weak = exports.find(call);
-    const auto real = exports.find("P" + call);
-    if (weak == exports.end() || real == exports.end()) {
-      ADD_FAILURE() << call << " is not exported as MPI_ and PMPI_";
-      continue;
-    }
-    EXPECT_EQ(weak->second.kind, 'W') << call;
-    EXPECT_EQ(real->second.kind, 'T') << call;
-    EXPECT_EQ(weak->second.address, real->second.address) << call;
-  }
+  e2e::ExpectBothNames(kLibrary, DeclaredCalls(), "P");
 }
 
 // Except for the additions of mpix.h.
@@ -58,7 +29,7 @@ TEST(ExportsTest, HasNothingElse) {
   for (const std::string& call : DeclaredCalls()) {
     expected.insert({call, "P" + call});
   }
-  for (const auto& [name, symbol] : Exports()) {
+  for (const auto& [name, symbol] : e2e::ExportsOf(kLibrary)) {
     EXPECT_TRUE(expected.contains(name)) << name;
   }
 }

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/e2e/command.h"
+#include "tests/e2e/exports.h"
 
 namespace ferry::shmem_tests {
 namespace {
@@ -102,40 +102,14 @@ TEST(TableTest, HasAllFunctionsOfEachStandard) {
   EXPECT_EQ(found["also"], 14);
 }
 
-struct Symbol {
-  std::string address;
-  char kind = 0;  // as nm prints it: T, W
-};
-
-std::map<std::string, Symbol> Exports() {
-  const e2e::CommandResult nm =
-      e2e::RunCommand({"/usr/bin/nm", "--dynamic", "--defined-only", kLibrary});
-  EXPECT_EQ(nm.exit_code, 0) << nm.err;
-  std::map<std::string, Symbol> symbols;
-  std::istringstream lines(nm.out);
-  Symbol symbol;
-  for (std::string name; lines >> symbol.address >> symbol.kind >> name;) {
-    symbols[name] = symbol;
-  }
-  return symbols;
-}
-
 TEST(LibraryTest, HasEveryFunctionUnderBothNames) {
-  const std::map<std::string, Symbol> exports = Exports();
+  std::vector<std::string> functions;
   for (const Entry& entry : Table()) {
-    if (entry.group == "generics") {
-      continue;
+    if (entry.group != "generics") {
+      functions.push_back(entry.name);
     }
-    const auto weak = exports.find(entry.name);
-    const auto real = exports.find("p" + entry.name);
-    if (weak == exports.end() || real == exports.end()) {
-      ADD_FAILURE() << entry.name << " is not exported under both names";
-      continue;
-    }
-    EXPECT_EQ(weak->second.kind, 'W') << entry.name;
-    EXPECT_EQ(real->second.kind, 'T') << entry.name;
-    EXPECT_EQ(weak->second.address, real->second.address) << entry.name;
   }
+  e2e::ExpectBothNames(kLibrary, functions, "p");
 }
 
 TEST(LibraryTest, HasNothingElse) {
@@ -143,7 +117,7 @@ TEST(LibraryTest, HasNothingElse) {
   for (const Entry& entry : Table()) {
     expected.insert({entry.name, "p" + entry.name});
   }
-  for (const auto& [name, symbol] : Exports()) {
+  for (const auto& [name, symbol] : e2e::ExportsOf(kLibrary)) {
     EXPECT_TRUE(expected.contains(name)) << name;
   }
 }
