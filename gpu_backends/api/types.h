@@ -33,9 +33,13 @@ struct DeviceInfo {
   uint64_t free_bytes = 0;   // free at the time of asking; 0: unknown, or none
   DirectAccess direct;       // for all its memory, also where it is imported
   StreamWords stream_words = StreamWords::kHelper;
-  bool ipc = false;                // ExportIpc and ImportIpc work
-  bool dmabuf = false;             // ExportDmabuf may
-  bool managed = false;            // AllocateManaged works
+  bool ipc = false;      // ExportIpc and ImportIpc work
+  bool dmabuf = false;   // ExportDmabuf may
+  bool managed = false;  // AllocateManaged works
+  // Kernels see what CPUs store in registered host memory while they run, and change its words by
+  // operations that are atomic to CPUs, too.
+  bool host_words = false;
+  bool host_atomics = false;
   bool kernels = false;            // Ferry's own kernels run there
   std::string no_kernels_because;  // why they do not, for people
 };

@@ -7,8 +7,8 @@
 #ifndef FERRY_GPU_BACKENDS_DEVICE_KERNELS_H
 #define FERRY_GPU_BACKENDS_DEVICE_KERNELS_H
 
+#include "ferry/device/bytes.h"
 #include "ferry/device/platform.h"
-#include "gpu_backends/device/bytes.h"
 #include "gpu_backends/device/control.h"
 #include "gpu_backends/device/pair_move.h"
 

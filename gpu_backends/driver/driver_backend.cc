@@ -237,7 +237,13 @@ Status DriverBackend::CheckDevice(int device) const {
 
 StatusOr<DeviceInfo> DriverBackend::GetDeviceInfo(int device) const {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
-  return driver().GetDeviceInfo(device);
+  StatusOr<DeviceInfo> info = driver().GetDeviceInfo(device);
+  if (info.ok()) {
+    const KernelPowers powers = driver().kernel_powers(device);
+    info->host_words = powers.host_words;
+    info->host_atomics = powers.host_atomics;
+  }
+  return info;
 }
 
 PointerInfo DriverBackend::Identify(const void* pointer) const {

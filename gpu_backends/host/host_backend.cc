@@ -96,6 +96,8 @@ StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
   info.stream_words = StreamWords::kHelper;
   info.ipc = true;
   info.managed = true;
+  info.host_words = true;  // a kernel is a function
+  info.host_atomics = true;
   return info;
 }
 

@@ -58,11 +58,18 @@ typedef unsigned long long ferry_device_u64;
 /* ---- Threads ---- */
 
 #if defined(FERRY_DEVICE_IS_HOST)
+struct ferry_device_host_barrier; /* groups.h */
 /* The thread of a launch that a host thread plays; set by the code that runs device code on the
-   host. */
+   host. Unless that says more, the thread is a work-group, and a sub-group, by itself. */
 struct ferry_device_host_place {
   ferry_device_u64 thread;
   ferry_device_u64 count;
+  ferry_device_u32 group_thread = 0;
+  ferry_device_u32 group_size = 1;
+  ferry_device_u32 sub_group_thread = 0;
+  ferry_device_u32 sub_group_size = 1;
+  ferry_device_host_barrier* group_barrier = nullptr; /* null: nobody to wait for */
+  ferry_device_host_barrier* sub_group_barrier = nullptr;
 };
 inline thread_local ferry_device_host_place ferry_device_host_thread = {0, 1};
 #endif

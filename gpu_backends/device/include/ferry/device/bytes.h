@@ -1,10 +1,11 @@
-/* Moving bytes by loads and stores: contiguous and strided, by as many threads as a launch has.
+/* ferry/device/bytes.h - moving bytes by loads and stores: contiguous and strided, by as many
+ * threads as a launch has.
  *
  * Sizes are in bytes. Addresses may have any alignment: the widest access that fits is chosen.
  * Ranges must not overlap; nothing outside them is read or written. The code uses only what all
  * devices have in common (ferry/device/platform.h). */
-#ifndef FERRY_GPU_BACKENDS_DEVICE_BYTES_H
-#define FERRY_GPU_BACKENDS_DEVICE_BYTES_H
+#ifndef FERRY_DEVICE_BYTES_H
+#define FERRY_DEVICE_BYTES_H
 
 #include "ferry/device/platform.h"
 
@@ -30,6 +31,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_move_unit(FERRY_DEVICE_GLOBAL ferry_devi
                                                   ferry_device_u64 width) {
   if (width == 16) {
     const ferry_device_u64 low = ((const FERRY_DEVICE_GLOBAL ferry_device_any128*)from)->low;
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): bytes, whatever they are */
     const ferry_device_u64 high = ((const FERRY_DEVICE_GLOBAL ferry_device_any128*)from)->high;
     ((FERRY_DEVICE_GLOBAL ferry_device_any128*)to)->low = low;
     ((FERRY_DEVICE_GLOBAL ferry_device_any128*)to)->high = high;

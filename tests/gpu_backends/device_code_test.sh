@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Kernels that use the headers for kernels become code for every kind of device, with the instructions that they are to
+# have. Arguments: the folder to include, and the source.
+set -euo pipefail
+include=$1
+source=$2
+
+if ! command -v clang-14 >/dev/null || ! command -v clang++-14 >/dev/null; then
+  echo "skipped: there is no clang-14, which knows all these languages"
+  exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+flags=(-I. -I"$include" -O2 -Wall -Wextra -Werror -Wno-unused-function)
+failed=0
+
+# check WHAT WORDS COMMAND...: the code has an instruction of each of the words.
+check() {
+  local what=$1 words=$2 word
+  shift 2
+  if ! "$@" "$source" -o "$work/code" 2>"$work/errors"; then
+    echo "FAILED: $what"
+    cat "$work/errors"
+    failed=1
+    return
+  fi
+  for word in $words; do
+    if ! grep -qF -- "$word" "$work/code"; then
+      echo "FAILED: $what: there is no $word"
+      failed=1
+    fi
+  done
+  echo "done: $what"
+}
+
+opencl=(clang-14 -x cl -cl-std=CL2.0 "${flags[@]}")
+nvidia='bar.sync bar.warp.sync atom.acq_rel.sys.add.u32 atom.acq_rel.sys.cas.b64 st.release.sys.u64 ld.acquire.sys.u32 fence.acq_rel.sys'
+check "OpenCL C for SPIR-V" "work_group_barrier sub_group_barrier test_groups" \
+  "${opencl[@]}" -Xclang -finclude-default-header -target spir64 -emit-llvm -S
+check "OpenCL C for NVIDIA" "$nvidia" \
+  "${opencl[@]}" -target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_70 -Xclang -target-feature -Xclang +ptx63 -S
+check "OpenCL C for AMD" "s_barrier atomic_add atomic_cmpswap_x2" \
+  "${opencl[@]}" -target amdgcn-amd-amdhsa -mcpu=gfx90a -nogpulib -S
+check "CUDA" "$nvidia" clang++-14 -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
+  -Wno-unknown-cuda-version -std=c++17 "${flags[@]}" -Xclang -target-feature -Xclang +ptx63 -S
+check "HIP" "s_barrier atomic_add atomic_cmpswap_x2" clang++-14 -x hip --cuda-device-only --offload-arch=gfx90a -nogpuinc \
+  -nogpulib -std=c++17 "${flags[@]}" -S
+exit "$failed"

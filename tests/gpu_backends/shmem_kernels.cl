@@ -1,0 +1,56 @@
+/* Kernels that use ferry/device/shmem.h in all its forms: device_code_test.sh compiles them, and
+ * those of the examples, to code for every kind of device. */
+#include "examples/shmem_dot/kernel.h"
+#include "examples/shmem_jacobi/kernel.h"
+
+FERRY_DEVICE_KERNEL test_jacobi(const FERRY_DEVICE_GLOBAL void* table, ferry_device_u64 width,
+                                FERRY_DEVICE_GLOBAL double* cells,
+                                FERRY_DEVICE_GLOBAL __UINT64_TYPE__* signals,
+                                FERRY_DEVICE_GLOBAL int* status) {
+  jacobi_shape shape;
+  shape.width = width;
+  shape.rows = 8;
+  shape.steps = 10;
+  *status = jacobi_run(table, shape, cells, signals);
+}
+
+FERRY_DEVICE_KERNEL test_dot(const FERRY_DEVICE_GLOBAL ferry_device_u64* tables,
+                             const FERRY_DEVICE_GLOBAL double* x, ferry_device_u64 count,
+                             FERRY_DEVICE_GLOBAL double* sums, FERRY_DEVICE_GLOBAL int* status) {
+  *status = dot_run(tables, x, x, count, sums + 8, sums);
+}
+
+FERRY_DEVICE_KERNEL test_words(const FERRY_DEVICE_GLOBAL void* table, FERRY_DEVICE_GLOBAL int* ints,
+                               FERRY_DEVICE_GLOBAL long* longs,
+                               FERRY_DEVICE_GLOBAL float* floats) {
+  const shmemx_device_t d = shmemx_device_open(table);
+  const int next = (shmemx_device_my_pe(d) + 1) % shmemx_device_n_pes(d);
+  shmemx_device_int_p(d, ints, shmemx_device_int_g(d, ints + 1, next), next);
+  ints[2] = shmemx_device_int_atomic_fetch_add(d, ints, 3, next);
+  ints[3] = shmemx_device_int_atomic_fetch_xor(d, ints, 3, next);
+  ints[4] = shmemx_device_int_atomic_compare_swap(d, ints, 3, 4, next);
+  longs[2] = shmemx_device_long_atomic_swap(d, longs, 3, next);
+  shmemx_device_long_atomic_and(d, longs, 3, next);
+  floats[2] = shmemx_device_float_atomic_swap(d, floats, 0.5f, next);
+  ints[5] = shmemx_device_int_wait_until(d, ints, SHMEM_CMP_GT, 2);
+  ints[6] = shmemx_device_long_test(d, longs, SHMEM_CMP_LE, 2);
+  ints[7] = shmemx_device_quiet(d);
+}
+
+FERRY_DEVICE_KERNEL test_groups(const FERRY_DEVICE_GLOBAL void* table,
+                                FERRY_DEVICE_GLOBAL int* ints, FERRY_DEVICE_GLOBAL char* bytes,
+                                ferry_device_u64 count) {
+  const shmemx_device_t d = shmemx_device_open(table);
+  int status = shmemx_device_putmem_sub_group(d, bytes, bytes + count, count, 0);
+  status += shmemx_device_int_get_nbi_warp(d, ints, ints + count, count, 0);
+  status += shmemx_device_char_put_block(d, bytes, bytes + count, count, 0);
+  status += shmemx_device_int_collect_wg(d, ints, ints + count, count);
+  status += shmemx_device_int_alltoall_work_group(d, ints, ints + count, count);
+  status += shmemx_device_int_max_reduce_wave(d, ints, ints + count, count);
+  status += shmemx_device_uint32_xor_reduce_block(d, (FERRY_DEVICE_GLOBAL unsigned int*)ints,
+                                                  (FERRY_DEVICE_GLOBAL unsigned int*)ints, count);
+  status += shmemx_device_barrier_work_group(d);
+  if (ferry_device_thread() == 0) {
+    ints[0] = status;
+  }
+}
