@@ -228,15 +228,27 @@ ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
   return registry;
 }
 
-// Tells the ferryrun that started this rank that it aborts the job (common/abort_notice.h), before
+// Tells the ferryrun that started this rank that it ends the job (common/abort_notice.h), before
 // the other ranks fail because of it, so that the launcher knows whose end counts. A descriptor
 // that is no longer a pipe is left alone. Does not block unless thousands of ranks abort at once.
-void TellLauncherOfAbort(int exit_code) {
+void TellLauncherOfEnd(int exit_code, bool is_exit) {
   struct stat file {};
   if (abort_fd > STDERR_FILENO && fstat(abort_fd, &file) == 0 && S_ISFIFO(file.st_mode)) {
-    const ferry::AbortNotice notice{client->rank(), exit_code};
+    const ferry::AbortNotice notice{client->rank(), exit_code, is_exit ? 1U : 0U};
     [[maybe_unused]] const ssize_t size = write(abort_fd, &notice, sizeof(notice));
   }
+}
+
+// For all ranks, of which this process is one; or, outside of a job, for itself.
+[[noreturn]] void EndJob(int exit_code, bool is_exit) {
+  if (CheckRunning().ok()) {
+    TellLauncherOfEnd(exit_code, is_exit);
+    if (pmix_job != nullptr) {
+      pmix_job->Abort(exit_code);
+    }
+    client->Abort(exit_code);
+  }
+  std::_Exit(exit_code);
 }
 
 int Initialize(int required, int* provided, Starter starter) {
@@ -316,6 +328,8 @@ int ferry_init(int required, int* provided) {
   return Initialize(required, provided, Starter::kNone);
 }
 
+FERRY_API void ferry_front_end_exit(int exit_code) { EndJob(exit_code, true); }
+
 FERRY_API int ferry_front_end_join(int required) {
   if (!IsRunning()) {
     if (const int error = Initialize(required, nullptr, Starter::kItself); error != FERRY_SUCCESS) {
@@ -359,16 +373,7 @@ int ferry_finalize(void) {
 
 int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
-void ferry_abort(int exit_code) {
-  if (CheckRunning().ok()) {
-    TellLauncherOfAbort(exit_code);
-    if (pmix_job != nullptr) {
-      pmix_job->Abort(exit_code);
-    }
-    client->Abort(exit_code);
-  }
-  std::_Exit(exit_code);
-}
+void ferry_abort(int exit_code) { EndJob(exit_code, false); }
 
 int ferry_rank(void) { return CheckRunning().ok() ? static_cast<int>(client->rank()) : -1; }
 

@@ -110,7 +110,8 @@ bool RankEngine::HasWork(const LaneSet& forgotten) {
 }
 
 bool RankEngine::HasArrivals() const {
-  return std::any_of(consumers_.begin(), consumers_.end(),
+  return shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_) ||
+         std::any_of(consumers_.begin(), consumers_.end(),
                      [](const shm::LaneConsumer& lane) { return lane.Peek() != nullptr; });
 }
 

@@ -39,8 +39,7 @@ inline constexpr uint32_t kDrainBudget = 32;   // descriptors in one step
 inline constexpr uint32_t kRemoteWindow = 64;  // messages to one remote rank before a credit
 // Polls that find something in the lane that spoke last, before the others get their turn.
 inline constexpr uint32_t kHotStreak = 32;
-inline constexpr uint32_t kRoomNoticeEvery =
-    64;  // a consumer looks for a waiting producer this often
+inline constexpr uint32_t kRoomNoticeEvery = 64;  // how often consumers look for who waits for room
 
 // The side that runs the engine.
 enum class Runner { kRank, kWorker };
@@ -82,6 +81,10 @@ class RankEngine {
   // inline data in `payload` with descriptor_kind kEager). Offers it by RTS, or queues it; never
   // fails to take it.
   void StartSend(uint32_t request, Effects& effects);
+  // One-sided commands: the same, without credits. If there is no room, the daemon wakes this rank.
+  uint32_t TryTakeCommandCell();
+  void ReturnCommandCell(uint32_t cell) { producers_.back().ReturnCell(cell); }
+  bool TryCommand(const shm::Descriptor& command, Effects& effects);
 
   // ---- Receiving ----------------------------------------------------------------------------
   // The request's slot is filled in. Matches a message that is there, or posts the receive.
@@ -119,9 +122,7 @@ class RankEngine {
   // Whether a message waits for its receive; any thread, a hint.
   bool HasUnexpected() const { return match_.unexpected_count() != 0; }
   // Without the lease, when the data was copied.
-  void ReleaseCell(const EagerMessage& message) {
-    consumers_[message.lane].ReleaseCell(message.cell);
-  }
+  void ReleaseCell(const EagerMessage& m) { consumers_[m.lane].ReleaseCell(m.cell); }
   const uint8_t* CellBytes(const EagerMessage& message) const {
     return consumers_[message.lane].Cell(message.cell);
   }
@@ -142,7 +143,7 @@ class RankEngine {
   // and remembers where.
   LaneSet ForgetLanes();
   bool HasWork(const LaneSet& forgotten = {});
-  // Whether some lane holds a descriptor (looks at each; any thread).
+  // Whether some lane holds a descriptor (looks at each), or a death is news; any thread.
   bool HasArrivals() const;
   // True while something waits for room that a peer or the daemon will make (any thread).
   bool WaitsForRoom() const;

@@ -365,6 +365,36 @@ bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
   return StageToDaemon(descriptor, effects);
 }
 
+// ---- One-sided operations ----------------------------------------------------------------------
+
+uint32_t RankEngine::TryTakeCommandCell() {
+  shm::LaneProducer& producer = producers_.back();
+  const uint32_t cell = producer.TryTakeCell();
+  if (cell != shm::kNoCell) {
+    return cell;
+  }
+  // All cells belong to commands and messages that the daemon has yet to take, so many that it
+  // passes one of the places where it looks for this wish.
+  producer.AskForRoom();
+  return producer.TryTakeCell();
+}
+
+// No transaction: the command changes nothing else in the segments, and its stamp alone says
+// whether there is one. A holder killed before the stamp leaves none, but at most a lost cell; one
+// killed after it leaves a whole one, behind which the next producer goes on (shm/lane.h). The
+// number that belongs to it is the rank's own, and dies with it.
+bool RankEngine::TryCommand(const Descriptor& command, Effects& effects) {
+  shm::LaneProducer& producer = producers_.back();
+  if (!producer.TryPush(command)) {
+    producer.AskForRoom();
+    if (!producer.TryPush(command)) {
+      return false;
+    }
+  }
+  effects.to_daemon = true;
+  return true;
+}
+
 // ---- The rank's own queue of sends that wait for room or credit ---------------------------------
 
 void RankEngine::Enqueue(uint32_t request) {

@@ -55,6 +55,11 @@ inline T FetchAnd(T& word, std::type_identity_t<T> value, std::memory_order orde
 }
 
 template <SharedWord T>
+inline T FetchXor(T& word, std::type_identity_t<T> value, std::memory_order order) {
+  return std::atomic_ref<T>(word).fetch_xor(value, order);
+}
+
+template <SharedWord T>
 inline T Exchange(T& word, std::type_identity_t<T> value, std::memory_order order) {
   return std::atomic_ref<T>(word).exchange(value, order);
 }

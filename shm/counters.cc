@@ -67,6 +67,9 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
     {kRingRequests, "ring_requests", "requests",
      "Requests of devices that ferryd took from this rank's rings"},
     {kRingErrors, "ring_errors", "requests", "Of those, the ones that were refused or failed"},
+    {kOneSidedOperations, "one_sided_operations", "operations",
+     "Puts, gets and atomic operations in memory of other nodes; long ones count by the piece"},
+    {kOneSidedBytes, "one_sided_bytes", "bytes", "What these have put or got"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

@@ -58,9 +58,12 @@ enum class Statistic : uint32_t {
   // Requests of devices through rings: taken by the daemon; of those, refused or failed.
   kRingRequests = 36,
   kRingErrors = 37,
+  // One-sided operations in memory of other nodes' ranks, by piece, and what they put or get.
+  kOneSidedOperations = 38,
+  kOneSidedBytes = 39,
 };
 
-inline constexpr uint32_t kStatisticCount = 38;
+inline constexpr uint32_t kStatisticCount = 40;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 

@@ -75,6 +75,15 @@ class Wake {
   // callers look for work and call again.
   void Sleep(uint32_t sequence, uint64_t timeout_ns);
 
+  // A thread that waits for a change of the rank's memory (a one-sided operation) rests: it sleeps
+  // as above, between BeginRest and EndRest, unless there have been changes since it looked. Other
+  // sleepers are not woken for a change.
+  void BeginRest() { FetchAdd(layout_->resting, 1, std::memory_order_seq_cst); }
+  void EndRest() { FetchAdd(layout_->resting, ~uint32_t{0}, std::memory_order_seq_cst); }
+  uint32_t changes() const { return Load(layout_->changes, std::memory_order_seq_cst); }
+  // The memory was changed.
+  void PublishChange();
+
   // Entering and leaving blocking calls. A thread that leaves and gets true from TakeUrgent looks
   // whether lanes still hold something, and if so hands it to the progress worker.
   void Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
@@ -135,6 +144,14 @@ inline void Wake::PublishLane(uint32_t lane) {
 inline void Wake::Publish() {
   OrderMessage();
   WakeSleepers();
+}
+
+inline void Wake::PublishChange() {
+  // Pairs with BeginRest and changes(): either this sees the thread, or that sees the change.
+  FetchAdd(layout_->changes, 1, std::memory_order_seq_cst);
+  if (Load(layout_->resting, std::memory_order_seq_cst) != 0) [[unlikely]] {
+    Publish();
+  }
 }
 
 inline bool Wake::AnnounceLane(uint32_t lane) {

@@ -18,11 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "client/core/one_sided.h"
+#include "client/core/program_step.h"
 #include "common/error_code.h"
 #include "common/status.h"
 #include "config/options.h"
 #include "gpu_backends/api/reduction.h"
 #include "gpu_backends/api/strided_copy.h"
+#include "gpu_backends/api/types.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::client {
@@ -41,28 +44,6 @@ using QueueHandle = uint64_t;
 
 // The handle of a send that completed at once and needed no request. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
-
-// One step of a program: a stream takes the steps in order, between the program's start and its
-// wait.
-struct ProgramStep {
-  enum class Kind : uint8_t {
-    kStart,    // start a matched request, which proceeds by itself
-    kWait,     // wait until the request is complete
-    kCopy,     // between any two kinds of memory
-    kStrided,  // copy, by the device
-    kReduce,   // reduce, by the device
-    kCall      // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
-               // IsByStream
-  };
-  Kind kind = Kind::kStart;
-  uint32_t request = 0;  // kStart, kWait: which of the program's requests
-  void* to = nullptr;    // kCopy
-  const void* from = nullptr;
-  uint64_t size_bytes = 0;
-  gpu::StridedCopy strided;         // kStrided
-  gpu::Reduction reduction;         // kReduce
-  std::function<ErrorCode()> call;  // kCall
-};
 
 // As the peer or the tag of a receive or a probe: any.
 inline constexpr int32_t kAny = -1;
@@ -249,11 +230,28 @@ class FrontEnd {
   // the pointer lives.
   virtual StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
                                                        uint64_t size_bytes) = 0;
+  // Lets kernels of all devices reach host memory at this process's addresses, until the mapping
+  // ends: `base` is what MapPeer has returned for the beginning of a peer's region, or memory that
+  // this rank shares. All of it is pinned, so that each of its pages takes memory from now on; may
+  // block while that happens. Does nothing if they reach it already. kUnsupported without a GPU
+  // backend; kInvalidBuffer for other memory; errors of gpu::GpuBackend::RegisterHostMemory.
+  virtual Status LetDevicesReach(const std::byte* base) = 0;
+  // How many devices the GPU backend has; 0 without one.
+  virtual int DeviceCount() const = 0;
+  // Of a device that there is.
+  virtual StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const = 0;
   // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
   virtual ErrorCode PeerState(uint32_t rank) const = 0;
   // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at
   // first (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
+
+  // ---- Memory of other ranks -------------------------------------------------------------------
+  virtual OneSided& one_sided() = 0;
+  // For a wait for memory that others change: makes progress, then sleeps until something comes for
+  // this rank, or an operation from another node, or a signal, has changed its memory since this
+  // thread's last Rest, but not longer than that. Plain stores wake nobody. Blocks.
+  virtual void Rest(uint64_t longest_ns) = 0;
 
   // ---- Errors ----------------------------------------------------------------------------------
   // kOk, or why nothing works any more.
@@ -272,7 +270,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 13;
+inline constexpr uint32_t kFrontEndVersion = 15;
 
 }  // namespace ferry::client
 
@@ -289,3 +287,6 @@ extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
 // return what ferry_init and ferry_finalize do. Both block. Main thread.
 extern "C" int ferry_front_end_join(int required);
 extern "C" int ferry_front_end_leave(void);
+
+// Ends the job, as ferry_abort does; but an exit code of 0 is a success. Any thread.
+extern "C" [[noreturn]] void ferry_front_end_exit(int exit_code);

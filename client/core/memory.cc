@@ -314,7 +314,7 @@ Status Memory::Share(int fd, void* base, uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
   const StatusOr<uint32_t> region = AnnounceHost(fd, size_bytes, 0);
   FERRY_RETURN_IF_ERROR(region.status());
-  shared_[base] = *region;
+  shared_[base] = {*region, false};
   regions_.Add({static_cast<std::byte*>(base), size_bytes, *region});
   return {};
 }
@@ -325,8 +325,11 @@ Status Memory::Unshare(void* base) {
   if (found == shared_.end()) {
     return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
   }
-  const uint32_t region = found->second;
+  const uint32_t region = found->second.region;
   const uint64_t size_bytes = regions_.ById(region)->size_bytes;
+  if (found->second.devices_reach) {
+    (void)backend()->UnregisterHostMemory(base);
+  }
   regions_.Remove(region);
   shared_.erase(found);
   const Status status = control_->DeregisterRegion(region, size_bytes);
@@ -336,7 +339,24 @@ Status Memory::Unshare(void* base) {
 uint64_t Memory::SharedSize(const void* base) const {
   std::lock_guard lock(mutex_);
   const auto found = shared_.find(base);
-  return found == shared_.end() ? 0 : regions_.ById(found->second)->size_bytes;
+  return found == shared_.end() ? 0 : regions_.ById(found->second.region)->size_bytes;
+}
+
+Status Memory::LetDevicesReach(const void* base) {
+  std::lock_guard lock(mutex_);
+  const auto found = shared_.find(base);
+  if (found == shared_.end()) {
+    return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
+  }
+  if (backend() == nullptr) {
+    return {ErrorCode::kUnsupported, "no GPU backend is in use"};
+  }
+  if (!found->second.devices_reach) {
+    FERRY_RETURN_IF_ERROR(backend()->RegisterHostMemory(
+        const_cast<void*>(base), regions_.ById(found->second.region)->size_bytes));
+    found->second.devices_reach = true;
+  }
+  return {};
 }
 
 // ---- malloc's memory ----------------------------------------------------------------------------

@@ -42,6 +42,8 @@ class Memory {
   Status Share(int fd, void* base, uint64_t size_bytes);
   Status Unshare(void* base);
   uint64_t SharedSize(const void* base) const;
+  // FrontEnd::LetDevicesReach of what is shared at `base`.
+  Status LetDevicesReach(const void* base);
   // The size of what Allocate returned or Register was given, or 0.
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
@@ -156,7 +158,11 @@ class Memory {
   ShadowPool shadows_;                      // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;
   std::map<const void*, uint64_t> registered_;
-  std::map<const void*, uint32_t> shared_;  // base -> region
+  struct Shared {
+    uint32_t region;
+    bool devices_reach;  // the backend knows it
+  };
+  std::map<const void*, Shared> shared_;
 };
 
 }  // namespace ferry::client

@@ -141,7 +141,8 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
     if (own.error != ErrorCode::kOk) {
       return Status(own.error, name + " is not there");
     }
-    return ForGood{std::shared_ptr<std::byte>(std::shared_ptr<void>(), own.mapped), own.by_stream};
+    return ForGood{std::shared_ptr<std::byte>(std::shared_ptr<void>(), own.mapped),
+                   memory_->regions().ById(where.region)->size_bytes, own.by_stream};
   }
   std::lock_guard lock(mutex_);
   std::weak_ptr<Mapped>& known = for_good_[{rank, where.region}];
@@ -161,20 +162,41 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
     return Status(ErrorCode::kInvalidBuffer, "the range runs past the end of " + name);
   }
   return ForGood{std::shared_ptr<std::byte>(mapped, mapped->base + where.address),
-                 mapped->device != nullptr};
+                 mapped->size_bytes, mapped->device != nullptr};
+}
+
+Status PeerMemory::LetDevicesReach(Mapped* mapped) const {
+  gpu::GpuBackend* const backend = memory_->backend();
+  if (backend == nullptr) {
+    return {ErrorCode::kUnsupported, "no GPU backend is in use"};
+  }
+  if (mapped->device == nullptr && mapped->registration == nullptr) {
+    FERRY_RETURN_IF_ERROR(backend->RegisterHostMemory(mapped->base, mapped->size_bytes));
+    mapped->registration = std::shared_ptr<void>(
+        mapped->base, [backend](void* base) { (void)backend->UnregisterHostMemory(base); });
+  }
+  return {};
 }
 
 void PeerMemory::LetDevicesReach(uint32_t rank, const shm::Location& where) {
   std::lock_guard lock(mutex_);
   const auto known = for_good_.find({rank, where.region});
-  const std::shared_ptr<Mapped> mapped = known == for_good_.end() ? nullptr : known->second.lock();
-  gpu::GpuBackend* const backend = memory_->backend();
-  if (mapped == nullptr || mapped->device != nullptr || mapped->registration != nullptr ||
-      backend == nullptr || !backend->RegisterHostMemory(mapped->base, mapped->size_bytes).ok()) {
-    return;
+  if (known != for_good_.end()) {
+    if (const std::shared_ptr<Mapped> mapped = known->second.lock(); mapped != nullptr) {
+      (void)LetDevicesReach(mapped.get());
+    }
   }
-  mapped->registration = std::shared_ptr<void>(
-      mapped->base, [backend](void* base) { (void)backend->UnregisterHostMemory(base); });
+}
+
+Status PeerMemory::LetDevicesReach(const std::byte* base) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, known] : for_good_) {
+    const std::shared_ptr<Mapped> mapped = known.lock();
+    if (mapped != nullptr && mapped->base == base) {
+      return LetDevicesReach(mapped.get());
+    }
+  }
+  return {ErrorCode::kInvalidBuffer, "no memory of a peer is mapped at this address"};
 }
 
 engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {

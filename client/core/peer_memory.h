@@ -54,13 +54,17 @@ class PeerMemory : public engine::MemoryAccess {
   // drops: for as long as the result lives. kInvalidBuffer for what is lent: callers write there.
   struct ForGood {
     std::shared_ptr<std::byte> memory;
-    bool by_stream = false;  // only streams reach it
+    uint64_t region_bytes = 0;  // of the whole region
+    bool by_stream = false;     // only streams reach it
   };
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // Registers the whole region of this host memory with the GPU backend, for as long as it is
   // mapped, so that devices reach it. MapForGood has mapped it, and it is mapped still. Where the
   // backend cannot do that, devices do without. May block while pages are pinned.
   void LetDevicesReach(uint32_t rank, const shm::Location& where);
+  // The same of the region that MapForGood has mapped at `base`. kInvalidBuffer: of none;
+  // kUnsupported without a GPU backend; errors of gpu::GpuBackend::RegisterHostMemory.
+  Status LetDevicesReach(const std::byte* base);
 
   // A chunk for CopyChunks, and what came of it.
   struct Chunk {
@@ -96,6 +100,7 @@ class PeerMemory : public engine::MemoryAccess {
 
   class PrivateReads;
 
+  Status LetDevicesReach(Mapped* mapped) const;
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // Null with the daemon's refusal, or with kOk if this process cannot map what it was handed.
   const Mapped* Map(const Key& key, ErrorCode* error);

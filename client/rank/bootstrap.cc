@@ -196,6 +196,16 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   receiver_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, statistics, is_crowded_);
   matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, statistics,
                     options_);
+  one_sided_.emplace(OneSidedOperations::Parts{
+      .progress = &*progress_,
+      .memory = &*memory_,
+      .peer_memory = &*peer_memory_,
+      .private_reachable = processes[view_.rank].memory_reachable,
+      .statistics = statistics,
+      .wait = [this](
+                  bool (*done)(void*), void* argument, uint32_t peer,
+                  uint64_t end_ns) { WaitFor(done, argument, static_cast<int32_t>(peer), end_ns); },
+  });
 }
 
 // The inbox of a rank that has ended stays out of reach; any other failure may be gone the next
@@ -239,6 +249,7 @@ Status Client::Leave() {
                 "or free persistent ones with ferry_request_free"};
   }
   matching_->rings().DestroyAll();
+  one_sided_->AwaitAll();
   // No rank may leave while another still needs it. A rank that died does not hold us up, but then
   // the others may not have received what we sent them.
   if (Barrier() != ErrorCode::kOk) {

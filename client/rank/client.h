@@ -2,9 +2,9 @@
 //
 // Its parts: the message engine (Progress), the requests and their memory (Requests), how messages
 // are sent (Sender) and received (Receiver), persistent requests that are matched for life
-// (Matching). The Client joins the job and makes them (bootstrap.cc), lets threads wait for what
-// the parts have started (messages.cc), and says what errors mean (failure.cc). There is one Client
-// per process.
+// (Matching), operations in other ranks' memory (OneSidedOperations). The Client joins the job and
+// makes them (bootstrap.cc), lets threads wait for what the parts have started (messages.cc), and
+// says what errors mean (failure.cc). There is one Client per process.
 //
 // Calling thread: any that the thread level allows. Functions that block say so.
 #pragma once
@@ -24,6 +24,7 @@
 #include "client/core/front_end.h"
 #include "client/core/watcher.h"
 #include "client/rank/matching.h"
+#include "client/rank/one_sided_operations.h"
 #include "client/rank/receiver.h"
 #include "client/rank/sender.h"
 #include "gpu_backends/api/registry.h"
@@ -138,8 +139,13 @@ class Client final : public FrontEnd {
   }
   StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
                                                uint64_t size_bytes) override;
-  ErrorCode PeerState(uint32_t rank) const override;
+  Status LetDevicesReach(const std::byte* base) override;
+  int DeviceCount() const override;
+  StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const override;
+  ErrorCode PeerState(uint32_t rank) const override { return progress_->PeerState(rank); }
   void WakePeer(uint32_t rank) override { progress_->WakeRank(rank); }
+  OneSided& one_sided() override { return *one_sided_; }
+  void Rest(uint64_t longest_ns) override;
   ErrorCode poison() const override { return progress_->poison(); }
   Status Explain(ErrorCode error) const override;
 
@@ -209,6 +215,7 @@ class Client final : public FrontEnd {
   std::optional<Sender> sender_;
   std::optional<Receiver> receiver_;
   std::optional<Matching> matching_;
+  std::optional<OneSidedOperations> one_sided_;
   uint32_t barriers_ = 0;
   std::optional<Watcher> watcher_;
 };

@@ -1,6 +1,5 @@
 // Client: memory, and the ranks of the node. See client.h and front_end.h.
 #include "client/rank/client.h"
-#include "shm/atomic.h"
 
 namespace ferry::client {
 
@@ -83,9 +82,20 @@ StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::L
   return mapped->memory;
 }
 
-ErrorCode Client::PeerState(uint32_t rank) const {
-  const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
-  return death != ErrorCode::kOk ? death : poison();
+Status Client::LetDevicesReach(const std::byte* base) {
+  return memory_->SharedSize(base) != 0 ? memory_->LetDevicesReach(base)
+                                        : peer_memory_->LetDevicesReach(base);
+}
+
+int Client::DeviceCount() const {
+  const gpu::GpuBackend* const backend = memory_->backend();
+  return backend == nullptr ? 0 : backend->device_count();
+}
+
+StatusOr<gpu::DeviceInfo> Client::DescribeDevice(int device) const {
+  const gpu::GpuBackend* const backend = memory_->backend();
+  return backend == nullptr ? Status(ErrorCode::kUnsupported, "no GPU backend is in use")
+                            : backend->GetDeviceInfo(device);
 }
 
 }  // namespace ferry::client

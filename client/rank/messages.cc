@@ -432,6 +432,30 @@ void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t
             end_ns);
 }
 
+// The same steps as WaitUntil's, once. A change that comes after the caller's last look is one that
+// this thread has not seen at the end of the rest before: then it looks again at once.
+void Client::Rest(uint64_t longest_ns) {
+  thread_local uint32_t changes_seen = 0;
+  engine::RankEngine& engine = progress_->engine();
+  shm::Wake& wake = progress_->wake();
+  const auto has_changed = [&] { return wake.changes() != changes_seen; };
+  if (!Poll() && !has_changed() && longest_ns != 0) {  // for a sleep, 0 would be for ever
+    wake.Enter();
+    wake.BeginRest();
+    const engine::LaneSet forgotten = engine.ForgetLanes();
+    const uint32_t sequence = wake.PrepareToSleep();
+    if (engine.HasWork(forgotten) || has_changed() || poison() != ErrorCode::kOk) {
+      wake.CancelSleep();
+    } else {
+      const bool unannounced = engine.WaitsForRoom() || matching_->any_started();
+      wake.Sleep(sequence, unannounced ? std::min(longest_ns, kUnannouncedSleepNs) : longest_ns);
+    }
+    wake.EndRest();
+    LeaveLibrary();
+  }
+  changes_seen = wake.changes();
+}
+
 // ---- Probe, barrier -----------------------------------------------------------------------------
 
 ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {

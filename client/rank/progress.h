@@ -11,6 +11,7 @@
 
 #include "common/error_code.h"
 #include "engine/rank_engine.h"
+#include "shm/atomic.h"
 #include "shm/lease.h"
 #include "shm/wait_policy.h"
 #include "shm/wake.h"
@@ -35,6 +36,12 @@ class Progress {
   const engine::PeerTable& peers() const { return peers_; }
   shm::Wake& wake() { return wake_; }
   ErrorCode poison() const { return wake_.poison(); }
+  // kOk, or why nothing passes between this rank and that one: its end, a cut, this one's poison.
+  ErrorCode PeerState(uint32_t rank) const {
+    // Pairs with the daemon that has noticed it.
+    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
+    return death != ErrorCode::kOk ? death : poison();
+  }
 
   // Whether several threads may call. Change it while no other call is under way.
   bool threads() const { return threads_; }
@@ -68,6 +75,8 @@ class Progress {
   }
   // Wakes a rank of this node that sleeps.
   void WakeRank(uint32_t rank) const { shm::Wake(peers_.Wake(rank)).Publish(); }
+  // Wakes those threads of a rank of this node that rest: its memory was changed.
+  void TellOfChange(uint32_t rank) const { shm::Wake(peers_.Wake(rank)).PublishChange(); }
   // Calls the worker for those of the ranks (by lane) that compute.
   void AskToAttend(const engine::LaneSet& ranks);
   // Calls the worker for this rank.

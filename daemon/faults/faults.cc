@@ -77,6 +77,14 @@ constexpr std::array kPoints = {
                    "the end of such a write arrives at the receiver's node"},
     FaultPointInfo{FaultPoint::kNicArm, "nic.arm", kArm,
                    "the NIC is given an operation to carry out later"},
+    FaultPointInfo{FaultPoint::kSendOneSided, "send.one_sided", kSend,
+                   "an operation in the memory of another node's rank leaves"},
+    FaultPointInfo{FaultPoint::kSendOneSidedDone, "send.one_sided_done", kSend,
+                   "the news of such operations, or what one has found, leaves"},
+    FaultPointInfo{FaultPoint::kReceiveOneSided, "receive.one_sided", kReceive,
+                   "an operation in the memory of a rank here arrives"},
+    FaultPointInfo{FaultPoint::kReceiveOneSidedDone, "receive.one_sided_done", kReceive,
+                   "the news of such operations arrives at their rank's node"},
 };
 
 struct ActionName {

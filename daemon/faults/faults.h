@@ -49,6 +49,10 @@ enum class FaultPoint : uint8_t {
   kReceivePut,
   kReceivePutDone,
   kNicArm,
+  kSendOneSided,
+  kSendOneSidedDone,
+  kReceiveOneSided,
+  kReceiveOneSidedDone,
 };
 
 enum class FaultAction : uint8_t {

@@ -41,6 +41,9 @@ constexpr std::array kPacketPoints = {
     PacketPoints{PacketKind::kWithdrawn, FaultPoint::kSendWithdrawn, FaultPoint::kReceiveWithdrawn},
     PacketPoints{PacketKind::kPut, FaultPoint::kSendPut, FaultPoint::kReceivePut},
     PacketPoints{PacketKind::kPutDone, FaultPoint::kSendPutDone, FaultPoint::kReceivePutDone},
+    PacketPoints{PacketKind::kOneSided, FaultPoint::kSendOneSided, FaultPoint::kReceiveOneSided},
+    PacketPoints{PacketKind::kOneSidedDone, FaultPoint::kSendOneSidedDone,
+                 FaultPoint::kReceiveOneSidedDone},
 };
 
 // Calls visit(points) for each packet of the frame that has some. The last packet's body may lie

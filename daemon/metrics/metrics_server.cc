@@ -63,6 +63,9 @@ constexpr TallyRow kTallyRows[] = {
      "Requests of devices that were taken from rings."},
     {Statistic::kRingErrors, "ring_errors_total",
      "Of these, the ones that were refused or failed."},
+    {Statistic::kOneSidedOperations, "one_sided_operations_total",
+     "Puts, gets and atomic operations in memory of ranks of other nodes."},
+    {Statistic::kOneSidedBytes, "one_sided_bytes_total", "What these have put or got."},
 };
 
 struct PathRow {

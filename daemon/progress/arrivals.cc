@@ -95,6 +95,11 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kPutDone:
       HandleReceiverFirst(job, packet, now_ns);
       return std::nullopt;
+    case PacketKind::kOneSided:
+    case PacketKind::kOneSidedDone:
+    case PacketKind::kOneSidedOffer:
+      HandleOneSided(job, packet, now_ns);
+      return std::nullopt;
     case PacketKind::kChannelWindow:
     case PacketKind::kChannelClear:
     case PacketKind::kChannelData:
@@ -107,6 +112,24 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       ++dropped_;
       return std::nullopt;
   }
+}
+
+void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
+  const PacketHeader& header = packet.header;
+  if (header.kind == static_cast<uint8_t>(PacketKind::kOneSided)) {
+    if (const auto wire = HeadOf<WireOneSided>(packet.body);
+        wire && one_sided_.OnOperation(job, header, *wire,
+                                       packet.body.subspan(sizeof(WireOneSided)), now_ns)) {
+      return;
+    }
+  } else if (header.kind == static_cast<uint8_t>(PacketKind::kOneSidedOffer)) {
+    if (const auto offer = BodyOf<WireOneSidedOffer>(packet.body)) {
+      return one_sided_.OnOffer(job, header, *offer, now_ns);
+    }
+  } else if (const auto done = HeadOf<WireOneSidedDone>(packet.body)) {
+    return one_sided_.OnDone(job, header, *done, packet.body.subspan(sizeof(WireOneSidedDone)));
+  }
+  ++dropped_;
 }
 
 // Handles packets of matched pairs.
@@ -123,8 +146,7 @@ void Arrivals::HandlePair(Job& job, const Packet& packet) {
     if (const auto nic = BodyOf<WireChannelNic>(packet.body)) {
       return pairs_.OnNic(job, packet.header, *nic);
     }
-  } else if (const auto words = BodyOf<WireChannel>(
-                 packet.body.first(std::min(packet.body.size(), sizeof(WireChannel))))) {
+  } else if (const auto words = HeadOf<WireChannel>(packet.body)) {
     const std::span<const std::byte> data = packet.body.subspan(sizeof(WireChannel));
     if (packet.header.kind != static_cast<uint8_t>(PacketKind::kChannelClear)) {
       return pairs_.OnMessage(job, packet.header, *words, data);
@@ -206,8 +228,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
     }
     return Deliver(job, DescriptorOf(header, DescriptorKind::kEager), packet.body);
   }
-  const auto wire =
-      BodyOf<WireRts>(packet.body.first(std::min(packet.body.size(), sizeof(WireRts))));
+  const auto wire = HeadOf<WireRts>(packet.body);
   if (!wire || header.tag < 0 || wire->send_request == 0) {
     ++dropped_;
     return std::nullopt;
@@ -287,7 +308,10 @@ void Arrivals::HandleResult(Job& job, const Packet& packet, uint64_t now_ns) {
     return;
   }
   feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire, now_ns);
-  if (ServedRank* rank = job.served[packet.header.destination]; rank != nullptr) {
+  ServedRank* const rank = job.served[packet.header.destination];
+  if (rank != nullptr && wire->send_request >= kOneSidedOffers) {
+    one_sided_.OnResult(*rank, packet.header.source, *wire);
+  } else if (rank != nullptr) {
     rank->Answer(DescriptorKind::kSendDone, packet.header.source, wire->send_request,
                  wire->send_generation, static_cast<ErrorCode>(wire->error));
   }

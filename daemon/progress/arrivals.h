@@ -17,6 +17,7 @@
 #include "daemon/pairs/pairs.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/feeds.h"
+#include "daemon/progress/one_sided.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/traffic/directory.h"
@@ -30,13 +31,15 @@ class Arrivals {
   // All outlive this. `on_left` ends what is under way with a rank of another node that has left,
   // before the ranks here hear of it.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, Pairs& pairs, std::function<void(Job&, uint32_t rank)> on_left)
+           Puts& puts, OneSided& one_sided, Pairs& pairs,
+           std::function<void(Job&, uint32_t rank)> on_left)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
         feeds_(feeds),
         adverts_(adverts),
         puts_(puts),
+        one_sided_(one_sided),
         pairs_(pairs),
         on_left_(std::move(on_left)) {}
 
@@ -73,6 +76,7 @@ class Arrivals {
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
   void HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns);
   void HandlePair(Job& job, const Packet& packet);
+  void HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
@@ -91,6 +95,7 @@ class Arrivals {
   Feeds& feeds_;
   Adverts& adverts_;
   Puts& puts_;
+  OneSided& one_sided_;
   Pairs& pairs_;
   const std::function<void(Job&, uint32_t rank)> on_left_;
   uint64_t dropped_ = 0;

@@ -13,15 +13,13 @@ constexpr uint32_t kPiecesUnderWay = 4;  // of one feed, unless StagingPool::Win
 // ---- Offers ------------------------------------------------------------------------------------
 
 void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
-  if (request >= rank.offers.size()) {
-    rank.offers.resize(request + 1);
-  }
-  Void(rank, &rank.offers[request], Peer::kMayRead);
+  Offer& place = rank.OfferAt(request);
+  Void(rank, &place, Peer::kMayRead);
   rank.carried_bytes += offer.carried_bytes;
   if (offer.region != nullptr) {
     ++offer.region->offered;
   }
-  rank.offers[request] = std::move(offer);
+  place = std::move(offer);
 }
 
 void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
@@ -40,15 +38,15 @@ void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
 }
 
 void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
-  for (Offer& offer : rank.offers) {
+  rank.ForEachOffer([&](Offer& offer) {
     if (offer.region == region) {
       Void(rank, &offer, Peer::kMayRead);
     }
-  }
+  });
 }
 
 void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns) {
-  Offer* offer = pull.send_request < rank.offers.size() ? &rank.offers[pull.send_request] : nullptr;
+  Offer* offer = rank.FindOffer(pull.send_request);
   const bool offered = offer != nullptr && (offer->state == Offer::State::kPrivate ||
                                             offer->state == Offer::State::kDevice);
   if (!offered || offer->generation != pull.send_generation || offer->destination != destination ||
@@ -181,12 +179,11 @@ void Feeds::Advance(uint64_t now_ns) {
 void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const WireResult& result,
                      uint64_t now_ns) {
   ServedRank* rank = job.served[source];
-  if (rank != nullptr && result.send_request < rank->offers.size()) {
-    Offer& offer = rank->offers[result.send_request];
-    if (offer.generation == result.send_generation && offer.destination == destination) {
-      TraceOffer(*rank, offer, result);
-      Void(*rank, &offer, Peer::kIsThrough);
-    }
+  if (Offer* const offer = rank == nullptr ? nullptr : rank->FindOffer(result.send_request);
+      offer != nullptr && offer->generation == result.send_generation &&
+      offer->destination == destination) {
+    TraceOffer(*rank, *offer, result);
+    Void(*rank, offer, Peer::kIsThrough);
   }
   transfers_.ForEach([&](TransferId id, Feed& feed) {
     if (feed.job == &job && feed.here == source && feed.peer == destination &&
@@ -236,20 +233,22 @@ void Feeds::CheckDeadlines(uint64_t now_ns) {
 }
 
 void Feeds::FailOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
-  for (Offer& offer : rank.offers) {
+  rank.ForEachOffer([&](Offer& offer) {
     if (offer.state == Offer::State::kPrivate || offer.state == Offer::State::kDevice) {
       Void(rank, &offer, Peer::kIsThrough);
     }
-  }
+  });
   Transfers::FailOf(&rank, error, now_ns);
 }
 
 void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   for (ServedRank* rank : job.served) {
-    for (uint32_t i = 0; rank != nullptr && i < rank->offers.size(); ++i) {
-      if (rank->offers[i].destination == destination) {
-        Void(*rank, &rank->offers[i], Peer::kMayRead);
-      }
+    if (rank != nullptr) {
+      rank->ForEachOffer([&](Offer& offer) {
+        if (offer.destination == destination) {
+          Void(*rank, &offer, Peer::kMayRead);
+        }
+      });
     }
   }
   // The daemon of a dead rank still answers; one that is gone does not.

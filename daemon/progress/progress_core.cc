@@ -48,7 +48,7 @@ Status TryStaging(const CoreOptions& options, transport::Transport& transport) {
 StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
     const CoreOptions& options, std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
     std::function<void()> ring) {
-  const uint64_t longest = sizeof(PacketHeader) + sizeof(WireChannel) + shm::kCellBytes;
+  const uint64_t longest = sizeof(PacketHeader) + sizeof(WireOneSided) + shm::kCellBytes;
   if (transport->capabilities().max_message_bytes < longest) {
     return Status(ErrorCode::kInvalidArgument,
                   "the transport carries messages of " +
@@ -80,11 +80,12 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       adverts_(registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
+      one_sided_(outbound_, pulls_, feeds_, registrations_),
       pairs_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
              options.deferred_work),
       rings_(pairs_),
-      commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
-      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, pairs_,
+      commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_, one_sided_),
+      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, one_sided_, pairs_,
                 [this](Job& job, uint32_t rank) { EndWork(job, rank, ErrorCode::kNotFound); }) {}
 
 ProgressCore::~ProgressCore() {
@@ -111,6 +112,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   done += pairs_.Advance(now_ns);
   outbound_.Flush(now_ns);
   done += PollTransport();
+  one_sided_.Report(now_ns);
   done += pairs_.Advance(now_ns);  // what came may have cleared messages to be sent
   done += rings_.AnswerWaiting(now_ns);
   done += registrar_.Collect();
@@ -128,6 +130,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   feeds_.Advance(now_ns);
   puts_.Advance(now_ns);
   adverts_.Advance();
+  one_sided_.Advance(now_ns);
   depot_.Advance();
   registrations_.Advance(now_ns);
   registrar_.Advance(now_ns);
@@ -203,6 +206,9 @@ uint32_t ProgressCore::TellNews(ServedRank& rank) {
   }
   if (rank.delivery.MustReport(received_)) {
     ReportLanded(rank);
+  }
+  if (rank.delivery.TakeChange()) {
+    rank.delivery.wake().PublishChange();
   }
   if (rank.delivery.has_news() && rank.delivery.Announce()) {
     rank.attention->Raise();
@@ -316,7 +322,7 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   bool retry = !transport_->capabilities().wait_fd || adverts_.closes_windows() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
   bool check = !pulls_.empty() || !feeds_.empty() || depot_.must_recycle() ||
-               registrations_.any_leaving() || adverts_.awaits_answers();
+               registrations_.any_leaving() || adverts_.awaits_answers() || one_sided_.is_waiting();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -337,6 +343,7 @@ void ProgressCore::CheckDeadlines() {
   pulls_.CheckDeadlines(now_ns_);
   feeds_.CheckDeadlines(now_ns_);
   adverts_.CheckDeadlines(directory_, now_ns_);
+  one_sided_.RetryWaiting(now_ns_);
   depot_.Recycle(now_ns_);
   registrations_.Sweep(now_ns_);
   for (const auto& rank : directory_.served()) {

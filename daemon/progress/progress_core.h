@@ -20,6 +20,7 @@
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"
 #include "daemon/progress/feeds.h"
+#include "daemon/progress/one_sided.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/progress/rank_commands.h"
@@ -185,6 +186,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Feeds feeds_;
   Adverts adverts_;
   Puts puts_;
+  OneSided one_sided_;
   Pairs pairs_;
   Rings rings_;
   RankCommands commands_;

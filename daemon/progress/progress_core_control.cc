@@ -24,6 +24,7 @@ Status ProgressCore::AddJob(const JobPlan& plan) {
 void ProgressCore::RemoveJob(const std::string& job_id) {
   if (Job* job = directory_.FindJob(job_id); job != nullptr) {
     feeds_.Drop(job, now_ns_);
+    one_sided_.Drop(job);
     for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
       depot_.Retire(*stage, now_ns_ + options_.operation_timeout_ns);
     }
@@ -85,6 +86,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
+  one_sided_.RetryWaiting(now_ns_);
   pairs_.RemoveOf(*served);
   // A worker process may be stopped: nobody here waits for it.
   if (served->operations != 0 &&
@@ -147,6 +149,7 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   pulls_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   feeds_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   puts_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  one_sided_.RetryWaiting(now_ns_);
   rings_.CloseIn(*served, found->second);
   pairs_.Release(found->second);
   if (found->second.users != 0 ||

@@ -80,6 +80,7 @@ void ProgressCore::EndWork(Job& job, uint32_t rank, ErrorCode error) {
   feeds_.OnPeerEnded(job, rank, now_ns_);
   puts_.FailWith(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
   puts_.ForgetNotes(job, rank);
+  one_sided_.FailWith(job, rank, error);
   pairs_.FailTo(job, rank, error);
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {

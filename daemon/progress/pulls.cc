@@ -48,7 +48,7 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
     return "a pull names transfer " + std::to_string(command.transfer) + " of " +
            std::to_string(session.request_limit);
   }
-  if (rank.operations >= session.request_limit) {
+  if (rank.operations - rank.one_sided.pulls >= session.request_limit) {
     return "more pulls than requests";
   }
   const auto* transfers = reinterpret_cast<const shm::TransferLayout*>(
@@ -72,8 +72,13 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   pull.size_bytes = transfer.size_bytes;
   ErrorCode error = FindSource(transfer, &pull);
   if (error == ErrorCode::kOk) {
-    error = FindDestination(transfer, &pull);
+    error = FindDestination(transfer.destination, &pull);
   }
+  Begin(id, pull, error, now_ns);
+  return std::nullopt;
+}
+
+void Pulls::Begin(TransferId id, Pull& pull, ErrorCode error, uint64_t now_ns) {
   if (error != ErrorCode::kOk) {
     Fail(id, pull, error, now_ns);
   } else if (pull.size_bytes == 0) {
@@ -81,7 +86,23 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   } else {
     Step(id, pull, now_ns);
   }
-  return std::nullopt;
+}
+
+void Pulls::StartOneSided(ServedRank& rank, uint32_t source, Incoming::Kind kind,
+                          const WireRts& offer, const shm::Location& destination,
+                          uint64_t size_bytes, const OneSidedEnd& end, uint64_t now_ns) {
+  const TransferId id = Insert(rank, now_ns);
+  ++rank.one_sided.pulls;
+  Pull& pull = *transfers_.Find(id);
+  pull.one_sided = end;
+  pull.peer = source;
+  pull.request = pull.send_request = offer.send_request;
+  pull.generation = pull.send_generation = offer.send_generation;
+  pull.kind = kind;
+  pull.key = offer.key;
+  pull.remote_address = offer.address;
+  pull.size_bytes = size_bytes;
+  Begin(id, pull, FindDestination(destination, &pull), now_ns);
 }
 
 // Uses the daemon's own note of the offer: of the rank's words only its number counts.
@@ -120,8 +141,7 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   return link == nullptr ? ErrorCode::kNodeUnreachable : link->failure;
 }
 
-ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull) const {
-  const shm::Location& where = transfer.destination;
+ErrorCode Pulls::FindDestination(const shm::Location& where, Pull* pull) const {
   if (where.region == 0) {
     return LieInPrivate(where.address, pull);
   }
@@ -366,13 +386,17 @@ void Pulls::FailWith(const Job* job, uint32_t source, ErrorCode error, uint64_t 
 }
 
 void Pulls::OnEnd(const Pull& pull, ServedRank* rank, uint64_t now_ns) {
+  const ErrorCode error = pull.one_sided ? on_one_sided_end(pull, *rank) : pull.error;
   if (pull.send_request != 0) {
-    const WireResult result{pull.send_request, pull.send_generation,
-                            static_cast<int32_t>(pull.error), 0};
+    const WireResult result{pull.send_request, pull.send_generation, static_cast<int32_t>(error),
+                            0};
     outbound_.Post(*pull.job, PacketKind::kSendDone, pull.here, pull.peer, result, now_ns);
   }
-  rank->Answer(shm::DescriptorKind::kPullDone, pull.peer, pull.request, pull.generation,
-               pull.error);
+  if (pull.one_sided) {
+    --rank->one_sided.pulls;
+    return;
+  }
+  rank->Answer(shm::DescriptorKind::kPullDone, pull.peer, pull.request, pull.generation, error);
 }
 
 const char* Pulls::NameOfWant(const Pull& pull) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,9 +26,22 @@
 
 namespace ferry::daemon {
 
+// What a pull is for if not for a receive: a long operation of one_sided.h.
+struct OneSidedEnd {
+  bool is_get = false;
+  uint16_t answer = 0;  // a get: of the rank here, as AwaitedAnswer
+  // A put: the rank's word that is changed then.
+  uint8_t signal = 0;  // shm::SignalUpdate
+  uint32_t signal_region = 0;
+  uint64_t signal_offset = 0;
+  uint64_t signal_value = 0;
+};
+
 struct Pull : Transfer {
   static constexpr bool kReceiving = true;
   static constexpr TraceKind kTraceKind = TraceKind::kPull;
+
+  std::optional<OneSidedEnd> one_sided;
 
   Incoming::Kind kind = Incoming::Kind::kHeap;
   std::vector<std::byte> parked;  // kParked: the message
@@ -55,6 +69,13 @@ class Pulls : public Transfers<Pulls, Pull, PullPiece> {
   // Begins what a rank's kPull asks for. An error text when no correct rank writes such a command.
   std::optional<std::string> Start(ServedRank& rank, const shm::PullCommand& command,
                                    uint64_t now_ns);
+  // The same for what a daemon has offered to another, into memory of `rank`. `on_one_sided_end`
+  // hears of its end, before the sender's daemon.
+  void StartOneSided(ServedRank& rank, uint32_t source, Incoming::Kind kind, const WireRts& offer,
+                     const shm::Location& destination, uint64_t size_bytes, const OneSidedEnd& end,
+                     uint64_t now_ns);
+  // Returns how the operation has ended.
+  std::function<ErrorCode(const Pull& pull, ServedRank& rank)> on_one_sided_end;
   // The sender's daemon staged a block, for a pull of `rank` from `source`.
   void OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block, uint64_t now_ns);
   void OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
@@ -77,7 +98,8 @@ class Pulls : public Transfers<Pulls, Pull, PullPiece> {
   void OnEnd(const Pull& pull, ServedRank* rank, uint64_t now_ns);
   static const char* NameOfWant(const Pull& pull);
 
-  ErrorCode FindDestination(const shm::TransferLayout& transfer, Pull* pull) const;
+  void Begin(TransferId id, Pull& pull, ErrorCode error, uint64_t now_ns);
+  ErrorCode FindDestination(const shm::Location& where, Pull* pull) const;
   static ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
   ErrorCode Ask(TransferId id, Pull& pull, uint64_t now_ns);
   ErrorCode BeginParked(TransferId id, Pull& pull, uint64_t now_ns);

@@ -33,6 +33,11 @@ bool IsApart(const Descriptor& command) {
   return EndsOffer(command) || KindOf(command) == DescriptorKind::kCredit;
 }
 
+bool TakesCell(const Descriptor& command) {
+  return (command.flags & shm::kFlagCell) != 0 && (KindOf(command) == DescriptorKind::kEager ||
+                                                   KindOf(command) == DescriptorKind::kOneSided);
+}
+
 // The command of that number; null: not written yet.
 const Descriptor* CommandAt(const ServedRank& rank, uint64_t number) {
   const Descriptor& slot = rank.session->layout()->to_daemon.slots[number % shm::kLaneSlots];
@@ -102,7 +107,7 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     if (outcome.violation) {
       break;
     }
-    if (KindOf(command) == DescriptorKind::kEager && (command.flags & shm::kFlagCell) != 0) {
+    if (TakesCell(command)) {
       rank.commands.ReleaseCell(command.cell);
     }
     rank.commands.Pop();
@@ -197,6 +202,8 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
       }
       return std::nullopt;
     }
+    case DescriptorKind::kOneSided:
+      return OneSided::Check(rank, command);
     case DescriptorKind::kAdvert:
     case DescriptorKind::kWithdraw:  // Adverts looks closer
     case DescriptorKind::kCredit:
@@ -250,6 +257,11 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
     case DescriptorKind::kRetract:
       code = SendRetraction(rank, command, now_ns);
       break;
+    case DescriptorKind::kOneSided:
+      return (OneSided::IsLongPut(command) ? StartLongPut(rank, command, now_ns)
+                                           : one_sided_.Start(rank, command, now_ns))
+                 ? Step::kDone
+                 : Step::kHeld;
     default:
       code = SendCredit(rank, command, now_ns);
       break;
@@ -291,7 +303,7 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     offer.state = Offer::State::kPrivate;
     offer.address = rts.where.address;
   } else {
-    offer.error = OfferRegion(rank, rts, now_ns, &offer, &wire);
+    offer.error = OfferRegion(rank, rts.where, now_ns, &offer, &wire);
     if (offer.error == ErrorCode::kWouldBlock) {
       return offer.error;
     }
@@ -322,8 +334,7 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
 ErrorCode RankCommands::SendRetraction(ServedRank& rank, const Descriptor& command,
                                        uint64_t now_ns) {
   const auto rts = PayloadOf<shm::RemoteRts>(command);
-  Offer* const offer =
-      rts.send_request < rank.offers.size() ? &rank.offers[rts.send_request] : nullptr;
+  Offer* const offer = rank.FindOffer(rts.send_request);
   if (offer == nullptr || offer->generation != rts.send_generation ||
       offer->destination != command.destination || offer->retracted) {
     return ErrorCode::kOk;
@@ -374,9 +385,9 @@ std::optional<std::string> RankCommands::StartPull(ServedRank& rank, const Descr
 }
 
 // kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.
-ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns,
+ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::Location& where, uint64_t now_ns,
                                     Offer* offer, WireRts* wire) {
-  ServedRegion* const region = rank.FindRegion(rts.where, offer->size_bytes);
+  ServedRegion* const region = rank.FindRegion(where, offer->size_bytes);
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
@@ -387,17 +398,17 @@ ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts,
     }
     offer->state = Offer::State::kDevice;
     offer->region = region;
-    offer->address = rts.where.address;
+    offer->address = where.address;
     return ErrorCode::kOk;
   }
   if (offer->size_bytes != 0) {
-    if (const ErrorCode code = registrations_.Hold(memory, rts.where.address, offer->size_bytes,
+    if (const ErrorCode code = registrations_.Hold(memory, where.address, offer->size_bytes,
                                                    UseFor::kPeer, now_ns, &rank.claim);
         code != ErrorCode::kOk) {
       return code;
     }
     wire->key = rank.claim.key();
-    wire->address = rank.claim.RemoteAddress(memory.base() + rts.where.address);
+    wire->address = rank.claim.RemoteAddress(memory.base() + where.address);
   }
   offer->state = Offer::State::kHeap;
   offer->region = region;
@@ -417,6 +428,38 @@ ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, 
   const WireCredit credit{PayloadOf<shm::CreditReturn>(command).count, 0};
   return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kCredit), BytesOf(credit),
                         now_ns);
+}
+
+// The bytes are offered to the other daemon as a message would be, and perhaps go along. False: try
+// again.
+bool RankCommands::StartLongPut(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
+  const auto words = PayloadOf<shm::OneSidedCommand>(command);
+  const shm::Location where = OneSided::PlaceHere(rank, command);
+  WireRts wire{kOneSidedOffers + words.answer, words.serial, 0, 0};
+  Offer offer;
+  offer.generation = words.serial;
+  offer.destination = command.destination;
+  offer.size_bytes = command.size_bytes;
+  offer.begun_ns = rank.job->trace.Now(now_ns);
+  if (where.region == 0) {
+    offer.state = Offer::State::kPrivate;
+    offer.address = where.address;
+  } else if (const ErrorCode code = OfferRegion(rank, where, now_ns, &offer, &wire);
+             code != ErrorCode::kOk) {
+    return code != ErrorCode::kWouldBlock && one_sided_.Refuse(rank, command, code);
+  }
+  transport::Attachment data;
+  if (MayCarry(rank, offer, command.size_bytes)) {
+    offer.carried_bytes = command.size_bytes;
+    data = {offer.region->memory.base() + where.address, offer.carried_bytes, rank.claim.handle()};
+  }
+  const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  if (!one_sided_.StartLongPut(rank, command, flags, wire, data, now_ns)) {
+    return false;
+  }
+  offer.claim = std::move(rank.claim);
+  feeds_.OnOffer(rank, wire.send_request, std::move(offer));
+  return true;
 }
 
 void RankCommands::RefuseRts(ServedRank& rank, const Descriptor& command, ErrorCode error) {

@@ -14,6 +14,7 @@
 
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/feeds.h"
+#include "daemon/progress/one_sided.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/traffic/directory.h"
@@ -25,13 +26,14 @@ class RankCommands {
  public:
   // All outlive this.
   RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
-               Adverts& adverts, Puts& puts)
+               Adverts& adverts, Puts& puts, OneSided& one_sided)
       : outbound_(outbound),
         pulls_(pulls),
         feeds_(feeds),
         registrations_(registrations),
         adverts_(adverts),
-        puts_(puts) {}
+        puts_(puts),
+        one_sided_(one_sided) {}
 
   // The result of a look into the lane that a rank complains of.
   struct Verdict {
@@ -60,8 +62,9 @@ class RankCommands {
   Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
-  ErrorCode OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns, Offer* offer,
+  ErrorCode OfferRegion(ServedRank& rank, const shm::Location& where, uint64_t now_ns, Offer* offer,
                         WireRts* wire);
+  bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode StartPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   std::optional<std::string> StartPull(ServedRank& rank, const shm::Descriptor& command,
                                        uint64_t now_ns);
@@ -81,6 +84,7 @@ class RankCommands {
   Registrations& registrations_;
   Adverts& adverts_;
   Puts& puts_;
+  OneSided& one_sided_;
 };
 
 }  // namespace ferry::daemon

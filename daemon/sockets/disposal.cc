@@ -35,8 +35,8 @@ struct Burial {
 };
 using BurialPtr = std::shared_ptr<Burial>;
 
-// The life of a thread that exits with what it takes out of `receiver`.
-void TakeAlong(int receiver) {
+// The life of a thread that exits with what it takes out of `receiver`. `mutex`: of whoever sends.
+void TakeAlong(int receiver, std::mutex& mutex) {
   // All of the undertaker's table, which is all but empty, but no longer the same one.
   const bool alone = OwnDescriptors();
   BurialPtr* burial = nullptr;
@@ -44,7 +44,8 @@ void TakeAlong(int receiver) {
   const ssize_t size = ReceiveWithDescriptors(
       receiver, std::as_writable_bytes(std::span(&burial, 1)), &fds, MSG_DONTWAIT);
   if (size == sizeof(burial)) {
-    (*burial)->closed.wait(false);  // Pairs with Bury.
+    { const std::lock_guard sent(mutex); }  // a socket alone orders nothing for the language
+    (*burial)->closed.wait(false);          // Pairs with Bury.
     delete burial;
   }
   for (UniqueFd& fd : fds) {
@@ -109,7 +110,7 @@ void Disposal::Undertake() {
     undertake_.wait(lock, [this] { return to_undertake_ != 0; });
     lock.unlock();
     StatusOr<std::thread> thread = StartThread("ferry-disposal", "that closes descriptors",
-                                               [receiver] { TakeAlong(receiver); });
+                                               [this, receiver] { TakeAlong(receiver, mutex_); });
     if (thread.ok()) {
       thread->detach();
     }
@@ -242,14 +243,16 @@ void Disposal::Bury(std::span<UniqueFd> fds) {
                    [](const UniqueFd& fd) { return fd.get(); });
     const auto burial = std::make_shared<Burial>();
     auto* const handed_over = new BurialPtr(burial);
-    if (handover_.valid() &&
-        SendWithDescriptors(handover_.get(), std::as_bytes(std::span(&handed_over, 1)),
-                            std::span(numbers).first(some.size()), MSG_DONTWAIT) > 0) {
+    {
       const std::lock_guard lock(mutex_);
-      ++to_undertake_;
-      undertake_.notify_one();
-    } else {
-      delete handed_over;
+      if (handover_.valid() &&
+          SendWithDescriptors(handover_.get(), std::as_bytes(std::span(&handed_over, 1)),
+                              std::span(numbers).first(some.size()), MSG_DONTWAIT) > 0) {
+        ++to_undertake_;
+        undertake_.notify_one();
+      } else {
+        delete handed_over;
+      }
     }
     for (UniqueFd& fd : some) {
       fd.Reset();

@@ -17,6 +17,7 @@
 #include <deque>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/slot_map.h"
@@ -101,6 +102,11 @@ class Delivery {
   bool empty() const { return waiting_.empty(); }
   uint64_t waiting() const { return waiting_.size(); }
   bool has_news() const { return news_; }
+  // There is something new outside the lane: the rank is to look up, if it sleeps.
+  void NoteNews() { news_ = true; }
+  // Its memory was changed, for which it may rest.
+  void NoteChange() { changed_ = true; }
+  bool TakeChange() { return std::exchange(changed_, false); }
   // More answers came than a correct rank can ask for, and were dropped: it has not read the
   // others.
   bool flooded() const { return flooded_; }
@@ -153,6 +159,7 @@ class Delivery {
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell
   bool news_ = false;
+  bool changed_ = false;
   bool urgent_ = false;
   bool flooded_ = false;
 };

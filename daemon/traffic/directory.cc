@@ -14,6 +14,19 @@ ServedRegion* ServedRank::FindRegion(const shm::Location& where, uint64_t bytes)
   return usable ? &found->second : nullptr;
 }
 
+Offer* ServedRank::FindOffer(uint32_t number) {
+  std::vector<Offer>& all = number < kOneSidedOffers ? offers : one_sided.offers;
+  const uint32_t index = number % kOneSidedOffers;
+  return index < all.size() ? &all[index] : nullptr;
+}
+
+Offer& ServedRank::OfferAt(uint32_t number) {
+  std::vector<Offer>& all = number < kOneSidedOffers ? offers : one_sided.offers;
+  const uint32_t index = number % kOneSidedOffers;
+  all.resize(std::max<size_t>(all.size(), index + 1));
+  return all[index];
+}
+
 void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request,
                         uint32_t generation, ErrorCode error) {
   shm::Descriptor answer{};

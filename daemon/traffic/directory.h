@@ -4,6 +4,7 @@
 // Calling thread: the progress thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -122,6 +123,31 @@ struct AdvertNotes {
   uint32_t next = 0;
 };
 
+// The operations of a rank here on memory of ranks elsewhere (one_sided.h).
+struct OneSidedCounts {
+  uint64_t begun = 0;
+  uint64_t done = 0;  // the first so many are over
+};
+struct AwaitedAnswer {
+  uint64_t number = 0;      // of the operation among those with that peer; 0: it is a long one
+  uint64_t size_bytes = 0;  // of data
+  uint32_t peer = 0;
+  uint16_t answer = 0;  // of the session's, by which the rank knows it
+  uint16_t serial = 0;
+  bool is_fetched = false;  // a long get whose bytes are on their way
+  shm::Location here{};     // where a long get puts them
+};
+struct OneSidedState {
+  std::vector<OneSidedCounts> counts;  // by peer; empty: it has never had one
+  std::vector<AwaitedAnswer> awaited;  // at most shm::kAnswers
+  // Offers of long operations: first those of the rank's own long puts, by answer, then those that
+  // answer long gets of ranks elsewhere. Their numbers are kOneSidedOffers and above.
+  std::vector<Offer> offers;
+  uint32_t lent_generation = 0;  // of the last of the latter
+  uint32_t pulls = 0;            // that no request of the rank is for
+};
+inline constexpr uint32_t kOneSidedOffers = uint32_t{1} << 31;
+
 // A rank of this node.
 struct ServedRank {
   ServedRank(std::shared_ptr<Session> its_session, Job* its_job, uint64_t max_waiting,
@@ -141,6 +167,14 @@ struct ServedRank {
 
   // The region of [where, where + bytes). Null: there is no such memory, or it is about to go.
   ServedRegion* FindRegion(const shm::Location& where, uint64_t bytes);
+  // The offer of that number (of a request, or kOneSidedOffers and above), null: there was none.
+  Offer* FindOffer(uint32_t number);
+  Offer& OfferAt(uint32_t number);  // a new one, if need be
+  template <typename Visitor>
+  void ForEachOffer(Visitor&& visit) {
+    std::for_each(offers.begin(), offers.end(), visit);
+    std::for_each(one_sided.offers.begin(), one_sided.offers.end(), visit);
+  }
   // Tells the rank how what its request began with `peer` has ended.
   void Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request, uint32_t generation,
               ErrorCode error);
@@ -149,10 +183,11 @@ struct ServedRank {
   shm::Wake daemon_wake;
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
-  std::vector<Offer> offers;
+  std::vector<Offer> offers;              // by request
   std::vector<Advertised> advertised;     // by request
   std::map<uint32_t, AdvertNotes> notes;  // by the rank that receives
   uint64_t carried_bytes = 0;             // with offers that have no answer yet
+  OneSidedState one_sided;
   AttentionPtr attention;
   uint32_t nearest_rail = 0;  // transport::RmaRequest::rail
 

@@ -8,14 +8,13 @@ namespace {
 // The longest body that is gathered: copying more costs as much as sending it by itself.
 constexpr size_t kGatherBytes = 1024;
 
-void Seal(const Job& job, const Route& route, std::span<const std::byte> body,
-          PacketHeader* header) {
+void Seal(const Job& job, const Route& route, uint64_t body_bytes, PacketHeader* header) {
   header->magic = kPacketMagic;
   header->version = kPacketVersion;
   header->key = route.send_key;
   header->job_key = job.plan.key;
   header->source_node = job.plan.node;
-  header->body_bytes = static_cast<uint32_t>(body.size());
+  header->body_bytes = static_cast<uint32_t>(body_bytes);
 }
 
 void Append(std::span<const std::byte> bytes, std::vector<std::byte>* frame) {
@@ -26,12 +25,17 @@ void Append(std::span<const std::byte> bytes, std::vector<std::byte>* frame) {
 
 ErrorCode Outbound::Send(Job& job, PacketHeader header, std::span<const std::byte> body,
                          uint64_t now_ns) {
+  return SendParts(job, header, {}, body, now_ns);
+}
+
+ErrorCode Outbound::SendParts(Job& job, PacketHeader header, std::span<const std::byte> words,
+                              std::span<const std::byte> data, uint64_t now_ns) {
   const Route& route = job.RouteTo(header.destination);
   if (route.link == nullptr) {
     return ErrorCode::kWouldBlock;
   }
-  Seal(job, route, body, &header);
-  return SendTo(route.link, header, body, now_ns);
+  Seal(job, route, words.size() + data.size(), &header);
+  return SendTo(route.link, header, words, data, now_ns);
 }
 
 ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
@@ -50,8 +54,7 @@ ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std:
   if (link->broken) {
     return ErrorCode::kWouldBlock;
   }
-  Seal(job, job.RouteTo(header.destination), body, &header);
-  header.body_bytes += static_cast<uint32_t>(data.bytes);
+  Seal(job, job.RouteTo(header.destination), body.size() + data.bytes, &header);
   if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
       code != ErrorCode::kOk) {
     return code;
@@ -74,29 +77,30 @@ ErrorCode Outbound::MakeRoom(Link* link, size_t bytes, uint64_t now_ns) {
                                                                      : ErrorCode::kOk;
 }
 
-ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> body,
-                           uint64_t now_ns) {
+ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> words,
+                           std::span<const std::byte> data, uint64_t now_ns) {
   if (link->failure != ErrorCode::kOk) {
     return link->failure;
   }
   if (link->broken) {
     return ErrorCode::kWouldBlock;
   }
-  if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
+  if (const ErrorCode code = MakeRoom(link, sizeof(header) + words.size() + data.size(), now_ns);
       code != ErrorCode::kOk) {
     return code;
   }
   const size_t before = link->frame.size();
   Append(BytesOf(header), &link->frame);
-  if (body.size() > kGatherBytes) {
-    const ErrorCode code = SendFrame(link, body, now_ns);
+  Append(words, &link->frame);
+  if (data.size() > kGatherBytes) {
+    const ErrorCode code = SendFrame(link, data, now_ns);
     if (code != ErrorCode::kOk) {
       link->frame.resize(std::min(before, link->frame.size()));
     }
     return code;
   }
-  Append(body, &link->frame);
-  link->frame.resize(link->frame.size() + PaddingOf(body.size()));
+  Append(data, &link->frame);
+  link->frame.resize(link->frame.size() + PaddingOf(words.size() + data.size()));
   return ErrorCode::kOk;
 }
 
@@ -125,24 +129,26 @@ ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
   return ErrorCode::kWouldBlock;
 }
 
-void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> body,
-                         uint64_t now_ns) {
+void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> words,
+                         std::span<const std::byte> data, uint64_t now_ns) {
   const Route& route = job.RouteTo(header.destination);
   if (route.link == nullptr) {
     return;
   }
-  Seal(job, route, body, &header);
+  Seal(job, route, words.size() + data.size(), &header);
   if (!route.link->waiting.empty() ||
-      SendTo(route.link, header, body, now_ns) == ErrorCode::kWouldBlock) {
-    route.link->waiting.push_back({header, {body.begin(), body.end()}});
+      SendTo(route.link, header, words, data, now_ns) == ErrorCode::kWouldBlock) {
+    auto& waiting = route.link->waiting.emplace_back(header);
+    Append(words, &waiting.body);
+    Append(data, &waiting.body);
   }
 }
 
 void Outbound::Flush(uint64_t now_ns) {
   for (const auto& [number, link] : directory_.links()) {
     while (!link->waiting.empty() &&
-           SendTo(link.get(), link->waiting.front().header, link->waiting.front().body, now_ns) !=
-               ErrorCode::kWouldBlock) {
+           SendTo(link.get(), link->waiting.front().header, {}, link->waiting.front().body,
+                  now_ns) != ErrorCode::kWouldBlock) {
       link->waiting.pop_front();
     }
     (void)SendFrame(link.get(), {}, now_ns);  // without a slot it waits for the next turn

@@ -28,22 +28,27 @@ class Outbound {
   // reachable.
   ErrorCode Send(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
 
+  // The same with `data`, which is copied, behind the words.
+  ErrorCode SendParts(Job& job, PacketHeader header, std::span<const std::byte> words,
+                      std::span<const std::byte> data, uint64_t now_ns);
+
   // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
   // is while the transport has a use for its region.
   ErrorCode SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
                      const transport::Attachment& data, uint64_t now_ns);
   uint64_t max_attachment_bytes() const { return transport_.capabilities().max_attachment_bytes; }
 
-  // A packet of the daemon's own from one rank to another: it waits for a slot if need be, and is
-  // dropped if the node has failed.
+  // A packet of the daemon's own from one rank to another, `data` behind the body: it waits for a
+  // slot if need be, and is dropped if the node has failed.
   template <typename Body>
   void Post(Job& job, PacketKind kind, uint32_t source, uint32_t destination, const Body& body,
-            uint64_t now_ns) {
+            uint64_t now_ns, std::span<const std::byte> data = {}, uint8_t flags = 0) {
     PacketHeader header{};
+    header.flags = flags;
     header.kind = static_cast<uint8_t>(kind);
     header.source = source;
     header.destination = destination;
-    PostBytes(job, header, BytesOf(body), now_ns);
+    PostBytes(job, header, BytesOf(body), data, now_ns);
   }
 
   // Sends what was gathered, and what waits.
@@ -56,9 +61,10 @@ class Outbound {
   bool busy() const;
 
  private:
-  void PostBytes(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
-  ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> body,
-                   uint64_t now_ns);
+  void PostBytes(Job& job, PacketHeader header, std::span<const std::byte> words,
+                 std::span<const std::byte> data, uint64_t now_ns);
+  ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> words,
+                   std::span<const std::byte> data, uint64_t now_ns);
   ErrorCode MakeRoom(Link* link, size_t bytes, uint64_t now_ns);
   ErrorCode EndFrame(Link* link, ErrorCode code);
   ErrorCode SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns);

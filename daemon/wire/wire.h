@@ -55,16 +55,20 @@ enum class PacketKind : uint8_t {
   // The source has left the job in good order: behind everything that it sent. To the node of the
   // destination, for all its ranks.
   kLeft = 20,  // body: WireLeft
+  // Operations in the memory of a rank there (one_sided_layout.h), carried out as they come.
+  kOneSided = 21,       // body: WireOneSided; of a long put WireRts, too; and perhaps the data
+  kOneSidedDone = 22,   // body: WireOneSidedDone, and the data of a get; back to the source
+  kOneSidedOffer = 23,  // body: WireOneSidedOffer: the bytes of a long get; back to the source
 };
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
 // kRetract; of the packet itself for the others (a kCredit's source is the rank that gives it, a
-// kAdvert's the one that receives).
+// kAdvert's the one that receives, a kOneSidedDone's the one whose memory it was).
 struct PacketHeader {
   uint32_t magic;
   uint8_t version;
   uint8_t kind;   // PacketKind
-  uint8_t flags;  // kEager, kRemoteRts: those of the descriptor
+  uint8_t flags;  // kEager, kRemoteRts: those of the descriptor; kFlagSourcePrivate of an offer
   uint8_t reserved0;
   uint64_t key;      // of the sending daemon at the receiving one
   uint64_t job_key;  // JobPlan::key
@@ -72,9 +76,11 @@ struct PacketHeader {
   uint32_t body_bytes;
   uint32_t source;
   uint32_t destination;
-  uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's
+  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's; kOneSided: the
+  // region of the destination, and of its signal.
+  uint32_t context;
   int32_t tag;
-  uint64_t size_bytes;  // of the whole message; kAdvert: what the receive takes
+  uint64_t size_bytes;  // of the whole message; kAdvert: what the receive takes; kOneSided: of data
   uint64_t reserved1;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
@@ -175,6 +181,36 @@ struct WirePutDone {
 };
 static_assert(sizeof(WirePutDone) == 16);
 
+// The words of an OneSidedCommand.
+struct WireOneSided {
+  uint64_t number;  // of the operation, among those of the source with the destination; 0: long
+  uint8_t operation;
+  uint8_t signal;
+  uint8_t width;
+  uint8_t wants_answer;  // 0: what was found is of no interest
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t operand;  // of a long get: the request by which the source's daemon knows it,
+  uint64_t compare;  // and its generation
+};
+static_assert(sizeof(WireOneSided) == 40);
+
+// That operation is over, and all before it: those that fail, or have answers, are told of alone.
+struct WireOneSidedDone {
+  uint64_t number;
+  uint64_t value;  // what an atomic operation has found
+  int32_t error;   // ErrorCode
+  uint32_t reserved;
+};
+static_assert(sizeof(WireOneSidedDone) == 24);
+
+// An offer as any other, but by a daemon, and for that long get.
+struct WireOneSidedOffer {
+  WireSend get;
+  WireRts rts;
+};
+static_assert(sizeof(WireOneSidedOffer) == 32);
+
 // The `round`-th start, or message, of a matched pair.
 struct WireChannel {
   uint64_t channel;  // the callee's number for it
@@ -221,6 +257,12 @@ std::optional<Body> BodyOf(std::span<const std::byte> bytes) {
   Body body;
   std::memcpy(&body, bytes.data(), sizeof(body));
   return body;
+}
+
+// The same of a body that goes on with data.
+template <typename Body>
+std::optional<Body> HeadOf(std::span<const std::byte> bytes) {
+  return BodyOf<Body>(bytes.first(std::min(bytes.size(), sizeof(Body))));
 }
 
 struct Packet {

@@ -30,6 +30,8 @@ enum class DescriptorKind : uint8_t {
                     // unless a receive has matched it; `key` names it to the receiver
   kRetracted = 14,  // receiver -> its daemon: it was, and is `key`
   kLeft = 15,       // daemon -> rank: the source, of another node, has left; it says no more
+  kOneSided = 16,   // rank -> daemon: an operation in the memory of a rank of another node;
+                    // `payload` is OneSidedCommand (one_sided_layout.h)
 };
 
 // Descriptor::flags.

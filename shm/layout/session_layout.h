@@ -13,6 +13,7 @@
 #include "shm/layout/layout_check.h"
 #include "shm/layout/lease_layout.h"
 #include "shm/layout/match_layout.h"
+#include "shm/layout/one_sided_layout.h"
 #include "shm/layout/request_layout.h"
 #include "shm/layout/segment_header.h"
 #include "shm/layout/wake_layout.h"
@@ -103,8 +104,11 @@ struct alignas(4096) SessionLayout {
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
   alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
   alignas(4096) RingWords rings[kMaxRings];
+  alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
+  AnswerLayout answers[kAnswers];
+  alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // what gets have got
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 782336);
+FERRY_ASSERT_LAYOUT(SessionLayout, 1343488);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -122,6 +126,9 @@ FERRY_ASSERT_OFFSET(SessionLayout, peers, 2176);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);
 FERRY_ASSERT_OFFSET(SessionLayout, rings, 778240);
+FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 782336);
+FERRY_ASSERT_OFFSET(SessionLayout, answers, 815104);
+FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 819200);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

@@ -26,7 +26,11 @@ struct alignas(128) WakeLayout {
   uint32_t urgent;       // 1: urgent work was published since a thread last left
   uint32_t death_epoch;  // bumped after a rank was marked as gone in SessionLayout::peers
   int32_t poison;        // ErrorCode: once set, everything on this rank fails with it
-  uint64_t reserved1[14];
+  // One-sided operations: a thread that waits for a change of the rank's memory looks at `changes`
+  // before it sleeps, and no other sleeper is woken for one.
+  uint32_t resting;  // threads that wait so
+  uint32_t changes;  // grows after each change that is to be told (wraps)
+  uint64_t reserved1[13];
 };
 FERRY_ASSERT_LAYOUT(WakeLayout, 384);
 FERRY_ASSERT_OFFSET(WakeLayout, sequence, 0);
@@ -36,5 +40,7 @@ FERRY_ASSERT_OFFSET(WakeLayout, inside, 256);
 FERRY_ASSERT_OFFSET(WakeLayout, urgent, 260);
 FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 264);
 FERRY_ASSERT_OFFSET(WakeLayout, poison, 268);
+FERRY_ASSERT_OFFSET(WakeLayout, resting, 272);
+FERRY_ASSERT_OFFSET(WakeLayout, changes, 276);
 
 }  // namespace ferry::shm

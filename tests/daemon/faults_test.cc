@@ -27,7 +27,7 @@ TEST(FaultsTest, HasOneRowForEachPoint) {
     EXPECT_NE(row.actions, 0U) << row.name;
     EXPECT_STREQ(FaultName(row.point), row.name);
   }
-  EXPECT_EQ(expected, static_cast<uint8_t>(FaultPoint::kNicArm) + 1);
+  EXPECT_EQ(expected, static_cast<uint8_t>(FaultPoint::kReceiveOneSidedDone) + 1);
 }
 
 TEST(FaultsTest, FailsAtTheNthPassingOnly) {

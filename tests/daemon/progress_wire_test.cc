@@ -10,7 +10,7 @@ namespace {
 // The numbers that other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 5);
+  EXPECT_EQ(kPacketVersion, 6);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -31,6 +31,9 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelNic), 18);
   EXPECT_EQ(static_cast<int>(PacketKind::kRetract), 19);
   EXPECT_EQ(static_cast<int>(PacketKind::kLeft), 20);
+  EXPECT_EQ(static_cast<int>(PacketKind::kOneSided), 21);
+  EXPECT_EQ(static_cast<int>(PacketKind::kOneSidedDone), 22);
+  EXPECT_EQ(static_cast<int>(PacketKind::kOneSidedOffer), 23);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);
@@ -51,6 +54,13 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WireAdvert, key), 16U);
   EXPECT_EQ(offsetof(WirePut, send_request), 8U);
   EXPECT_EQ(offsetof(WirePutDone, error), 8U);
+  EXPECT_EQ(offsetof(WireOneSided, operation), 8U);
+  EXPECT_EQ(offsetof(WireOneSided, wants_answer), 11U);
+  EXPECT_EQ(offsetof(WireOneSided, offset), 16U);
+  EXPECT_EQ(offsetof(WireOneSided, compare), 32U);
+  EXPECT_EQ(offsetof(WireOneSidedDone, value), 8U);
+  EXPECT_EQ(offsetof(WireOneSidedDone, error), 16U);
+  EXPECT_EQ(offsetof(WireOneSidedOffer, rts), 8U);
   EXPECT_EQ(offsetof(WireChannel, round), 8U);
   EXPECT_EQ(offsetof(WireChannelWindow, address), 16U);
   EXPECT_EQ(offsetof(WireChannelEnd, error), 8U);

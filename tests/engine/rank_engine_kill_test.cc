@@ -111,6 +111,53 @@ TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
       });
 }
 
+// Commands have no transaction, as messages have: each is in the lane, whole, or it is not.
+TEST_F(RankEngineKillTest, OneSidedCommandsLeaveOnceInOrderAmongMessages) {
+  FERRY_REQUIRE_STEPPING();
+  constexpr int32_t kPushes = 6;
+  const auto kind_of = [](int32_t number) {
+    return static_cast<uint8_t>(number % 2 == 0 ? DescriptorKind::kEager
+                                                : DescriptorKind::kOneSided);
+  };
+  const auto push = [&](RankEngine& engine, int32_t number) {
+    Effects effects;
+    if (kind_of(number) == static_cast<uint8_t>(DescriptorKind::kEager)) {
+      return engine.TrySendInline({1, 0, number, 0}, nullptr, effects);
+    }
+    Descriptor command{};
+    command.kind = kind_of(number);
+    command.destination = 1;
+    command.tag = number;
+    return engine.TryCommand(command, effects);
+  };
+  KillWorkerOf(
+      0, 101,
+      [] {
+        return std::make_unique<TestNode>(
+            NodeOptions{.local_ranks = 1, .remote_ranks = 1, .request_limit = 32});
+      },
+      [&](RankEngine& engine, Effects&) {
+        for (int32_t number = 1; number <= kPushes; ++number) {
+          push(engine, number);
+        }
+      },
+      [&] {
+        FakeDaemon daemon(node_->view(0));
+        std::vector<Descriptor> taken = daemon.Take();
+        for (auto next = static_cast<int32_t>(taken.size()) + 1; next <= kPushes; ++next) {
+          ASSERT_TRUE(push((*node_)[0].engine(), next));
+        }
+        const std::vector<Descriptor> rest = daemon.Take();
+        taken.insert(taken.end(), rest.begin(), rest.end());
+        ASSERT_EQ(taken.size(), static_cast<size_t>(kPushes));
+        for (int32_t i = 0; i < kPushes; ++i) {
+          ASSERT_EQ(taken[i].tag, i + 1);
+          ASSERT_EQ(taken[i].kind, kind_of(i + 1));
+          ASSERT_EQ(taken[i].destination, 1U);
+        }
+      });
+}
+
 TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted) {
   FERRY_REQUIRE_STEPPING();
   const std::vector<uint64_t> sizes = {8, 100, 12'000};  // the first one matches an earlier receive

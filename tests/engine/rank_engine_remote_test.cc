@@ -329,5 +329,43 @@ TEST_F(RankEngineRemoteTest, TellsTheDaemonThatItsLaneHasRoomAgain) {
   EXPECT_TRUE(rank().rang_daemon);
 }
 
+// ---- One-sided commands
+
+Descriptor OneSidedCommandTo(uint32_t destination) {
+  Descriptor command{};
+  command.kind = static_cast<uint8_t>(DescriptorKind::kOneSided);
+  command.destination = destination;
+  return command;
+}
+
+TEST_F(RankEngineRemoteTest, CommandsNeedNoCreditButRoom) {
+  uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
+  const Descriptor command = OneSidedCommandTo(kRemote);
+  for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
+    Effects effects;
+    ASSERT_TRUE(rank().engine().TryCommand(command, effects));
+    EXPECT_TRUE(effects.to_daemon);
+  }
+  EXPECT_EQ(waiting, 0U);
+  Effects effects;
+  EXPECT_FALSE(rank().engine().TryCommand(command, effects));
+  EXPECT_FALSE(effects.to_daemon);
+  EXPECT_EQ(waiting, 1U) << "the daemon is to wake this rank";
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kOneSided).size(), shm::kLaneSlots);
+  EXPECT_TRUE(rank().engine().TryCommand(command, effects));
+}
+
+TEST_F(RankEngineRemoteTest, CellsOfCommandsAreThoseOfTheLane) {
+  uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
+  for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
+    ASSERT_NE(rank().engine().TryTakeCommandCell(), shm::kNoCell);
+  }
+  EXPECT_EQ(waiting, 0U);
+  EXPECT_EQ(rank().engine().TryTakeCommandCell(), shm::kNoCell);
+  EXPECT_EQ(waiting, 1U);
+  rank().engine().ReturnCommandCell(5);
+  EXPECT_EQ(rank().engine().TryTakeCommandCell(), 5U);
+}
+
 }  // namespace
 }  // namespace ferry::engine

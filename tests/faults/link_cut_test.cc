@@ -128,6 +128,7 @@ std::string CutTest::Finish() {
 // ---- Between messages
 
 constexpr char kEndure[] = "tests/faults/ranks/endure";
+constexpr char kOneSided[] = "tests/faults/ranks/one_sided";
 constexpr char kStreams[] = "tests/faults/ranks/streams";
 
 class LinkCutTest : public CutTest {
@@ -192,6 +193,25 @@ TEST_F(StreamCutTest, WaitsEndAndSayWhy) {
   When("rank 0: error ");
   When("rank 1: error ");
   ExpectErrors(job_->Wait().out, 2, {kNodeUnreachable, kLinkDown});
+}
+
+// Ranks that work in each other's memory.
+class OneSidedCutTest : public LinkCutTest {
+ protected:
+  void Begin() override {
+    StartJob(2, {}, {kOneSided, "endure"});
+    ASSERT_TRUE(UnderWay(job_.get(), 2));
+    FindRanks(kOneSided, 2);
+  }
+};
+
+TEST_F(OneSidedCutTest, CallsSaySoAndPassAgain) {
+  CutFor(Scaled(20'000));
+  for (const std::string rank : {"rank 0", "rank 1"}) {
+    EXPECT_NE(When(rank + ": cut at "), 0U);
+    EXPECT_NE(When(rank + ": back at "), 0U);
+  }
+  Finish();
 }
 
 // Nodes have a second NIC, whose address goes.

@@ -16,7 +16,7 @@ void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
 
 void PushCommand(FuzzInput& input, CoreHarness& core) {
   shm::Descriptor command{};
-  constexpr uint32_t kKinds = static_cast<uint32_t>(shm::DescriptorKind::kLeft);
+  constexpr uint32_t kKinds = static_cast<uint32_t>(shm::DescriptorKind::kOneSided);
   command.kind = static_cast<uint8_t>(1 + input.Below(kKinds));
   command.destination = kFarRank;
   command.size_bytes = input.Take<uint16_t>() % 64;
@@ -32,6 +32,20 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
     case shm::DescriptorKind::kPull:
       SetPayload(&command, shm::PullCommand{request, 1, {}});
       break;
+    case shm::DescriptorKind::kOneSided: {
+      shm::OneSidedCommand words{};
+      words.operation = static_cast<uint8_t>(1 + input.Below(shm::kOneSidedOperations - 1));
+      if (words.operation >= static_cast<uint8_t>(shm::OneSidedOperation::kLongPut)) {
+        command.flags = shm::kFlagCell;  // whatever lies there
+      }
+      words.width = 8;
+      words.answer = words.operation == static_cast<uint8_t>(shm::OneSidedOperation::kPut)
+                         ? shm::kNoAnswer
+                         : static_cast<uint16_t>(input.Below(shm::kAnswers));
+      command.size_bytes = words.operation < 3 ? command.size_bytes % 17 : 0;
+      SetPayload(&command, words);
+      break;
+    }
     case shm::DescriptorKind::kAccuse:
       SetPayload(&command, shm::Accusation{input.Below(3), 0, {}});
       break;

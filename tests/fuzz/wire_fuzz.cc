@@ -13,10 +13,11 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   daemon::PacketHeader header{};
   header.magic = daemon::kPacketMagic;
   header.version = daemon::kPacketVersion;
-  const uint32_t kind = 1 + input.Below(10);
-  header.kind = kind < 9 ? static_cast<uint8_t>(kind)
-                         : static_cast<uint8_t>(kind == 9 ? daemon::PacketKind::kRetract
-                                                          : daemon::PacketKind::kLeft);
+  // Those before kRetract that are not here need matched pairs, or adverts.
+  constexpr uint32_t kFirst = static_cast<uint32_t>(daemon::PacketKind::kRetract);
+  constexpr uint32_t kLast = static_cast<uint32_t>(daemon::PacketKind::kOneSidedOffer);
+  const uint32_t kind = 1 + input.Below(8 + kLast - kFirst + 1);
+  header.kind = static_cast<uint8_t>(kind < 9 ? kind : kFirst + kind - 9);
   header.key = kReceiveKey;
   header.job_key = kJobKey;
   header.source_node = 1;
@@ -29,13 +30,21 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
                                   sizeof(daemon::WireResult),
                                   sizeof(daemon::WirePull),
                                   sizeof(daemon::WireBlock),
+                                  sizeof(daemon::WireOneSided),
+                                  sizeof(daemon::WireOneSided) + 100,
+                                  sizeof(daemon::WireOneSided) + sizeof(daemon::WireRts),
+                                  sizeof(daemon::WireOneSidedOffer),
                                   8192,
                                   sizeof(daemon::WireRts) + 9000};
-  std::vector<std::byte> body(kBodies[input.Below(9)]);
+  std::vector<std::byte> body(kBodies[input.Below(std::size(kBodies))]);
   const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), 48));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
   header.body_bytes = static_cast<uint32_t>(body.size());
   header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an offer, its data alone
+  if (header.kind == static_cast<uint8_t>(daemon::PacketKind::kOneSided)) {
+    header.context = 1;
+    header.size_bytes = body.size() > sizeof(daemon::WireOneSided) ? 100 : input.Below(17);
+  }
   input.Spoil(&header);
   std::vector<std::byte> packet(sizeof(header) + body.size());
   std::memcpy(packet.data(), &header, sizeof(header));

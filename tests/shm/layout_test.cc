@@ -18,6 +18,7 @@
 #include "shm/layout/lease_layout.h"
 #include "shm/layout/match_layout.h"
 #include "shm/layout/mpsc_ring_layout.h"
+#include "shm/layout/one_sided_layout.h"
 #include "shm/layout/request_layout.h"
 #include "shm/layout/segment_header.h"
 #include "shm/layout/session_layout.h"
@@ -134,6 +135,8 @@ TEST(LayoutTest, WakeLayout) {
   EXPECT_AT(WakeLayout, urgent, 260);
   EXPECT_AT(WakeLayout, death_epoch, 264);
   EXPECT_AT(WakeLayout, poison, 268);
+  EXPECT_AT(WakeLayout, resting, 272);
+  EXPECT_AT(WakeLayout, changes, 276);
 }
 
 TEST(LayoutTest, InboxLayout) {
@@ -195,8 +198,29 @@ TEST(LayoutTest, PeerWords) {
   EXPECT_AT(PeerWords, cut, 28);
 }
 
+TEST(LayoutTest, OneSided) {
+  EXPECT_SIZE(OneSidedCommand, 32);
+  EXPECT_AT(OneSidedCommand, operation, 0);
+  EXPECT_AT(OneSidedCommand, signal, 1);
+  EXPECT_AT(OneSidedCommand, width, 2);
+  EXPECT_AT(OneSidedCommand, answer, 4);
+  EXPECT_AT(OneSidedCommand, serial, 6);
+  EXPECT_AT(OneSidedCommand, offset, 8);
+  EXPECT_AT(OneSidedCommand, operand, 16);
+  EXPECT_AT(OneSidedCommand, compare, 24);
+  EXPECT_SIZE(OneSidedWords, 32);
+  EXPECT_AT(OneSidedWords, done, 0);
+  EXPECT_AT(OneSidedWords, first_failed, 8);
+  EXPECT_AT(OneSidedWords, last_failed, 16);
+  EXPECT_AT(OneSidedWords, error, 24);
+  EXPECT_SIZE(AnswerLayout, 16);
+  EXPECT_AT(AnswerLayout, value, 0);
+  EXPECT_AT(AnswerLayout, error, 8);
+  EXPECT_AT(AnswerLayout, serial, 12);
+}
+
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 782336);
+  EXPECT_SIZE(SessionLayout, 1343488);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -218,6 +242,9 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, to_daemon, 36864);
   EXPECT_AT(SessionLayout, adverts, 581632);
   EXPECT_AT(SessionLayout, rings, 778240);
+  EXPECT_AT(SessionLayout, one_sided, 782336);
+  EXPECT_AT(SessionLayout, answers, 815104);
+  EXPECT_AT(SessionLayout, answer_cells, 819200);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -399,7 +426,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 10U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 11U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -423,9 +450,9 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(DaemonLane(2)), 1093632U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 1638400U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 1654784U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 782336U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 802816U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 978944U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 1343488U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 1363968U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 1540096U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.
@@ -441,6 +468,13 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kRetract), 13);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kRetracted), 14);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kLeft), 15);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kOneSided), 16);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kGet), 2);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kFetch), 3);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kCompareSwap), 6);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kXor), 10);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kLongGet), 12);
+  EXPECT_EQ(static_cast<int>(SignalUpdate::kAdd), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
   EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);

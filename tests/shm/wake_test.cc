@@ -105,6 +105,25 @@ TEST(WakeTest, SleepReturnsAtOnceAfterAPublication) {
   EXPECT_EQ(layout->sleepers, 0U);
 }
 
+TEST(WakeTest, AChangeWakesThoseThatRestAndNobodyElse) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  uint32_t sequence = wake.PrepareToSleep();
+  wake.PublishChange();
+  EXPECT_EQ(wake.changes(), 1U);
+  EXPECT_EQ(layout->sequence, sequence) << "it sleeps for something else";
+  wake.CancelSleep();
+
+  wake.BeginRest();
+  sequence = wake.PrepareToSleep();
+  wake.PublishChange();
+  EXPECT_EQ(wake.changes(), 2U);
+  wake.Sleep(sequence, 0);  // would last for ever
+  wake.EndRest();
+  EXPECT_EQ(layout->resting, 0U);
+  EXPECT_EQ(layout->sleepers, 0U);
+}
+
 TEST(WakeTest, SleepEndsWithItsTimeout) {
   Shared<WakeLayout> layout;
   Wake wake(layout.get());

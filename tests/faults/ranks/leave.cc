@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "ferry/ferry.h"
+#include "ferry/one_sided.h"
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/mapped.h"
 #include "tests/faults/ranks/say.h"
@@ -58,6 +59,9 @@ void Early() {
   CHECK_OK(Receive(0, kDataTag, &word));
   CHECK_EQ(word, self);
   CHECK_EQ(Receive(0, kWordTag, &word), FERRY_ERR_NOT_FOUND);
+  const ferry_place there = {0, 1, 0};
+  CHECK_REFUSED(ferry_put(FERRY_CONTEXT_DEFAULT, there, &word, sizeof(word)), FERRY_ERR_NOT_FOUND,
+                "ferry_put: rank 0 has left the job");
   CHECK_EQ(ferry_send(&word, sizeof(word), 0, kDataTag), FERRY_ERR_NOT_FOUND);
 }
 

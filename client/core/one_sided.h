@@ -1,0 +1,101 @@
+// One-sided operations: puts, gets and atomic operations in memory of other ranks, in which those
+// take no part. OpenSHMEM, MPI windows and partitioned messages stand on them.
+//
+// Memory is named by rank, segment and offset, as that rank's Locate says (Location::region and
+// address): never by an address. A segment is memory that libferry has given out (AllocateMemory)
+// or that a front end shares (ShareMemory). Whether the operation stays inside it is checked where
+// the memory is.
+//
+// In memory of the own node an operation is the caller's own copy, or its CPU's atomic operation,
+// and over when the call returns. In memory of other nodes it goes through the daemons: it leaves
+// in a lane, is carried out by the daemon there, and counted here. Operations of one rank with
+// another are carried out in the order of the calls; so all atomic operations on one word agree,
+// wherever they come from: a CPU of its node makes them. The bytes of long puts and gets, and of
+// those in memory that only streams reach, are fetched from where they lie; only Fence and Quiet
+// order them.
+//
+// Errors: kPeerDied, kNodeUnreachable, kLinkDown, kNotFound (the rank has left), this rank's
+// poison; kInvalidBuffer (there is no such memory, or it ends before that), kInvalidArgument (an
+// atomic operation's offset is no multiple of its width), kUnsupported (only streams reach the
+// memory). A call that is over when it returns, and one that cannot begin, returns its own; all
+// others are told by Quiet, once.
+//
+// Calling thread: any that the thread level allows. Calls with other nodes block while there is no
+// room in the lane.
+#pragma once
+
+#include <cstdint>
+
+#include "common/error_code.h"
+#include "shm/layout/descriptor.h"
+#include "shm/layout/one_sided_layout.h"
+
+namespace ferry::client {
+
+struct Place {
+  uint32_t rank = 0;
+  uint32_t segment = 0;  // SegmentOf
+  uint64_t offset = 0;
+};
+
+// The segment of what Locate has found. Those that only streams reach are told apart: other nodes
+// move their bytes in another way.
+inline constexpr uint32_t kSegmentByStream = uint32_t{1} << 31;
+inline uint32_t SegmentOf(const shm::Location& where) {
+  return where.region | ((where.flags & shm::kLocationByStream) != 0 ? kSegmentByStream : 0);
+}
+inline constexpr uint32_t RegionOf(uint32_t segment) { return segment & ~kSegmentByStream; }
+
+// A word of 8 bytes, of the rank that a put goes to, that is changed once the put's data are there.
+struct Signal {
+  shm::SignalUpdate update = shm::SignalUpdate::kNone;
+  uint32_t segment = 0;
+  uint64_t offset = 0;
+  uint64_t value = 0;
+};
+
+struct AtomicCall {
+  Place place;
+  shm::OneSidedOperation operation = shm::OneSidedOperation::kFetch;
+  uint32_t width = 8;  // bytes of the word: 4 or 8
+  uint64_t operand = 0;
+  uint64_t compare = 0;  // kCompareSwap
+};
+
+// What was begun by it ends together. Null: the rank's default context.
+class OneSidedContext;
+
+enum class WhenDone : uint8_t { kAtReturn, kAtQuiet };
+
+class OneSided {
+ public:
+  virtual OneSidedContext* MakeContext() = 0;
+  // After Quiet.
+  virtual void FreeContext(OneSidedContext* context) = 0;
+
+  // The source may be changed once it returns; with kAtQuiet only after that. The signal's update
+  // comes in the same message. A long one with kAtReturn blocks until the data are there.
+  virtual ErrorCode Put(OneSidedContext* context, const Place& to, const void* from,
+                        uint64_t size_bytes, const Signal& signal = {},
+                        WhenDone when = WhenDone::kAtReturn) = 0;
+  // kAtReturn: blocks until the data are there.
+  virtual ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
+                        WhenDone when) = 0;
+  // `found`: what was there before, of 4 bytes in the lower half; null: it is of no interest, and
+  // the call is over as a put is. Else kAtReturn blocks until it is there.
+  virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
+                           WhenDone when) = 0;
+
+  // What comes after it is carried out, at each rank, after what came before it. Blocks until the
+  // context's long puts are over.
+  virtual void Fence(OneSidedContext* context) = 0;
+  // Blocks until all that was begun by the context is over, everywhere; or only with one rank.
+  // Returns the first error of what has failed since the last Quiet, and the rank it was with.
+  virtual ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) = 0;
+  virtual ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) = 0;
+
+ protected:
+  ~OneSided() = default;
+};
+
+}  // namespace ferry::client

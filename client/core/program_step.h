@@ -1,0 +1,35 @@
+// What a program consists of (FrontEnd::MakeProgram).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "common/error_code.h"
+#include "gpu_backends/api/reduction.h"
+#include "gpu_backends/api/strided_copy.h"
+
+namespace ferry::client {
+
+// One step of a program: a stream takes the steps in order, between the program's start and its
+// wait.
+struct ProgramStep {
+  enum class Kind : uint8_t {
+    kStart,    // start a matched request, which proceeds by itself
+    kWait,     // wait until the request is complete
+    kCopy,     // between any two kinds of memory
+    kStrided,  // copy, by the device
+    kReduce,   // reduce, by the device
+    kCall      // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
+               // IsByStream
+  };
+  Kind kind = Kind::kStart;
+  uint32_t request = 0;  // kStart, kWait: which of the program's requests
+  void* to = nullptr;    // kCopy
+  const void* from = nullptr;
+  uint64_t size_bytes = 0;
+  gpu::StridedCopy strided;         // kStrided
+  gpu::Reduction reduction;         // kReduce
+  std::function<ErrorCode()> call;  // kCall
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,158 @@
+/* one_sided.h - operations in the memory of other ranks, in which those take no part: puts, gets,
+ * atomic operations, puts with a signal.
+ *
+ * The model is OpenSHMEM's (1.5, sections 9.5 to 9.11), but memory is named by rank, segment and
+ * offset, and nothing has to be symmetric: a rank locates memory of its own that ferry_alloc
+ * returned, and tells the others, by messages, what it is called. OpenSHMEM itself stands on the
+ * same operations (docs/shmem.md).
+ *
+ * In memory of the own node an operation is this rank's own copy, or its CPU's atomic operation,
+ * and over when the call returns. In memory of other nodes the ferryds of the two nodes carry it
+ * out, without the program's help at either end: memory of other nodes' ranks changes, and is read,
+ * whether or not those ranks call Ferry. Atomic operations on one word agree wherever they come
+ * from.
+ *
+ * Operations of one rank with another are carried out in the order of the calls if ferry_fence
+ * stands between them. Between nodes those of up to 8 KiB of host memory keep it without; longer
+ * ones, and those of device memory, are moved straight from where the bytes lie, at the same time.
+ * Operations with different ranks, or by several threads at the same time, have no order.
+ *
+ * Errors: a call returns what is wrong with its arguments, and whether it cannot begin
+ * (FERRY_ERR_PEER_DIED, FERRY_ERR_NOT_FOUND: the rank has left, FERRY_ERR_NODE_UNREACHABLE,
+ * FERRY_ERR_LINK_DOWN). One that is over when it returns also returns how it ended. What fails
+ * later, ferry_quiet returns, once. FERRY_ERR_BUFFER: there is no such segment, or the bytes do not
+ * all lie in it. FERRY_ERR_ARGUMENT: the offset of a word is no multiple of its width.
+ * FERRY_ERR_UNSUPPORTED: only streams reach that device memory: it can be put to and got from,
+ * nothing else.
+ *
+ * As in ferry.h: functions return FERRY_SUCCESS or an error code, may be called by any thread that
+ * ferry_init allows, and ferry_last_error() has the sentence. Which of them block is said below;
+ * all may do so while there is no room on the way to ferryd, and at the first use of a segment of
+ * the node.
+ */
+#ifndef FERRY_ONE_SIDED_H_
+#define FERRY_ONE_SIDED_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ferry/ferry.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Places -----------------------------------------------------------------------------------
+ */
+
+/* A place in a rank's memory. Whoever knows one may add to `offset` (bytes), within the memory that
+ * was located. It means the same in all ranks. */
+typedef struct {
+  int32_t rank;
+  uint32_t segment;
+  uint64_t offset;
+} ferry_place;
+
+/* Sets *place to the name of [pointer, pointer + size_bytes), memory of this rank. It holds until
+ * the memory is freed. FERRY_ERR_BUFFER: it does not lie in memory that ferry_alloc returned. */
+FERRY_API int ferry_locate(const void* pointer, size_t size_bytes, ferry_place* place);
+
+/* ---- Contexts ---------------------------------------------------------------------------------
+ */
+
+/* What was begun by a context ends together (ferry_quiet). Contexts are cheap; operations of
+ * different contexts with one rank still keep their order. A handle that names no context, or one
+ * that was destroyed, is FERRY_ERR_ARGUMENT. */
+typedef uint64_t ferry_context;
+#define FERRY_CONTEXT_DEFAULT ((ferry_context)0) /* it is always there */
+
+/* FERRY_ERR_LIMIT: 4096 contexts. */
+FERRY_API int ferry_context_create(ferry_context* context);
+/* Does, and returns, what ferry_quiet does; then the context is no more, and *context is
+ * FERRY_CONTEXT_DEFAULT. No other thread may use it. Blocks. */
+FERRY_API int ferry_context_destroy(ferry_context* context);
+
+/* ---- Puts and gets ----------------------------------------------------------------------------
+ *
+ * The bytes here may be memory of any kind. Zero bytes are no error, wherever they are. */
+
+/* The source may be changed once it returns; the data may arrive later. Blocks while bytes are
+ * fetched straight from the source. */
+FERRY_API int ferry_put(ferry_context context, ferry_place to, const void* from, size_t size_bytes);
+/* The source must not change until ferry_quiet. Blocks for room only. */
+FERRY_API int ferry_put_nbi(ferry_context context, ferry_place to, const void* from,
+                            size_t size_bytes);
+
+typedef enum { FERRY_SIGNAL_SET = 1, FERRY_SIGNAL_ADD = 2 } ferry_signal_update;
+/* The same; then sets the 8 bytes at `signal`, of the same rank, to `value`, or adds it: a thread
+ * that reads the new value by an atomic load (acquire) finds the data there. To another node both
+ * go in one message. If the signal cannot be updated, a put of up to 8 KiB stores nothing. */
+FERRY_API int ferry_put_signal(ferry_context context, ferry_place to, const void* from,
+                               size_t size_bytes, ferry_signal_update update, ferry_place signal,
+                               uint64_t value);
+
+/* Blocks until the data are here. */
+FERRY_API int ferry_get(ferry_context context, void* to, ferry_place from, size_t size_bytes);
+/* The data are here after ferry_quiet; until then `to` must not be touched. */
+FERRY_API int ferry_get_nbi(ferry_context context, void* to, ferry_place from, size_t size_bytes);
+
+/* Strided forms: `blocks` of `block_bytes` each, which begin `..._stride_bytes` apart at either end
+ * (equal to block_bytes where they are neighbours; negative: backwards). ferry_iget blocks until
+ * the data are here. */
+FERRY_API int ferry_iput(ferry_context context, ferry_place to, ptrdiff_t to_stride_bytes,
+                         const void* from, ptrdiff_t from_stride_bytes, size_t block_bytes,
+                         size_t blocks);
+FERRY_API int ferry_iget(ferry_context context, void* to, ptrdiff_t to_stride_bytes,
+                         ferry_place from, ptrdiff_t from_stride_bytes, size_t block_bytes,
+                         size_t blocks);
+
+/* ---- Atomic operations ------------------------------------------------------------------------
+ *
+ * On a word of `width` bytes, 4 or 8, whose place is a multiple of that. Of 4 bytes the lower half
+ * of `operand`, `compare` and the result counts. Floating-point numbers are swapped, set and
+ * fetched as the integers that they are made of. */
+
+typedef enum {
+  FERRY_ATOMIC_FETCH = 3,        /* nothing changes */
+  FERRY_ATOMIC_SET = 4,          /* word = operand */
+  FERRY_ATOMIC_SWAP = 5,         /* the same, for the sake of what was there */
+  FERRY_ATOMIC_COMPARE_SWAP = 6, /* if (word == compare) word = operand */
+  FERRY_ATOMIC_ADD = 7,          /* word += operand; to subtract, add the complement */
+  FERRY_ATOMIC_AND = 8,
+  FERRY_ATOMIC_OR = 9,
+  FERRY_ATOMIC_XOR = 10
+} ferry_atomic_operation;
+
+/* The word changes before ferry_quiet returns. `compare`: for FERRY_ATOMIC_COMPARE_SWAP only. */
+FERRY_API int ferry_atomic(ferry_context context, ferry_atomic_operation operation,
+                           ferry_place word, int width, uint64_t operand, uint64_t compare);
+/* Sets *found to what was there before. Blocks until it is known. */
+FERRY_API int ferry_atomic_fetch(ferry_context context, ferry_atomic_operation operation,
+                                 ferry_place word, int width, uint64_t operand, uint64_t compare,
+                                 uint64_t* found);
+/* The same; *found is set after ferry_quiet. */
+FERRY_API int ferry_atomic_fetch_nbi(ferry_context context, ferry_atomic_operation operation,
+                                     ferry_place word, int width, uint64_t operand,
+                                     uint64_t compare, uint64_t* found);
+
+/* ---- Order and completion ---------------------------------------------------------------------
+ */
+
+/* What the context puts, or changes, in a rank's memory after it, comes there after what it did
+ * before. Blocks until bytes that are fetched straight from their source (ferry_put_nbi) are there.
+ */
+FERRY_API int ferry_fence(ferry_context context);
+/* Blocks until all that the context has begun is over: data have arrived, at either end, and all
+ * ranks see them. Returns the first failure of these operations that no call has returned yet; the
+ * sentence names the rank. What other contexts began with that rank at the same time, and has
+ * failed, may be told here, too. Everything of the context is over afterwards, whatever it returns,
+ * unless this rank can go on no more. */
+FERRY_API int ferry_quiet(ferry_context context);
+/* The same for the operations with one rank. */
+FERRY_API int ferry_quiet_rank(ferry_context context, int rank);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRY_ONE_SIDED_H_ */

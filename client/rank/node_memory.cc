@@ -1,0 +1,82 @@
+#include "client/rank/node_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client/core/failure_words.h"
+#include "common/status.h"
+
+namespace ferry::client {
+
+NodeMemory::NodeMemory(uint32_t own_rank, const engine::PeerTable* peers, const Memory* memory,
+                       PeerMemory* peer_memory)
+    : own_rank_(own_rank),
+      peers_(*peers),
+      memory_(*memory),
+      peer_memory_(*peer_memory),
+      of_(std::make_unique<std::atomic<const Segments*>[]>(peers->rank_of_local.size())) {}
+
+NodeMemory::~NodeMemory() = default;
+
+NodeMemory::Reached NodeMemory::Refuse(ErrorCode error, std::string words) {
+  return {.error = FailureWords::Tell(error, std::move(words))};
+}
+
+NodeMemory::Reached NodeMemory::FindSlowly(uint32_t rank, uint32_t segment, uint64_t offset,
+                                           uint64_t size_bytes) {
+  if (segment == 0) {  // private memory, which no place names
+    return Refuse(ErrorCode::kInvalidBuffer);
+  }
+  if (rank == own_rank_) {
+    return FindOwn(segment, offset, size_bytes);
+  }
+  StatusOr<PeerMemory::ForGood> mapped = peer_memory_.MapForGood(rank, {segment, 0, 0}, 0);
+  if (!mapped.ok()) {
+    return Refuse(mapped.status().code(), mapped.status().message());
+  }
+  const Segment found{segment, mapped->by_stream, mapped->region_bytes, mapped->memory};
+  Add(rank, found);
+  return found.At(offset, size_bytes);
+}
+
+// The region table is the list, and knows of what is freed.
+NodeMemory::Reached NodeMemory::FindOwn(uint32_t segment, uint64_t offset,
+                                        uint64_t size_bytes) const {
+  const OwnRegion* const region = memory_.regions().ById(segment);
+  if (region == nullptr || region->lent || offset > region->size_bytes ||
+      size_bytes > region->size_bytes - offset) {
+    return Refuse(ErrorCode::kInvalidBuffer);
+  }
+  return {ErrorCode::kOk, region->base + offset, region->by_stream};
+}
+
+void NodeMemory::Add(uint32_t rank, Segment segment) {
+  const std::lock_guard lock(mutex_);
+  std::atomic<const Segments*>& current = of_[LaneOf(rank)];
+  const Segments* const known = current.load(std::memory_order_relaxed);
+  Segments longer = known == nullptr ? Segments() : *known;
+  const bool is_known = std::any_of(longer.begin(), longer.end(), [&](const Segment& other) {
+    return other.id == segment.id;  // another thread was first
+  });
+  if (is_known) {
+    return;
+  }
+  longer.push_back(std::move(segment));
+  all_.push_back(std::make_unique<const Segments>(std::move(longer)));
+  current.store(all_.back().get(), std::memory_order_release);  // Pairs with Find.
+}
+
+ErrorCode NodeMemory::Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) {
+  if (size_bytes == 0) {  // then either may be null
+    return ErrorCode::kOk;
+  }
+  if (!by_stream) [[likely]] {
+    std::memmove(to, from, size_bytes);  // the places may be the same: a put to the own rank
+    return ErrorCode::kOk;
+  }
+  const Status copied = memory_.streams()->Copy(to, from, size_bytes);
+  return copied.ok() ? ErrorCode::kOk : FailureWords::Tell(copied.code(), copied.message());
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,163 @@
+#include "client/rank/one_sided_operations.h"
+
+#include <atomic>
+#include <optional>
+
+#include "client/core/failure_words.h"
+#include "shm/atomic_operation.h"
+
+namespace ferry::client {
+namespace {
+
+// Copying longer memory once more costs more than to have it copied block by block.
+constexpr uint64_t kShadowMaxBytes = 256 << 10;
+
+// A signal's is told in a signed word (shm/layout/one_sided_layout.h).
+constexpr uint32_t kMaxSegment = INT32_MAX;
+
+bool IsAligned(uint64_t offset, uint32_t width) { return offset % width == 0; }
+
+// Why a CPU cannot work on the word there.
+ErrorCode CpuError(const NodeMemory::Reached& word) {
+  return word.error != ErrorCode::kOk ? word.error : FailureWords::Tell(ErrorCode::kUnsupported);
+}
+
+}  // namespace
+
+OneSidedOperations::OneSidedOperations(const Parts& parts)
+    : progress_(*parts.progress),
+      node_(progress_.view().rank, &progress_.peers(), parts.memory, parts.peer_memory),
+      remote_({parts.progress, parts.memory, parts.private_reachable, kShadowMaxBytes,
+               parts.statistics, parts.wait}) {}
+
+// ---- Contexts -----------------------------------------------------------------------------------
+
+OneSidedContext* OneSidedOperations::MakeContext() {
+  const std::lock_guard lock(mutex_);
+  contexts_.push_back(std::make_unique<OneSidedContext>());
+  return contexts_.back().get();
+}
+
+void OneSidedOperations::FreeContext(OneSidedContext* context) {
+  remote_.Leave(*context);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(contexts_, [context](const auto& other) { return other.get() == context; });
+}
+
+// ---- Operations ---------------------------------------------------------------------------------
+
+ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, const void* from,
+                                  uint64_t size_bytes, const Signal& signal, WhenDone when) {
+  const bool has_signal = signal.update != shm::SignalUpdate::kNone;
+  if (has_signal && !IsAligned(signal.offset, sizeof(uint64_t))) {
+    return FailureWords::Tell(ErrorCode::kInvalidArgument);
+  }
+  if (has_signal && signal.segment > kMaxSegment) {
+    return FailureWords::Tell((signal.segment & kSegmentByStream) != 0 ? ErrorCode::kUnsupported
+                                                                       : ErrorCode::kInvalidBuffer);
+  }
+  const ErrorCode state = progress_.PeerState(to.rank);
+  if (state != ErrorCode::kOk || (size_bytes == 0 && !has_signal)) {
+    return FailureWords::Tell(state);
+  }
+  return IsOfNode(to.rank)
+             ? PutInNode(to, from, size_bytes, signal)
+             : FailureWords::Tell(remote_.Put(Or(context), to, from, size_bytes, signal, when));
+}
+
+// Both places are looked up before anything is stored: a put with a signal that cannot be updated
+// changes nothing.
+ErrorCode OneSidedOperations::PutInNode(const Place& to, const void* from, uint64_t size_bytes,
+                                        const Signal& signal) {
+  NodeMemory::Reached word;
+  if (signal.update != shm::SignalUpdate::kNone) {
+    word = node_.Find(to.rank, RegionOf(signal.segment), signal.offset, sizeof(uint64_t));
+    if (word.error != ErrorCode::kOk || word.by_stream) {
+      return CpuError(word);
+    }
+  }
+  if (size_bytes != 0) {
+    const NodeMemory::Reached there =
+        node_.Find(to.rank, RegionOf(to.segment), to.offset, size_bytes);
+    const ErrorCode error =
+        there.error == ErrorCode::kOk ? node_.CopyTo(there, from, size_bytes) : there.error;
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+  }
+  if (word.address != nullptr) {
+    shm::UpdateSignal(*reinterpret_cast<uint64_t*>(word.address), signal.update, signal.value);
+    progress_.TellOfChange(to.rank);  // it may rest until its signal comes
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Place& from,
+                                  uint64_t size_bytes, WhenDone when) {
+  const ErrorCode state = progress_.PeerState(from.rank);
+  if (state != ErrorCode::kOk || size_bytes == 0) {
+    return FailureWords::Tell(state);
+  }
+  if (!IsOfNode(from.rank)) {
+    return FailureWords::Tell(remote_.Get(Or(context), to, from, size_bytes, when));
+  }
+  const NodeMemory::Reached there =
+      node_.Find(from.rank, RegionOf(from.segment), from.offset, size_bytes);
+  return there.error == ErrorCode::kOk ? node_.CopyFrom(to, there, size_bytes) : there.error;
+}
+
+ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall& call,
+                                     uint64_t* found, WhenDone when) {
+  if (!IsAligned(call.place.offset, call.width)) {
+    return FailureWords::Tell(ErrorCode::kInvalidArgument);
+  }
+  const ErrorCode state = progress_.PeerState(call.place.rank);
+  if (state != ErrorCode::kOk) {
+    return FailureWords::Tell(state);
+  }
+  return IsOfNode(call.place.rank)
+             ? AtomicInNode(call, found)
+             : FailureWords::Tell(remote_.Atomic(Or(context), call, found, when));
+}
+
+ErrorCode OneSidedOperations::AtomicInNode(const AtomicCall& call, uint64_t* found) {
+  const NodeMemory::Reached there =
+      node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset, call.width);
+  if (there.error != ErrorCode::kOk || there.by_stream) {
+    return CpuError(there);
+  }
+  const uint64_t before =
+      shm::ApplyAtomicAt(there.address, call.width, call.operation, call.operand, call.compare);
+  if (found != nullptr) {
+    *found = before;
+  }
+  return ErrorCode::kOk;
+}
+
+// ---- Order --------------------------------------------------------------------------------------
+
+// Short operations with another node are carried out in the order of the calls anyway. Inside the
+// node puts are plain stores, which others may look at by plain loads: a fence orders those, not a
+// word with release.
+void OneSidedOperations::Fence(OneSidedContext* context) {
+  std::atomic_thread_fence(std::memory_order_release);
+  remote_.Fence(Or(context));
+}
+
+ErrorCode OneSidedOperations::Quiet(OneSidedContext* context, uint32_t* failed_rank) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // the store buffer is empty
+  uint32_t rank = progress_.view().rank;
+  const ErrorCode error = remote_.Quiet(Or(context), std::nullopt, &rank);
+  if (failed_rank != nullptr && error != ErrorCode::kOk) {
+    *failed_rank = rank;
+  }
+  return FailureWords::Tell(error);
+}
+
+ErrorCode OneSidedOperations::QuietWith(OneSidedContext* context, uint32_t rank) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in Quiet
+  uint32_t failed_rank = rank;
+  return FailureWords::Tell(remote_.Quiet(Or(context), rank, &failed_rank));
+}
+
+}  // namespace ferry::client

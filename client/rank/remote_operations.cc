@@ -1,0 +1,589 @@
+#include "client/rank/remote_operations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/clock.h"
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+#include "shm/layout/one_sided_layout.h"
+
+namespace ferry::client {
+
+using shm::OneSidedCommand;
+using shm::OneSidedOperation;
+
+namespace {
+
+// The longest sleep while waiting for room: that is announced, but not for a cell that was lost
+// with its owner.
+constexpr uint64_t kRoomSleepNs = 1'000'000;
+// Of an operation that is not pushed yet, and so not over.
+constexpr uint64_t kNoNumber = UINT64_MAX;
+
+// From so many bytes on they are long: a put goes in one message then; a get takes a message more
+// than one by the cells of the lane.
+constexpr uint64_t kLongPut = shm::kCellBytes + 1;
+constexpr uint64_t kLongGet = 16 << 10;
+// Where the program's own memory has no shadow, the daemon copies it block by block, which pays
+// from so many on.
+constexpr uint64_t kLongInPrivate = 128 << 10;
+
+static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
+constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
+
+const void* At(const void* base, uint64_t offset) {
+  return static_cast<const std::byte*>(base) + offset;
+}
+
+}  // namespace
+
+struct RemoteOperations::Command {
+  shm::Descriptor descriptor{};
+  OneSidedCommand words{};
+
+  Command(uint32_t rank, const Place& place, OneSidedOperation operation, uint64_t size_bytes) {
+    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
+    descriptor.source = rank;
+    descriptor.destination = place.rank;
+    descriptor.context = RegionOf(place.segment);
+    descriptor.size_bytes = size_bytes;
+    words.operation = static_cast<uint8_t>(operation);
+    words.answer = shm::kNoAnswer;
+    words.offset = place.offset;
+  }
+  void SetCell(uint32_t cell) {
+    descriptor.flags = shm::kFlagCell;
+    descriptor.cell = static_cast<uint16_t>(cell);
+  }
+  void SetSignal(const Signal& signal) {
+    words.signal = static_cast<uint8_t>(signal.update);
+    words.operand = signal.value;
+    words.compare = signal.offset;
+    descriptor.tag = static_cast<int32_t>(signal.segment);
+  }
+  bool is_long() const {
+    return words.operation >= static_cast<uint8_t>(OneSidedOperation::kLongPut);
+  }
+  bool has_cell() const { return (descriptor.flags & shm::kFlagCell) != 0; }
+  bool has_answer() const { return words.answer != shm::kNoAnswer; }
+};
+
+RemoteOperations::RemoteOperations(Parts parts)
+    : parts_(std::move(parts)), progress_(*parts_.progress), issued_(progress_.view().job_size) {}
+
+// ---- Waiting ------------------------------------------------------------------------------------
+
+template <typename Done>
+void RemoteOperations::Wait(uint32_t rank, Done& done, uint64_t end_ns) {
+  parts_.wait([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done, rank,
+              end_ns);
+}
+
+// Waits until `attempt` has succeeded, which it is then not asked again. An error: why nothing
+// passes between this rank and that one.
+template <typename Attempt>
+ErrorCode RemoteOperations::AwaitRoom(uint32_t rank, Attempt&& attempt) {
+  bool succeeded = false;
+  ErrorCode state = ErrorCode::kOk;
+  auto is_over = [&] {
+    if (!succeeded && state == ErrorCode::kOk) {
+      state = progress_.PeerState(rank);
+      succeeded = state == ErrorCode::kOk && attempt();
+    }
+    return succeeded || state != ErrorCode::kOk;
+  };
+  while (!is_over()) {
+    Wait(rank, is_over, MonotonicNs() + kRoomSleepNs);
+  }
+  return state;
+}
+
+bool RemoteOperations::IsOver(uint32_t rank, uint64_t number) const {
+  // Pairs with the daemon's store of it: acquires the failures and answers up to there.
+  return shm::LoadAcquire(session().one_sided[rank].done) >= number;
+}
+
+// ---- Pushing ------------------------------------------------------------------------------------
+
+// The lane keeps the order of the pushes, so numbers are given with them, under the lock.
+ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& command) {
+  shm::Descriptor descriptor = command.descriptor;
+  std::memcpy(descriptor.payload, &command.words, sizeof(command.words));
+  const uint32_t rank = descriptor.destination;
+  const auto push = [&](engine::Effects& effects) {
+    if (!progress_.engine().TryCommand(descriptor, effects)) {
+      return ErrorCode::kWouldBlock;
+    }
+    shm::Statistics statistics = parts_.statistics;
+    statistics.Add(shm::Statistic::kOneSidedOperations);
+    statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
+    return ErrorCode::kOk;
+  };
+  const ErrorCode error = AwaitRoom(rank, [&] {
+    const auto lock = Lock();
+    if (progress_.UnderLease(push) != ErrorCode::kOk) {
+      return false;
+    }
+    if (command.is_long()) {
+      return true;
+    }
+    const uint64_t number = ++issued_[rank];
+    context.Note(rank, number, command.has_answer());
+    if (command.has_answer()) {
+      expected_[command.words.answer].number = number;
+    }
+    return true;
+  });
+  if (error != ErrorCode::kOk) {
+    ReturnCell(command);
+  }
+  return error;
+}
+
+// For a command that is not pushed.
+void RemoteOperations::ReturnCell(const Command& command) {
+  if (command.has_cell() && progress_.Enter()) {
+    progress_.engine().ReturnCommandCell(command.descriptor.cell);
+    progress_.Exit();
+    progress_.wake().Publish();  // another thread may wait for it
+  }
+}
+
+ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_t size_bytes) {
+  uint32_t cell = shm::kNoCell;
+  const ErrorCode error = AwaitRoom(command->descriptor.destination, [&] {
+    if (!progress_.Enter()) {
+      return false;
+    }
+    cell = progress_.engine().TryTakeCommandCell();
+    progress_.Exit();
+    return cell != shm::kNoCell;
+  });
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  command->SetCell(cell);
+  const ErrorCode copied = parts_.memory->CopyFrom(
+      progress_.engine().CellBytes(command->descriptor.destination, cell), from, size_bytes);
+  if (copied != ErrorCode::kOk) {
+    ReturnCell(*command);
+  }
+  return copied;
+}
+
+// ---- Puts ---------------------------------------------------------------------------------------
+
+ErrorCode RemoteOperations::PutPiece(OneSidedContext& context, Command* command, const void* from,
+                                     uint64_t size_bytes) {
+  ErrorCode error = ErrorCode::kOk;
+  OneSidedCommand& words = command->words;
+  const bool has_signal = words.signal != static_cast<uint8_t>(shm::SignalUpdate::kNone);
+  if (size_bytes != 0 && (has_signal || size_bytes > shm::kInlinePutBytes)) {
+    error = FillCell(command, from, size_bytes);
+  } else if (size_bytes != 0) {
+    static_assert(sizeof(words.operand) + sizeof(words.compare) == shm::kInlinePutBytes);
+    uint64_t bytes[2] = {0, 0};
+    error = parts_.memory->CopyFrom(bytes, from, size_bytes);
+    words.operand = bytes[0];
+    words.compare = bytes[1];
+  }
+  return error == ErrorCode::kOk ? Push(context, *command) : error;
+}
+
+// What is not long goes in pieces of a cell, the signal with the last: they are carried out in this
+// order.
+ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const void* from,
+                                uint64_t size_bytes, const Signal& signal, WhenDone when) {
+  if (const auto end = FindLong(to, from, size_bytes, kLongPut)) {
+    return PutLong(context, to, *end, from, size_bytes, signal, when);
+  }
+  ErrorCode error = ErrorCode::kOk;
+  uint64_t offset = 0;
+  do {
+    const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
+    const bool is_last = offset + piece_bytes == size_bytes;
+    Command command(progress_.view().rank, {to.rank, to.segment, to.offset + offset},
+                    OneSidedOperation::kPut, piece_bytes);
+    if (is_last && signal.update != shm::SignalUpdate::kNone) {
+      command.SetSignal(signal);
+    }
+    error = PutPiece(context, &command, At(from, offset), piece_bytes);
+    offset += piece_bytes;
+  } while (error == ErrorCode::kOk && offset < size_bytes);
+  return error;
+}
+
+// ---- Long ones ----------------------------------------------------------------------------------
+
+// Takes a shadow if the bytes are to have one.
+std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(const Place& there,
+                                                                    const void* here,
+                                                                    uint64_t size_bytes,
+                                                                    uint64_t least_bytes) {
+  const bool is_by_stream = (there.segment & kSegmentByStream) != 0;
+  if (size_bytes == 0 || (size_bytes < least_bytes && !is_by_stream)) {
+    return std::nullopt;
+  }
+  Memory& memory = *parts_.memory;
+  const shm::Location where = memory.regions().Find(here, size_bytes);
+  if (where.region != 0) {
+    return LongEnd{where};
+  }
+  if (size_bytes <= parts_.shadow_max_bytes) {
+    if (void* const shadow = memory.AllocateShadow(size_bytes, false); shadow != nullptr) {
+      return LongEnd{memory.regions().Find(shadow, size_bytes), shadow};
+    }
+  }
+  const bool is_long = parts_.private_reachable && (is_by_stream || size_bytes >= kLongInPrivate);
+  return is_long ? std::optional(LongEnd{where}) : std::nullopt;
+}
+
+// From a shadow nobody has to wait for it.
+ErrorCode RemoteOperations::PutLong(OneSidedContext& context, const Place& to, const LongEnd& end,
+                                    const void* from, uint64_t size_bytes, const Signal& signal,
+                                    WhenDone when) {
+  Command command(progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
+  command.SetSignal(signal);
+  if (end.shadow != nullptr) {
+    std::memcpy(end.shadow, from, size_bytes);
+    when = WhenDone::kAtQuiet;
+  }
+  return MoveLong(context, &command, end, {.is_long = true, .shadow = end.shadow}, when);
+}
+
+ErrorCode RemoteOperations::GetLong(OneSidedContext& context, void* to, const LongEnd& end,
+                                    const Place& from, uint64_t size_bytes, WhenDone when) {
+  Command command(progress_.view().rank, from, OneSidedOperation::kLongGet, size_bytes);
+  Expected expected{.is_long = true};
+  if (end.shadow != nullptr) {
+    expected.to = to;
+    expected.shadow = end.shadow;
+    expected.size_bytes = static_cast<uint32_t>(size_bytes);
+  }
+  return MoveLong(context, &command, end, expected, when);
+}
+
+ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
+                                     Expected expected, WhenDone when) {
+  const uint32_t rank = command->descriptor.destination;
+  Call call;
+  expected.call = when == WhenDone::kAtReturn ? &call : nullptr;
+  ErrorCode error = FillCell(command, &end.where, sizeof(end.where));
+  if (error == ErrorCode::kOk) {
+    error = Ask(context, command, expected);
+  }
+  if (error != ErrorCode::kOk) {
+    if (end.shadow != nullptr) {
+      parts_.memory->FreeShadow(end.shadow);
+    }
+    return error;
+  }
+  return when == WhenDone::kAtReturn ? AwaitCall(&call, rank) : ErrorCode::kOk;
+}
+
+// Call it with the lock held.
+bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    const Expected& expected = expected_[__builtin_ctzll(places)];
+    if (expected.is_long && expected.context == &context && (!with || *with == expected.rank)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void RemoteOperations::Fence(OneSidedContext& context) {
+  auto is_over = [&] {
+    const auto lock = Lock();
+    if (HasLong(context, std::nullopt)) {
+      Harvest();
+    }
+    return !HasLong(context, std::nullopt);
+  };
+  if (!is_over()) {
+    Wait(progress_.view().rank, is_over);
+  }
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+// The serial tells the answer from what lies in its place: what came there last, and what may yet
+// come for one that was given up.
+ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place) {
+  return AwaitRoom(expected.rank, [&] {
+    const auto lock = Lock();
+    if (taken_ == UINT64_MAX) {
+      Harvest();
+    }
+    if (taken_ == UINT64_MAX) {
+      return false;
+    }
+    *place = static_cast<uint16_t>(__builtin_ctzll(~taken_));
+    taken_ |= BitOf(*place);
+    uint16_t& serial = serials_[*place];
+    ++serial;
+    if (serial == static_cast<uint16_t>(shm::LoadRelaxed(session().answers[*place].serial))) {
+      ++serial;
+    }
+    expected_[*place] = expected;
+    expected_[*place].serial = serial;
+    expected_[*place].number = kNoNumber;
+    if (expected.call != nullptr) {
+      ++expected.call->outstanding;
+    }
+    return true;
+  });
+}
+
+// For an operation that was not pushed.
+void RemoteOperations::GivePlace(uint16_t place) {
+  {
+    const auto lock = Lock();
+    if (Call* const call = expected_[place].call; call != nullptr) {
+      --call->outstanding;
+    }
+    taken_ &= ~BitOf(place);
+  }
+  progress_.wake().Publish();  // another thread may wait for it
+}
+
+// Pushes an operation that has an answer, which goes where `expected` says.
+ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expected expected) {
+  uint16_t place = 0;
+  expected.context = &context;
+  expected.rank = command->descriptor.destination;
+  ErrorCode error = TakePlace(expected, &place);
+  if (error != ErrorCode::kOk) {
+    ReturnCell(*command);
+    return error;
+  }
+  command->words.answer = place;
+  {
+    const auto lock = Lock();
+    command->words.serial = expected_[place].serial;
+  }
+  error = Push(context, *command);
+  if (error != ErrorCode::kOk) {
+    GivePlace(place);
+  }
+  return error;
+}
+
+// What the operation has come to, if it is over. The daemon stores an answer before the number; if
+// only the number is there, it has none.
+std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
+  const Expected& expected = expected_[place];
+  const shm::AnswerLayout& answer = session().answers[place];
+  const bool is_over = !expected.is_long && IsOver(expected.rank, expected.number);
+  // Pairs with the daemon's store of it: acquires the rest of the answer, and its cell.
+  if (shm::LoadAcquire(answer.serial) == expected.serial) {
+    return static_cast<ErrorCode>(shm::LoadRelaxed(answer.error));
+  }
+  return is_over ? std::optional(ErrorCode::kCorrupt) : std::nullopt;
+}
+
+// Call it, and the next, with the lock held.
+void RemoteOperations::Harvest() {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    const auto place = static_cast<uint16_t>(__builtin_ctzll(places));
+    if (const std::optional<ErrorCode> outcome = OutcomeOf(place); outcome) {
+      Collect(place, *outcome);
+    }
+  }
+}
+
+void RemoteOperations::Collect(uint16_t place, ErrorCode error) {
+  const Expected& expected = expected_[place];
+  if (error == ErrorCode::kOk && expected.to != nullptr) {
+    const void* const found =
+        expected.shadow != nullptr ? expected.shadow : session().answer_cells[place];
+    error = parts_.memory->CopyTo(expected.to, found, expected.size_bytes);
+  } else if (error == ErrorCode::kOk && expected.found != nullptr) {
+    *expected.found = session().answers[place].value;
+  }
+  if (expected.shadow != nullptr) {
+    parts_.memory->FreeShadow(expected.shadow);
+  }
+  if (Call* const call = expected.call; call != nullptr) {
+    call->error = call->error == ErrorCode::kOk ? error : call->error;
+    --call->outstanding;
+  } else if (error != ErrorCode::kOk && expected.context != nullptr) {
+    expected.context->NoteFailure(expected.rank, error);
+  }
+  taken_ &= ~BitOf(place);
+}
+
+// Answers may still come, so their places stay taken; but they go nowhere. Call it with the lock
+// held.
+template <typename Is>
+void RemoteOperations::Abandon(Is&& is) {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    Expected& expected = expected_[__builtin_ctzll(places)];
+    if (is(expected)) {
+      expected.context = nullptr;
+      expected.call = nullptr;
+      expected.to = nullptr;
+      expected.found = nullptr;
+    }
+  }
+}
+
+ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
+  auto is_over = [&] {
+    const auto lock = Lock();
+    if (call->outstanding != 0) {
+      Harvest();
+    }
+    return call->outstanding == 0;
+  };
+  if (!is_over()) {
+    Wait(rank, is_over);
+  }
+  const auto lock = Lock();
+  if (call->outstanding != 0) {  // the rank is poisoned
+    Abandon([call](const Expected& expected) { return expected.call == call; });
+    return progress_.poison();
+  }
+  return call->error;
+}
+
+// Pieces are under way at the same time, as many as there are places for their answers.
+ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Place& from,
+                                uint64_t size_bytes, WhenDone when) {
+  if (const auto end = FindLong(from, to, size_bytes, kLongGet)) {
+    return GetLong(context, to, *end, from, size_bytes, when);
+  }
+  Call call;
+  ErrorCode error = ErrorCode::kOk;
+  for (uint64_t offset = 0; offset < size_bytes && error == ErrorCode::kOk;) {
+    const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
+    Command command(progress_.view().rank, {from.rank, from.segment, from.offset + offset},
+                    OneSidedOperation::kGet, piece_bytes);
+    error = Ask(context, &command,
+                {.call = when == WhenDone::kAtReturn ? &call : nullptr,
+                 .to = const_cast<void*>(At(to, offset)),
+                 .size_bytes = static_cast<uint32_t>(piece_bytes)});
+    offset += piece_bytes;
+  }
+  if (when == WhenDone::kAtReturn) {  // after an error, too: what is under way writes to the buffer
+    const ErrorCode answered = AwaitCall(&call, from.rank);
+    error = error == ErrorCode::kOk ? answered : error;
+  }
+  return error;
+}
+
+ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& call,
+                                   uint64_t* found, WhenDone when) {
+  Command command(progress_.view().rank, call.place, call.operation, 0);
+  command.words.width = static_cast<uint8_t>(call.width);
+  command.words.operand = call.operand;
+  command.words.compare = call.compare;
+  if (found == nullptr) {
+    return Push(context, command);
+  }
+  Call waits;
+  ErrorCode error = Ask(context, &command,
+                        {.call = when == WhenDone::kAtReturn ? &waits : nullptr, .found = found});
+  if (error == ErrorCode::kOk && when == WhenDone::kAtReturn) {
+    error = AwaitCall(&waits, call.place.rank);
+  }
+  return error;
+}
+
+// ---- Quiet --------------------------------------------------------------------------------------
+
+// Other threads may begin more meanwhile, which it does not wait for.
+ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32_t> with,
+                                  uint32_t* failed_rank) {
+  std::vector<OneSidedContext::Begun> begun;
+  {
+    const auto lock = Lock();
+    if (!with) {
+      begun = context.begun();
+    } else if (const auto* found = context.Find(*with); found != nullptr) {
+      begun.push_back(*found);
+    }
+    if (begun.empty() && context.failures().empty() && !HasLong(context, with)) {
+      return ErrorCode::kOk;
+    }
+  }
+  size_t next = 0;  // all before it are over
+  auto is_over = [&] {
+    while (next < begun.size() && IsOver(begun[next].rank, begun[next].last)) {
+      ++next;
+    }
+    if (next != begun.size()) {
+      return false;
+    }
+    const auto lock = Lock();
+    Harvest();
+    return !HasLong(context, with);
+  };
+  while (!is_over()) {
+    Wait(next < begun.size() ? begun[next].rank : with.value_or(progress_.view().rank), is_over);
+    if (progress_.poison() != ErrorCode::kOk) {
+      *failed_rank = progress_.view().rank;
+      return progress_.poison();
+    }
+  }
+  const auto lock = Lock();
+  return Settle(context, begun, with, failed_rank);
+}
+
+// Forgets what is over, and says what has failed of it. Call it with the lock held.
+ErrorCode RemoteOperations::Settle(OneSidedContext& context,
+                                   const std::vector<OneSidedContext::Begun>& begun,
+                                   std::optional<uint32_t> with, uint32_t* failed_rank) {
+  ErrorCode first = ErrorCode::kOk;
+  const auto note = [&](uint32_t rank, ErrorCode error) {
+    if (first == ErrorCode::kOk) {
+      first = error;
+      *failed_rank = rank;
+    }
+  };
+  std::erase_if(context.failures(), [&](const OneSidedContext::Failure& failure) {
+    const bool is_asked_for = !with || *with == failure.rank;
+    if (is_asked_for) {
+      note(failure.rank, failure.error);
+    }
+    return is_asked_for;
+  });
+  for (const OneSidedContext::Begun& until : begun) {
+    // Another thread's Quiet may have told, and forgotten, some of it.
+    const OneSidedContext::Begun* const known = context.Find(until.rank);
+    const shm::OneSidedWords& words = session().one_sided[until.rank];
+    if (known != nullptr && known->first_silent != 0 &&
+        shm::LoadRelaxed(words.last_failed) >= known->first_silent &&
+        shm::LoadRelaxed(words.first_failed) <= until.last_silent) {
+      note(until.rank, static_cast<ErrorCode>(shm::LoadRelaxed(words.error)));
+    }
+    context.Forget(until.rank, until.last);
+  }
+  return first;
+}
+
+void RemoteOperations::Leave(OneSidedContext& context) {
+  const auto lock = Lock();
+  Abandon([&context](const Expected& expected) { return expected.context == &context; });
+}
+
+void RemoteOperations::AwaitAll() {
+  for (uint32_t rank = 0; rank < issued_.size(); ++rank) {
+    auto is_over = [&] { return IsOver(rank, issued_[rank]); };
+    if (!is_over()) {
+      Wait(rank, is_over);
+    }
+  }
+  auto is_silent = [&] {  // the long ones, too
+    const auto lock = Lock();
+    Harvest();
+    return taken_ == 0;
+  };
+  if (!is_silent()) {
+    Wait(progress_.view().rank, is_silent);
+  }
+}
+
+}  // namespace ferry::client

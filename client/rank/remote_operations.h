@@ -1,0 +1,136 @@
+// One-sided operations in the memory of ranks of other nodes: as commands in the lane to the
+// daemon, which has them carried out there (shm/layout/one_sided_layout.h).
+//
+// The operations with one peer are numbered as they are pushed, and the daemon says which number
+// was the last that is over. An operation that finds something out has one of the *answers* of the
+// session, too; whoever waits, or needs an answer's place, *harvests* all that are there: takes
+// what was found to where it belongs, and frees the places.
+//
+// *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
+// they lie to where they belong, as those of a large message. The program's own memory has a
+// *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
+//
+// Calling thread: any that the thread level allows. Put, Get and Atomic block while there is no
+// room in the lane, or no place for an answer. The rank's poison ends every wait.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "client/core/memory.h"
+#include "client/core/one_sided.h"
+#include "client/rank/one_sided_context.h"
+#include "client/rank/progress.h"
+#include "shm/counters.h"
+
+namespace ferry::client {
+
+class RemoteOperations {
+ public:
+  struct Parts {  // all outlive it
+    Progress* progress;
+    Memory* memory;
+    bool private_reachable;  // by the daemon and its workers: this rank's memory
+    // Long operations of the program's own memory have shadows up to so many bytes.
+    uint64_t shadow_max_bytes;
+    shm::Statistics statistics;
+    // FrontEnd::WaitFor.
+    std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
+  };
+  explicit RemoteOperations(Parts parts);
+  RemoteOperations(const RemoteOperations&) = delete;
+  RemoteOperations& operator=(const RemoteOperations&) = delete;
+
+  // As in client/core/one_sided.h, for a rank of another node.
+  ErrorCode Put(OneSidedContext& context, const Place& to, const void* from, uint64_t size_bytes,
+                const Signal& signal, WhenDone when = WhenDone::kAtReturn);
+  ErrorCode Get(OneSidedContext& context, void* to, const Place& from, uint64_t size_bytes,
+                WhenDone when);
+  ErrorCode Atomic(OneSidedContext& context, const AtomicCall& call, uint64_t* found,
+                   WhenDone when);
+  // Waits for the context's long operations; Quiet tells their failures.
+  void Fence(OneSidedContext& context);
+  // `with`: the only rank that matters.
+  ErrorCode Quiet(OneSidedContext& context, std::optional<uint32_t> with, uint32_t* failed_rank);
+  // The context goes: nothing that is still under way may use it.
+  void Leave(OneSidedContext& context);
+  // Waits for the end of all operations of all contexts.
+  void AwaitAll();
+
+ private:
+  // A call that waits for its answers.
+  struct Call {
+    uint32_t outstanding = 0;
+    ErrorCode error = ErrorCode::kOk;
+  };
+  // Where an answer goes.
+  struct Expected {
+    OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
+    bool is_long = false;                // it has no number
+    Call* call = nullptr;
+    void* to = nullptr;      // of a get, unless the daemon brings the bytes there
+    void* shadow = nullptr;  // of a long one
+    uint32_t size_bytes = 0;
+    uint64_t* found = nullptr;  // of an atomic operation
+    uint32_t rank = 0;
+    uint16_t serial = 0;
+    uint64_t number = 0;
+  };
+  struct Command;
+
+  // Held by every member that looks at what follows parts_, where several threads may call.
+  [[nodiscard]] std::unique_lock<std::mutex> Lock() {
+    return progress_.threads() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+  shm::SessionLayout& session() const { return *progress_.view().layout; }
+
+  template <typename Done>
+  void Wait(uint32_t rank, Done& done, uint64_t end_ns = UINT64_MAX);
+  template <typename Attempt>
+  ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
+  // Where the bytes of a long operation lie in this rank's memory.
+  struct LongEnd {
+    shm::Location where;
+    void* shadow = nullptr;  // there
+  };
+  std::optional<LongEnd> FindLong(const Place& there, const void* here, uint64_t size_bytes,
+                                  uint64_t least_bytes);
+  ErrorCode PutLong(OneSidedContext& context, const Place& to, const LongEnd& end, const void* from,
+                    uint64_t size_bytes, const Signal& signal, WhenDone when);
+  ErrorCode GetLong(OneSidedContext& context, void* to, const LongEnd& end, const Place& from,
+                    uint64_t size_bytes, WhenDone when);
+  ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
+                     Expected expected, WhenDone when);
+  bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
+  ErrorCode PutPiece(OneSidedContext& context, Command* command, const void* from,
+                     uint64_t size_bytes);
+  ErrorCode FillCell(Command* command, const void* from, uint64_t size_bytes);
+  ErrorCode Push(OneSidedContext& context, const Command& command);
+  void ReturnCell(const Command& command);
+  ErrorCode Ask(OneSidedContext& context, Command* command, Expected expected);
+  ErrorCode TakePlace(const Expected& expected, uint16_t* place);
+  void GivePlace(uint16_t place);
+  ErrorCode AwaitCall(Call* call, uint32_t rank);
+  void Harvest();
+  std::optional<ErrorCode> OutcomeOf(uint16_t place) const;
+  void Collect(uint16_t place, ErrorCode error);
+  template <typename Is>
+  void Abandon(Is&& is);
+  bool IsOver(uint32_t rank, uint64_t number) const;
+  ErrorCode Settle(OneSidedContext& context, const std::vector<OneSidedContext::Begun>& begun,
+                   std::optional<uint32_t> with, uint32_t* failed_rank);
+
+  const Parts parts_;
+  Progress& progress_;
+  std::mutex mutex_;
+  std::vector<uint64_t> issued_;  // by rank: the number of the last operation
+  uint64_t taken_ = 0;            // bit i: answer i is expected
+  std::array<Expected, shm::kAnswers> expected_;
+  std::array<uint16_t, shm::kAnswers> serials_{};  // used last
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,316 @@
+// OneSided: operations in memory of ranks here. See one_sided.h.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "daemon/progress/one_sided.h"
+#include "daemon/progress/one_sided_words.h"
+#include "shm/atomic_operation.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::OneSidedOperation;
+using shm::SignalUpdate;
+
+// A region of a rank here, of which CPUs may write to those bytes, or read them.
+ErrorCode FindRegion(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                     bool is_write, ServedRegion** found) {
+  *found = rank.FindRegion({region_id, 0, offset}, size_bytes);
+  const bool is_there = *found != nullptr && !(is_write && (*found)->memory.region->lent);
+  return is_there ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
+}
+
+ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                    bool is_write, std::byte** bytes) {
+  ServedRegion* region = nullptr;
+  const ErrorCode code = FindRegion(rank, region_id, offset, size_bytes, is_write, &region);
+  if (code != ErrorCode::kOk || region->memory.region->by_stream) {
+    return code != ErrorCode::kOk ? code : ErrorCode::kUnsupported;
+  }
+  *bytes = region->memory.base() + offset;
+  return ErrorCode::kOk;
+}
+
+// The same for a word.
+ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
+                   std::byte** word) {
+  const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
+  return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
+}
+
+void Update(std::byte* signal, uint8_t update, uint64_t value) {
+  shm::UpdateSignal(*reinterpret_cast<uint64_t*>(signal), static_cast<SignalUpdate>(update), value);
+}
+
+}  // namespace
+
+bool OneSided::OnOperation(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                           std::span<const std::byte> data, uint64_t now_ns) {
+  const auto operation = static_cast<OneSidedOperation>(wire.operation);
+  const bool is_put = operation == OneSidedOperation::kPut;
+  const bool is_long_put = operation == OneSidedOperation::kLongPut;
+  const bool is_inline = is_put && data.empty() && wire.signal == 0;
+  const bool has_size = is_inline     ? header.size_bytes <= shm::kInlinePutBytes
+                        : is_long_put ? data.size() == sizeof(WireRts) ||
+                                            data.size() == sizeof(WireRts) + header.size_bytes
+                                      : data.size() == (is_put ? header.size_bytes : 0);
+  if (!has_size ||
+      !AreWordsSound(wire.operation, wire.signal, wire.width, header.size_bytes, header.tag)) {
+    return false;
+  }
+  if (is_inline) {
+    data = std::as_bytes(std::span(&wire.operand, 2)).first(header.size_bytes);
+  }
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  const ErrorCode error = CarryOut(job, header, wire, data, now_ns, &value, &found);
+  if (IsLongOperation(wire.operation)) {
+    if (error != ErrorCode::kOk) {
+      TellOfLong(job, header, wire, data, error, now_ns);
+    }
+    return true;
+  }
+  if (error != ErrorCode::kOk || wire.wants_answer != 0) {
+    Tell(job, header, {wire.number, value, static_cast<int32_t>(error), 0}, found, now_ns);
+    return true;
+  }
+  for (Untold& other : untold_) {
+    if (other.job == &job && other.here == header.destination && other.source == header.source) {
+      other.number = wire.number;
+      return true;
+    }
+  }
+  untold_.push_back({&job, header.destination, header.source, wire.number});
+  return true;
+}
+
+// All is looked at before anything is changed.
+ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                             std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
+                             std::span<const std::byte>* found) {
+  ServedRank* const rank = job.served[header.destination];
+  if (const ErrorCode ended = job.ended[header.destination]; ended != ErrorCode::kOk) {
+    // A rank that has died counts as one that has left until its end is announced.
+    return ended == ErrorCode::kNotFound && !job.left[header.destination] ? ErrorCode::kPeerDied
+                                                                          : ended;
+  }
+  if (rank == nullptr || rank->ended) {
+    return rank == nullptr ? ErrorCode::kInvalidBuffer : ErrorCode::kPeerDied;
+  }
+  const auto operation = static_cast<OneSidedOperation>(wire.operation);
+  std::byte* place = nullptr;
+  if (shm::IsAtomic(operation)) {
+    const ErrorCode code = FindWord(*rank, header.context, wire.offset, wire.width, &place);
+    if (code == ErrorCode::kOk) {
+      *value = shm::ApplyAtomicAt(place, wire.width, operation, wire.operand, wire.compare);
+      rank->delivery.NoteChange();
+    }
+    return code;
+  }
+  std::byte* signal = nullptr;
+  if (wire.signal != 0) {
+    if (const ErrorCode code = FindWord(*rank, static_cast<uint32_t>(header.tag), wire.compare,
+                                        sizeof(uint64_t), &signal);
+        code != ErrorCode::kOk) {
+      return code;
+    }
+  }
+  if (IsLongOperation(wire.operation)) {
+    return CarryOutLong(*rank, header, wire, data, now_ns);
+  }
+  const bool is_put = operation == OneSidedOperation::kPut;
+  const ErrorCode code =
+      FindBytes(*rank, header.context, wire.offset, header.size_bytes, is_put, &place);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  if (!is_put) {
+    *found = {place, header.size_bytes};
+    return code;
+  }
+  if (!data.empty()) {
+    std::memcpy(place, data.data(), data.size());
+  }
+  if (signal != nullptr) {
+    Update(signal, wire.signal, wire.operand);
+  }
+  rank->delivery.NoteChange();
+  return code;
+}
+
+// Begins it. `data` of a long put: WireRts, and perhaps the bytes.
+ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
+                                 const WireOneSided& wire, std::span<const std::byte> data,
+                                 uint64_t now_ns) {
+  const bool is_put = IsPutOperation(wire.operation);
+  ServedRegion* region = nullptr;
+  if (const ErrorCode code =
+          FindRegion(rank, header.context, wire.offset, header.size_bytes, is_put, &region);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  if (!is_put) {
+    Waiting get{rank.job, header, wire, {}};
+    if (!Lend(get, now_ns)) {
+      waiting_.push_back(std::move(get));
+    }
+    return ErrorCode::kOk;
+  }
+  const WireRts offer = *HeadOf<WireRts>(data);
+  const std::span<const std::byte> bytes = data.subspan(sizeof(WireRts));
+  if (!bytes.empty() && !region->memory.region->by_stream) {
+    std::memcpy(region->memory.base() + wire.offset, bytes.data(), bytes.size());
+    if (wire.signal != 0) {
+      std::byte* signal = nullptr;
+      (void)FindWord(rank, static_cast<uint32_t>(header.tag), wire.compare, sizeof(uint64_t),
+                     &signal);  // CarryOut has found it
+      Update(signal, wire.signal, wire.operand);
+    }
+    rank.delivery.NoteChange();
+    const WireResult result{offer.send_request, offer.send_generation, 0, 0};
+    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), header.source, result, now_ns);
+    return ErrorCode::kOk;
+  }
+  const OneSidedEnd end{false,        0,           wire.signal, static_cast<uint32_t>(header.tag),
+                        wire.compare, wire.operand};
+  const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
+  pulls_.StartOneSided(rank, header.source,
+                       is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer,
+                       {header.context, 0, wire.offset}, header.size_bytes, end, now_ns);
+  return ErrorCode::kOk;
+}
+
+// Offers the bytes of a long get. False: their memory is being registered. What cannot be offered
+// is answered with its error.
+bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
+  const PacketHeader& header = get.header;
+  if (get.job->ended[header.source] != ErrorCode::kOk) {
+    return true;  // nobody would take it back
+  }
+  ServedRank* const rank = get.job->served[header.destination];
+  ServedRegion* region = nullptr;
+  ErrorCode code = rank == nullptr || rank->ended
+                       ? ErrorCode::kPeerDied
+                       : FindRegion(*rank, header.context, get.wire.offset, header.size_bytes,
+                                    /*is_write=*/false, &region);
+  Offer offer;
+  WireOneSidedOffer wire{
+      {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
+  if (code == ErrorCode::kOk && region->memory.region->by_stream) {
+    code = region->memory.region->is_staged() ? ErrorCode::kOk : ErrorCode::kUnsupported;
+    offer.state = Offer::State::kDevice;
+    offer.address = get.wire.offset;
+  } else if (code == ErrorCode::kOk) {
+    code = registrations_.Hold(region->memory, get.wire.offset, header.size_bytes, UseFor::kPeer,
+                               now_ns, &get.claim);
+    if (code == ErrorCode::kWouldBlock) {
+      return false;
+    }
+    offer.state = Offer::State::kHeap;
+  }
+  if (code != ErrorCode::kOk) {
+    TellOfLong(*get.job, header, get.wire, {}, code, now_ns);
+    return true;
+  }
+  if (offer.state == Offer::State::kHeap) {
+    wire.rts.key = get.claim.key();
+    wire.rts.address = get.claim.RemoteAddress(region->memory.base() + get.wire.offset);
+    offer.claim = std::move(get.claim);
+  }
+  OneSidedState& state = rank->one_sided;
+  uint32_t number = kOneSidedOffers + shm::kAnswers;
+  for (const Offer* taken = rank->FindOffer(number);
+       taken != nullptr && taken->state != Offer::State::kNone; taken = rank->FindOffer(number)) {
+    ++number;
+  }
+  wire.rts.send_request = number;
+  wire.rts.send_generation = offer.generation = ++state.lent_generation;
+  offer.destination = header.source;
+  offer.size_bytes = header.size_bytes;
+  offer.region = region;
+  const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  feeds_.OnOffer(*rank, number, std::move(offer));
+  outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
+                 now_ns, {}, flags);
+  return true;
+}
+
+void OneSided::Advance(uint64_t now_ns) {
+  if (seen_changes_ != registrations_.changes()) {
+    seen_changes_ = registrations_.changes();
+    RetryWaiting(now_ns);
+  }
+}
+
+void OneSided::RetryWaiting(uint64_t now_ns) {
+  std::vector<Waiting> waiting = std::exchange(waiting_, {});
+  for (Waiting& get : waiting) {
+    if (!Lend(get, now_ns)) {
+      waiting_.push_back(std::move(get));
+    }
+  }
+}
+
+// The bytes of a long operation are there, or do not come.
+ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
+  const OneSidedEnd& end = *pull.one_sided;
+  if (!end.is_get) {
+    ErrorCode error = pull.error;
+    std::byte* signal = nullptr;
+    if (error == ErrorCode::kOk && end.signal != 0) {
+      error = FindWord(rank, end.signal_region, end.signal_offset, sizeof(uint64_t), &signal);
+    }
+    if (signal != nullptr && error == ErrorCode::kOk) {
+      Update(signal, end.signal, end.signal_value);
+    }
+    rank.delivery.NoteChange();
+    return error;
+  }
+  auto& awaited = rank.one_sided.awaited;
+  const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
+    return a.is_fetched && a.answer == end.answer;
+  });
+  if (found != awaited.end()) {
+    Answer(rank, *found, 0, pull.error, {});
+    awaited.erase(found);
+  }
+  return pull.error;
+}
+
+void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+                    std::span<const std::byte> data, uint64_t now_ns) {
+  std::erase_if(untold_, [&](const Untold& other) {  // this says it, too
+    return other.job == &job && other.here == header.destination && other.source == header.source &&
+           other.number <= done.number;
+  });
+  outbound_.Post(job, PacketKind::kOneSidedDone, header.destination, header.source, done, now_ns,
+                 data);
+}
+
+// A long operation cannot be. `data` of a put: as of OnOperation.
+void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                          std::span<const std::byte> data, ErrorCode error, uint64_t now_ns) {
+  WireResult result{static_cast<uint32_t>(wire.operand), static_cast<uint32_t>(wire.compare),
+                    static_cast<int32_t>(error), 0};
+  if (const auto offer = HeadOf<WireRts>(data); offer && IsPutOperation(wire.operation)) {
+    result.send_request = offer->send_request;
+    result.send_generation = offer->send_generation;
+  }
+  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
+}
+
+void OneSided::Report(uint64_t now_ns) {
+  for (const Untold& untold : untold_) {
+    outbound_.Post(*untold.job, PacketKind::kOneSidedDone, untold.here, untold.source,
+                   WireOneSidedDone{untold.number, 0, 0, 0}, now_ns);
+  }
+  untold_.clear();
+}
+
+void OneSided::Drop(const Job* job) {
+  std::erase_if(untold_, [job](const Untold& untold) { return untold.job == job; });
+  std::erase_if(waiting_, [job](const Waiting& get) { return get.job == job; });
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,62 @@
+// The atomic operations of one_sided_layout.h on a word, by this CPU: all of them agree with each
+// other and with those of every other CPU of the node. Any thread; does not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shm/atomic.h"
+#include "shm/layout/one_sided_layout.h"
+
+namespace ferry::shm {
+
+constexpr bool IsAtomic(OneSidedOperation operation) {
+  return operation >= OneSidedOperation::kFetch && operation <= OneSidedOperation::kXor;
+}
+
+// Returns what was there. OpenSHMEM asks for no order; acquire and release let programs use such
+// words as flags, which many do.
+template <SharedWord T>
+T ApplyAtomic(T& word, OneSidedOperation operation, T operand, T compare) {
+  constexpr auto kOrder = std::memory_order_acq_rel;
+  T found = compare;
+  switch (operation) {
+    case OneSidedOperation::kSet:
+    case OneSidedOperation::kSwap:
+      return Exchange(word, operand, kOrder);
+    case OneSidedOperation::kCompareSwap:
+      (void)CompareExchange(word, found, operand, kOrder);
+      return found;
+    case OneSidedOperation::kAdd:
+      return FetchAdd(word, operand, kOrder);
+    case OneSidedOperation::kAnd:
+      return FetchAnd(word, operand, kOrder);
+    case OneSidedOperation::kOr:
+      return FetchOr(word, operand, kOrder);
+    case OneSidedOperation::kXor:
+      return FetchXor(word, operand, kOrder);
+    default:
+      return LoadAcquire(word);
+  }
+}
+
+// The same on a word of 4 or 8 bytes, which is its width and its alignment.
+inline uint64_t ApplyAtomicAt(std::byte* word, uint32_t width, OneSidedOperation operation,
+                              uint64_t operand, uint64_t compare) {
+  if (width == sizeof(uint32_t)) {
+    return ApplyAtomic(*reinterpret_cast<uint32_t*>(word), operation,
+                       static_cast<uint32_t>(operand), static_cast<uint32_t>(compare));
+  }
+  return ApplyAtomic(*reinterpret_cast<uint64_t*>(word), operation, operand, compare);
+}
+
+// Pairs with whoever waits for the signal: what was stored before is there.
+inline void UpdateSignal(uint64_t& word, SignalUpdate update, uint64_t value) {
+  if (update == SignalUpdate::kSet) {
+    StoreRelease(word, value);
+  } else if (update == SignalUpdate::kAdd) {
+    FetchAdd(word, value, std::memory_order_release);
+  }
+}
+
+}  // namespace ferry::shm

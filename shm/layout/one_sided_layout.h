@@ -1,0 +1,84 @@
+// One-sided operations in the memory of ranks of other nodes: what a rank asks its daemon for, and
+// where the daemon says what came of it (client/core/one_sided.h, daemon/progress/one_sided.h).
+//
+// The operations of a rank with one peer are carried out in the order of their commands, and
+// numbered in it, from 1 on. So one number says which of them are over.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+enum class OneSidedOperation : uint8_t {
+  kNone = 0,
+  kPut = 1,
+  kGet = 2,
+  // Atomic, on a word of `width` bytes.
+  kFetch = 3,
+  kSet = 4,
+  kSwap = 5,
+  kCompareSwap = 6,
+  kAdd = 7,
+  kAnd = 8,
+  kOr = 9,
+  kXor = 10,
+  // Of any size: the daemons fetch the bytes from where they lie. Not numbered, since nothing that
+  // follows waits for them; they are over when the answer is there.
+  kLongPut = 11,
+  kLongGet = 12,
+};
+inline constexpr uint8_t kOneSidedOperations = 13;  // their number, kNone counted
+
+// What happens to a word of the same rank, once the data of a put are there.
+enum class SignalUpdate : uint8_t { kNone = 0, kSet = 1, kAdd = 2 };
+inline constexpr uint8_t kSignalUpdates = 3;
+
+inline constexpr uint32_t kAnswers = 64;         // that one rank may wait for at a time
+inline constexpr uint16_t kNoAnswer = 0xffff;    // OneSidedCommand::answer: nothing but the number
+inline constexpr uint32_t kInlinePutBytes = 16;  // a put of so many goes in the command
+
+// Payload of a descriptor of kind kOneSided. There, `destination` is the peer, `context` the number
+// of the region there, `size_bytes` that of a put or get (at most kCellBytes), `tag` the region of
+// the signal. The data of a put lie in a cell (kFlagCell), or, if they are few and there is no
+// signal, in `operand` and `compare`. In the cell of a long one lies the Location of the bytes
+// here.
+struct OneSidedCommand {
+  uint8_t operation;  // OneSidedOperation
+  uint8_t signal;     // SignalUpdate; kPut, kLongPut
+  uint8_t width;      // 4 or 8; atomic operations
+  uint8_t reserved;
+  uint16_t answer;   // which AnswerLayout gets what was found; kNoAnswer
+  uint16_t serial;   // AnswerLayout::serial, once it is there
+  uint64_t offset;   // in the region
+  uint64_t operand;  // of a put: of the signal
+  uint64_t compare;  // kCompareSwap; of a put: the offset of the signal
+};
+FERRY_ASSERT_LAYOUT(OneSidedCommand, 32);
+FERRY_ASSERT_OFFSET(OneSidedCommand, answer, 4);
+FERRY_ASSERT_OFFSET(OneSidedCommand, offset, 8);
+FERRY_ASSERT_OFFSET(OneSidedCommand, compare, 24);
+
+// Of the operations with one peer. Written by the daemon, `done` last.
+struct OneSidedWords {
+  uint64_t done;          // the last that is over; those before it are, too
+  uint64_t first_failed;  // of these; 0: none
+  uint64_t last_failed;
+  uint32_t error;  // ErrorCode of the last that failed
+  uint32_t reserved;
+};
+FERRY_ASSERT_LAYOUT(OneSidedWords, 32);
+FERRY_ASSERT_OFFSET(OneSidedWords, error, 24);
+
+// What one operation found. Its bytes, if it is a get, lie in the cell of the same number. Written
+// by the daemon, before `done` of the peer.
+struct AnswerLayout {
+  uint64_t value;   // of an atomic operation; of 4 bytes: in the lower half
+  uint32_t error;   // ErrorCode
+  uint32_t serial;  // OneSidedCommand::serial of what is answered; stored last
+};
+FERRY_ASSERT_LAYOUT(AnswerLayout, 16);
+FERRY_ASSERT_OFFSET(AnswerLayout, serial, 12);
+
+}  // namespace ferry::shm

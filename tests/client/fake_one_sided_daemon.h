@@ -1,0 +1,184 @@
+// The daemons of both ends of a rank's one-sided operations, played by a test: takes the commands
+// from the rank's lane, carries them out in memory of its own, and says what came of them.
+//
+// One thread. A member that says so is safe beside the rank's threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "common/error_code.h"
+#include "engine/session_view.h"
+#include "shm/atomic.h"
+#include "shm/atomic_operation.h"
+#include "shm/lane.h"
+#include "shm/layout/one_sided_layout.h"
+#include "shm/wake.h"
+
+namespace ferry::client {
+
+class FakeOneSidedDaemon {
+ public:
+  static constexpr uint32_t kSegment = 3;  // the only one that a peer has
+  static constexpr uint64_t kSegmentBytes = 2 << 20;
+
+  struct Taken {
+    shm::Descriptor descriptor;
+    shm::OneSidedCommand words;
+    std::vector<std::byte> data;
+    uint64_t number = 0;  // with its peer; 0: a long one
+
+    bool is_long() const {
+      return words.operation >= static_cast<uint8_t>(shm::OneSidedOperation::kLongPut);
+    }
+    // Of a long one: where its bytes lie in the rank's memory.
+    std::byte* here() const {
+      shm::Location location;
+      std::memcpy(&location, data.data(), sizeof(location));
+      return reinterpret_cast<std::byte*>(location.address);
+    }
+  };
+
+  explicit FakeOneSidedDaemon(const engine::SessionView& view)
+      : view_(view), lane_(&view.layout->to_daemon) {}
+
+  std::byte* MemoryOf(uint32_t peer) {
+    std::vector<std::byte>& memory = memory_[peer];
+    memory.resize(kSegmentBytes);
+    return memory.data();
+  }
+  uint64_t& Word(uint32_t peer, uint64_t offset) {
+    return *reinterpret_cast<uint64_t*>(MemoryOf(peer) + offset);
+  }
+
+  // Takes what is in the lane, at most so many. Returns how many there were. With the rank's
+  // threads.
+  size_t Take(size_t limit = SIZE_MAX) {
+    size_t count = 0;
+    for (; count < limit; ++count) {
+      const shm::Descriptor* const next = lane_.Peek();
+      if (next == nullptr) {
+        break;
+      }
+      Taken taken;
+      taken.descriptor = *next;
+      std::memcpy(&taken.words, next->payload, sizeof(taken.words));
+      if ((next->flags & shm::kFlagCell) != 0) {
+        taken.data.resize(taken.is_long() ? sizeof(shm::Location) : next->size_bytes);
+        std::memcpy(taken.data.data(), lane_.Cell(next->cell), taken.data.size());
+        lane_.ReleaseCell(next->cell);
+      }
+      lane_.Pop();
+      taken.number = taken.is_long() ? 0 : ++begun_[taken.descriptor.destination];
+      under_way.push_back(std::move(taken));
+    }
+    return count;
+  }
+
+  // Carries out the first operations under way, at most so many, and says so. With the rank's
+  // threads.
+  void CarryOut(size_t limit = SIZE_MAX) {
+    for (; limit != 0 && !under_way.empty(); --limit) {
+      const Taken taken = std::move(under_way.front());
+      under_way.pop_front();
+      uint64_t value = 0;
+      std::vector<std::byte> found;
+      const ErrorCode error = Apply(taken, &value, &found);
+      End(taken, error, value, found);
+    }
+    shm::Wake(view_.inbox.wake()).Publish();
+  }
+  // Both.
+  void Serve() {
+    Take();
+    CarryOut();
+  }
+
+  // The peer is gone, or cut off: what is under way with it ends so, and what comes later.
+  void Lose(uint32_t peer, ErrorCode error) {
+    shm::StoreRelease(view_.layout->peers[peer].dead, static_cast<uint32_t>(error));
+    Take();
+    for (const Taken& taken : under_way) {
+      if (taken.descriptor.destination == peer) {
+        End(taken, error, 0, {});
+      }
+    }
+    std::erase_if(under_way,
+                  [peer](const Taken& taken) { return taken.descriptor.destination == peer; });
+    shm::Wake(view_.inbox.wake()).Publish();
+  }
+  void Mend(uint32_t peer) { shm::StoreRelease(view_.layout->peers[peer].dead, 0U); }
+
+  std::deque<Taken> under_way;
+
+ private:
+  ErrorCode Apply(const Taken& taken, uint64_t* value, std::vector<std::byte>* found) {
+    const shm::OneSidedCommand& words = taken.words;
+    const auto operation = static_cast<shm::OneSidedOperation>(words.operation);
+    const uint64_t size_bytes = taken.descriptor.size_bytes;
+    const bool is_atomic = shm::IsAtomic(operation);
+    const uint64_t reach = is_atomic ? words.width : size_bytes;
+    if (taken.descriptor.context != kSegment || words.offset > kSegmentBytes ||
+        reach > kSegmentBytes - words.offset) {
+      return ErrorCode::kInvalidBuffer;
+    }
+    std::byte* const place = MemoryOf(taken.descriptor.destination) + words.offset;
+    if (is_atomic) {
+      *value = shm::ApplyAtomicAt(place, words.width, operation, words.operand, words.compare);
+      return ErrorCode::kOk;
+    }
+    if (operation == shm::OneSidedOperation::kGet) {
+      found->assign(place, place + size_bytes);
+      return ErrorCode::kOk;
+    }
+    if (operation == shm::OneSidedOperation::kLongGet) {
+      std::memcpy(taken.here(), place, size_bytes);
+      return ErrorCode::kOk;
+    }
+    const bool is_inline = taken.data.empty() && words.signal == 0;
+    std::memcpy(place,
+                taken.is_long() ? taken.here()
+                : is_inline     ? static_cast<const void*>(&words.operand)
+                                : taken.data.data(),
+                size_bytes);
+    shm::UpdateSignal(Word(taken.descriptor.destination, words.signal != 0 ? words.compare : 0),
+                      static_cast<shm::SignalUpdate>(words.signal), words.operand);
+    return ErrorCode::kOk;
+  }
+
+  void End(const Taken& taken, ErrorCode error, uint64_t value,
+           const std::vector<std::byte>& found) {
+    if (taken.words.answer != shm::kNoAnswer) {
+      shm::AnswerLayout& answer = view_.layout->answers[taken.words.answer];
+      std::memcpy(view_.layout->answer_cells[taken.words.answer], found.data(), found.size());
+      answer.value = value;
+      answer.error = static_cast<uint32_t>(error);
+      // Pairs with RemoteOperations::OutcomeOf.
+      shm::StoreRelease(answer.serial, taken.words.serial);
+    }
+    if (taken.is_long()) {
+      return;
+    }
+    shm::OneSidedWords& words = view_.layout->one_sided[taken.descriptor.destination];
+    if (error != ErrorCode::kOk) {
+      shm::StoreRelaxed(words.error, static_cast<uint32_t>(error));
+      shm::StoreRelaxed(words.last_failed, taken.number);
+      if (shm::LoadRelaxed(words.first_failed) == 0) {
+        shm::StoreRelaxed(words.first_failed, taken.number);
+      }
+    }
+    shm::StoreRelease(words.done, taken.number);  // Pairs with RemoteOperations::IsOver.
+  }
+
+  const engine::SessionView view_;
+  shm::LaneConsumer lane_;
+  std::map<uint32_t, uint64_t> begun_;  // by peer
+  std::map<uint32_t, std::vector<std::byte>> memory_;
+};
+
+}  // namespace ferry::client

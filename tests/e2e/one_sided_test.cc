@@ -1,0 +1,32 @@
+// Puts, gets, atomic operations and signals between ranks, by ferry/one_sided.h: on one node, and
+// on two.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+// How many ranks, and on how many nodes.
+class OneSidedTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(OneSidedTest, EveryOperationOfEveryRankWithEveryOther) {
+  const std::string ranks = GetParam().substr(0, 1);
+  const std::string nodes = GetParam().substr(GetParam().size() - 1);
+  const Words placement = {"-n", ranks, "--nodes", nodes};
+  const std::string out =
+      RunWell(PrivateJob(placement, {"tests/e2e/ranks/one_sided"}), {}, /*limit_s=*/240);
+  EXPECT_THAT(out, HasSubstr("one_sided: ok"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, OneSidedTest,
+                         testing::Values("1RankOn1", "3RanksOn1", "2RanksOn2", "4RanksOn2"),
+                         [](const auto& placement) { return placement.param; });
+
+}  // namespace
+}  // namespace ferry::e2e
