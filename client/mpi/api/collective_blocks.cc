@@ -5,7 +5,7 @@
 
 #include "client/mpi/api/message_arguments.h"
 #include "client/mpi/base/handle_table.h"
-#include "client/mpi/channel/front_messenger.h"
+#include "client/mpi/channel/comm_messenger.h"
 
 namespace ferry::mpi {
 namespace {

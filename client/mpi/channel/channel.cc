@@ -7,14 +7,10 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/mpi/messages/await_run.h"
 
 namespace ferry::mpi {
 namespace {
-
-// Idle schedules that a communicator keeps, and the largest scratch memory that one may hold.
-constexpr size_t kKeptRuns = 32;
-constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
 // Numbers of persistent operations lie in the upper half, where no others do but those of
 // comparisons, each of which takes two.
@@ -26,34 +22,6 @@ constexpr uint32_t kComparisons = kNumbers + (1U << 16);
 uint32_t ComparisonNumber(uint32_t number, bool persistent) {
   return persistent ? kPersistentComparisons + number * 2 % kPersistentNumbers
                     : kComparisons + number * 2 % (1U << 16);
-}
-
-uint64_t Mix(uint64_t sum, uint64_t word) {
-  sum ^= word;
-  sum *= 0x9e3779b97f4a7c15;
-  return sum ^ (sum >> 29);
-}
-
-uint64_t KeyOf(const Problem& problem) {
-  uint64_t key = static_cast<uint64_t>(problem.collective) | uint64_t{problem.in_place} << 8 |
-                 uint64_t{problem.has_blocks} << 9 | uint64_t{problem.commutative} << 10 |
-                 uint64_t{problem.of_devices} << 11 | static_cast<uint64_t>(problem.root) << 32;
-  key = Mix(Mix(Mix(0, key), problem.block_bytes), problem.element_bytes);
-  for (const std::vector<Block>* blocks : {&problem.send_blocks, &problem.receive_blocks}) {
-    for (const Block& block : *blocks) {
-      key = Mix(Mix(key, block.offset_bytes), block.size_bytes);
-    }
-  }
-  return key;
-}
-
-// Compares what the communicator does not settle. It settles the neighbours: it has one topology.
-bool IsSame(const Problem& a, const Problem& b) {
-  return a.collective == b.collective && a.root == b.root && a.in_place == b.in_place &&
-         a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
-         a.element_bytes == b.element_bytes && a.commutative == b.commutative &&
-         a.of_devices == b.of_devices && a.send_blocks == b.send_blocks &&
-         a.receive_blocks == b.receive_blocks;
 }
 
 }  // namespace
@@ -99,22 +67,29 @@ Channel& Channel::MakeFor(Comm& comm) {
   return static_cast<Channel&>(*comm.Extend(std::make_unique<Channel>(comm)));
 }
 
+std::vector<int> Channel::NodesOf(const FrontMessenger& messenger) {
+  std::vector<int> nodes;
+  nodes.reserve(static_cast<size_t>(messenger.size()));
+  for (int peer = 0; peer < messenger.size(); ++peer) {
+    nodes.push_back(front_end->NodeOf(static_cast<uint32_t>(messenger.WorldRank(peer))));
+  }
+  return nodes;
+}
+
 Channel::Channel(const Comm& comm)
     : comm_(comm),
       messenger_(comm),
       watch_(comm, messenger_.world_ranks(), messenger_.self()),
-      runner_(&messenger_) {
-  for (int peer = 0; peer < messenger_.size(); ++peer) {
-    node_of_.push_back(front_end->NodeOf(static_cast<uint32_t>(messenger_.WorldRank(peer))));
-  }
-  may_have_board_ = NodeBoard::IsFor(comm, node_of_);
+      runner_(&messenger_),
+      kept_(&runner_, messenger_.self(), NodesOf(messenger_)) {
+  may_have_board_ = NodeBoard::IsFor(comm, NodesOf(messenger_));
 }
 
 Channel::~Channel() {
   board_queue_.reset();
   board_.reset();
   comparisons_.clear();
-  kept_.clear();
+  kept_.Clear();
 }
 
 std::unique_lock<std::mutex> Channel::Lock() {
@@ -128,66 +103,7 @@ std::unique_lock<std::mutex> Channel::Lock() {
 // ---- Schedules ----------------------------------------------------------------------------------
 
 Channel::Taken Channel::TakeLocked(const Problem& problem) {
-  uses_++;
-  if (last_ != nullptr && last_->run != nullptr && IsSame(last_->problem, problem)) [[likely]] {
-    last_->last_use = uses_;
-    return {std::move(last_->run), last_};
-  }
-  const uint64_t key = KeyOf(problem);
-  for (Kept& kept : kept_) {
-    if (kept.key == key && kept.run != nullptr && IsSame(kept.problem, problem)) {
-      last_ = &kept;
-      kept.last_use = uses_;
-      return {std::move(kept.run), &kept};
-    }
-  }
-  return MakeLocked(key, problem);
-}
-
-Channel::Taken Channel::MakeLocked(uint64_t key, const Problem& problem) {
-  Problem whole = problem;
-  whole.rank = self();
-  whole.size = size();
-  whole.node_of = node_of_;
-  const Choice choice = CollectiveTable().Choose(whole);
-  whole.segment_bytes = choice.segment_bytes;
-  Taken taken(
-      runner_.Prepare(std::make_shared<const Schedule>(MakeSchedule(*choice.algorithm, whole))),
-      nullptr);
-  if (taken.run_->schedule().scratch_bytes > kKeptScratchBytes) {
-    return taken;
-  }
-  if (Kept* const room = FindRoom(); room != nullptr) {
-    room->key = key;
-    room->problem = problem;
-    room->last_use = uses_;
-    taken.home_ = last_ = room;
-  }
-  return taken;
-}
-
-// A place for one more, perhaps that of the one that was not used for longest. Null: all are in
-// use.
-Channel::Kept* Channel::FindRoom() {
-  if (kept_.size() < kKeptRuns) {
-    return &kept_.emplace_back();
-  }
-  Kept* oldest = nullptr;
-  for (Kept& kept : kept_) {
-    if (kept.run != nullptr && (oldest == nullptr || kept.last_use < oldest->last_use)) {
-      oldest = &kept;
-    }
-  }
-  if (oldest != nullptr) {
-    oldest->run.reset();
-  }
-  return oldest;
-}
-
-void Channel::GiveBackLocked(Taken taken) {
-  if (taken.home_ != nullptr) {
-    taken.home_->run = std::move(taken.run_);
-  }
+  return kept_.Take(problem, CollectiveTable());
 }
 
 Channel::Taken Channel::Take(const Problem& problem) {
@@ -344,27 +260,15 @@ bool Channel::IsBusyLocked() const {
 void Channel::RunPatiently(CollectiveRun* run) {
   struct Waiting {
     Channel* channel;
-    CollectiveRun* run;
-  } waiting{this, run};
-  CallWatch::Wait wait(&watch_, watch_.blocking_call());
-  for (; AdvanceLocked(), !run->is_done() && front_end->poison() == ErrorCode::kOk; wait.Look()) {
-    if (messenger_.has_held() && runner_.waits_for_one()) {
-      messenger_.ReceiveHeld(wait.end_ns());
-      continue;
+    CallWatch::Wait wait;
+    void Advance() {
+      channel->AdvanceLocked();
+      channel->watch_.Listen();
     }
-    if (messenger_.has_held()) {
-      messenger_.PostHeld();
-      continue;
-    }
-    front_end->WaitFor(
-        [](void* argument) {
-          const auto* self = static_cast<Waiting*>(argument);
-          self->channel->AdvanceLocked();
-          self->channel->watch_.Listen();
-          return self->run->is_done() || self->channel->messenger_.has_held();
-        },
-        &waiting, client::kAny, wait.end_ns());
-  }
+    void Look() { wait.Look(); }
+    uint64_t end_ns() const { return wait.end_ns(); }
+  } waiting{this, CallWatch::Wait(&watch_, watch_.blocking_call())};
+  AwaitRun(front_end, &messenger_, runner_, *run, &waiting);
 }
 
 void Channel::Renounce() {
@@ -429,7 +333,7 @@ RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding
   if (taken.run()->is_done()) [[likely]] {
     GiveBackLocked(std::move(taken));
   } else {
-    (void)taken.run_.release();  // messages that never end still name it
+    taken.Abandon();
   }
   return failure;
 }

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,11 +18,12 @@
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/board_queue.h"
 #include "client/mpi/channel/call_watch.h"
-#include "client/mpi/channel/front_messenger.h"
+#include "client/mpi/channel/comm_messenger.h"
 #include "client/mpi/channel/node_board.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/messages/kept_runs.h"
 #include "common/status.h"
 
 namespace ferry::mpi {
@@ -111,7 +111,7 @@ class Channel : public Comm::Extension {
   void AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument);
 
   // The same in parts, for what does not block. A run that was taken is given back when it is done.
-  class Taken;
+  using Taken = KeptRuns::Taken;
   Taken Take(const Problem& problem);
   void GiveBack(Taken taken);
   // A call that is neither persistent nor compared. `started`, and what it names, stay until it is
@@ -176,14 +176,6 @@ class Channel : public Comm::Extension {
   // memory.
   static constexpr uint64_t kBoardCall = 4;
 
-  // A schedule that calls may use again.
-  struct Kept {
-    uint64_t key = 0;
-    Problem problem;
-    std::unique_ptr<CollectiveRun> run;  // null while a call has it
-    uint64_t last_use = 0;
-  };
-
   static Channel& MakeFor(Comm& comm);
   RunFailure RunByMessages(const Problem& problem, const Binding& binding, uint32_t number);
   std::unique_lock<std::mutex> Lock();
@@ -195,12 +187,10 @@ class Channel : public Comm::Extension {
   uint32_t NextNumber(uint32_t number);
   void RunPatiently(CollectiveRun* run);
   Taken TakeLocked(const Problem& problem);
-  Taken MakeLocked(uint64_t key, const Problem& problem);
-  Kept* FindRoom();
-  void GiveBackLocked(Taken taken);
+  void GiveBackLocked(Taken taken) { kept_.GiveBack(std::move(taken)); }
+  static std::vector<int> NodesOf(const FrontMessenger& messenger);
 
   const Comm& comm_;
-  std::vector<int> node_of_;  // by rank
   // Counts blocking calls, of which there is one at a time.
   uint64_t entered_ = 0;
   uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
@@ -212,29 +202,14 @@ class Channel : public Comm::Extension {
   uint64_t seen_looks_ = 0;                  // by IsLookedAfter
   std::mutex mutex_;                         // guards what follows
   std::unique_ptr<BoardQueue> board_queue_;  // null: there is none, or none yet
-  FrontMessenger messenger_;
+  CommMessenger messenger_;
   CallWatch watch_;  // has a lock of its own
   Runner runner_;
+  KeptRuns kept_;
   std::vector<ProgramRun*> programs_;  // not done
   std::vector<std::shared_ptr<Comparison>> comparisons_;
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
-  uint64_t uses_ = 0;
-  std::deque<Kept> kept_;  // whose addresses stay
-  Kept* last_ = nullptr;   // what the last call used
-};
-
-class Channel::Taken {
- public:
-  Taken() = default;
-  CollectiveRun* run() const { return run_.get(); }
-
- private:
-  friend class Channel;
-  Taken(std::unique_ptr<CollectiveRun> run, Kept* home) : run_(std::move(run)), home_(home) {}
-
-  std::unique_ptr<CollectiveRun> run_;
-  Kept* home_ = nullptr;  // null: it is not kept
 };
 
 // A start of a collective that does not block: on the board, or by messages.

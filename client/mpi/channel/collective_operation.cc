@@ -6,6 +6,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
 #include "client/mpi/channel/table.h"
+#include "client/mpi/messages/front_messenger.h"
 
 namespace ferry::mpi {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "client/core/front_end.h"
 #include "client/mpi/base/connection.h"
+#include "client/mpi/messages/front_messenger.h"
 
 namespace ferry::mpi {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr size_t kLeastBytes = size_t{64} << 10;
 constexpr size_t kMostIdleBytes = size_t{128} << 20;
 
@@ -79,10 +79,6 @@ class Blocks {
 Blocks& blocks = *new Blocks();
 
 }  // namespace
-
-void* AllocateAligned(size_t size_bytes) {
-  return std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment);
-}
 
 void* TakeStaging(size_t size_bytes) {
   void* const block = front_end->TakeShadow(size_bytes);

@@ -11,14 +11,12 @@
 
 namespace ferry::mpi {
 
-// Ordinary memory, aligned to 64 bytes, for std::free. Null: there is none.
-void* AllocateAligned(size_t size_bytes);
-
 // Host memory to copy device memory through, aligned to 64 bytes: a block of libferry's that the
 // GPU backend knows (FrontEnd::TakeShadow), or, where there is none left, ordinary memory. Null:
 // there is no memory.
 void* TakeStaging(size_t size_bytes);
-// Gives back what TakeStaging or AllocateAligned returned; does nothing for null.
+// Gives back what TakeStaging or AllocateAligned
+// (client/mpi/messages/front_messenger.h) returned; does nothing for null.
 void GiveStaging(void* memory);
 
 // Memory of a device, aligned to 64 bytes, for libferry's FreeMemory. It is the host's if the

@@ -1,5 +1,6 @@
 #include "client/mpi/collective/runner.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ferry::mpi {
@@ -100,6 +101,13 @@ bool Runner::Advance() {
     any = true;
   }
   return (!stalled_.empty() && RetryStalled()) || any;
+}
+
+bool Runner::WaitsForMessageFrom(int peer) const {
+  return std::any_of(pending_.begin(), pending_.end(), [peer](const Message& message) {
+    const Step& step = message.run->schedule_->steps[message.step];
+    return step.kind == StepKind::kReceive && step.peer == peer;
+  });
 }
 
 // In order: one that finds no room holds up those behind it.

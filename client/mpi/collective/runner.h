@@ -74,6 +74,8 @@ class Runner {
   bool is_busy() const { return !pending_.empty() || !stalled_.empty(); }
   // Whether nothing can happen before one message, the only one under way, has ended.
   bool waits_for_one() const { return pending_.size() == 1 && stalled_.empty(); }
+  // Whether a message from that peer is under way to this rank.
+  bool WaitsForMessageFrom(int peer) const;
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }
 

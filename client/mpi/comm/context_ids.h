@@ -36,8 +36,9 @@ inline constexpr uint32_t kSelfNumber = 2;
 // The number of a communicator that has none yet, or never got one.
 inline constexpr uint32_t kUnusableNumber = 3;
 inline constexpr uint32_t kReservedNumbers = 16;
-// All contexts of smaller numbers fit 32 bits.
-inline constexpr uint32_t kNumberLimit = uint32_t{1} << 29;
+// The contexts of smaller numbers are the lower half of 32 bits; OpenSHMEM has the upper one
+// (client/shmem/message_contexts.h).
+inline constexpr uint32_t kNumberLimit = uint32_t{1} << 28;
 
 // The context of `traffic` in the communicator `number`.
 inline constexpr uint32_t ContextOf(uint32_t number, Traffic traffic) {

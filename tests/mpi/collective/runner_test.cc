@@ -70,6 +70,20 @@ TEST(RunnerTest, ScratchMemoryLiesWhereTheReductionIs) {
   EXPECT_THAT(world.scratch_devices(), testing::ElementsAre(kHostMemory, 0, 1, kHostMemory));
 }
 
+TEST(RunnerTest, KnowsWhoseMessagesAreMissing) {
+  SimulatedWorld world(3, 1);
+  ScheduleBuilder builder;
+  builder.Send(1, Output(0, 8));
+  builder.Receive(2, Output(8, 8));
+  Runner& runner = world.runner(0);
+  const auto run = runner.Prepare(Finish(&builder));
+  char buffer[16] = {};
+  EXPECT_FALSE(runner.WaitsForMessageFrom(2));
+  runner.Start(run.get(), {.output = buffer}, 0);
+  EXPECT_TRUE(runner.WaitsForMessageFrom(2));
+  EXPECT_FALSE(runner.WaitsForMessageFrom(1)) << "it is only sent to";
+}
+
 TEST(RunnerTest, RunWithoutStepsIsDoneAtOnce) {
   SimulatedWorld world(1, 1);
   ScheduleBuilder builder;

@@ -1,30 +1,33 @@
-// The messages of a communicator's collectives, by libferry.
+// The messages of collectives, by libferry: those of a communicator, or of a team of OpenSHMEM.
 //
-// Calling thread: one at a time. Nothing blocks but Copy, while it copies.
+// Calling thread: one at a time. Nothing blocks but Copy, while it copies, and ReceiveHeld.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "client/core/front_end.h"
 #include "client/mpi/collective/messenger.h"
-#include "client/mpi/comm/comm.h"
 
 namespace ferry::mpi {
 
-// The two groups of an intercommunicator as the peers of its channel: first the group with the
-// lowest rank of the job.
-struct Sides {
-  std::vector<int> own;     // by rank in the group: which peer that is
-  std::vector<int> remote;  // of the other group
-};
-Sides SidesOf(const Comm& inter);
+// Ordinary memory, aligned to 64 bytes, for std::free. Null: there is none.
+void* AllocateAligned(size_t size_bytes);
 
 class FrontMessenger : public Messenger {
  public:
-  // `comm` outlives it. The peers are the group's ranks, or, of an intercommunicator, the ranks of
-  // both groups (SidesOf).
-  explicit FrontMessenger(const Comm& comm);
+  // `front_end` is where the process keeps its connection: null once that has ended, which the
+  // messenger may outlive. `world_ranks`: of the job, by peer; `self` is this process among the
+  // peers. No other messages have this `context`.
+  FrontMessenger(client::FrontEnd* const& front_end, uint32_t context, std::vector<int> world_ranks,
+                 int self)
+      : front_end_(front_end),
+        context_(context),
+        world_ranks_(std::move(world_ranks)),
+        self_(self) {}
 
   // This process among the peers, and how many there are.
   int self() const { return self_; }
@@ -48,6 +51,7 @@ class FrontMessenger : public Messenger {
                          size_t* received_bytes) override;
   ErrorCode Test(Ticket ticket, size_t* received_bytes) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
+  // Of the host only.
   void* AllocateScratch(size_t size_bytes, int device) override;
   void FreeScratch(void* scratch) override;
 
@@ -63,12 +67,13 @@ class FrontMessenger : public Messenger {
   client::Message MessageTo(int peer, uint32_t tag, const void* data, size_t size_bytes) const;
   ErrorCode TestHeld(size_t* received_bytes);
 
+  client::FrontEnd* const& front_end_;
   const uint32_t context_;
-  std::vector<int> world_ranks_;  // by peer
-  int self_ = 0;
+  const std::vector<int> world_ranks_;  // by peer
+  const int self_;
   bool is_patient_ = false;
   Held held_;
-  std::unordered_set<void*> heap_scratch_;  // the rest is of devices, or the system's
+  std::unordered_set<void*> heap_scratch_;  // the rest is the system's
 };
 
 }  // namespace ferry::mpi

@@ -1,14 +1,7 @@
-#include "client/mpi/channel/front_messenger.h"
+#include "client/mpi/messages/front_messenger.h"
 
-#include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
-
-#include "client/mpi/base/connection.h"
-#include "client/mpi/channel/scratch.h"
-#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 namespace {
@@ -21,48 +14,12 @@ constexpr size_t kLeastHeapScratch = 8192;
 constexpr size_t kMostHeld = 8192;
 constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
 
-int LowestOf(const RankSet& group) {
-  int lowest = INT_MAX;
-  for (int i = 0; i < group.size(); ++i) {
-    lowest = std::min(lowest, group.WorldRank(i));
-  }
-  return lowest;
-}
-
-std::vector<int> From(int first, int count) {
-  std::vector<int> peers(static_cast<size_t>(count));
-  std::iota(peers.begin(), peers.end(), first);
-  return peers;
-}
+constexpr size_t kAlignment = 64;
 
 }  // namespace
 
-Sides SidesOf(const Comm& inter) {
-  const int own = inter.group().size();
-  const int remote = inter.peers().size();
-  return LowestOf(inter.peers()) < LowestOf(inter.group())
-             ? Sides{.own = From(remote, own), .remote = From(0, remote)}
-             : Sides{.own = From(0, own), .remote = From(own, remote)};
-}
-
-FrontMessenger::FrontMessenger(const Comm& comm)
-    : context_(comm.context(Traffic::kCollective)),
-      world_ranks_(comm.group().WorldRanks()),
-      self_(comm.rank()) {
-  if (!comm.is_inter()) {
-    return;
-  }
-  const Sides sides = SidesOf(comm);
-  const std::vector<int> own = std::move(world_ranks_);
-  const std::vector<int> remote = comm.peers().WorldRanks();
-  world_ranks_.assign(own.size() + remote.size(), -1);
-  for (size_t i = 0; i < own.size(); ++i) {
-    world_ranks_[static_cast<size_t>(sides.own[i])] = own[i];
-  }
-  for (size_t i = 0; i < remote.size(); ++i) {
-    world_ranks_[static_cast<size_t>(sides.remote[i])] = remote[i];
-  }
-  self_ = sides.own[static_cast<size_t>(comm.rank())];
+void* AllocateAligned(size_t size_bytes) {
+  return std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment);
 }
 
 client::Message FrontMessenger::MessageTo(int peer, uint32_t tag, const void* data,
@@ -77,7 +34,7 @@ client::Message FrontMessenger::MessageTo(int peer, uint32_t tag, const void* da
 ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                                     Ticket* ticket) {
   client::RequestHandle handle = 0;
-  const ErrorCode error = front_end->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
+  const ErrorCode error = front_end_->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
   *ticket = handle == client::kCompletedSend ? 0 : handle;
   return error;
 }
@@ -94,7 +51,7 @@ ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_
   if (has_held()) {
     PostHeld();  // it is not alone
   }
-  return front_end->StartReceive(message, ticket);
+  return front_end_->StartReceive(message, ticket);
 }
 
 void FrontMessenger::SetPatient(bool patient) {
@@ -106,7 +63,7 @@ void FrontMessenger::SetPatient(bool patient) {
 
 void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
   const ErrorCode error =
-      front_end->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
+      front_end_->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
   if (error == ErrorCode::kWouldBlock) {
     held_.state = Held::State::kPosted;
     return;
@@ -118,15 +75,15 @@ void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
 }
 
 void FrontMessenger::PostHeld() {
-  const ErrorCode error = front_end->StartReceive(held_.message, &held_.handle);
+  const ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
   held_.state = error == ErrorCode::kOk ? Held::State::kPosted : Held::State::kOver;
   held_.completion.error = error;
 }
 
 ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
   if (held_.state == Held::State::kHeld || (held_.state == Held::State::kPosted &&
-                                            (!front_end->IsComplete(held_.handle) ||
-                                             !front_end->Test(held_.handle, &held_.completion)))) {
+                                            (!front_end_->IsComplete(held_.handle) ||
+                                             !front_end_->Test(held_.handle, &held_.completion)))) {
     return ErrorCode::kWouldBlock;
   }
   held_.state = Held::State::kNone;
@@ -139,7 +96,7 @@ ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
     return TestHeld(received_bytes);
   }
   client::Completion completion;
-  if (!front_end->IsComplete(ticket) || !front_end->Test(ticket, &completion)) {
+  if (!front_end_->IsComplete(ticket) || !front_end_->Test(ticket, &completion)) {
     return ErrorCode::kWouldBlock;
   }
   *received_bytes = completion.size_bytes;
@@ -150,19 +107,19 @@ ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
   if (size_bytes == 0) {
     return ErrorCode::kOk;  // the buffers may be null
   }
-  if (!front_end->IsByStream(to) && !front_end->IsByStream(from)) [[likely]] {
+  if (!front_end_->IsByStream(to) && !front_end_->IsByStream(from)) [[likely]] {
     std::memcpy(to, from, size_bytes);
     return ErrorCode::kOk;
   }
-  return front_end->Copy(to, from, size_bytes).code();
+  return front_end_->Copy(to, from, size_bytes).code();
 }
 
 void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
   if (device != kHostMemory) {
-    return TakeDeviceScratch(size_bytes, device);
+    return nullptr;
   }
   if (size_bytes >= kLeastHeapScratch) {
-    if (StatusOr<void*> heap = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+    if (StatusOr<void*> heap = front_end_->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
         heap.ok()) {
       heap_scratch_.insert(*heap);
       return *heap;
@@ -172,13 +129,10 @@ void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
 }
 
 void FrontMessenger::FreeScratch(void* scratch) {
-  if (GiveDeviceScratch(scratch)) {
-    return;
-  }
   if (heap_scratch_.erase(scratch) == 0) {
     std::free(scratch);
-  } else if (front_end != nullptr) {  // otherwise the heap is gone
-    (void)front_end->FreeMemory(scratch);
+  } else if (front_end_ != nullptr) {  // otherwise the heap is gone
+    (void)front_end_->FreeMemory(scratch);
   }
 }
 
