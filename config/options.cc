@@ -357,6 +357,11 @@ constexpr Option kTable[] = {
                "Whether global and static data of a program that is linked with libferry_shmem are "
                "symmetric. private: they stay as the loader has mapped them; only memory of "
                "shmem_malloc is symmetric then.")),
+    Number(
+        Group::kShmem, "shmem_check", &Options::shmem_check, "", 0, 1,
+        "1: calls of OpenSHMEM are checked: that memory of the symmetric heap is in use and does "
+        "not overlap, that all PEs make the same collective calls, and that nothing is left at "
+        "the end (docs/shmem.md). This takes time. PE 0's value counts for the whole job."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),

@@ -135,6 +135,7 @@ struct Options {
   // OpenSHMEM.
   uint64_t shmem_heap_bytes = 0;  // 0: as the node's memory allows
   std::string shmem_statics = "shared";
+  uint64_t shmem_check = 0;
 
   // Log.
   std::string log_level = "info";

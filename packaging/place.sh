@@ -37,9 +37,11 @@ place() {
   install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so" \
     "$built/client/malloc/libferry_malloc.so"
   install -D -m 644 -t "$root${at[include]}/ferry" \
-    client/include/ferry/{device_ring.h,device_ring.hpp,ferry.h,ferry.hpp,halo.h,stream.h,stream.hpp}
+    client/include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} client/include/ferry/halo.h
   install -D -m 644 -t "$root${at[include]}/ferry/device" \
-    gpu_backends/device/include/ferry/device/{platform.h,ring.h}
+    gpu_backends/device/include/ferry/device/*.h
+  install -D -m 644 -t "$root${at[include]}/ferry/device/shmem" \
+    gpu_backends/device/include/ferry/device/shmem/*.h
   install -D -m 644 -t "$root${at[include]}/ferry/halo" client/include/ferry/halo/*.h
   # The number is that of MPI's binary interface; 0 is what some libraries call its version 1.
   install -D -m 644 "$built/client/mpi/$mpi" "$root${at[lib]}/$mpi.0"

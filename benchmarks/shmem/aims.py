@@ -47,6 +47,14 @@ def of_collective(name, figures, sizes):
     return geometric_mean(found)
 
 
+def aims_between_nodes(ours, mpi_round_trip):
+    """`ours` is {(what, size): figure}, the other an MPI ping-pong's of 8 bytes there and back."""
+    return [
+        Aim("put and quiet, 8 B, over an MPI round trip", quotient(ours.get(("put", 8)), mpi_round_trip), 1.15, ""),
+        Aim("puts of 8 B a second", ours.get(("rate", 8)), 2, "millions", at_least=True),
+    ]
+
+
 def aims(figures, sizes):
     """`figures` is {library: {(what, size): figure}}."""
     ours = figures["Ferry"]

@@ -8,6 +8,7 @@
 
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
+#include "client/shmem/message_contexts.h"
 #include "client/shmem/patience.h"
 #include "shm/atomic.h"
 
@@ -85,19 +86,22 @@ Assembly& ActiveSet(const char* call, int start, int stride, int count) {
     return *known;
   }
   Check(call, start, stride, count);
-  uint64_t board = 0;
-  if (start == job.self) {
-    board = PublishBoard(call, key);
-  } else {
-    Await(call, [&] { return (board = FindBoard(key)) != 0; });
-  }
   std::vector<int> pes;
+  pes.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     pes.push_back(start + i * stride);
   }
+  MeetingPlace where;
+  if (!job.AreNear(pes)) {
+    where.context = ActiveSetContext(start, std::get<1>(key), count);
+  } else if (start == job.self) {
+    where.board_offset = PublishBoard(call, key);
+  } else {
+    Await(call, [&] { return (where.board_offset = FindBoard(key)) != 0; });
+  }
   const int self = count == 1 ? 0 : (job.self - start) / stride;
   std::lock_guard lock(sets.mutex);
-  return *(sets.all[key] = std::make_unique<Assembly>(pes, self, board));
+  return *(sets.all[key] = std::make_unique<Assembly>(pes, self, where));
 }
 
 void ForgetActiveSets() {

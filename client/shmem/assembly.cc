@@ -5,7 +5,7 @@
 
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
-#include "shm/atomic.h"
+#include "client/shmem/lives.h"
 
 namespace ferry::shmem {
 namespace {
@@ -74,16 +74,7 @@ void AssemblyLink::Wake(int member) {
   job.front_end->WakePeer(static_cast<uint32_t>(PeOf(member)));
 }
 
-ErrorCode AssemblyLink::StateOf(int member) {
-  const int pe = PeOf(member);
-  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
-  if (state != ErrorCode::kOk) {
-    return state;
-  }
-  // Pairs with Finalize.
-  const auto life = static_cast<Life>(shm::LoadAcquire(job.region->place_of(pe).life));
-  return life == Life::kLeaving ? ErrorCode::kNotFound : ErrorCode::kOk;
-}
+ErrorCode AssemblyLink::StateOf(int member) { return shmem::StateOf(PeOf(member)); }
 
 NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
   const Segment* const segment = job.FindSegment(pointer, size_bytes);
@@ -131,23 +122,29 @@ void AssemblyLink::GiveStaging(void* memory) { (void)job.front_end->GiveShadow(m
 
 size_t Assembly::BoardBytes(int members) { return ShapeOf(members).SizeBytes(); }
 
-Assembly::Assembly(const std::vector<int>& pes, int self, uint64_t board_offset)
-    : link_(pes),
-      board_offset_(board_offset),
-      board_(BoardAt(pes.front(), board_offset), ShapeOf(static_cast<int>(pes.size())), &link_,
-             self, job.front_end->IsCrowded()),
-      limits_(LimitsOf(static_cast<int>(pes.size()))) {
+Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where)
+    : link_(pes), where_(where), limits_(LimitsOf(static_cast<int>(pes.size()))) {
   sync_.collective = Collective::kBarrier;
   sync_.rank = self;
   sync_.size = static_cast<int>(pes.size());
+  if (where.board_offset != 0) {
+    board_.emplace(BoardAt(pes.front(), where.board_offset), ShapeOf(sync_.size), &link_, self,
+                   job.front_end->IsCrowded());
+  } else {
+    messages_.emplace(where.context, pes, self);
+  }
 }
 
 void Assembly::Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding) {
   problem->rank = self();
   problem->size = size();
   RunFailure failure;
-  const mpi::BoardResult result =
-      mpi::RunOnBoard(&board_, ++number_, *problem, binding, limits_, &failure);
+  mpi::BoardResult result = mpi::BoardResult::kDone;
+  if (board_.has_value()) [[likely]] {
+    result = mpi::RunOnBoard(&*board_, ++number_, *problem, binding, limits_, &failure);
+  } else {
+    failure = messages_->Run(call, *problem, binding);
+  }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     Explain(call, failure);
   }
@@ -167,11 +164,22 @@ void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void
   Run(call, &problem, {.input = own, .output = all});
 }
 
+// The PE that has died, or -1: then what others say is for no better reason.
+int Assembly::FindDead() const {
+  for (int member = 0; member < size(); ++member) {
+    if (member != self() && IsDead(PeOf(member))) {
+      return PeOf(member);
+    }
+  }
+  return -1;
+}
+
 void Assembly::Explain(const char* call, const RunFailure& failure) const {
   if (failure.peer < 0) {
     Fail(call, job.front_end->Explain(failure.code).ToString());
   }
-  const std::string who = "PE " + std::to_string(PeOf(failure.peer));
+  const int pe = PeOf(failure.peer);
+  const std::string who = "PE " + std::to_string(pe);
   switch (failure.mismatch) {
     case RunFailure::Mismatch::kCollective:
       Fail(call, who + " is in another collective of this team (" +
@@ -181,22 +189,25 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
       Fail(call, who + " has passed the root " + std::to_string(failure.other) +
                      ": all PEs of the team must pass the same");
     case RunFailure::Mismatch::kSize:
+      if (const int dead = FindDead(); dead >= 0) {  // because of which that PE gave up
+        Fail(call, StateText(dead, shmem::StateOf(dead)));
+      }
+      if (messages_.has_value()) {
+        Fail(call, who + " has sent " + std::to_string(failure.received_bytes) +
+                       " bytes where this one expects " + std::to_string(failure.expected_bytes) +
+                       ": it has passed another size, is in another collective of this team, or "
+                       "has given this one up");
+      }
       Fail(call, who + " has passed another size (" + std::to_string(failure.received_bytes) +
                      " bytes, here " + std::to_string(failure.expected_bytes) +
                      "): all PEs of the team must pass the same");
     case RunFailure::Mismatch::kNone:
       break;
   }
-  switch (failure.code) {
-    case ErrorCode::kNotFound:
-      Fail(call, who + " does not come: it has called shmem_finalize, or has left the job");
-    case ErrorCode::kCancelled:
-      Fail(call, who + " has given this collective up");
-    case ErrorCode::kPeerDied:
-      Fail(call, who + " has died");
-    default:
-      Fail(call, "waiting for " + who + ": " + job.front_end->Explain(failure.code).ToString());
+  if (failure.code == ErrorCode::kCancelled) {
+    Fail(call, who + " has given this collective up");
   }
+  Fail(call, StateText(pe, failure.code));
 }
 
 }  // namespace ferry::shmem

@@ -1,5 +1,6 @@
-// Where the PEs of a team, or of an active set, meet for collectives: a board in memory of the
-// first of them, on the engine that MPI's collectives run on (client/mpi/board). That engine's
+// Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
+// board in memory of the first of them, on the engine that MPI's collectives run on
+// (client/mpi/board). If they are on several nodes, they meet by messages (message_runs.h). The
 // terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
@@ -16,6 +17,7 @@
 #include "client/mpi/board/board_run.h"
 #include "client/mpi/board/node_link.h"
 #include "client/mpi/collective/problem.h"
+#include "client/shmem/message_runs.h"
 
 namespace ferry::shmem {
 
@@ -42,21 +44,32 @@ class AssemblyLink : public mpi::NodeLink {
   const std::vector<int> pes_;  // by member
 };
 
+// One of the two; none: nowhere.
+struct MeetingPlace {
+  uint64_t board_offset = 0;  // where the board lies in the first PE's region, zeroed
+  uint32_t context = 0;       // of messages (message_contexts.h)
+
+  bool is_nowhere() const { return board_offset == 0 && context == 0; }
+};
+
 class Assembly {
  public:
   // What a board for so many members takes.
   static size_t BoardBytes(int members);
 
-  // `pes`: of the world, in the order of the team; `self`: this PE's index. `board_offset`: where
-  // the board lies in the first one's region, zeroed.
-  Assembly(const std::vector<int>& pes, int self, uint64_t board_offset);
-  // This PE does not come any more. The last to leave is told so: nobody looks at the board again.
-  bool Leave() { return board_.Leave(); }
+  // `pes`: of the world, in the order of the team; `self`: this PE's index.
+  Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where);
 
-  int self() const { return board_.self(); }
-  int size() const { return board_.members(); }
+  // Whether it is a board: then all members are near.
+  bool has_board() const { return board_.has_value(); }
+  // This PE does not come to the board any more. The last to leave is told so: nobody looks at it
+  // again.
+  bool Leave() { return board_->Leave(); }
+
+  int self() const { return sync_.rank; }
+  int size() const { return sync_.size; }
   int PeOf(int member) const { return link_.PeOf(member); }
-  uint64_t board_offset() const { return board_offset_; }
+  const MeetingPlace& where() const { return where_; }
 
   // Returns once all members have called it. Blocks.
   void Sync(const char* call);
@@ -66,11 +79,13 @@ class Assembly {
   void Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding);
 
  private:
+  int FindDead() const;
   [[noreturn]] void Explain(const char* call, const mpi::RunFailure& failure) const;
 
   AssemblyLink link_;
-  const uint64_t board_offset_;
-  mpi::Board board_;
+  const MeetingPlace where_;
+  std::optional<mpi::Board> board_;
+  std::optional<MessageRuns> messages_;  // where there is no board
   const mpi::BoardLimits limits_;
   mpi::Problem sync_;
   uint64_t number_ = 0;

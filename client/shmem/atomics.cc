@@ -1,9 +1,12 @@
 // Atomic operations (OpenSHMEM 1.5, section 9.8): of the CPU, in place, so all PEs' agree. See
 // operations.h.
+#include <bit>
 #include <string>
 #include <type_traits>
 
+#include "client/shmem/checks.h"
 #include "client/shmem/fail.h"
+#include "client/shmem/far.h"
 #include "client/shmem/operations.h"
 #include "client/shmem/reach.h"
 #include "shm/atomic.h"
@@ -20,6 +23,10 @@ constexpr auto kOrder = std::memory_order_acq_rel;
                  ", as the address of an atomic operation must be");
 }
 
+[[noreturn, gnu::noinline]] void FailUnknown(const char* call) {
+  Fail(call, "there is no such atomic operation of this type");
+}
+
 template <typename T>
 T SwapIf(T& word, T condition, T value) {
   T found = condition;
@@ -27,24 +34,18 @@ T SwapIf(T& word, T condition, T value) {
   return found;
 }
 
-template <typename T>
-T FetchXor(T& word, T value) {
+// Not by fetch_or and its like: where nobody may want the old value, gcc 12 forgets the operand.
+template <typename T, typename Change>
+T Fetch(T& word, Change change) {
   T found = shm::LoadAcquire(word);
-  while (!shm::CompareExchange(word, found, static_cast<T>(found ^ value), kOrder)) {
+  while (!shm::CompareExchange(word, found, static_cast<T>(change(found)), kOrder)) {
   }
   return found;
 }
 
-}  // namespace
-
+// By this CPU. Returns the old value.
 template <typename T>
-T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
-              int pe) {
-  std::byte* const there = Reach(call, context, dest, sizeof(T), pe);
-  if (reinterpret_cast<uintptr_t>(there) % sizeof(T) != 0) [[unlikely]] {
-    FailUnaligned(call, dest, sizeof(T));
-  }
-  T& word = *reinterpret_cast<T*>(there);
+inline T Apply(const char* call, Atomic op, T& word, T value, T condition) {
   switch (op) {
     case Atomic::kFetch:
       return shm::LoadAcquire(word);
@@ -63,16 +64,106 @@ T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T
       case Atomic::kAdd:
         return shm::FetchAdd(word, value, kOrder);
       case Atomic::kAnd:
-        return shm::FetchAnd(word, value, kOrder);
+        return Fetch(word, [value](T found) { return found & value; });
       case Atomic::kOr:
-        return shm::FetchOr(word, value, kOrder);
+        return Fetch(word, [value](T found) { return found | value; });
       case Atomic::kXor:
-        return FetchXor(word, value);
+        return Fetch(word, [value](T found) { return found ^ value; });
       default:
         break;
     }
   }
-  Fail(call, "there is no such atomic operation of this type");
+  FailUnknown(call);
+}
+
+// Values as libferry passes them: bits, in the lower half if they are 4 bytes.
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+template <typename T>
+FarAtomic FarOf(Atomic op, T value, T condition) {
+  return {.op = op,
+          .width = sizeof(T),
+          .value = std::bit_cast<BitsOf<T>>(value),
+          .condition = std::bit_cast<BitsOf<T>>(condition)};
+}
+template <typename T>
+T FromBits(uint64_t found) {
+  return std::bit_cast<T>(static_cast<BitsOf<T>>(found));
+}
+
+template <typename T>
+bool IsAligned(const T* address) {
+  return reinterpret_cast<uintptr_t>(address) % sizeof(T) == 0;
+}
+
+// Null: somewhere else than in the heap of a near PE, or wrong.
+template <typename T>
+T* ReachNearWord(Context* context, T* dest, int pe) {
+  return IsAligned(dest) ? reinterpret_cast<T*>(ReachNearHeap(context, dest, sizeof(T), pe))
+                         : nullptr;
+}
+
+template <typename T>
+Target ReachWord(const char* call, Context* context, T* dest, int pe) {
+  const Target target = ReachSlowly(call, context, dest, sizeof(T), pe);
+  if (!IsAligned(dest)) {
+    FailUnaligned(call, dest, sizeof(T));
+  }
+  return target;
+}
+
+// Apart from the usual case, and with its arguments, so that that one is a few instructions and a
+// jump.
+template <typename T>
+[[gnu::noinline]] T FetchElsewhere(const char* call, Context* context, Atomic op, T* dest, T value,
+                                   T condition, int pe) {
+  const Target target = ReachWord(call, context, dest, pe);
+  return target.is_near()
+             ? Apply(call, op, *reinterpret_cast<T*>(target.address()), value, condition)
+             : FromBits<T>(FetchFar(call, context, target, FarOf(op, value, condition)));
+}
+
+template <typename T>
+[[gnu::noinline]] void BeginElsewhere(const char* call, Context* context, Atomic op, T* dest,
+                                      T value, T condition, int pe, T* found) {
+  const Target target = ReachWord(call, context, dest, pe);
+  if (job.is_checking && found != nullptr) {
+    CheckGiven(call, {"fetch", found, sizeof(T)});
+  }
+  if (target.is_near()) {
+    const T old = Apply(call, op, *reinterpret_cast<T*>(target.address()), value, condition);
+    if (found != nullptr) {
+      *found = old;
+    }
+  } else if (found == nullptr) {
+    UpdateFar(call, context, target, FarOf(op, value, condition));
+  } else {
+    BeginFetchFar(call, context, target, FarOf(op, value, condition), found);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
+              int pe) {
+  if (T* const word = ReachNearWord(context, dest, pe)) [[likely]] {
+    return Apply(call, op, *word, value, condition);
+  }
+  return FetchElsewhere(call, context, op, dest, value, condition, pe);
+}
+
+template <typename T>
+void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
+                 int pe, T* found) {
+  T* const word = ReachNearWord(context, dest, pe);
+  if (word == nullptr) [[unlikely]] {
+    return BeginElsewhere(call, context, op, dest, value, condition, pe, found);
+  }
+  const T old = Apply(call, op, *word, value, condition);
+  if (found != nullptr) {
+    *found = old;
+  }
 }
 
 template int32_t AtomicFetch(const char*, Context*, Atomic, int32_t*, int32_t, int32_t, int);
@@ -81,5 +172,13 @@ template int64_t AtomicFetch(const char*, Context*, Atomic, int64_t*, int64_t, i
 template uint64_t AtomicFetch(const char*, Context*, Atomic, uint64_t*, uint64_t, uint64_t, int);
 template float AtomicFetch(const char*, Context*, Atomic, float*, float, float, int);
 template double AtomicFetch(const char*, Context*, Atomic, double*, double, double, int);
+template void AtomicBegin(const char*, Context*, Atomic, int32_t*, int32_t, int32_t, int, int32_t*);
+template void AtomicBegin(const char*, Context*, Atomic, uint32_t*, uint32_t, uint32_t, int,
+                          uint32_t*);
+template void AtomicBegin(const char*, Context*, Atomic, int64_t*, int64_t, int64_t, int, int64_t*);
+template void AtomicBegin(const char*, Context*, Atomic, uint64_t*, uint64_t, uint64_t, int,
+                          uint64_t*);
+template void AtomicBegin(const char*, Context*, Atomic, float*, float, float, int, float*);
+template void AtomicBegin(const char*, Context*, Atomic, double*, double, double, int, double*);
 
 }  // namespace ferry::shmem

@@ -7,6 +7,8 @@
 
 #include "client/shmem/active_sets.h"
 #include "client/shmem/assembly.h"
+#include "client/shmem/call_comparison.h"
+#include "client/shmem/checks.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
@@ -43,7 +45,9 @@ size_t Times(int members, size_t bytes) { return static_cast<size_t>(members) * 
 }  // namespace
 
 int Sync(const char* call, const Group& group) {
-  AssemblyOf(call, group).Sync(call);
+  Assembly& assembly = AssemblyOf(call, group);
+  CheckCollective(call, assembly, {});
+  assembly.Sync(call);
   return 0;
 }
 
@@ -55,6 +59,14 @@ int Barrier(const char* call, const Group& group) {
 int Broadcast(const char* call, const Group& group, void* dest, const void* source, size_t bytes,
               int root, bool writes_root) {
   Assembly& assembly = AssemblyOf(call, group);
+  CheckCollective(call, assembly,
+                  {.dest = dest,
+                   .dest_bytes = bytes,
+                   .source = source,
+                   .source_bytes = bytes,
+                   .may_be_in_place = true,
+                   .amount = bytes,
+                   .root = root});
   if (root < 0 || root >= assembly.size()) {
     Fail(call, "the root " + std::to_string(root) + " is not between 0 and " +
                    std::to_string(assembly.size() - 1) + ", the PEs of the team or active set");
@@ -78,6 +90,12 @@ int Broadcast(const char* call, const Group& group, void* dest, const void* sour
 
 int Fcollect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
+  CheckCollective(call, assembly,
+                  {.dest = dest,
+                   .dest_bytes = Times(assembly.size(), bytes),
+                   .source = source,
+                   .source_bytes = bytes,
+                   .amount = bytes});
   CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
   Problem problem;
   problem.collective = Collective::kAllgather;
@@ -86,8 +104,28 @@ int Fcollect(const char* call, const Group& group, void* dest, const void* sourc
   return 0;
 }
 
+namespace {
+
+// All blocks, of whatever sizes, go to all PEs of a team over several nodes.
+void CollectByMessages(const char* call, Assembly& assembly, void* dest, const void* source,
+                       const std::vector<size_t>& sizes) {
+  Problem problem;
+  problem.collective = Collective::kAllgather;
+  problem.has_blocks = true;
+  size_t offset = 0;
+  for (const size_t bytes : sizes) {
+    problem.receive_blocks.push_back({offset, bytes});
+    offset += bytes;
+  }
+  assembly.Run(call, &problem, {.input = source, .output = dest});
+}
+
+}  // namespace
+
 int Collect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
+  CheckCollective(call, assembly,
+                  {.dest = dest, .dest_bytes = bytes, .source = source, .source_bytes = bytes});
   std::vector<size_t> sizes(static_cast<size_t>(assembly.size()));
   assembly.Gather(call, &bytes, sizeof(bytes), sizes.data());
   size_t offset = 0;
@@ -97,6 +135,13 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
     all += sizes[static_cast<size_t>(member)];
   }
   CheckSymmetric(call, "dest", dest, all);
+  if (job.is_checking) {
+    CheckApart(call, {"dest", dest, all}, {"source", source, bytes});
+  }
+  if (!assembly.has_board()) {
+    CollectByMessages(call, assembly, dest, source, sizes);
+    return 0;
+  }
   // Each begins with the one behind it, so that not all write to one PE at a time.
   for (int step = 0; step < assembly.size() && bytes != 0; ++step) {
     const int member = (assembly.self() + step) % assembly.size();
@@ -108,7 +153,14 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
 
 int Alltoall(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
-  CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  const size_t all_bytes = Times(assembly.size(), bytes);
+  CheckCollective(call, assembly,
+                  {.dest = dest,
+                   .dest_bytes = all_bytes,
+                   .source = source,
+                   .source_bytes = all_bytes,
+                   .amount = bytes});
+  CheckSymmetric(call, "dest", dest, all_bytes);
   Problem problem;
   problem.collective = Collective::kAlltoall;
   problem.in_place = dest == source;
@@ -116,6 +168,35 @@ int Alltoall(const char* call, const Group& group, void* dest, const void* sourc
   assembly.Run(call, &problem, {.input = source, .output = dest});
   return 0;
 }
+
+namespace {
+
+// Elements that lie `step` bytes apart.
+void CopyElements(std::byte* to, size_t to_step, const std::byte* from, size_t from_step,
+                  size_t elements, size_t element_bytes) {
+  for (size_t i = 0; i < elements; ++i) {
+    std::memcpy(to, from, element_bytes);
+    to += to_step;
+    from += from_step;
+  }
+}
+
+// Of `elements` for each PE of a team over several nodes: packed, exchanged, unpacked.
+void AlltoallsByMessages(const char* call, Assembly& assembly, std::byte* dest, size_t to_step,
+                         const std::byte* source, size_t from_step, size_t elements,
+                         size_t element_bytes) {
+  const size_t all = Times(assembly.size(), elements);
+  std::vector<std::byte> out(all * element_bytes);
+  std::vector<std::byte> in(all * element_bytes);
+  CopyElements(out.data(), element_bytes, source, from_step, all, element_bytes);
+  Problem problem;
+  problem.collective = Collective::kAlltoall;
+  problem.block_bytes = elements * element_bytes;
+  assembly.Run(call, &problem, {.input = out.data(), .output = in.data()});
+  CopyElements(dest, to_step, in.data(), element_bytes, all, element_bytes);
+}
+
+}  // namespace
 
 int Alltoalls(const char* call, const Group& group, void* dest, const void* source,
               ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t elements,
@@ -129,24 +210,47 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
   const auto from_step = static_cast<size_t>(source_stride) * element_bytes;
   const size_t all = Times(assembly.size(), elements);
   const size_t extent = all == 0 ? 0 : (all - 1) * to_step + element_bytes;
+  CheckCollective(call, assembly,
+                  {.dest = dest,
+                   .dest_bytes = extent,
+                   .source = source,
+                   .source_bytes = all == 0 ? 0 : (all - 1) * from_step + element_bytes,
+                   .amount = elements * element_bytes,
+                   .dest_stride = dest_stride,
+                   .source_stride = source_stride});
   CheckSymmetric(call, "dest", dest, extent);
+  const auto* const from = static_cast<const std::byte*>(source);
+  if (!assembly.has_board()) {
+    AlltoallsByMessages(call, assembly, static_cast<std::byte*>(dest), to_step, from, from_step,
+                        elements, element_bytes);
+    return 0;
+  }
   assembly.Sync(call);  // all are here, so their dest may be written
   for (int step = 0; step < assembly.size() && elements != 0; ++step) {
     const int member = (assembly.self() + step) % assembly.size();
-    std::byte* to = At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step);
-    const std::byte* from =
-        static_cast<const std::byte*>(source) + Times(member, elements * from_step);
-    for (size_t i = 0; i < elements; ++i) {
-      std::memcpy(to, from, element_bytes);
-      to += to_step;
-      from += from_step;
-    }
+    CopyElements(At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step),
+                 to_step, from + Times(member, elements * from_step), from_step, elements,
+                 element_bytes);
   }
   assembly.Sync(call);
   return 0;
 }
 
 // ---- Reductions ---------------------------------------------------------------------------------
+
+namespace {
+
+CollectiveCall ReductionCall(const void* dest, const void* source, size_t count, size_t bytes) {
+  return {.dest = dest,
+          .dest_bytes = bytes,
+          .source = source,
+          .source_bytes = bytes,
+          .may_be_in_place = true,
+          .amount = count,
+          .counts_elements = true};
+}
+
+}  // namespace
 
 int Reduce(const char* call, const Group& group, void* dest, const void* source, size_t count,
            ReduceType type, ReduceOp op) {
@@ -157,6 +261,7 @@ int Reduce(const char* call, const Group& group, void* dest, const void* source,
   problem.in_place = dest == source;
   problem.element_bytes = BytesOf(type);
   problem.block_bytes = count * problem.element_bytes;
+  CheckCollective(call, assembly, ReductionCall(dest, source, count, problem.block_bytes));
   CheckSymmetric(call, "dest", dest, problem.block_bytes);
   assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
   return 0;
@@ -171,6 +276,7 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
   problem.in_place = dest == source;
   problem.element_bytes = BytesOf(type);
   problem.block_bytes = count * problem.element_bytes;
+  CheckCollective(call, assembly, ReductionCall(dest, source, count, problem.block_bytes));
   CheckSymmetric(call, "dest", dest, problem.block_bytes);
   assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
   if (!inclusive && assembly.self() == 0 && count != 0) {

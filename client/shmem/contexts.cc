@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "client/shmem/fail.h"
+#include "client/shmem/far.h"
 #include "client/shmem/job.h"
 
 namespace ferry::shmem {
@@ -28,13 +29,29 @@ void Check(const char* call, const Context* context) {
 
 }  // namespace
 
-void DestroyContextsOf(Team* team) {
+void DestroyContextsOf(const char* call, Team* team) {
   std::lock_guard lock(contexts.mutex);
   for (Context* const context : team->contexts) {
+    EndFar(call, context);
     context->team = &no_team;
     contexts.free.push_back(context);
   }
   team->contexts.clear();
+}
+
+void CompleteContexts(const char* call) {
+  std::lock_guard lock(contexts.mutex);
+  EndFar(call, DefaultContext());
+  for (Context& context : contexts.all) {
+    EndFar(call, &context);
+  }
+}
+
+size_t CountOpenContexts() {
+  std::lock_guard lock(contexts.mutex);
+  return static_cast<size_t>(
+      std::count_if(contexts.all.begin(), contexts.all.end(),
+                    [](const Context& context) { return context.team != &no_team; }));
 }
 
 void ForgetContexts() {
@@ -61,7 +78,8 @@ int ContextCreate(const char* call, Team* team, long options, Context** made) {
     context = contexts.free.back();
     contexts.free.pop_back();
   }
-  *context = {team, options};
+  context->team = team;
+  context->options = options;
   if ((options & kPrivateContext) != 0) {
     team->private_contexts++;
   } else {
@@ -83,6 +101,7 @@ void ContextDestroy(const char* call, Context* context) {
   if (context->team == &no_team) {
     Fail(call, "the context was destroyed before, or its team was");
   }
+  EndFar(call, context);
   auto* const team = const_cast<Team*>(context->team);
   if ((context->options & kPrivateContext) != 0) {
     team->private_contexts--;
@@ -104,7 +123,7 @@ int ContextGetTeam(const char* call, Context* context, Team** team) {
   return 0;
 }
 
-// Hints about how a context is used: there is nothing that they could make cheaper inside a node.
+// Hints about how a context is used: there is nothing that they could make cheaper.
 void ContextSessionStart(const char* call, Context* context, long options) {
   CheckRunning(call);
   if (context != nullptr) {

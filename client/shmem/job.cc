@@ -1,10 +1,16 @@
 #include "client/shmem/job.h"
 
+#include <algorithm>
+
 #include "client/shmem/fail.h"
 
 namespace ferry::shmem {
 
 Job& job = *new Job();
+
+bool Job::AreNear(const std::vector<int>& pes) const {
+  return !has_far_pes || std::all_of(pes.begin(), pes.end(), [&](int pe) { return IsNear(pe); });
+}
 
 const Segment* Job::FindSegment(const void* address, size_t bytes) const {
   if (heap.Contains(address, bytes)) [[likely]] {

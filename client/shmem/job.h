@@ -24,7 +24,11 @@ struct Segment {
   std::string name;
   std::byte* base = nullptr;
   size_t size_bytes = 0;
-  std::vector<ptrdiff_t> shifts;  // by PE: its address of a byte, less ours
+  std::vector<ptrdiff_t> shifts = {};  // by PE: its address of a byte, less ours
+  // What libferry calls the memory of far PEs (client/core/one_sided.h): the number of its segment,
+  // by PE, and where in that this stretch begins.
+  std::vector<uint32_t> numbers = {};
+  uint64_t first_offset = 0;
 
   bool Contains(const void* address, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - base);
@@ -37,11 +41,19 @@ struct Job {
   int self = -1;
   int size = 0;
   int thread_level = 0;
+  std::vector<int> near_pes;  // this one, too
+  bool has_far_pes = false;
   std::unique_ptr<Region> region;
   Segment heap;  // of size 0 unless running
   std::vector<Segment> statics;
+  bool is_checking = false;  // the checking mode (checks.h), on all PEs or on none
   std::atomic<Phase> phase{Phase::kBefore};
 
+  bool IsNear(int pe) const {
+    return front_end->NodeOf(static_cast<uint32_t>(pe)) ==
+           front_end->NodeOf(static_cast<uint32_t>(self));
+  }
+  bool AreNear(const std::vector<int>& pes) const;
   bool is_running() const { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
   // The segment that all of these bytes lie in, or null.
   const Segment* FindSegment(const void* address, size_t bytes) const;

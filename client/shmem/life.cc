@@ -4,16 +4,23 @@
 // that the program may begin again, with another heap. Everything else is made anew.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "client/include/ferry/ferry.h"
 #include "client/shmem/active_sets.h"
+#include "client/shmem/announcements.h"
+#include "client/shmem/call_comparison.h"
+#include "client/shmem/checks.h"
 #include "client/shmem/contexts.h"
+#include "client/shmem/devices.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/heap.h"
 #include "client/shmem/job.h"
+#include "client/shmem/lives.h"
 #include "client/shmem/operations.h"
 #include "client/shmem/settings.h"
 #include "client/shmem/static_data.h"
@@ -28,6 +35,8 @@ namespace {
 
 // How long shmem_finalize waits before it says for whom.
 constexpr uint64_t kSilenceNs = 10'000'000'000;
+// And how long it rests before it looks for PEs that have died.
+constexpr uint64_t kLongestRestNs = 5'000'000;
 
 int inits = 0;    // of shmem_init, which shmem_finalize is still to follow
 pid_t owner = 0;  // the process that has joined; children that are forked are not PEs
@@ -66,47 +75,70 @@ void Join(const char* call, int level) {
   (void)shm::EnableLightFence();  // libferry has done so; this library asks its own
 }
 
-void CheckOneNode(const char* call) {
-  const client::FrontEnd& front_end = *job.front_end;
-  for (uint32_t pe = 1; pe < front_end.size(); ++pe) {
-    if (front_end.NodeOf(pe) != front_end.NodeOf(0)) {
-      Fail(call,
-           "PE " + std::to_string(pe) +
-               " is on another node than PE 0: Ferry has OpenSHMEM inside one node so far, so "
-               "start all PEs on one (oshrun -n N), or use MPI between nodes");
-    }
-  }
-}
-
 void Require(const char* call, const Status& status) {
   if (!status.ok()) {
     Fail(call, status.message().empty() ? status.ToString() : status.message());
   }
 }
 
+// The same for all PEs. The machines of several nodes may differ: where nobody says how large the
+// heap is to be, the smallest counts.
+uint64_t AgreeOnHeapBytes(const char* call) {
+  const StatusOr<HeapSize> own = FindHeapSize(job.front_end->options().shmem_heap_bytes,
+                                              static_cast<int>(job.near_pes.size()));
+  Require(call, own.status());
+  uint64_t bytes = own->bytes;
+  if (job.has_far_pes && own->is_default) {
+    std::vector<uint64_t> all(static_cast<size_t>(job.size));
+    Require(call, ExchangeByMessages(job.front_end, &bytes, sizeof(bytes), all.data()));
+    bytes = *std::min_element(all.begin(), all.end());
+  }
+  return shm::RoundUpToPage(bytes);
+}
+
+// Makes the boards that this PE is the first of; those of an own node's teams only.
+bool MakeBoards() {
+  PlaceLayout& place = job.region->place();
+  const auto make = [](size_t members, uint64_t* offset) {
+    *offset = job.region->AllocateSystem(Assembly::BoardBytes(static_cast<int>(members)));
+    return *offset != 0;
+  };
+  return job.self != job.near_pes.front() ||
+         (make(job.near_pes.size(), &place.shared_board) &&
+          (job.has_far_pes || make(job.near_pes.size(), &place.world_board)));
+}
+
 void MakeRegion(const char* call) {
-  const StatusOr<uint64_t> heap_bytes =
-      HeapBytes(job.front_end->options().shmem_heap_bytes, job.size);
-  Require(call, heap_bytes.status());
-  StatusOr<std::unique_ptr<Region>> made =
-      Region::Make(job.front_end, shm::RoundUpToPage(*heap_bytes));
+  StatusOr<std::unique_ptr<Region>> made = Region::Make(job.front_end, AgreeOnHeapBytes(call));
   Require(call, made.status());
   job.region = std::move(*made);
-  if (job.self == 0) {
-    PlaceLayout& place = job.region->place();
-    place.world_board = job.region->AllocateSystem(Assembly::BoardBytes(job.size));
-    place.shared_board = job.region->AllocateSystem(Assembly::BoardBytes(job.size));
-    if (place.world_board == 0 || place.shared_board == 0) {
-      Fail(call, "a job of " + std::to_string(job.size) + " PEs is larger than a node can have");
-    }
+  if (!OpenLives() || !MakeBoards()) {
+    Fail(call, "a job of " + std::to_string(job.size) + " PEs, " +
+                   std::to_string(job.near_pes.size()) + " of them on this node, is too large");
   }
+  job.region->set_is_checking(AsksForChecks(job.front_end->options()));
   Require(call, OfferStatics(job.front_end, &job.region->place()));
   Require(call, job.region->MeetOthers());
+  job.is_checking = job.region->is_checking();
   Require(call, MeetStatics());
-  job.heap = {"the symmetric heap", job.region->base() + kHeapOffset, job.region->heap_bytes(), {}};
+  job.heap = {.name = "the symmetric heap",
+              .base = job.region->base() + kHeapOffset,
+              .size_bytes = job.region->heap_bytes(),
+              .numbers = job.region->numbers(),
+              .first_offset = kHeapOffset};
   for (int pe = 0; pe < job.size; ++pe) {
     job.heap.shifts.push_back(job.region->shift_of(pe));
   }
+}
+
+void FindNearPes() {
+  job.near_pes.clear();
+  for (int pe = 0; pe < job.size; ++pe) {
+    if (job.IsNear(pe)) {
+      job.near_pes.push_back(pe);
+    }
+  }
+  job.has_far_pes = job.near_pes.size() != static_cast<size_t>(job.size);
 }
 
 void Begin(const char* call, int level) {
@@ -114,9 +146,10 @@ void Begin(const char* call, int level) {
   job.self = static_cast<int>(job.front_end->rank());
   job.size = static_cast<int>(job.front_end->size());
   job.thread_level = level;
-  CheckOneNode(call);
+  FindNearPes();
   MakeRegion(call);
   OpenHeap();
+  Announce(job.front_end->options(), job.heap.size_bytes, job.is_checking);
   OpenPredefinedTeams();
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kRunning));
   job.phase.store(Phase::kRunning, std::memory_order_release);
@@ -124,11 +157,7 @@ void Begin(const char* call, int level) {
 }
 
 // Whether PE `pe` has come to the end, or never will.
-bool HasCome(int pe) {
-  // Pairs with AwaitAll.
-  return shm::LoadAcquire(job.region->place_of(pe).life) == static_cast<uint32_t>(Life::kLeaving) ||
-         job.front_end->PeerState(static_cast<uint32_t>(pe)) != ErrorCode::kOk;
-}
+bool HasCome(int pe) { return pe == job.self || StateOf(pe) != ErrorCode::kOk; }
 
 std::string Missing() {
   std::string names;
@@ -140,28 +169,37 @@ std::string Missing() {
   return names;
 }
 
+// Whether PEs from *next on, which counts those that have come, all have.
+bool HaveAllCome(void* next) {
+  int& pe = *static_cast<int*>(next);
+  while (pe < job.size && HasCome(pe)) {
+    ++pe;
+  }
+  return pe == job.size;
+}
+
+// Returns once all have come, soon after `end_ns`, or when the connection has ended. Near PEs wake
+// this one; what far ones put into its memory ends a rest only.
+void AwaitUntil(uint64_t end_ns, int* next) {
+  if (!job.has_far_pes) {
+    job.front_end->WaitFor(HaveAllCome, next, client::kAny, end_ns);
+    return;
+  }
+  while (!HaveAllCome(next) && job.front_end->poison() == ErrorCode::kOk &&
+         MonotonicNs() < end_ns) {
+    job.front_end->Rest(kLongestRestNs);
+  }
+}
+
 // The barrier of shmem_finalize. It is none of the world's collectives, so that PEs that still are
 // in one of those learn that this one does not come.
 void AwaitAll(const char* call) {
-  // Pairs with HasCome and AssemblyLink::StateOf.
-  shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
-  for (int pe = 0; pe < job.size; ++pe) {
-    if (pe != job.self && !HasCome(pe)) {
-      job.front_end->WakePeer(static_cast<uint32_t>(pe));
-    }
-  }
-  int next = 0;  // all before it have come
-  const auto have_come = [](void* argument) {
-    int& pe = *static_cast<int*>(argument);
-    while (pe < job.size && HasCome(pe)) {
-      ++pe;
-    }
-    return pe == job.size;
-  };
+  TellLeaving();
+  int next = 0;
   uint64_t silence_ns = kSilenceNs;
-  while (!have_come(&next) && job.front_end->poison() == ErrorCode::kOk) {
+  while (!HaveAllCome(&next) && job.front_end->poison() == ErrorCode::kOk) {
     const uint64_t end_ns = MonotonicNs() + silence_ns;
-    job.front_end->WaitFor(have_come, &next, client::kAny, end_ns);
+    AwaitUntil(end_ns, &next);
     if (next < job.size && MonotonicNs() >= end_ns) {
       Warn(call, "waiting for PE " + Missing() + " to call it, too");
       silence_ns *= 2;
@@ -172,15 +210,21 @@ void AwaitAll(const char* call) {
 // What an inner pair of shmem_init and shmem_finalize does.
 void Meet(const char* call) {
   Quiet(call, DefaultContext());
+  CheckCollective(call, *WorldTeam()->assembly, {});
   WorldTeam()->assembly->Sync(call);
 }
 
 void End(const char* call) {
   Quiet(call, DefaultContext());
+  CompleteContexts(call);
+  if (job.is_checking) {
+    WarnOfLeftovers(call);
+  }
   AwaitAll(call);
   job.phase.store(Phase::kAfter, std::memory_order_release);
+  ForgetDevices();
   ForgetActiveSets();
-  CloseAllTeams();
+  CloseAllTeams(call);
   ForgetContexts();
   const Status status = job.region->End();
   if (job.front_end->poison() == ErrorCode::kOk) {  // else the region has ended with the daemon
@@ -200,6 +244,7 @@ void EndAtExit(int status, void* /*unused*/) {
   }
   if (job.is_running()) {
     if (status != 0) {
+      EndDeviceWatch();
       return;
     }
     End("the end of the program, without shmem_finalize");
@@ -237,8 +282,8 @@ void Finalize(const char* call) {
 void GlobalExit(const char* call, int status) {
   CheckRunning(call);
   std::fflush(nullptr);
-  ferry_abort(status);
-  std::abort();  // ferry_abort does not return
+  ferry_front_end_exit(status);
+  std::abort();  // which does not return
 }
 
 int MyPe(const char* call) {

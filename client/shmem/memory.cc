@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "client/core/offset_allocator.h"
+#include "client/shmem/call_comparison.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/heap.h"
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
+#include "client/shmem/pieces.h"
 #include "client/shmem/team.h"
 
 namespace ferry::shmem {
@@ -56,6 +58,7 @@ struct MemoryCall {
 void MeetAndCompare(const char* call, const MemoryCall& own) {
   std::vector<MemoryCall> all(static_cast<size_t>(job.size));
   Quiet(call, DefaultContext());
+  CheckCollective(call, *WorldTeam()->assembly, {});
   WorldTeam()->assembly->Gather(call, &own, sizeof(own), all.data());
   for (int pe = 0; pe < job.size; ++pe) {
     const MemoryCall& theirs = all[static_cast<size_t>(pe)];
@@ -105,6 +108,18 @@ uint64_t OffsetOf(const void* pointer) {
              : static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - job.heap.base);
 }
 
+// What the checking mode knows of the heap.
+void NoteGiven(const char* call, const std::byte* piece, uint64_t bytes) {
+  if (job.is_checking) {
+    NotePiece(call, OffsetOf(piece), bytes);
+  }
+}
+void NoteReturned(const char* call, const void* piece) {
+  if (job.is_checking) {
+    NoteFreed(call, OffsetOf(piece));
+  }
+}
+
 // What was given out there; else the program ends.
 uint64_t CheckPiece(const char* call, const void* pointer) {
   std::lock_guard lock(heap.mutex);
@@ -132,6 +147,7 @@ void OpenHeap() {
   heap.pieces = OffsetAllocator(job.heap.size_bytes);
   heap.used_bytes = 0;
   heap.touched_end = 0;
+  ForgetPieces();
 }
 
 void* Malloc(const char* call, size_t bytes, size_t alignment, bool zero, long hints) {
@@ -151,6 +167,7 @@ void* Malloc(const char* call, size_t bytes, size_t alignment, bool zero, long h
       Clear(piece, bytes);
     }
     NoteTouched(piece, bytes);
+    NoteGiven(call, piece, bytes);
   }
   MeetAndCompare(call, {MemoryCall::kMalloc, bytes, wanted, OffsetOf(piece)});
   return piece;
@@ -163,6 +180,7 @@ void Free(const char* call, void* pointer) {
   }
   (void)CheckPiece(call, pointer);
   MeetAndCompare(call, {MemoryCall::kFree, 0, 0, OffsetOf(pointer)});
+  NoteReturned(call, pointer);
   Give(pointer);
 }
 
@@ -178,6 +196,7 @@ void* Realloc(const char* call, void* pointer, size_t bytes) {
   const uint64_t old_bytes = CheckPiece(call, pointer);
   MeetAndCompare(call, {MemoryCall::kRealloc, bytes, 0, OffsetOf(pointer)});
   if (bytes <= old_bytes) {
+    NoteGiven(call, static_cast<std::byte*>(pointer), bytes);
     return pointer;
   }
   std::byte* const piece = Take(call, bytes, kSmallestAlignment);
@@ -186,7 +205,9 @@ void* Realloc(const char* call, void* pointer, size_t bytes) {
   }
   std::memcpy(piece, pointer, old_bytes);
   NoteTouched(piece, bytes);
+  NoteGiven(call, piece, bytes);
   WorldTeam()->assembly->Sync(call);
+  NoteReturned(call, pointer);
   Give(pointer);
   return piece;
 }

@@ -45,8 +45,8 @@ void PutStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe);
 void GetStrided(const char* call, Context* context, void* dest, const void* source,
                 const Stride& stride, int pe);
-// What a put, a get or an atomic of this PE may use at once: the place of `dest` in that PE's
-// memory.
+// The place of `dest` in that PE's memory, for a load or a store. Null: the PE is on another node,
+// and Put and Get reach it.
 void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe);
 
 // ---- Signals (9.8) ------------------------------------------------------------------------------
@@ -67,6 +67,10 @@ enum class Atomic : uint8_t { kFetch, kSet, kSwap, kCompareSwap, kAdd, kAnd, kOr
 // Returns the old value.
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition, int pe);
+// Over at the next quiet, when *found is there; null: the old value is of no interest.
+template <typename T>
+void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
+                 int pe, T* found);
 
 // ---- Waiting (9.9) ------------------------------------------------------------------------------
 // T: int16_t ... uint64_t. Block where they say wait.
@@ -93,6 +97,13 @@ size_t Test(const char* call, WaitFor what, const WaitCall<T>& wait);
 void Fence(const char* call, Context* context);
 void Quiet(const char* call, Context* context);
 void PeQuiet(const char* call, Context* context, const int* target_pes, size_t npes);
+
+// ---- Devices (shmemx.h, ferry/device/shmem.h) ---------------------------------------------------
+int DeviceCount(const char* call);
+// The table's address, for kernels. Null on all PEs of the team, with a line that says why, if one
+// of them cannot have it.
+void* DevicePrepare(const char* call, Team* team, int device);
+void DeviceRelease(const char* call, void* table);
 
 // ---- Locks (9.12) -------------------------------------------------------------------------------
 void SetLock(const char* call, long* lock);

@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <string>
 
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
+#include "client/shmem/lives.h"
 #include "common/clock.h"
 
 namespace ferry::shmem {
@@ -15,17 +15,24 @@ namespace {
 
 constexpr uint32_t kSpins = 400;
 constexpr uint32_t kYields = 100;
+// With far PEs: a message passes two daemons meanwhile, and perhaps none of them has a core.
+constexpr uint32_t kSpinsOfFar = 20;
+constexpr uint32_t kYieldsOfFar = 300;
 constexpr uint64_t kShortestSleepNs = 20'000;
 constexpr uint64_t kLongestSleepNs = 5'000'000;
 constexpr uint64_t kSleepPart = 8;
 
 }  // namespace
 
-Patience::Patience(const char* call, Deaths deaths)
+Patience::Patience(const char* call, Deaths deaths, Looks looks)
     : call_(call),
       deaths_(deaths),
-      spins_left_(job.front_end->IsCrowded() ? 0 : kSpins),
-      yields_left_(kYields) {}
+      spins_left_(job.front_end->IsCrowded() || looks == Looks::kMessages ? 0
+                  : job.has_far_pes                                       ? kSpinsOfFar
+                                                                          : kSpins),
+      yields_left_(looks == Looks::kMessages ? 0
+                   : job.has_far_pes         ? kYieldsOfFar
+                                             : kYields) {}
 
 void Patience::RestLonger() {
   if (yields_left_ != 0) {
@@ -36,9 +43,13 @@ void Patience::RestLonger() {
   const uint64_t now_ns = MonotonicNs();
   begin_ns_ = begin_ns_ == 0 ? now_ns : begin_ns_;
   LookForDeaths();
-  (void)job.front_end->Poll();  // another front end's messages go on
   const uint64_t sleep_ns =
       std::clamp((now_ns - begin_ns_) / kSleepPart, kShortestSleepNs, kLongestSleepNs);
+  if (job.has_far_pes) {
+    job.front_end->Rest(sleep_ns);
+    return;
+  }
+  (void)job.front_end->Poll();  // another front end's messages go on
   const timespec sleep{0, static_cast<long>(sleep_ns)};
   nanosleep(&sleep, nullptr);
 }
@@ -53,14 +64,14 @@ void Patience::LookForDeaths() {
   death_count_ = 0;
   int dead = -1;
   for (int pe = 0; pe < job.size; ++pe) {
-    if (job.front_end->PeerState(static_cast<uint32_t>(pe)) == ErrorCode::kPeerDied) {
+    if (IsDead(pe)) {
       dead = pe;
       death_count_++;
     }
   }
   if (dead >= 0 && deaths_ == Deaths::kEndProgram) {
     if (has_found_death_) {
-      Fail(call_, "PE " + std::to_string(dead) + " has died, and this one may be waiting for it");
+      Fail(call_, StateText(dead, StateOf(dead)) + "; this one may be waiting for it");
     }
     has_found_death_ = true;
   }

@@ -6,6 +6,9 @@
 // but never longer than 5 ms, so it is seen soon after a long wait, too. Such a wait takes less
 // than 1 % of a core.
 //
+// What far PEs write is told, since this node's daemon does it for them: that ends a sleep at once.
+// With far PEs in the job it sleeps early, so that daemons on the same cores get to it.
+//
 // Calling thread: one wait of one thread.
 #pragma once
 
@@ -20,7 +23,11 @@ class Patience {
   // What happens when another PE has died: the program ends, with a sentence that names it and the
   // call; or (kOurs) the caller looks at `deaths` and knows what to do.
   enum class Deaths : uint8_t { kEndProgram, kOurs };
-  explicit Patience(const char* call, Deaths deaths = Deaths::kEndProgram);
+  // What a look costs: nothing, or a message to another node, so that it sleeps from the first one
+  // on.
+  enum class Looks : uint8_t { kFree, kMessages };
+  explicit Patience(const char* call, Deaths deaths = Deaths::kEndProgram,
+                    Looks looks = Looks::kFree);
 
   // After a look that found nothing: waits a little.
   void Rest() {
@@ -50,10 +57,13 @@ class Patience {
 // Returns once look() is true.
 template <typename Look>
 void Await(const char* call, Look&& look) {
-  Patience patience(call);
-  while (!look()) {
-    patience.Rest();
+  if (look()) {
+    return;
   }
+  Patience patience(call);
+  do {
+    patience.Rest();
+  } while (!look());
 }
 
 }  // namespace ferry::shmem

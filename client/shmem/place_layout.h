@@ -1,8 +1,9 @@
 // What lies at the beginning of the memory that each PE shares with the others of its node: its own
 // state, as they look at it. The system area (boards and the like) and the symmetric heap follow.
 //
-// Only the PE itself writes to its place. The layout is libferry_shmem's own: the PEs of a job are
-// of one release, and ferryd never looks at it. Zero is the empty state.
+// Only the PE itself writes to its place; those of other nodes, to its far_lives. The layout is
+// libferry_shmem's own: the PEs of a job are of one release, and ferryd never looks at it. Zero is
+// the empty state.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +25,26 @@ static_assert(sizeof(StaticLayout) == 24);
 
 inline constexpr size_t kMostStatics = 64;
 
+// All of them. PEs of other nodes get a copy.
+struct StaticsLayout {
+  uint64_t count;
+  StaticLayout all[kMostStatics];
+};
+
 struct alignas(128) PlaceLayout {
   uint32_t life;  // Life
   uint32_t reserved;
   uint64_t heap_bytes;
-  uint64_t world_board;  // offsets in the region; PE 0's
+  // Offsets in the region: those of the boards count at the first PE of the team.
+  uint64_t world_board;  // 0: the world has several nodes
   uint64_t shared_board;
+  // A byte for each PE, in which those of other nodes say that they are leaving; 0: there are none.
+  // It is the first that each PE takes of its system area, so it lies at one offset everywhere.
+  uint64_t far_lives;
   // The first of the active sets whose boards this PE has made, as an offset in the region; 0:
   // none.
   alignas(128) uint64_t active_sets;
-  alignas(128) uint64_t statics_count;
-  StaticLayout statics[kMostStatics];
+  alignas(128) StaticsLayout statics;
 };
 
 inline constexpr size_t kPlaceBytes = 4096;

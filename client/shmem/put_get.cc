@@ -1,10 +1,13 @@
-// Puts, gets, ordering and signals inside a node: loads and stores of the calling thread in memory
-// that it has mapped (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11). See operations.h.
+// Puts, gets, ordering and signals (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11): with near PEs,
+// loads and stores of the calling thread in memory that it has mapped; with far ones, operations of
+// libferry (far.h). See operations.h.
 #include <atomic>
 #include <cstring>
 #include <string>
 
+#include "client/shmem/checks.h"
 #include "client/shmem/fail.h"
+#include "client/shmem/far.h"
 #include "client/shmem/operations.h"
 #include "client/shmem/reach.h"
 #include "shm/atomic.h"
@@ -63,29 +66,97 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
   return static_cast<size_t>(stride_bytes) * (stride.blocks - 1) + stride.block_bytes;
 }
 
-uint64_t& SignalAt(const char* call, Context* context, uint64_t* signal, int pe) {
-  std::byte* const there = Reach(call, context, signal, sizeof(*signal), pe);
-  return *reinterpret_cast<uint64_t*>(there);
+// Apart from the usual case, and with its arguments, so that that one is a few instructions and a
+// jump.
+[[gnu::noinline]] void PutElsewhere(const char* call, Context* context, void* dest,
+                                    const void* source, size_t bytes, int pe,
+                                    Completion completion) {
+  const Target to = ReachSlowly(call, context, dest, bytes, pe);
+  if (job.is_checking) {
+    CheckMove(call, to, {"source", source, bytes});
+  }
+  if (to.is_near()) {
+    CopyBytes(to.address(), source, bytes);
+  } else {
+    PutFar(call, context, to, source, bytes, completion);
+  }
+}
+
+[[gnu::noinline]] void GetElsewhere(const char* call, Context* context, void* dest,
+                                    const void* source, size_t bytes, int pe,
+                                    Completion completion) {
+  const Target from = ReachSlowly(call, context, source, bytes, pe);
+  if (job.is_checking) {
+    CheckMove(call, from, {"dest", dest, bytes});
+  }
+  if (from.is_near()) {
+    CopyBytes(dest, from.address(), bytes);
+  } else {
+    GetFar(call, context, dest, from, bytes, completion);
+  }
+}
+
+// What is not only between this PE and near ones.
+[[gnu::noinline]] void FenceElsewhere(const char* call, Context* context) {
+  CheckRunning(call);
+  FenceFar(context);
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
+[[gnu::noinline]] void QuietElsewhere(const char* call, Context* context) {
+  CheckRunning(call);
+  QuietFar(call, context);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// Both pair with whoever waits for the signal: the data are there before it.
+void Update(uint64_t& word, uint64_t signal, bool is_set) {
+  if (is_set) {
+    shm::StoreRelease(word, signal);
+  } else {
+    shm::FetchAdd(word, signal, std::memory_order_release);
+  }
+}
+
+void UpdateSignal(const char* call, Context* context, uint64_t* address, uint64_t signal,
+                  bool is_set, int pe) {
+  const Target word = Reach(call, context, address, sizeof(*address), pe);
+  if (word.is_near()) [[likely]] {
+    return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
+  }
+  UpdateFar(call, context, word, {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
 }
 
 }  // namespace
 
 void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
-         Completion /*completion*/) {
-  CopyBytes(Reach(call, context, dest, bytes, pe), source, bytes);
+         Completion completion) {
+  if (std::byte* const to = ReachNearHeap(context, dest, bytes, pe)) [[likely]] {
+    return CopyBytes(to, source, bytes);
+  }
+  PutElsewhere(call, context, dest, source, bytes, pe, completion);
 }
 
 void Get(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
-         Completion /*completion*/) {
-  CopyBytes(dest, Reach(call, context, source, bytes, pe), bytes);
+         Completion completion) {
+  if (const std::byte* const from = ReachNearHeap(context, source, bytes, pe)) [[likely]] {
+    return CopyBytes(dest, from, bytes);
+  }
+  GetElsewhere(call, context, dest, source, bytes, pe, completion);
 }
 
 void PutStrided(const char* call, Context* context, void* dest, const void* source,
                 const Stride& stride, int pe) {
   if (stride.blocks != 0) {
     const size_t extent = Extent(call, stride.dest_stride_bytes, stride);
-    CopyBlocks(Reach(call, context, dest, extent, pe), static_cast<const std::byte*>(source),
-               stride);
+    const Target to = Reach(call, context, dest, extent, pe);
+    if (job.is_checking) [[unlikely]] {
+      CheckStridedMove(call, to, "source", source, stride);
+    }
+    if (to.is_near()) [[likely]] {
+      return CopyBlocks(to.address(), static_cast<const std::byte*>(source), stride);
+    }
+    PutStridedFar(call, context, to, source, stride);
   }
 }
 
@@ -93,7 +164,14 @@ void GetStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe) {
   if (stride.blocks != 0) {
     const size_t extent = Extent(call, stride.source_stride_bytes, stride);
-    CopyBlocks(static_cast<std::byte*>(dest), Reach(call, context, source, extent, pe), stride);
+    const Target from = Reach(call, context, source, extent, pe);
+    if (job.is_checking) [[unlikely]] {
+      CheckStridedMove(call, from, "dest", dest, stride);
+    }
+    if (from.is_near()) [[likely]] {
+      return CopyBlocks(static_cast<std::byte*>(dest), from.address(), stride);
+    }
+    GetStridedFar(call, context, dest, from, stride);
   }
 }
 
@@ -101,18 +179,32 @@ void GetStrided(const char* call, Context* context, void* dest, const void* sour
 
 void PutSignal(const char* call, Context* context, void* dest, const void* source, size_t bytes,
                uint64_t* signal_address, uint64_t signal, int signal_op, int pe,
-               Completion /*completion*/) {
-  CopyBytes(Reach(call, context, dest, bytes, pe), source, bytes);
-  uint64_t& word = SignalAt(call, context, signal_address, pe);
-  // Both pair with whoever waits for the signal: the data are there before it.
-  if (signal_op == kSignalSet) {
-    shm::StoreRelease(word, signal);
-  } else if (signal_op == kSignalAdd) {
-    shm::FetchAdd(word, signal, std::memory_order_release);
-  } else {
+               Completion completion) {
+  const bool is_set = signal_op == kSignalSet;
+  if (!is_set && signal_op != kSignalAdd) [[unlikely]] {
     Fail(call, "the signal operator " + std::to_string(signal_op) +
                    " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
+  const Target to = Reach(call, context, dest, bytes, pe);
+  const Target word = Reach(call, context, signal_address, sizeof(*signal_address), pe);
+  if (job.is_checking) [[unlikely]] {
+    CheckMove(call, to, {"source", source, bytes});
+    CheckSignal(call, to, bytes, word);
+  }
+  if (word.is_near()) [[likely]] {
+    CopyBytes(to.address(), source, bytes);
+    return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
+  }
+  if (bytes == 0) {
+    return UpdateFar(call, context, word,
+                     {.op = is_set ? Atomic::kSet : Atomic::kAdd, .value = signal});
+  }
+  const client::Place place = word.place();
+  PutFar(call, context, to, source, bytes, completion,
+         {.update = is_set ? shm::SignalUpdate::kSet : shm::SignalUpdate::kAdd,
+          .segment = place.segment,
+          .offset = place.offset,
+          .value = signal});
 }
 
 uint64_t SignalFetch(const char* call, const uint64_t* signal_address) {
@@ -122,12 +214,12 @@ uint64_t SignalFetch(const char* call, const uint64_t* signal_address) {
 
 void SignalSet(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
                int pe) {
-  shm::StoreRelease(SignalAt(call, context, signal_address, pe), signal);
+  UpdateSignal(call, context, signal_address, signal, true, pe);
 }
 
 void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uint64_t signal,
                int pe) {
-  shm::FetchAdd(SignalAt(call, context, signal_address, pe), signal, std::memory_order_release);
+  UpdateSignal(call, context, signal_address, signal, false, pe);
 }
 
 // ---- Ordering -----------------------------------------------------------------------------------
@@ -135,16 +227,16 @@ void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uin
 // The stores of puts are the program's own plain ones, and what orders them is for plain loads of
 // other PEs: a fence, not a word with release. (memcpy orders its own streaming stores.)
 void Fence(const char* call, Context* context) {
-  if (context != nullptr) {
-    CheckRunning(call);
+  if (context != nullptr && (context->has_far() || !job.is_running())) [[unlikely]] {
+    return FenceElsewhere(call, context);
   }
   std::atomic_thread_fence(std::memory_order_release);
 }
 
 // All that was put is seen by all PEs before what this one does next: the store buffer is empty.
 void Quiet(const char* call, Context* context) {
-  if (context != nullptr) {
-    CheckRunning(call);
+  if (context != nullptr && (context->has_far() || !job.is_running())) [[unlikely]] {
+    return QuietElsewhere(call, context);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
@@ -153,13 +245,18 @@ void PeQuiet(const char* call, Context* context, const int* target_pes, size_t n
   if (context != nullptr) {
     CheckRunning(call);
     for (size_t i = 0; i < npes; ++i) {
-      if (!context->team->Has(target_pes[i])) {
-        Fail(call, "target_pes[" + std::to_string(i) + "] is " + std::to_string(target_pes[i]) +
+      const int pe = target_pes[i];
+      if (!context->team->Has(pe)) {
+        Fail(call, "target_pes[" + std::to_string(i) + "] is " + std::to_string(pe) +
                        ", which is no PE of the context's team");
+      }
+      const int world_pe = context->team->pes[static_cast<size_t>(pe)];
+      if (context->has_far() && !job.IsNear(world_pe)) {
+        QuietFarWith(call, context, world_pe);
       }
     }
   }
-  Quiet(call, context);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // ---- Where memory is ----------------------------------------------------------------------------
@@ -176,9 +273,11 @@ void CheckPe(const char* call, int pe) {
 
 void* PointerTo(const void* address, int pe) {
   const Segment* const segment = job.FindSegment(address, 1);
-  return segment == nullptr ? nullptr
-                            : const_cast<std::byte*>(static_cast<const std::byte*>(address)) +
-                                  segment->shifts[static_cast<size_t>(pe)];
+  if (segment == nullptr || segment->shifts[static_cast<size_t>(pe)] == kFar) {
+    return nullptr;
+  }
+  return const_cast<std::byte*>(static_cast<const std::byte*>(address)) +
+         segment->shifts[static_cast<size_t>(pe)];
 }
 
 }  // namespace

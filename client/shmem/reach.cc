@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "client/shmem/checks.h"
 #include "client/shmem/fail.h"
 
 namespace ferry::shmem {
@@ -26,42 +27,72 @@ std::string BytesText(size_t bytes) {
            "program");
 }
 
-}  // namespace
-
-std::byte* ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
-                       int pe) {
+[[noreturn]] void FailNoPe(const char* call, const Context* context, int pe) {
   CheckRunning(call);
   if (context == nullptr) {
     Fail(call, "the context is SHMEM_CTX_INVALID");
   }
-  const Team& team = *context->team;
-  if (team.size == 0) {
+  const int size = context->team->size;
+  if (size == 0) {
     Fail(call, "the context was destroyed, or its team was");
   }
-  if (!team.Has(pe)) {
-    Fail(call, "PE " + std::to_string(pe) + " is not between 0 and " +
-                   std::to_string(team.size - 1) +
-                   (team.size == job.size ? "" : ", those of the context's team"));
+  Fail(call, "PE " + std::to_string(pe) + " is not between 0 and " + std::to_string(size - 1) +
+                 (size == job.size ? "" : ", those of the context's team"));
+}
+
+}  // namespace
+
+Target ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
+                   int pe) {
+  if (context == nullptr || !context->team->Has(pe)) [[unlikely]] {
+    FailNoPe(call, context, pe);
   }
+  auto* const place = const_cast<std::byte*>(static_cast<const std::byte*>(address));
   const Segment* const segment = job.FindSegment(address, bytes);
-  if (segment == nullptr) {
-    if (bytes == 0) {
-      return const_cast<std::byte*>(static_cast<const std::byte*>(address));  // nobody looks there
+  if (segment == nullptr) [[unlikely]] {
+    if (bytes != 0) {
+      FailNotSymmetric(call, "the address in the other PE's memory", address, bytes);
     }
-    FailNotSymmetric(call, "the address in the other PE's memory", address, bytes);
+    return Target::Near(place);  // nobody looks there
   }
-  return const_cast<std::byte*>(static_cast<const std::byte*>(address)) +
-         segment->shifts[static_cast<size_t>(team.pes[static_cast<size_t>(pe)])];
+  if (job.is_checking) {
+    CheckGiven(call, {"the address in the other PE's memory", address, bytes});
+  }
+  const int world_pe = context->team->pes[static_cast<size_t>(pe)];
+  const auto index = static_cast<size_t>(world_pe);
+  if (segment->shifts[index] != kFar) {
+    return Target::Near(place + segment->shifts[index]);
+  }
+  if (bytes == 0) {
+    return Target::Near(place);
+  }
+  const auto offset = static_cast<uint64_t>(place - segment->base);
+  return Target::Far(world_pe, segment->numbers[index], segment->first_offset + offset);
 }
 
 void CheckSymmetric(const char* call, const char* argument, const void* address, size_t bytes) {
   if (bytes != 0 && job.FindSegment(address, bytes) == nullptr) {
     FailNotSymmetric(call, argument, address, bytes);
   }
+  if (job.is_checking) [[unlikely]] {
+    CheckGiven(call, {argument, address, bytes});
+  }
 }
 
+namespace {
+
+void* TranslateSlowly(const char* call, Context* context, const void* dest, size_t bytes, int pe) {
+  const Target target = ReachSlowly(call, context, dest, bytes, pe);
+  return target.is_near() ? target.address() : nullptr;
+}
+
+}  // namespace
+
 void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe) {
-  return Reach(call, context, dest, bytes, pe);
+  if (std::byte* const there = ReachNearHeap(context, dest, bytes, pe)) [[likely]] {
+    return there;
+  }
+  return TranslateSlowly(call, context, dest, bytes, pe);
 }
 
 }  // namespace ferry::shmem

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "client/shmem/message_contexts.h"
 #include "client/shmem/settings.h"
 
 namespace ferry::shmem {
@@ -15,8 +16,6 @@ using client::Completion;
 using client::FrontEnd;
 using client::Message;
 
-// A context that MPI's communicators never have (client/mpi/comm/context_ids.h reserves it).
-constexpr uint32_t kContext = 4 * 8;
 constexpr int kGatherTag = 1;
 constexpr int kSpreadTag = 2;
 
@@ -31,16 +30,19 @@ Status SendTo(FrontEnd* front_end, int pe, int tag, const void* data, size_t siz
                                              .size_bytes = size_bytes,
                                              .peer = pe,
                                              .tag = tag,
-                                             .context = kContext},
+                                             .context = kExchangeContext},
                                             &completion);
   return EndOf(front_end, started, completion);
 }
 
 Status ReceiveFrom(FrontEnd* front_end, int pe, int tag, void* data, size_t size_bytes) {
   Completion completion;
-  const ErrorCode started = front_end->Receive(
-      {.buffer = data, .size_bytes = size_bytes, .peer = pe, .tag = tag, .context = kContext},
-      &completion);
+  const ErrorCode started = front_end->Receive({.buffer = data,
+                                                .size_bytes = size_bytes,
+                                                .peer = pe,
+                                                .tag = tag,
+                                                .context = kExchangeContext},
+                                               &completion);
   return EndOf(front_end, started, completion);
 }
 
@@ -93,19 +95,24 @@ Status Region::MeetOthers() {
   struct Offer {
     shm::Location where;
     uint64_t size_bytes;
+    uint64_t is_checking;
   };
-  const Offer own{front_end_->Locate(base(), 1), mapping_.size_bytes()};
+  const Offer own{front_end_->Locate(base(), 1), mapping_.size_bytes(), is_checking_ ? 1U : 0U};
   std::vector<Offer> offers(size);
   FERRY_RETURN_IF_ERROR(ExchangeByMessages(front_end_, &own, sizeof(own), offers.data()));
-  bases_.assign(size, base());
+  is_checking_ = offers[0].is_checking != 0;
+  bases_.assign(size, nullptr);
+  bases_[front_end_->rank()] = base();
   for (uint32_t pe = 0; pe < size; ++pe) {
+    numbers_.push_back(offers[pe].where.region);
     if (offers[pe].size_bytes != own.size_bytes) {
       return {ErrorCode::kConfiguration, "PE " + std::to_string(pe) + " has a symmetric heap of " +
                                              std::to_string(offers[pe].size_bytes - kHeapOffset) +
                                              " bytes, this one of " + std::to_string(heap_bytes_) +
                                              ": give all of them one SHMEM_SYMMETRIC_SIZE"};
     }
-    if (pe != front_end_->rank()) {
+    const bool is_near = front_end_->NodeOf(pe) == front_end_->NodeOf(front_end_->rank());
+    if (is_near && pe != front_end_->rank()) {
       StatusOr<std::shared_ptr<std::byte>> mapped =
           front_end_->MapPeer(pe, offers[pe].where, offers[pe].size_bytes);
       FERRY_RETURN_IF_ERROR(mapped.status());
@@ -120,6 +127,7 @@ Status Region::End() {
   FERRY_RETURN_IF_ERROR(front_end_->UnshareMemory(base()));
   mapped_.clear();
   bases_.clear();
+  numbers_.clear();
   mapping_ = {};
   return {};
 }

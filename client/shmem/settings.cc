@@ -53,7 +53,7 @@ uint64_t MachineBytes() {
   return (uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
 }
 
-StatusOr<uint64_t> HeapBytes(uint64_t option_bytes, int pes) {
+StatusOr<HeapSize> FindHeapSize(uint64_t option_bytes, int pes) {
   for (const char* const name : {"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"}) {
     const std::optional<std::string_view> text =
         config::FindVariable(config::ProcessEnvironment(), name);
@@ -64,9 +64,11 @@ StatusOr<uint64_t> HeapBytes(uint64_t option_bytes, int pes) {
     if (!read.ok()) {
       return Status(read.status().code(), std::string(name) + ": " + read.status().message());
     }
-    return std::max(*read, kLeastBytes);
+    return HeapSize{.bytes = std::max(*read, kLeastBytes)};
   }
-  return option_bytes != 0 ? option_bytes : MachineBytes() / 2 / static_cast<uint64_t>(pes);
+  return option_bytes != 0 ? HeapSize{.bytes = option_bytes}
+                           : HeapSize{.bytes = MachineBytes() / 2 / static_cast<uint64_t>(pes),
+                                      .is_default = true};
 }
 
 }  // namespace ferry::shmem

@@ -1,7 +1,7 @@
 // What the environment says of the symmetric heap (OpenSHMEM 1.5, section 8).
 //
-// Pure functions, but for HeapBytes, which reads the environment: any thread that does not change
-// it meanwhile. Nothing blocks.
+// Pure functions, but for FindHeapSize, which reads the environment: any thread that does not
+// change it meanwhile. Nothing blocks.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,13 @@ StatusOr<uint64_t> ParseSize(std::string_view text);
 
 // How large the heap of a PE may become: SHMEM_SYMMETRIC_SIZE or, as before OpenSHMEM 1.4,
 // SMA_SYMMETRIC_SIZE; else `option_bytes`; else, where that is 0, as much as the PE's part of half
-// of the machine's memory. `pes`: of this node. kConfiguration, naming the variable and what it may
-// be.
-StatusOr<uint64_t> HeapBytes(uint64_t option_bytes, int pes);
+// of the machine's memory: that is the default. `pes`: of this node. kConfiguration, naming the
+// variable and what it may be.
+struct HeapSize {
+  uint64_t bytes = 0;
+  bool is_default = false;
+};
+StatusOr<HeapSize> FindHeapSize(uint64_t option_bytes, int pes);
 
 // The memory that the machine has, beyond which no region may be.
 uint64_t MachineBytes();

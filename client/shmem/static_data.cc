@@ -245,13 +245,44 @@ __attribute__((constructor)) void MoveStatics() {
 }
 
 // This PE's number for what another one calls `theirs`; null: it has none like that.
-const StaticLayout* FindLike(const Moved& own, const PlaceLayout& theirs) {
-  for (size_t i = 0; i < theirs.statics_count; ++i) {
-    if (theirs.statics[i].name_hash == own.hash && theirs.statics[i].size_bytes == own.size_bytes) {
-      return &theirs.statics[i];
+const StaticLayout* FindLike(const Moved& own, const StaticsLayout& theirs) {
+  for (size_t i = 0; i < theirs.count; ++i) {
+    if (theirs.all[i].name_hash == own.hash && theirs.all[i].size_bytes == own.size_bytes) {
+      return &theirs.all[i];
     }
   }
   return nullptr;
+}
+
+// What the PEs have offered, by PE: near ones in their places, far ones tell it.
+Status CollectOffers(std::vector<StaticsLayout>* told, std::vector<const StaticsLayout*>* offers) {
+  const auto size = static_cast<size_t>(job.size);
+  if (job.has_far_pes) {
+    told->resize(size);
+    FERRY_RETURN_IF_ERROR(ExchangeByMessages(job.front_end, &job.region->place().statics,
+                                             sizeof(StaticsLayout), told->data()));
+  }
+  for (int pe = 0; pe < job.size; ++pe) {
+    offers->push_back(job.IsNear(pe) ? &job.region->place_of(pe).statics
+                                     : &(*told)[static_cast<size_t>(pe)]);
+  }
+  return {};
+}
+
+// How this PE reaches another one's stretch: by its shift, or, of a far PE, not by addresses.
+StatusOr<ptrdiff_t> ReachStretch(const Moved& own, int pe, const StaticLayout& theirs) {
+  if (pe == job.self) {
+    return 0;
+  }
+  if (!job.IsNear(pe)) {
+    return kFar;
+  }
+  StatusOr<std::shared_ptr<std::byte>> mapped =
+      job.front_end->MapPeer(static_cast<uint32_t>(pe), {theirs.region, 0, 0}, own.size_bytes);
+  FERRY_RETURN_IF_ERROR(mapped.status());
+  const ptrdiff_t shift = mapped->get() - own.base;
+  All().mapped.push_back(std::move(*mapped));
+  return shift;
 }
 
 }  // namespace
@@ -264,31 +295,28 @@ Status OfferStatics(client::FrontEnd* front_end, PlaceLayout* place) {
       FERRY_RETURN_IF_ERROR(front_end->ShareMemory(moved.fd.get(), moved.base, moved.size_bytes));
       moved.region = front_end->Locate(moved.base, 1).region;
     }
-    place->statics[count++] = {moved.hash, moved.size_bytes, moved.region, 0};
+    place->statics.all[count++] = {moved.hash, moved.size_bytes, moved.region, 0};
   }
-  place->statics_count = count;
+  place->statics.count = count;
   statics.is_shared = true;
   return {};
 }
 
 Status MeetStatics() {
+  std::vector<StaticsLayout> told;
+  std::vector<const StaticsLayout*> offers;
+  FERRY_RETURN_IF_ERROR(CollectOffers(&told, &offers));
   for (const Moved& own : All().moved) {
-    Segment segment{own.name, own.base, own.size_bytes, {}};
+    Segment segment{.name = own.name, .base = own.base, .size_bytes = own.size_bytes};
     for (int pe = 0; pe < job.size; ++pe) {
-      const StaticLayout* const theirs = FindLike(own, job.region->place_of(pe));
+      const StaticLayout* const theirs = FindLike(own, *offers[static_cast<size_t>(pe)]);
       if (theirs == nullptr) {
         break;  // another program, or another library: no PE reaches it
       }
-      if (pe == job.self) {
-        segment.shifts.push_back(0);
-        continue;
-      }
-      const shm::Location where{theirs->region, 0, 0};
-      StatusOr<std::shared_ptr<std::byte>> mapped =
-          job.front_end->MapPeer(static_cast<uint32_t>(pe), where, own.size_bytes);
-      FERRY_RETURN_IF_ERROR(mapped.status());
-      segment.shifts.push_back(mapped->get() - own.base);
-      All().mapped.push_back(std::move(*mapped));
+      const StatusOr<ptrdiff_t> shift = ReachStretch(own, pe, *theirs);
+      FERRY_RETURN_IF_ERROR(shift.status());
+      segment.shifts.push_back(*shift);
+      segment.numbers.push_back(theirs->region);
     }
     if (segment.shifts.size() == static_cast<size_t>(job.size)) {
       job.statics.push_back(std::move(segment));

@@ -18,10 +18,11 @@
 
 namespace ferry::shmem {
 
-// Shares this PE's static data with the others of the node, once, and says in its place where they
-// are. Calling thread: that of shmem_init, before Region::MeetOthers.
+// Shares this PE's static data with the others, once, and says in its place where they are. Calling
+// thread: that of shmem_init, before Region::MeetOthers.
 Status OfferStatics(client::FrontEnd* front_end, PlaceLayout* place);
-// After it: maps those that all PEs have alike, and puts them into job.statics.
+// After it: maps the near PEs' part of those that all PEs have alike, and puts them into
+// job.statics. Blocks until all PEs have called it, if some are far.
 Status MeetStatics();
 // Unmaps the others'.
 void ForgetStatics();

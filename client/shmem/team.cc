@@ -6,9 +6,11 @@
 #include <mutex>
 #include <string>
 
+#include "client/shmem/call_comparison.h"
 #include "client/shmem/contexts.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
+#include "client/shmem/message_contexts.h"
 #include "shm/atomic.h"
 
 namespace ferry::shmem {
@@ -29,26 +31,30 @@ struct Teams {
     int members;
   };
   std::vector<Board> retired;
+  uint64_t numbers_made = 0;  // by this PE, for teams over several nodes; none is used twice
 };
 Teams& teams = *new Teams();
 
-void Open(Team* team, std::vector<int> pes, int self, uint64_t board_offset, TeamConfig config) {
-  team->shifts.clear();
+void Open(Team* team, std::vector<int> pes, int self, const MeetingPlace& where,
+          TeamConfig config) {
+  team->all_heaps.clear();
   for (const int pe : pes) {
-    team->shifts.push_back(job.region->shift_of(pe));
+    const ptrdiff_t shift = job.region->shift_of(pe);
+    const bool is_slow = shift == kFar || job.is_checking;
+    team->all_heaps.push_back(is_slow ? NearHeap{} : NearHeap{shift, job.heap.size_bytes});
   }
-  team->heap_shifts = team->shifts.data();
+  team->heaps = team->all_heaps.data();
   team->config = config;
-  team->assembly = std::make_unique<Assembly>(pes, self, board_offset);
+  team->assembly = std::make_unique<Assembly>(pes, self, where);
   team->pes = std::move(pes);
   team->self = self;
   team->size = static_cast<int>(team->pes.size());
 }
 
-void Close(Team* team) {
+void Close(const char* call, Team* team) {
+  DestroyContextsOf(call, team);
   team->size = 0;
   team->self = -1;
-  DestroyContextsOf(team);
   team->assembly.reset();
 }
 
@@ -66,10 +72,27 @@ void SweepRetired() {
   });
 }
 
-uint64_t AllocateBoard(int members) {
+// Where a new team is to meet, of which this PE is the first; nowhere, if there is no room.
+MeetingPlace MakePlace(bool is_near, int members) {
   std::lock_guard lock(teams.mutex);
+  if (!is_near) {
+    const auto rounds = static_cast<uint64_t>(teams.numbers_made++);
+    return {.context = TeamContext(rounds * static_cast<uint64_t>(job.size) +
+                                   static_cast<uint64_t>(job.self))};
+  }
   SweepRetired();
-  return job.region->AllocateSystem(Assembly::BoardBytes(members));
+  return {.board_offset = job.region->AllocateSystem(Assembly::BoardBytes(members))};
+}
+
+// The first PE gives the board back, once all have left it.
+void LeaveBoard(const Team& team) {
+  const uint64_t offset = team.assembly->where().board_offset;
+  const bool is_last = team.assembly->Leave();
+  if (team.self == 0 && is_last) {
+    job.region->FreeSystem(offset, Assembly::BoardBytes(team.size));
+  } else if (team.self == 0) {
+    teams.retired.push_back({offset, team.size});
+  }
 }
 
 Team* TakeTeam() {
@@ -95,22 +118,33 @@ void OpenPredefinedTeams() {
   for (int pe = 0; pe < job.size; ++pe) {
     pes[static_cast<size_t>(pe)] = pe;
   }
-  const PlaceLayout& first = job.region->place_of(0);
-  Open(&world_team, pes, job.self, first.world_board, {});
-  Open(&shared_team, pes, job.self, first.shared_board, {});
+  const MeetingPlace world =
+      job.has_far_pes ? MeetingPlace{.context = kWorldContext}
+                      : MeetingPlace{.board_offset = job.region->place_of(0).world_board};
+  Open(&world_team, pes, job.self, world, {});
+  const std::vector<int>& near = job.near_pes;
+  const auto self = std::find(near.begin(), near.end(), job.self) - near.begin();
+  Open(&shared_team, near, static_cast<int>(self),
+       {.board_offset = job.region->place_of(near.front()).shared_board}, {});
 }
 
-void CloseAllTeams() {
+void CloseAllTeams(const char* call) {
   std::lock_guard lock(teams.mutex);
-  Close(&world_team);
-  Close(&shared_team);
+  Close(call, &world_team);
+  Close(call, &shared_team);
   teams.free.clear();
   for (Team& team : teams.all) {
-    Close(&team);
+    Close(call, &team);
     team.private_contexts = 0;
     teams.free.push_back(&team);
   }
   teams.retired.clear();
+}
+
+size_t CountOpenTeams() {
+  std::lock_guard lock(teams.mutex);
+  return static_cast<size_t>(std::count_if(teams.all.begin(), teams.all.end(),
+                                           [](const Team& team) { return team.is_open(); }));
 }
 
 Team& CheckTeam(const char* call, Team* team) {
@@ -166,22 +200,28 @@ namespace {
 
 // What a PE of the parent tells the others about the team that it is to be in.
 struct SplitOffer {
-  uint64_t board_offset = 0;  // by the team's first PE; 0: there is no room
+  MeetingPlace where = {};  // by the team's first PE; nowhere: there is no room
   // What it was called with: the same everywhere.
   int32_t arguments[4] = {};
 };
 
 // Makes the team of the parent's PEs `members`, which this PE is one of, unless there are none.
 // Collective over the parent, of which some PEs may be in other teams that are made at the same
-// time. 0, or not 0: there is no room for the team's board.
+// time. 0, or not 0: there is no room for the team.
 int Split(const char* call, Team& parent, const std::vector<int>& members, SplitOffer own,
           const TeamConfig* config, long mask, Team** made) {
   *made = nullptr;
+  std::vector<int> pes;
+  pes.reserve(members.size());
+  for (const int member : members) {
+    pes.push_back(parent.pes[static_cast<size_t>(member)]);
+  }
   const bool is_first = !members.empty() && members.front() == parent.self;
   if (is_first) {
-    own.board_offset = AllocateBoard(static_cast<int>(members.size()));
+    own.where = MakePlace(job.AreNear(pes), static_cast<int>(pes.size()));
   }
   std::vector<SplitOffer> offers(static_cast<size_t>(parent.size));
+  CheckCollective(call, *parent.assembly, {});
   parent.assembly->Gather(call, &own, sizeof(own), offers.data());
   for (int pe = 0; pe < parent.size; ++pe) {
     const SplitOffer& theirs = offers[static_cast<size_t>(pe)];
@@ -193,22 +233,17 @@ int Split(const char* call, Team& parent, const std::vector<int>& members, Split
   if (members.empty()) {
     return 0;
   }
-  const uint64_t board_offset = offers[static_cast<size_t>(members.front())].board_offset;
-  if (board_offset == 0) {
+  const MeetingPlace& where = offers[static_cast<size_t>(members.front())].where;
+  if (where.is_nowhere()) {
     if (is_first) {
       Warn(call, "there is no room for another team of " + std::to_string(members.size()) +
                      " PEs: destroy teams that are used no more");
     }
     return -1;
   }
-  std::vector<int> pes;
-  pes.reserve(members.size());
-  for (const int member : members) {
-    pes.push_back(parent.pes[static_cast<size_t>(member)]);
-  }
   const auto self = std::find(members.begin(), members.end(), parent.self) - members.begin();
   Team* const team = TakeTeam();
-  Open(team, std::move(pes), static_cast<int>(self), board_offset,
+  Open(team, std::move(pes), static_cast<int>(self), where,
        config != nullptr && (mask & kNumContexts) != 0 ? *config : TeamConfig{});
   *made = team;
   return 0;
@@ -285,15 +320,10 @@ void TeamDestroy(const char* call, Team* team) {
   }
   (void)CheckTeam(call, team);
   std::lock_guard lock(teams.mutex);
-  const bool is_own_board = team->self == 0;
-  const uint64_t offset = team->assembly->board_offset();
-  const bool is_last = team->assembly->Leave();
-  if (is_own_board && is_last) {
-    job.region->FreeSystem(offset, Assembly::BoardBytes(team->size));
-  } else if (is_own_board) {
-    teams.retired.push_back({offset, team->size});
+  if (team->assembly->has_board()) {
+    LeaveBoard(*team);
   }
-  Close(team);
+  Close(call, team);
   if (team->private_contexts == 0) {
     teams.free.push_back(team);
   }

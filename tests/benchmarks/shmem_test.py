@@ -49,6 +49,13 @@ class AimsTest(unittest.TestCase):
         measured["MPI, private"]["broadcast", 8] /= 2
         self.assert_only(measured, "missed", "broadcast over our MPI_Bcast, mean of the sizes")
 
+    def test_between_nodes_a_round_trip_of_mpi_is_the_measure(self):
+        ours = {("put", 8): 1.15 * 40000, ("rate", 8): 2}
+        self.assertEqual({aim.verdict() for aim in aims.aims_between_nodes(ours, 40000)}, {"reached"})
+        self.assertEqual({aim.verdict() for aim in aims.aims_between_nodes({("put", 8): 46001, ("rate", 8): 1.99}, 40000)},
+                         {"missed"})
+        self.assertEqual({aim.verdict() for aim in aims.aims_between_nodes({}, None)}, {"not measured"})
+
     def test_what_failed_is_not_measured(self):
         measured = figures()
         del measured["Ferry"]["put", aims.KIB_64]

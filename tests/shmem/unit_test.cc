@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "client/mpi/comm/context_ids.h"
+#include "client/shmem/message_contexts.h"
+#include "client/shmem/pieces.h"
 #include "client/shmem/reduction.h"
 #include "client/shmem/settings.h"
 
@@ -15,6 +18,23 @@ uint64_t SizeOf(std::string_view text) {
   const StatusOr<uint64_t> size = ParseSize(text);
   EXPECT_TRUE(size.ok()) << text << ": " << size.status().message();
   return size.ok() ? *size : 0;
+}
+
+// Messages of one kind never meet those of another.
+TEST(MessageContextsTest, LieBesideThoseOfMpi) {
+  const uint32_t last_of_mpi = mpi::ContextOf(mpi::kNumberLimit - 1, mpi::Traffic::kFromGroup);
+  EXPECT_EQ(kWorldContext, last_of_mpi + 1);
+  EXPECT_LT(kExchangeContext / mpi::kContextsPerCommunicator, mpi::kReservedNumbers);
+  EXPECT_GT(kExchangeContext / mpi::kContextsPerCommunicator, mpi::kUnusableNumber);
+  EXPECT_EQ(TeamContext(0), kWorldContext + 1);
+  const uint64_t teams = kFirstActiveSetContext - kFirstTeamContext;
+  EXPECT_EQ(TeamContext(teams - 1), kFirstActiveSetContext - 1);
+  EXPECT_EQ(TeamContext(teams), 0U) << "used up";
+  for (const int count : {2, 3, 1000}) {
+    EXPECT_GE(ActiveSetContext(0, 1, count), kFirstActiveSetContext);
+    EXPECT_NE(ActiveSetContext(0, 1, count), ActiveSetContext(1, 1, count));
+    EXPECT_NE(ActiveSetContext(0, 1, count), ActiveSetContext(0, 2, count));
+  }
 }
 
 TEST(SettingsTest, ReadsSizesWithFractionsAndSuffixes) {
@@ -69,6 +89,55 @@ TEST(ReductionTest, RefusesWhatATypeDoesNotHave) {
   EXPECT_EQ(
       ElementReducer(ReduceType::kDouble, ReduceOp::kAnd).Reduce(&number, &number, &number, 1),
       ErrorCode::kUnsupported);
+}
+
+// ---- Pieces of the heap, as the checking mode knows them ----------------------------------------
+
+TEST(PiecesTest, AreKnownToTheByte) {
+  ForgetPieces();
+  NotePiece("shmem_malloc", 128, 20);
+  EXPECT_EQ(FindPieceFault(128, 20), "");
+  EXPECT_EQ(FindPieceFault(147, 1), "");
+  EXPECT_EQ(FindPieceFault(147, 2),
+            "run past the end of the 20 bytes at offset 128 of the symmetric heap, which "
+            "shmem_malloc has returned");
+  EXPECT_EQ(FindPieceFault(148, 1),
+            "lie right behind the end of the 20 bytes at offset 128 of the symmetric heap, which "
+            "shmem_malloc has returned");
+  EXPECT_EQ(FindPieceFault(127, 10),
+            "lie where the program has been given no memory of the symmetric heap");
+  EXPECT_NE(FindPieceFault(140, UINT64_MAX), "");
+}
+
+TEST(PiecesTest, ThatWereFreedAreNamedUntilTheirMemoryIsGivenOutAgain) {
+  ForgetPieces();
+  NotePiece("shmem_malloc", 0, 100);
+  NotePiece("shmem_calloc", 128, 100);
+  NotePiece("shmem_align", 256, 100);
+  NoteFreed("shmem_free", 0);
+  NoteFreed("shmem_realloc", 128);
+  EXPECT_EQ(LivePieces().size(), 1U);
+  EXPECT_EQ(FindPieceFault(130, 8),
+            "lie in the 100 bytes at offset 128 of the symmetric heap, which shmem_calloc has "
+            "returned and shmem_realloc has freed");
+  NotePiece("shmem_malloc", 64, 80);  // over the end of the one, and the beginning of the other
+  EXPECT_EQ(FindPieceFault(64, 80), "");
+  EXPECT_EQ(FindPieceFault(0, 8),
+            "lie where the program has been given no memory of the symmetric heap");
+  EXPECT_EQ(FindPieceFault(150, 8),
+            "lie 6 bytes behind the end of the 80 bytes at offset 64 of the symmetric heap, which "
+            "shmem_malloc has returned");
+  EXPECT_EQ(FindPieceFault(256, 100), "");
+}
+
+TEST(PiecesTest, MayBecomeSmallerWhereTheyAre) {
+  ForgetPieces();
+  NotePiece("shmem_malloc", 0, 100);
+  NotePiece("shmem_realloc", 0, 10);
+  EXPECT_EQ(FindPieceFault(0, 10), "");
+  EXPECT_NE(FindPieceFault(0, 11), "");
+  ASSERT_EQ(LivePieces().size(), 1U);
+  EXPECT_EQ(LivePieces().front().bytes, 10U);
 }
 
 }  // namespace

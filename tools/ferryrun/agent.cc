@@ -104,7 +104,8 @@ void Agent::Poll() {
     return;
   }
   while (const std::optional<AbortNotice> notice = aborts_.Read()) {
-    Say(FrameKind::kAborted, notice->rank, NumberPayload(notice->exit_code));
+    Say(notice->is_exit != 0 ? FrameKind::kExited : FrameKind::kAborted, notice->rank,
+        NumberPayload(notice->exit_code));
   }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const pollfd* own = &fds[4 + 3 * i];

@@ -45,6 +45,7 @@ enum class FrameKind : uint32_t {
   kDaemonEnded = 24,  // a sentence: a private daemon has ended by itself
   kAborted = 25,      // int32: a rank has aborted the job with this exit code
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
+  kExited = 27,       // int32: a rank has ended the job with this exit code, which may be 0
 };
 
 struct FrameHeader {

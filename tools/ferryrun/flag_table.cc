@@ -90,8 +90,8 @@ constexpr char kFooter[] =
     "daemons and the ranks. Without a flag, the daemon that serves the run directory, or else\n"
     "/run/ferry, is used if there is one and the job has one node there; else private ones are\n"
     "started, and end with the job.\n"
-    "The exit code is that of ferry_abort or MPI_Abort, else that of the first rank that failed,\n"
-    "or 128 + the signal that killed it.\n";
+    "The exit code is that of ferry_abort, MPI_Abort or shmem_global_exit, else that of the first\n"
+    "rank that failed, or 128 + the signal that killed it.\n";
 
 constexpr size_t kHelpColumn = 30;
 constexpr size_t kLineBytes = 100;

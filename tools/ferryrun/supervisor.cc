@@ -119,7 +119,7 @@ int Supervisor::Run() {
   while (phase_ == Phase::kRunning && (!out_.empty() || !err_.empty())) {
     Poll();
   }
-  return exit_code_ == 0 && daemon_failed_ ? 1 : exit_code_;
+  return exit_code_.value_or(daemon_failed_ ? 1 : 0);
 }
 
 // Their agents end what is left there, and the last output comes.
@@ -234,7 +234,7 @@ void Supervisor::OnTimeout() {
   }
   if (timeout_ns_ != 0 && now_ns >= timeout_ns_) {
     timeout_ns_ = 0;
-    exit_code_ = exit_code_ == 0 ? kTimedOut : exit_code_;
+    Decide(kTimedOut);
     Say("the job did not end within " + std::to_string(settings_.timeout_s) +
         " s (--timeout); ending its " + std::to_string(Running()) + " ranks");
     Stop(SIGTERM);
@@ -255,7 +255,7 @@ void Supervisor::OnSignal(int signal) {
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT:
-      exit_code_ = exit_code_ == 0 ? 128 + signal : exit_code_;
+      Decide(128 + signal);
       if (phase_ == Phase::kRunning) {
         Say(std::string("told to end by SIG") + sigabbrev_np(signal) + "; passing it on to " +
             RunningText() + ", and killing what is left after " +
@@ -277,7 +277,7 @@ void Supervisor::OnSignal(int signal) {
 // Ranks may catch the first one, and go on; the second is meant.
 void Supervisor::OnInterrupt() {
   if (std::exchange(interrupted_, true)) {
-    exit_code_ = exit_code_ == 0 ? 128 + SIGINT : exit_code_;
+    Decide(128 + SIGINT);
     if (Running() > 0) {
       Say("interrupted again: killing " + RunningText());
     }
@@ -355,7 +355,10 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
       OnStartFailure(*host, frame);
       return;
     case FrameKind::kAborted:
-      OnAbort({frame.rank, ReadNumber(frame)});
+      OnAbort({frame.rank, ReadNumber(frame), 0});
+      return;
+    case FrameKind::kExited:
+      OnAbort({frame.rank, ReadNumber(frame), 1});
       return;
     case FrameKind::kDaemonEnded:
       OnDaemonEnd(host->Title() + ": " + frame.payload);
@@ -370,16 +373,23 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
   }
 }
 
+// The first cause counts.
+void Supervisor::Decide(int exit_code) {
+  if (!exit_code_.has_value()) {
+    exit_code_ = exit_code;
+  }
+}
+
 // This is the cause of whatever happens to the ranks from now on.
 void Supervisor::OnAbort(const AbortNotice& notice) {
   if (std::exchange(aborted_, true) || notice.rank >= ranks_.size()) {
     return;
   }
-  Say("rank " + std::to_string(notice.rank) + " aborted the job with exit code " +
-      std::to_string(notice.exit_code));
-  if (exit_code_ == 0) {
-    exit_code_ = (notice.exit_code & 0xff) != 0 ? notice.exit_code & 0xff : 1;
-  }
+  const bool is_exit = notice.is_exit != 0;
+  Say("rank " + std::to_string(notice.rank) + (is_exit ? " ended" : " aborted") +
+      " the job with exit code " + std::to_string(notice.exit_code));
+  const int code = notice.exit_code & 0xff;
+  Decide(code == 0 && !is_exit ? 1 : code);
   if (phase_ == Phase::kRunning) {
     Stop(SIGTERM);
   }
@@ -390,8 +400,8 @@ void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
   if (frame.rank < ranks_.size()) {
     ranks_[frame.rank].ended = true;
   }
-  if (exit_code_ == 0) {
-    exit_code_ = why.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable;
+  if (!exit_code_.has_value()) {
+    Decide(why.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable);
     Say(host.Title() + ": " + why.message());
   }
   if (phase_ == Phase::kRunning) {
@@ -411,7 +421,7 @@ void Supervisor::OnHostEnd(Host* host, const Status& status) {
   if (lost == 0) {
     return;
   }
-  exit_code_ = exit_code_ == 0 ? 1 : exit_code_;
+  Decide(1);
   Say((status.ok() ? host->remote->Title() + " is lost: " + host->remote->LastWords()
                    : status.message()) +
       "; its " + std::to_string(lost) + " rank(s) count as failed");
@@ -440,11 +450,11 @@ void Supervisor::SendInput() {
 void Supervisor::ReportFailures() {
   report_ns_ = 0;
   for (const uint32_t rank : std::exchange(failed_, {})) {
-    if (exit_code_ != 0 && !settings_.keep_going) {
+    if (exit_code_.has_value() && !settings_.keep_going) {
       return;
     }
     const ProcessEnd& end = ranks_[rank].end;
-    exit_code_ = exit_code_ == 0 ? ShellCode(end) : exit_code_;
+    Decide(ShellCode(end));
     std::string text = "rank " + std::to_string(rank) + " (pid " +
                        std::to_string(ranks_[rank].pid) +
                        (ranks_[rank].host != nullptr ? " on " + ranks_[rank].host->Title() : "") +
@@ -502,7 +512,7 @@ void Supervisor::FlushSinks() {
   err_.Flush();
   if (const int error_number = out_.Flush(); error_number != 0 && phase_ == Phase::kRunning) {
     Say(std::string("cannot write to standard output: ") + std::strerror(error_number));
-    exit_code_ = exit_code_ != 0 ? exit_code_ : 1;
+    Decide(1);
     Stop(SIGTERM);
   }
 }

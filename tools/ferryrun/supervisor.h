@@ -45,10 +45,10 @@ class Supervisor {
   Status StartThere(RemoteHost* host, const AgentRank& rank);
 
   // Runs until all ranks have ended, their output is written, and the hosts have nothing left.
-  // Returns the exit code for ferryrun: that with which a rank aborted the job (ferry_abort; 1 for
-  // 0), else that of the first rank that failed, 128 + signal if a signal killed it or ferryrun was
-  // asked by one to end the job, 1 if only a daemon or a host failed, 124 after the timeout, 126 or
-  // 127 if a host could not start a rank.
+  // Returns the exit code for ferryrun: that with which a rank ended the job (shmem_global_exit;
+  // ferry_abort, 1 for 0), else that of the first rank that failed, 128 + signal if a signal killed
+  // it or ferryrun was asked by one to end the job, 1 if only a daemon or a host failed, 124 after
+  // the timeout, 126 or 127 if a host could not start a rank.
   int Run();
 
  private:
@@ -83,6 +83,7 @@ class Supervisor {
   void WeighFailures();
   void OnFrame(RemoteHost* host, const Frame& frame);
   void OnStartFailure(const RemoteHost& host, const Frame& frame);
+  void Decide(int exit_code);
   void OnAbort(const AbortNotice& notice);
   void OnHostEnd(Host* host, const Status& status);
   void SendInput();
@@ -125,7 +126,7 @@ class Supervisor {
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none
-  int exit_code_ = 0;
+  std::optional<int> exit_code_;  // none: nothing has failed so far
 };
 
 }  // namespace ferry::tools

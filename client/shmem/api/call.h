@@ -106,6 +106,34 @@ T FetchBy(const char* call, Context* context, Atomic op, const T* dest,
   return static_cast<T>(AtomicFetch<Word<T>>(call, context, op, word, static_cast<Word<T>>(value),
                                              static_cast<Word<T>>(condition), pe));
 }
+// The same at the next quiet. `found` null: the old value is of no interest.
+template <typename T>
+void BeginBy(const char* call, Context* context, Atomic op, const T* dest,
+             std::type_identity_t<T> value, std::type_identity_t<T> condition, int pe,
+             std::type_identity_t<T>* found = nullptr) {
+  auto* word = reinterpret_cast<Word<T>*>(const_cast<T*>(dest));
+  AtomicBegin<Word<T>>(call, context, op, word, static_cast<Word<T>>(value),
+                       static_cast<Word<T>>(condition), pe, reinterpret_cast<Word<T>*>(found));
+}
+
+// ---- Single elements ----
+template <typename T>
+void StoreTo(const char* call, Context* context, T* dest, std::type_identity_t<T> value, int pe) {
+  if (void* const there = Translate(call, context, dest, sizeof(T), pe)) [[likely]] {
+    *static_cast<T*>(there) = value;
+  } else {
+    Put(call, context, dest, &value, sizeof(T), pe, Completion::kBlocking);
+  }
+}
+template <typename T>
+T LoadFrom(const char* call, Context* context, const T* source, int pe) {
+  if (const void* const there = Translate(call, context, source, sizeof(T), pe)) [[likely]] {
+    return *static_cast<const T*>(there);
+  }
+  T value{};
+  Get(call, context, &value, source, sizeof(T), pe, Completion::kBlocking);
+  return value;
+}
 
 // The variables of a wait or a test. `values`: one, or one for each.
 template <typename T>

@@ -13,8 +13,8 @@ from parts import PARTS
 def _moves():
     """Puts, gets and signals."""
     bodies = {
-        "p": "*static_cast<{T}*>(Translate({call}, {ctx}, dest, {size}, pe)) = value;",
-        "g": "return *static_cast<const {T}*>(Translate({call}, {ctx}, source, {size}, pe));",
+        "p": "StoreTo({call}, {ctx}, dest, value, pe);",
+        "g": "return LoadFrom({call}, {ctx}, source, pe);",
         "signal_fetch": "return SignalFetch({call}, sig_addr);",
         "signal_set": "SignalSet({call}, {ctx}, sig_addr, signal, pe);",
         "signal_add": "SignalAdd({call}, {ctx}, sig_addr, signal, pe);",
@@ -50,16 +50,18 @@ def _atomics():
            "finc": "fetch_inc", "inc": "inc", "fadd": "fetch_add", "add": "add"}
     fetching = {name for name in forms if name.startswith("fetch")} | {"swap", "compare_swap"}
 
-    def call(name):
+    def call(name, function, result=""):
         operation, where, value, condition = forms[name]
-        return (f"FetchBy({{call}}, {{ctx}}, Atomic::{operation}, {where}, {value}, {condition}, "
-                "pe);")
+        return (f"{function}({{call}}, {{ctx}}, Atomic::{operation}, {where}, {value}, {condition}, "
+                f"pe{result});")
 
     bodies = {}
     for name in forms:
-        bodies["atomic_" + name] = ("return " if name in fetching else "") + call(name)
         if name in fetching:
-            bodies[f"atomic_{name}_nbi"] = "*fetch = " + call(name)
+            bodies["atomic_" + name] = "return " + call(name, "FetchBy")
+            bodies[f"atomic_{name}_nbi"] = call(name, "BeginBy", ", fetch")
+        else:
+            bodies["atomic_" + name] = call(name, "BeginBy")
     for name, new in old.items():
         bodies["old " + name] = bodies["atomic_" + new]
     return bodies
@@ -149,6 +151,9 @@ _SHORT = {
     "clear_lock": "ClearLock({call}, lock);",
     "test_lock": "return TestLock({call}, lock);",
     "pcontrol": "static_cast<void>(level);",
+    "shmemx_device_count": "return DeviceCount({call});",
+    "shmemx_device_prepare": "return DevicePrepare({call}, TeamOf(team), device);",
+    "shmemx_device_release": "DeviceRelease({call}, table);",
 }
 
 # And what is more: a name, and behind it lines that begin with blanks.

@@ -504,6 +504,24 @@ def _also():
             "", "void", "shmemx_heap_info_t* info",
             "How large this PE's symmetric heap is, and what is free of it.",
             full_name="shmemx_heap_info"),
+        also(
+            "", "int", "",
+            "How many devices (GPUs) the GPU backend in use has; 0 without one.",
+            full_name="shmemx_device_count"),
+        also(
+            "", "void*", "shmem_team_t team, int device",
+            "Makes a table by which kernels of the device reach the symmetric heaps of the team's "
+            "PEs on this node (ferry/device/shmem.h): kernels get its address, and count PEs in "
+            "the team. Collective over the team; PEs may name different devices, and one PE may "
+            "have several tables. Pins the heaps. Returns null on all PEs of the team, with a line "
+            "that says why, if one of them cannot have a table: there is no GPU backend, no such "
+            "device, or too little memory to pin.",
+            full_name="shmemx_device_prepare"),
+        also(
+            "", "void", "void* table",
+            "Frees a table that no kernel uses any more, before its team is destroyed. Collective "
+            "over the team. Null: nothing happens. shmem_finalize frees those that are left.",
+            full_name="shmemx_device_release"),
     ]
 
 

@@ -1,12 +1,20 @@
-// What OpenSHMEM does inside a node, by one PE, by two, and by more than there are cores.
+// What OpenSHMEM does inside a node, by one PE, by two, and by more than there are cores; and
+// between nodes, with one and with two PEs on each.
 #include "tests/shmem/e2e/shmem_job.h"
 
 namespace ferry::shmem_tests {
 namespace {
 
-class ProgramsTest : public testing::TestWithParam<int> {
+struct Placement {
+  int pes;
+  int nodes;
+};
+
+class ProgramsTest : public testing::TestWithParam<Placement> {
  protected:
-  static void Expect(const std::string& program) { ExpectAllOk({.pes = GetParam()}, {program}); }
+  static void Expect(const std::string& program) {
+    ExpectAllOk({.pes = GetParam().pes, .nodes = GetParam().nodes}, {program});
+  }
 };
 
 TEST_P(ProgramsTest, TheHeapIsSymmetric) { Expect("heap"); }
@@ -19,8 +27,14 @@ TEST_P(ProgramsTest, TeamsHaveTheirOwnNumbers) { Expect("teams"); }
 TEST_P(ProgramsTest, CollectivesOfAllSizes) { Expect("collectives"); }
 TEST_P(ProgramsTest, ThreadsCallAtOnce) { Expect("threads"); }
 
-INSTANTIATE_TEST_SUITE_P(, ProgramsTest, testing::Values(1, 2, 5),
-                         [](const auto& info) { return std::to_string(info.param) + "Pes"; });
+INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
+                         testing::Values(Placement{1, 1}, Placement{2, 1}, Placement{5, 1},
+                                         Placement{2, 2}, Placement{4, 2}),
+                         [](const auto& info) {
+                           const Placement& placement = info.param;
+                           return std::to_string(placement.pes) + "PesOn" +
+                                  std::to_string(placement.nodes);
+                         });
 
 }  // namespace
 }  // namespace ferry::shmem_tests

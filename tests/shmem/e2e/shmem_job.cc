@@ -4,14 +4,24 @@
 
 namespace ferry::shmem_tests {
 
-e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words) {
-  std::vector<std::string> arguments = {
-      "tools/ferryrun/ferryrun",   "--private", "--ferryd", "daemon/ferryd", "--no-label", "-n",
-      std::to_string(settings.pes)};
+e2e::Words LineOf(const JobSettings& settings, const std::vector<std::string>& words) {
+  e2e::Words arguments = {"tools/ferryrun/ferryrun",
+                          "--private",
+                          "--ferryd",
+                          "daemon/ferryd",
+                          "--no-label",
+                          "-n",
+                          std::to_string(settings.pes),
+                          "--nodes",
+                          std::to_string(settings.nodes)};
   arguments.insert(arguments.end(), settings.flags.begin(), settings.flags.end());
   arguments.push_back("tests/shmem/ranks/" + words.front());
   arguments.insert(arguments.end(), words.begin() + 1, words.end());
-  e2e::Command command(arguments, settings.variables, "", 240);
+  return arguments;
+}
+
+e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words) {
+  e2e::Command command(LineOf(settings, words), settings.variables, "", settings.limit_s);
   e2e::CommandResult result = command.Wait();
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
   return result;

@@ -1,4 +1,4 @@
-// Runs a program of tests/shmem/ranks as a job of PEs on one node.
+// Runs a program of tests/shmem/ranks as a job of PEs, on one node or on several.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,11 +12,15 @@ namespace ferry::shmem_tests {
 
 struct JobSettings {
   int pes = 2;
+  int nodes = 1;
   std::vector<std::string> flags = {};      // of ferryrun
   std::vector<std::string> variables = {};  // "NAME=value"
+  unsigned limit_s = 240;
 };
 
-// Runs tests/shmem/ranks/WORDS... to its end. Expects it to leave nothing behind.
+// The command that runs tests/shmem/ranks/WORDS...
+e2e::Words LineOf(const JobSettings& settings, const std::vector<std::string>& words);
+// Runs it to its end. Expects it to leave nothing behind.
 e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words);
 
 // Expects the job to end well, with "PE 0: ok" and so on, and nothing else.

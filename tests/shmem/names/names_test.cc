@@ -1,5 +1,6 @@
 // Every function of OpenSHMEM is called by two PEs, in C, in C++, by its generic name and under a
-// tool that has taken all of them; the numbers are those of the standard.
+// tool that has taken all of them, and by two PEs on two nodes; the numbers are those of the
+// standard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,14 +13,16 @@ namespace {
 
 using testing::HasSubstr;
 
-// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 14 that programs use; without the five
+// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 17 beyond them; without the five
 // that begin and end a program.
-constexpr int kCases = 1507 + 103 + 178 + 14 - 5;
+constexpr int kCases = 1507 + 103 + 178 + 17 - 5;
 
-e2e::CommandResult RunPair(const std::string& program, const std::string& begin = "shmem_init") {
-  e2e::Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
-                        "--no-label", "-n", "2", "tests/shmem/names/" + program, begin},
-                       {}, "", 240);
+e2e::CommandResult RunPair(const std::string& program, const std::string& begin = "shmem_init",
+                           const std::string& nodes = "1") {
+  e2e::Command command(
+      {"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "--no-label", "-n", "2",
+       "--nodes", nodes, "tests/shmem/names/" + program, begin},
+      {"FERRY_GPU_BACKEND=host"}, "", 240);
   e2e::CommandResult result = command.Wait();
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
   return result;
@@ -35,6 +38,10 @@ void ExpectCases(const e2e::CommandResult& result, int cases) {
 
 TEST(NamesTest, EveryFunctionDoesItsWorkInC) { ExpectCases(RunPair("names_c"), kCases); }
 TEST(NamesTest, EveryFunctionDoesItsWorkInCpp) { ExpectCases(RunPair("names_cpp"), kCases); }
+
+TEST(NamesTest, EveryFunctionDoesItsWorkBetweenNodes) {
+  ExpectCases(RunPair("names_c", "shmem_init", "2"), kCases);
+}
 
 // Each of the 73 generic names with each of its types, and with a context where it takes one.
 constexpr int kGenericCases = 924;

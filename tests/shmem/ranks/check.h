@@ -27,6 +27,16 @@ static inline void note_place(void) {
   before = (me + pes - 1) % pes;
 }
 
+/* Whether loads and stores reach that PE's memory: it is on this one's node. */
+static inline int is_near(int pe) {
+  return shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) >= 0;
+}
+
+/* How often to do what takes a message to another node, if there are several. */
+static inline int rounds(int in_a_node) {
+  return shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes ? in_a_node : in_a_node / 10;
+}
+
 static inline void begin(void) {
   shmem_init();
   note_place();

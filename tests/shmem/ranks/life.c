@@ -116,6 +116,7 @@ static int misuse(const char* what) {
     }
     shmem_int_sum_reduce(SHMEM_TEAM_WORLD, word, word, 1);
   }
+  if (is(what, "sizes")) shmem_int_broadcast(SHMEM_TEAM_WORLD, word, word, me == 0 ? 1 : 2, 0);
   if (is(what, "root")) shmem_int_broadcast(SHMEM_TEAM_WORLD, word, word, 1, pes);
   if (is(what, "unlocked")) shmem_clear_lock((long*)word);
   if (is(what, "locked")) {
@@ -152,17 +153,25 @@ static int dies_in(const char* what) {
   shmem_team_t team;
   shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, NULL, 0, &team);
   if (is(what, "lock")) {
-    if (me == 0) shmem_set_lock(words);
+    /* With several nodes, it is not on that of PE 0, which keeps the queue. */
+    const int owner = shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes ? 0 : pes - 1;
+    if (me == owner) shmem_set_lock(words);
     shmem_barrier_all();
-    if (me == 0) {
+    if (me == owner) {
       shmem_long_wait_until(words + 1, SHMEM_CMP_NE, 0);
       die();
     }
-    if (me == 1) shmem_long_p(words + 1, 1, 0);
+    if (me == 1) shmem_long_p(words + 1, 1, owner);
     shmem_set_lock(words);
     printf("PE %d: has the lock\n", me);
     fflush(stdout);
     shmem_clear_lock(words);
+    /* PE 0 keeps the queue until all have had their turn. A wait would end with the dead PE. */
+    while (owner != 0 && me == 0 && shmem_long_atomic_fetch(words + 2, 0) != pes - 2) usleep(1000);
+    if (me != 0) {
+      shmem_long_atomic_inc(words + 2, 0);
+      shmem_quiet();
+    }
     _exit(0);
   }
   if (me == 0) {
@@ -179,6 +188,34 @@ static int dies_in(const char* what) {
   if (is(what, "malloc")) shmem_malloc(10);
   if (is(what, "split")) shmem_team_split_strided(team, 0, 1, 1, NULL, 0, &team);
   if (is(what, "finalize")) return end_well();
+  /* With PE 0 on another node; near ones have no part in these. */
+  while (is(what, "quiet")) {
+    shmem_long_p(words + 1, 1, 0);
+    shmem_quiet();
+  }
+  while (is(what, "get")) shmem_long_g(words + 1, 0);
+  while (is(what, "fetch")) shmem_long_atomic_fetch_inc(words + 1, 0);
+  while (is(what, "far_lock")) {
+    shmem_set_lock(words + 1);
+    shmem_clear_lock(words + 1);
+  }
+  return 0;
+}
+
+/* The node of the last PE loses its daemon, while its PEs wait for the others. */
+static int loses_daemon(void) {
+  begin();
+  long* const word = shmem_calloc(1, sizeof(long));
+  shmem_barrier_all();
+  printf("PE %d: waits\n", me);
+  fflush(stdout);
+  if (me == 0) {
+    for (;;) {
+      shmem_long_p(word, 1, pes - 1);
+      shmem_quiet();
+    }
+  }
+  shmem_long_wait_until(word, SHMEM_CMP_EQ, 2);
   return 0;
 }
 
@@ -186,6 +223,18 @@ static int dies_in(const char* what) {
 static int leaves_early(void) {
   begin();
   if (me != 0) shmem_barrier_all();
+  return end_well();
+}
+
+/* A PE that has done its part of a collective may leave, while others wait for one that computes
+ * for longer than they take to notice who has left. */
+static int leaves_after_its_part(void) {
+  begin();
+  long* const words = shmem_calloc(2, sizeof(long));
+  words[0] = me + 1;
+  if (me == 1) usleep(1500000);
+  CHECK(shmem_long_sum_inscan(SHMEM_TEAM_WORLD, words + 1, words, 1) == 0);
+  CHECK(words[1] == (me + 1L) * (me + 2) / 2);
   return end_well();
 }
 
@@ -200,6 +249,8 @@ int main(int argc, char** argv) {
   if (is(what, "exhausted")) return exhausted();
   if (is(what, "dies_in")) return dies_in(how);
   if (is(what, "leaves_early")) return leaves_early();
+  if (is(what, "leaves_after_its_part")) return leaves_after_its_part();
+  if (is(what, "loses_daemon")) return loses_daemon();
   begin();
   if (is(what, "global_exit")) {
     if (me == pes - 1) shmem_global_exit(atoi(how));

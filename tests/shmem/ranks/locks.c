@@ -1,10 +1,9 @@
 /* Locks keep all but one PE out, and let them in as they came. */
 #include "tests/shmem/ranks/check.h"
 
-enum { kRounds = 3000 };
-
 static void check_exclusion(long* lock, long* counter) {
-  for (int i = 0; i < kRounds; ++i) {
+  const int many = rounds(3000);
+  for (int i = 0; i < many; ++i) {
     if (i % 3 == 0) {
       while (shmem_test_lock(lock)) {
       }
@@ -16,7 +15,7 @@ static void check_exclusion(long* lock, long* counter) {
     shmem_clear_lock(lock);
   }
   shmem_barrier_all();
-  if (me == pes - 1) CHECK(*counter == (long)kRounds * pes);
+  if (me == pes - 1) CHECK(*counter == (long)many * pes);
 }
 
 /* PE 0 has the lock until all others stand in line, one behind the other in their order. */
@@ -26,11 +25,11 @@ static void check_order(long* lock, int* turn, int* served) {
   if (me == 0) {
     for (int pe = 1; pe < pes; ++pe) {
       shmem_int_p(turn, 1, pe);
-      /* The lower half on PE 0: the next number to be drawn, and the one that is served. */
+      /* The lower half on PE 0: the number that is served, and the next one to be drawn. */
       long word;
       do {
         word = shmem_long_atomic_fetch(lock, 0);
-      } while ((uint16_t)((word & 0xffff) - ((word >> 16) & 0xffff)) != pe + 1);
+      } while ((uint16_t)(((word >> 16) & 0xffff) - (word & 0xffff)) != pe + 1);
     }
     shmem_clear_lock(lock);
   } else {

@@ -44,14 +44,15 @@ static void check_puts(void) {
 
 static void check_atomics_and_collectives(void) {
   static long sum;
-  for (int i = 0; i < 2000; ++i) {
+  const int many = rounds(2000);
+  for (int i = 0; i < many; ++i) {
     shmem_long_atomic_add(zeroed, 1, 0);
     shmem_set_lock(&lock);
     shmem_long_p(zeroed + 1, shmem_long_g(zeroed + 1, 0) + 1, 0);
     shmem_clear_lock(&lock);
   }
   shmem_barrier_all();
-  if (me == 0) CHECK(zeroed[0] == 2000L * pes && zeroed[1] == 2000L * pes);
+  if (me == 0) CHECK(zeroed[0] == (long)many * pes && zeroed[1] == (long)many * pes);
   shmem_barrier_all();
   for (long i = 0; i < kMany; ++i) zeroed[i] = i + me;
   CHECK(shmem_long_max_reduce(SHMEM_TEAM_WORLD, zeroed, zeroed, kMany) == 0);

@@ -2,19 +2,27 @@
  */
 #include "tests/shmem/ranks/check.h"
 
-static void check_predefined(void) {
-  CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);
-  CHECK(shmem_team_my_pe(SHMEM_TEAM_SHARED) == me && shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes);
-  CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(SHMEM_TEAM_INVALID) == -1);
-  CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 0, SHMEM_TEAM_INVALID) == -1);
-  CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pes, SHMEM_TEAM_SHARED) == -1);
-  shmem_team_sync(SHMEM_TEAM_SHARED);
-}
-
 static long sum_over(shmem_team_t team, long* from, long* to) {
   *from = me + 1;
   CHECK(shmem_long_sum_reduce(team, to, from, 1) == 0);
   return *to;
+}
+
+static void check_predefined(const long* words) {
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);
+  int near = 0, near_before = 0; /* PEs of this node */
+  for (int pe = 0; pe < pes; ++pe) {
+    if (shmem_ptr(words, pe) == NULL) continue;
+    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) == near);
+    near_before += pe < me;
+    ++near;
+  }
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_SHARED) == near_before);
+  CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) == near);
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(SHMEM_TEAM_INVALID) == -1);
+  CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 0, SHMEM_TEAM_INVALID) == -1);
+  CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pes, SHMEM_TEAM_SHARED) == -1);
+  shmem_team_sync(SHMEM_TEAM_SHARED);
 }
 
 /* From the second PE on. */
@@ -76,7 +84,7 @@ static void check_many(long* words) {
 int main(void) {
   begin();
   long* const words = shmem_calloc(2, sizeof(long));
-  check_predefined();
+  check_predefined(words);
   check_tail(words);
   check_grid(words);
   check_many(words);

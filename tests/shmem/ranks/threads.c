@@ -3,7 +3,9 @@
 
 #include "tests/shmem/ranks/check.h"
 
-enum { kThreads = 3, kRounds = 400 };
+enum { kThreads = 3 };
+
+static long many = 400; /* rounds */
 
 static long* words;
 static shmem_team_t teams[kThreads];
@@ -13,7 +15,7 @@ static void* work(void* argument) {
   shmem_ctx_t context;
   CHECK(shmem_ctx_create(SHMEM_CTX_PRIVATE, &context) == 0);
   long* const own = words + 4 * thread;
-  for (long round = 1; round <= kRounds; ++round) {
+  for (long round = 1; round <= many; ++round) {
     shmem_ctx_long_atomic_inc(context, words + 4 * kThreads, 0);
     shmem_ctx_long_p(context, own, round, after);
     shmem_long_wait_until(own, SHMEM_CMP_GE, round);
@@ -29,6 +31,7 @@ int main(void) {
   int provided = -1;
   CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
   note_place();
+  many = rounds(400);
   shmem_query_thread(&provided);
   CHECK(provided == SHMEM_THREAD_MULTIPLE);
   words = shmem_calloc(4 * kThreads + 1, sizeof(long));
@@ -41,6 +44,6 @@ int main(void) {
   }
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   shmem_barrier_all();
-  if (me == 0) CHECK(words[4 * kThreads] == (long)kThreads * kRounds * pes);
+  if (me == 0) CHECK(words[4 * kThreads] == kThreads * many * pes);
   return end_well();
 }

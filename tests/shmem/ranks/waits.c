@@ -15,11 +15,20 @@ static double cpu_seconds(void) {
          1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* By a pointer, as the language has it: no call of OpenSHMEM tells anybody. */
+/* By a pointer, as the language has it, if the PE is near: no call of OpenSHMEM tells anybody. */
+static void store(int* word, int value, int pe) {
+  int* const theirs = shmem_ptr(word, pe);
+  CHECK((theirs != NULL) == is_near(pe));
+  if (theirs != NULL) {
+    *theirs = value;
+  } else {
+    shmem_int_p(word, value, pe);
+  }
+}
+
 static void check_plain_stores(int* word) {
-  int* const theirs = shmem_ptr(word, after);
   for (int round = 1; round < 200; ++round) {
-    *theirs = round;
+    store(word, round, after);
     shmem_int_wait_until(word, SHMEM_CMP_EQ, round);
     shmem_barrier_all();
   }
@@ -32,7 +41,7 @@ static void check_sleep(int* word) {
   if (me == pes - 1) {
     const struct timespec second = {1, 0};
     nanosleep(&second, NULL); /* the time that the others are to sleep through */
-    for (int pe = 0; pe < pes - 1; ++pe) *(int*)shmem_ptr(word, pe) = 1;
+    for (int pe = 0; pe < pes - 1; ++pe) store(word, 1, pe);
   } else {
     const double before_it = cpu_seconds();
     shmem_int_wait_until(word, SHMEM_CMP_NE, 0);

@@ -1,0 +1,128 @@
+#include "client/shmem/checks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "client/shmem/contexts.h"
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "client/shmem/pieces.h"
+#include "client/shmem/team.h"
+
+namespace ferry::shmem {
+namespace {
+
+constexpr size_t kMostLeftovers = 8;  // pieces that are named one by one
+
+std::string CountText(size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string PlaceText(const MemoryArgument& bytes) {
+  return CountText(bytes.size, "byte") + " from " + AddressText(bytes.address) + " on (" +
+         bytes.name + ")";
+}
+
+// Blocks in ascending order. Strides that go backwards, or into the block before, are none of
+// ours to judge.
+struct Blocks {
+  const std::byte* first;
+  ptrdiff_t stride_bytes;
+
+  bool ascend(const Stride& stride) const {
+    return stride.blocks == 1 || stride_bytes >= static_cast<ptrdiff_t>(stride.block_bytes);
+  }
+  const std::byte* At(size_t i) const { return first + stride_bytes * static_cast<ptrdiff_t>(i); }
+};
+
+// Whether a block of the one shares a byte with a block of the other: walks along both.
+bool DoMeet(const Blocks& one, const Blocks& other, const Stride& stride) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < stride.blocks && j < stride.blocks) {
+    if (one.At(i) + stride.block_bytes <= other.At(j)) {
+      ++i;
+    } else if (other.At(j) + stride.block_bytes <= one.At(i)) {
+      ++j;
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void CheckGiven(const char* call, const MemoryArgument& bytes) {
+  if (bytes.size == 0 || !job.heap.Contains(bytes.address, 1)) {
+    return;
+  }
+  const auto offset = static_cast<uint64_t>(bytes.begin() - job.heap.base);
+  if (const std::string fault = FindPieceFault(offset, bytes.size); !fault.empty()) {
+    Fail(call, PlaceText(bytes) + " " + fault);
+  }
+}
+
+void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgument& other) {
+  const std::byte* const begin = std::max(one.begin(), other.begin());
+  const std::byte* const end = std::min(one.end(), other.end());
+  if (one.size != 0 && other.size != 0 && begin < end) {
+    Fail(call, PlaceText(one) + " and " + PlaceText(other) + " have " +
+                   CountText(static_cast<size_t>(end - begin), "byte") +
+                   " in common: they must not overlap");
+  }
+}
+
+void CheckMove(const char* call, const Target& there, const MemoryArgument& local) {
+  CheckGiven(call, local);
+  if (there.is_near()) {
+    CheckApart(call, {"the other PE's memory", there.address(), local.size}, local);
+  }
+}
+
+void CheckStridedMove(const char* call, const Target& there, const char* local_name,
+                      const void* local, const Stride& stride) {
+  const bool is_put = local_name[0] == 's';
+  const Blocks here{static_cast<const std::byte*>(local),
+                    is_put ? stride.source_stride_bytes : stride.dest_stride_bytes};
+  const Blocks far{there.address(), is_put ? stride.dest_stride_bytes : stride.source_stride_bytes};
+  for (size_t i = 0; i < stride.blocks; ++i) {
+    CheckGiven(call, {local_name, here.At(i), stride.block_bytes});
+  }
+  if (there.is_near() && here.ascend(stride) && far.ascend(stride) && DoMeet(here, far, stride)) {
+    Fail(call, "a block from " + AddressText(far.first) + " on (the other PE's memory) and one " +
+                   "from " + AddressText(local) + " on (" + local_name +
+                   ") have bytes in common: they must not overlap");
+  }
+}
+
+void CheckSignal(const char* call, const Target& to, size_t bytes, const Target& signal) {
+  if (to.is_near() && signal.is_near()) {
+    CheckApart(call, {"dest", to.address(), bytes},
+               {"the signal's address", signal.address(), sizeof(uint64_t)});
+  }
+}
+
+void WarnOfLeftovers(const char* call) {
+  if (job.self != 0) {
+    return;
+  }
+  const std::vector<Piece> pieces = LivePieces();
+  for (size_t i = 0; i < std::min(pieces.size(), kMostLeftovers); ++i) {
+    Warn(call, CountText(pieces[i].bytes, "byte") + " at offset " +
+                   std::to_string(pieces[i].offset) + " of the symmetric heap, which " +
+                   pieces[i].given_by + " has returned, were never freed");
+  }
+  if (pieces.size() > kMostLeftovers) {
+    Warn(call, CountText(pieces.size() - kMostLeftovers, "further piece") +
+                   " of the symmetric heap were never freed");
+  }
+  if (const size_t teams = CountOpenTeams(); teams != 0) {
+    Warn(call, CountText(teams, "team") + " never destroyed: call shmem_team_destroy");
+  }
+  if (const size_t contexts = CountOpenContexts(); contexts != 0) {
+    Warn(call, CountText(contexts, "context") + " never destroyed: call shmem_ctx_destroy");
+  }
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,284 @@
+#include "client/shmem/devices.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/include/ferry/ferry.h"
+#include "client/shmem/call_comparison.h"
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "client/shmem/lives.h"
+#include "client/shmem/operations.h"
+#include "client/shmem/team.h"
+#include "common/thread.h"
+#include "ferry/device/shmem/table.h"
+#include "shm/atomic.h"
+
+namespace ferry::shmem {
+namespace {
+
+static_assert(SHMEMX_DEVICE_ERR_ARGUMENT == FERRY_ERR_ARGUMENT);
+static_assert(SHMEMX_DEVICE_ERR_PEER_DIED == FERRY_ERR_PEER_DIED);
+static_assert(SHMEMX_DEVICE_ERR_DAEMON_DIED == FERRY_ERR_DAEMON_DIED);
+static_assert(SHMEMX_DEVICE_ERR_NOT_FOUND == FERRY_ERR_NOT_FOUND);
+static_assert(SHMEMX_DEVICE_ERR_UNSUPPORTED == FERRY_ERR_UNSUPPORTED);
+static_assert(SHMEMX_DEVICE_ERR_BUFFER == FERRY_ERR_BUFFER);
+// All languages of kernels lay them out alike.
+static_assert(sizeof(ferry_shmem_way) == 16 && sizeof(ferry_shmem_table) == 64);
+static_assert(sizeof(ferry_shmem_area) == 256 && sizeof(ferry_shmem_member) == 64);
+
+// How often the others are looked at: as often as a host that has waited for long does.
+constexpr std::chrono::milliseconds kLookAgain(5);
+
+struct Table {
+  Team* team;
+  std::vector<int> pes;    // of the world
+  uint64_t area = 0;       // offset in the region; 0: none
+  void* memory = nullptr;  // for kernels
+  bool has_atomics = false;
+};
+
+struct Devices {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Table>> tables;
+  std::thread watch;
+  std::condition_variable changed;  // `is_ending`, or there are tables
+  bool is_ending = false;
+};
+Devices& devices = *new Devices();
+
+size_t AreaBytes(size_t pes) { return sizeof(ferry_shmem_area) + pes * sizeof(ferry_shmem_member); }
+
+ferry_shmem_area& AreaOf(const Table& table) {
+  return *reinterpret_cast<ferry_shmem_area*>(job.region->base() + table.area);
+}
+
+// ---- The watch ----------------------------------------------------------------------------------
+
+void LookAtOthers(const Table& table) {
+  ferry_shmem_area& area = AreaOf(table);
+  auto* const members = reinterpret_cast<ferry_shmem_member*>(&area + 1);
+  for (size_t i = 0; i < table.pes.size(); ++i) {
+    const int pe = table.pes[i];
+    const ErrorCode state = pe == job.self ? ErrorCode::kOk : StateOf(pe);
+    if (state == ErrorCode::kOk) {
+      continue;
+    }
+    // Pair with ferry_shmem_await_member, and with the waits of waits.h.
+    shm::StoreRelease(members[i].state, static_cast<uint64_t>(state));
+    if (state != ErrorCode::kNotFound) {  // who leaves may have stored what a wait is for
+      shm::StoreRelease(area.error, static_cast<uint64_t>(state));
+    }
+  }
+}
+
+void Watch() {
+  std::unique_lock lock(devices.mutex);
+  while (!devices.changed.wait_for(lock, kLookAgain, [] { return devices.is_ending; })) {
+    devices.changed.wait(lock, [] { return devices.is_ending || !devices.tables.empty(); });
+    for (const std::unique_ptr<Table>& table : devices.tables) {
+      LookAtOthers(*table);
+    }
+  }
+}
+
+// ---- Making a table -----------------------------------------------------------------------------
+
+Status LetReach(int pe) {
+  Status status = job.front_end->LetDevicesReach(job.region->base_of(pe));
+  if (status.ok()) {
+    return status;
+  }
+  return {status.code(),
+          "the device cannot reach the " + std::to_string(job.heap.size_bytes) + " bytes of PE " +
+              std::to_string(pe) + "'s symmetric heap (" + status.ToString() +
+              "): all of it is pinned, so set SHMEM_SYMMETRIC_SIZE to what the program needs"};
+}
+
+// Kernels that are functions of this process may not touch device memory behind a guarded link.
+client::MemoryKind KindForTables() {
+  return job.front_end->options().host_link_guard ? client::MemoryKind::kPinned
+                                                  : client::MemoryKind::kDevice;
+}
+
+// What this PE does by itself: its own area, and memory for the table.
+Status Begin(Table* table, int device) {
+  const int count = job.front_end->DeviceCount();
+  if (count == 0) {
+    return {ErrorCode::kUnsupported,
+            "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
+            "emulates devices"};
+  }
+  if (device < 0 || device >= count) {
+    return {ErrorCode::kInvalidArgument, "the device " + std::to_string(device) +
+                                             " is not between 0 and " + std::to_string(count - 1)};
+  }
+  const StatusOr<gpu::DeviceInfo> info = job.front_end->DescribeDevice(device);
+  FERRY_RETURN_IF_ERROR(info.status());
+  if (!info->host_words) {
+    return {ErrorCode::kUnsupported,
+            "kernels of the device " + std::to_string(device) + " (" + info->name +
+                ") do not see what CPUs store while they run, so they could not wait for PEs"};
+  }
+  table->has_atomics = info->host_atomics;
+  for (const int pe : table->pes) {
+    if (job.IsNear(pe)) {
+      FERRY_RETURN_IF_ERROR(LetReach(pe));
+    }
+  }
+  table->area = job.region->AllocateSystem(AreaBytes(table->pes.size()));
+  if (table->area == 0) {
+    return {ErrorCode::kLimitExceeded,
+            "there are too many tables and teams: release what is not needed"};
+  }
+  const uint64_t bytes = sizeof(ferry_shmem_table) + table->pes.size() * sizeof(ferry_shmem_way);
+  StatusOr<void*> memory = job.front_end->AllocateMemory(bytes, KindForTables(), device);
+  FERRY_RETURN_IF_ERROR(memory.status());
+  table->memory = *memory;
+  return {};
+}
+
+void Free(const Table& table) {
+  if (table.memory != nullptr) {
+    (void)job.front_end->FreeMemory(table.memory);
+  }
+  if (table.area != 0) {
+    job.region->FreeSystem(table.area, AreaBytes(table.pes.size()));
+  }
+}
+
+// What each PE of the team tells the others.
+struct Offer {
+  uint64_t area;
+  int64_t error;  // ErrorCode
+};
+
+// Writes the table, now that all areas are known.
+void Fill(const char* call, const Table& table, const std::vector<Offer>& offers) {
+  ferry_shmem_table head{};
+  head.version = FERRY_SHMEM_TABLE_VERSION;
+  head.pe = static_cast<uint32_t>(table.team->self);
+  head.pe_count = static_cast<uint32_t>(table.pes.size());
+  head.is_one_node = job.AreNear(table.pes) ? 1 : 0;
+  head.heap_bytes = job.heap.size_bytes;
+  head.has_atomics = table.has_atomics ? 1 : 0;
+  std::vector<std::byte> bytes(sizeof(head) + offers.size() * sizeof(ferry_shmem_way));
+  std::memcpy(bytes.data(), &head, sizeof(head));
+  for (size_t i = 0; i < offers.size(); ++i) {
+    const int pe = table.pes[i];
+    ferry_shmem_way way{};
+    if (job.IsNear(pe)) {
+      const auto base = reinterpret_cast<uintptr_t>(job.region->base_of(pe));
+      way.heap = base + kHeapOffset;
+      way.area = base + offers[i].area;
+    }
+    std::memcpy(bytes.data() + sizeof(head) + i * sizeof(way), &way, sizeof(way));
+  }
+  const Status copied = job.front_end->Copy(table.memory, bytes.data(), bytes.size());
+  if (!copied.ok()) {
+    Fail(call, "the table cannot be copied to the device: " + copied.ToString());
+  }
+}
+
+void Enter(const char* call, std::unique_ptr<Table> table) {
+  std::lock_guard lock(devices.mutex);
+  devices.tables.push_back(std::move(table));
+  if (!devices.watch.joinable()) {
+    StatusOr<std::thread> started =
+        StartThread("ferry-shmem-pes", "that tells kernels of PEs that have died", Watch);
+    if (!started.ok()) {
+      Fail(call, started.status().ToString());
+    }
+    devices.watch = std::move(*started);
+  }
+  devices.changed.notify_all();
+}
+
+// The table at this address, taken out of the list; null: there is none.
+std::unique_ptr<Table> Take(const void* memory) {
+  std::lock_guard lock(devices.mutex);
+  const auto found = std::find_if(devices.tables.begin(), devices.tables.end(),
+                                  [&](const auto& table) { return table->memory == memory; });
+  if (found == devices.tables.end()) {
+    return nullptr;
+  }
+  std::unique_ptr<Table> taken = std::move(*found);
+  devices.tables.erase(found);
+  return taken;
+}
+
+}  // namespace
+
+int DeviceCount(const char* call) {
+  CheckRunning(call);
+  return job.front_end->DeviceCount();
+}
+
+void* DevicePrepare(const char* call, Team* team, int device) {
+  CheckRunning(call);
+  const Team& its = CheckTeam(call, team);
+  auto table = std::make_unique<Table>();
+  table->team = team;
+  table->pes = its.pes;
+  const Status begun = Begin(table.get(), device);
+  const Offer own{table->area, static_cast<int64_t>(begun.code())};
+  std::vector<Offer> offers(table->pes.size());
+  CheckCollective(call, *its.assembly, {});
+  its.assembly->Gather(call, &own, sizeof(own), offers.data());
+  for (size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].error != 0) {
+      Warn(call, begun.ok() ? "PE " + std::to_string(table->pes[i]) +
+                                  " has no table, and says why; so this one has none, either"
+                            : begun.message());
+      Free(*table);
+      return nullptr;
+    }
+  }
+  Fill(call, *table, offers);
+  void* const memory = table->memory;
+  Enter(call, std::move(table));
+  return memory;
+}
+
+void DeviceRelease(const char* call, void* memory) {
+  CheckRunning(call);
+  if (memory == nullptr) {
+    return;
+  }
+  const std::unique_ptr<Table> table = Take(memory);
+  if (table == nullptr) {
+    Fail(call, AddressText(memory) +
+                   " is no table that shmemx_device_prepare has returned: was it released before?");
+  }
+  CheckTeam(call, table->team).assembly->Sync(call);  // then no kernel stores into the area
+  Free(*table);
+}
+
+void EndDeviceWatch() {
+  if (!devices.watch.joinable()) {
+    return;
+  }
+  {
+    std::lock_guard lock(devices.mutex);
+    devices.is_ending = true;
+  }
+  devices.changed.notify_all();
+  devices.watch.join();
+  devices.is_ending = false;
+}
+
+void ForgetDevices() {
+  EndDeviceWatch();
+  for (const std::unique_ptr<Table>& table : devices.tables) {
+    Free(*table);
+  }
+  devices.tables.clear();
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,17 @@
+// Tables by which kernels reach the symmetric heaps of their node (ferry/device/shmem.h,
+// shmemx_device_prepare). Programs' calls are in operations.h.
+//
+// A table belongs to a team and a device: it says where the device finds each PE's heap and each
+// PE's area, the words of the table's collectives, which lies in the system area of that PE's
+// region. While there are tables, a thread watches the other PEs: kernels cannot ask the session
+// who has died, so it tells them by words in the areas.
+#pragma once
+
+namespace ferry::shmem {
+
+// Frees all tables; no kernel may use them any more. Calling thread: that of shmem_finalize.
+void ForgetDevices();
+// Ends the thread, for a process that ends without the above: libferry goes then.
+void EndDeviceWatch();
+
+}  // namespace ferry::shmem

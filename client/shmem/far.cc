@@ -1,0 +1,282 @@
+#include "client/shmem/far.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "client/shmem/lives.h"
+#include "common/clock.h"
+
+namespace ferry::shmem {
+namespace {
+
+using client::OneSidedContext;
+using client::WhenDone;
+
+// What strided puts are packed into: as much as one message carries.
+constexpr size_t kPackBytes = 8192;
+
+client::OneSided& Far() { return job.front_end->one_sided(); }
+
+// The daemon of a PE that is gone lets go of its memory before the news of how it went is here.
+constexpr uint64_t kNewsNs = 1'000'000'000;
+constexpr uint64_t kLookNs = 1'000'000;
+
+[[noreturn]] void FailWith(const char* call, int pe, ErrorCode error) {
+  const uint64_t end_ns = MonotonicNs() + kNewsNs;
+  while (error == ErrorCode::kNotFound && StateOf(pe) == ErrorCode::kOk && MonotonicNs() < end_ns) {
+    job.front_end->Rest(kLookNs);
+  }
+  const ErrorCode state = StateOf(pe);
+  Fail(call,
+       StateText(pe, error == ErrorCode::kNotFound && state != ErrorCode::kOk ? state : error));
+}
+
+void Check(const char* call, const Target& target, ErrorCode error) {
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    FailWith(call, target.far_pe(), error);
+  }
+}
+
+}  // namespace
+
+// What an OpenSHMEM context has begun with far PEs: libferry's context, and the words of 4 bytes
+// that it fetches. Libferry stores 8 bytes, for which there is no room where those are wanted.
+class FarContext {
+ public:
+  FarContext() : context_(Far().MakeContext()) {}
+  ~FarContext() { Far().FreeContext(context_); }
+  FarContext(const FarContext&) = delete;
+  FarContext& operator=(const FarContext&) = delete;
+
+  OneSidedContext* get() const { return context_; }
+  // Where the old value of a word of that PE goes first.
+  uint64_t* AddWord(int pe, uint32_t* wanted) {
+    std::lock_guard lock(mutex_);
+    words_.push_back({pe, 0, wanted});
+    return &words_.back().found;
+  }
+  ErrorCode Quiet(int* failed_pe) {
+    std::list<Word> due = TakeWords([](const Word&) { return true; });
+    uint32_t rank = 0;
+    const ErrorCode error = Far().Quiet(context_, &rank);
+    *failed_pe = static_cast<int>(rank);
+    Deliver(due);
+    return error;
+  }
+  ErrorCode QuietWith(int pe) {
+    std::list<Word> due = TakeWords([pe](const Word& word) { return word.pe == pe; });
+    const ErrorCode error = Far().QuietWith(context_, static_cast<uint32_t>(pe));
+    Deliver(due);
+    return error;
+  }
+
+ private:
+  struct Word {
+    int pe;
+    uint64_t found;
+    uint32_t* wanted;
+  };
+
+  // Those that other threads add meanwhile are for a later quiet.
+  template <typename Which>
+  std::list<Word> TakeWords(Which which) {
+    std::list<Word> taken;
+    std::lock_guard lock(mutex_);
+    for (auto word = words_.begin(); word != words_.end();) {
+      const auto next = std::next(word);
+      if (which(*word)) {
+        taken.splice(taken.end(), words_, word);
+      }
+      word = next;
+    }
+    return taken;
+  }
+  static void Deliver(const std::list<Word>& words) {
+    for (const Word& word : words) {
+      *word.wanted = static_cast<uint32_t>(word.found);
+    }
+  }
+
+  OneSidedContext* const context_;
+  std::mutex mutex_;
+  std::list<Word> words_;  // libferry has their addresses
+};
+
+namespace {
+
+FarContext* MakeFar(Context* context) {
+  static std::mutex& mutex = *new std::mutex();
+  std::lock_guard lock(mutex);
+  if (!context->has_far()) {
+    context->far.store(new FarContext(), std::memory_order_release);  // Pairs with FarOf.
+  }
+  return context->far.load(std::memory_order_relaxed);
+}
+
+FarContext& FarContextOf(Context* context) {
+  FarContext* const made = context->far.load(std::memory_order_acquire);  // Pairs with MakeFar.
+  return made != nullptr ? *made : *MakeFar(context);
+}
+
+OneSidedContext* FarOf(Context* context) { return FarContextOf(context).get(); }
+
+client::AtomicCall CallOf(const Target& word, const FarAtomic& atomic) {
+  using shm::OneSidedOperation;
+  client::AtomicCall call{.place = word.place(),
+                          .width = atomic.width,
+                          .operand = atomic.value,
+                          .compare = atomic.condition};
+  switch (atomic.op) {
+    case Atomic::kFetch:
+      call.operation = OneSidedOperation::kFetch;
+      break;
+    case Atomic::kSet:
+      call.operation = OneSidedOperation::kSet;
+      break;
+    case Atomic::kSwap:
+      call.operation = OneSidedOperation::kSwap;
+      break;
+    case Atomic::kCompareSwap:
+      call.operation = OneSidedOperation::kCompareSwap;
+      break;
+    case Atomic::kAdd:
+      call.operation = OneSidedOperation::kAdd;
+      break;
+    case Atomic::kAnd:
+      call.operation = OneSidedOperation::kAnd;
+      break;
+    case Atomic::kOr:
+      call.operation = OneSidedOperation::kOr;
+      break;
+    case Atomic::kXor:
+      call.operation = OneSidedOperation::kXor;
+      break;
+  }
+  return call;
+}
+
+WhenDone WhenOf(Completion completion) {
+  return completion == Completion::kBlocking ? WhenDone::kAtReturn : WhenDone::kAtQuiet;
+}
+
+bool IsOnePiece(ptrdiff_t stride_bytes, const Stride& stride) {
+  return stride.blocks == 1 || static_cast<size_t>(stride_bytes) == stride.block_bytes;
+}
+
+}  // namespace
+
+// ---- Puts and gets ------------------------------------------------------------------------------
+
+void PutFar(const char* call, Context* context, const Target& to, const void* source, size_t bytes,
+            Completion completion, const client::Signal& signal) {
+  Check(call, to, Far().Put(FarOf(context), to.place(), source, bytes, signal, WhenOf(completion)));
+}
+
+void GetFar(const char* call, Context* context, void* dest, const Target& from, size_t bytes,
+            Completion completion) {
+  Check(call, from, Far().Get(FarOf(context), dest, from.place(), bytes, WhenOf(completion)));
+}
+
+// Blocks that lie side by side at the target are packed, as many as a message carries. Others are a
+// put each, none of which waits for another.
+void PutStridedFar(const char* call, Context* context, const Target& to, const void* source,
+                   const Stride& stride) {
+  const auto* from = static_cast<const std::byte*>(source);
+  const size_t bytes = stride.block_bytes;
+  const bool is_packed =
+      IsOnePiece(stride.dest_stride_bytes, stride) && bytes != 0 && bytes <= kPackBytes / 2;
+  const size_t most = is_packed ? kPackBytes / bytes : 1;
+  std::byte pack[kPackBytes];
+  for (size_t i = 0; i < stride.blocks; i += most) {
+    const size_t count = std::min(most, stride.blocks - i);
+    const Target there = to.At(static_cast<uint64_t>(stride.dest_stride_bytes) * i);
+    if (count == 1) {
+      PutFar(call, context, there, from, bytes, Completion::kBlocking);
+      from += stride.source_stride_bytes;
+      continue;
+    }
+    for (size_t block = 0; block < count; ++block) {
+      std::memcpy(pack + block * bytes, from, bytes);
+      from += stride.source_stride_bytes;
+    }
+    PutFar(call, context, there, pack, count * bytes, Completion::kBlocking);
+  }
+}
+
+// All blocks are under way at a time.
+void GetStridedFar(const char* call, Context* context, void* dest, const Target& from,
+                   const Stride& stride) {
+  auto* const to = static_cast<std::byte*>(dest);
+  if (IsOnePiece(stride.dest_stride_bytes, stride) &&
+      IsOnePiece(stride.source_stride_bytes, stride)) {
+    GetFar(call, context, to, from, stride.block_bytes * stride.blocks, Completion::kBlocking);
+    return;
+  }
+  for (size_t i = 0; i < stride.blocks; ++i) {
+    const Target there = from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i);
+    GetFar(call, context, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), there,
+           stride.block_bytes, Completion::kNonblocking);
+  }
+  QuietFarWith(call, context, from.far_pe());
+}
+
+// ---- Atomics ------------------------------------------------------------------------------------
+
+ErrorCode TryFetchFar(Context* context, const Target& word, const FarAtomic& atomic,
+                      uint64_t* found) {
+  return Far().Atomic(FarOf(context), CallOf(word, atomic), found, WhenDone::kAtReturn);
+}
+
+uint64_t FetchFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic) {
+  uint64_t found = 0;
+  Check(call, word, TryFetchFar(context, word, atomic, &found));
+  return found;
+}
+
+void UpdateFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic) {
+  Check(call, word,
+        Far().Atomic(FarOf(context), CallOf(word, atomic), nullptr, WhenDone::kAtQuiet));
+}
+
+void BeginFetchFar(const char* call, Context* context, const Target& word, const FarAtomic& atomic,
+                   void* found) {
+  uint64_t* const place =
+      atomic.width == sizeof(uint64_t)
+          ? static_cast<uint64_t*>(found)
+          : FarContextOf(context).AddWord(word.far_pe(), static_cast<uint32_t*>(found));
+  Check(call, word, Far().Atomic(FarOf(context), CallOf(word, atomic), place, WhenDone::kAtQuiet));
+}
+
+// ---- Ordering -----------------------------------------------------------------------------------
+
+void FenceFar(Context* context) { Far().Fence(FarOf(context)); }
+
+void QuietFar(const char* call, Context* context) {
+  int failed_pe = 0;
+  const ErrorCode error = FarContextOf(context).Quiet(&failed_pe);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    FailWith(call, failed_pe, error);
+  }
+}
+
+void QuietFarWith(const char* call, Context* context, int world_pe) {
+  const ErrorCode error = FarContextOf(context).QuietWith(world_pe);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    FailWith(call, world_pe, error);
+  }
+}
+
+void EndFar(const char* call, Context* context) {
+  if (context->has_far()) {
+    QuietFar(call, context);
+    delete context->far.exchange(nullptr, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,98 @@
+#include "client/shmem/message_runs.h"
+
+#include <utility>
+
+#include "client/mpi/messages/await_run.h"
+#include "client/shmem/fail.h"
+#include "client/shmem/job.h"
+#include "client/shmem/lives.h"
+#include "common/clock.h"
+
+namespace ferry::shmem {
+namespace {
+
+// How often a PE looks whether one that it waits for has left, and how many looks in a row, in
+// which nothing has come, make that certain: a PE that has left may have sent what it had to.
+constexpr uint64_t kLookNs = 100'000'000;
+constexpr int kLooks = 5;
+
+// Ferry's own choices; MPI's options do not count here.
+const mpi::SelectionTable& Table() {
+  static const mpi::SelectionTable& table = *new mpi::SelectionTable();
+  return table;
+}
+
+std::vector<int> NodesOf(const std::vector<int>& pes) {
+  std::vector<int> nodes;
+  nodes.reserve(pes.size());
+  for (const int pe : pes) {
+    nodes.push_back(job.front_end->NodeOf(static_cast<uint32_t>(pe)));
+  }
+  return nodes;
+}
+
+}  // namespace
+
+// What AwaitRun calls.
+class MessageRuns::Wait {
+ public:
+  Wait(const char* call, MessageRuns* runs)
+      : call_(call), runs_(*runs), end_ns_(CoarseMonotonicNs() + kLookNs) {}
+
+  void Advance() {
+    while (runs_.runner_.Advance()) {
+      looks_ = 0;
+    }
+  }
+  uint64_t end_ns() const { return end_ns_; }
+  void Look() {
+    const uint64_t now_ns = CoarseMonotonicNs();
+    if (now_ns < end_ns_) [[likely]] {
+      return;
+    }
+    end_ns_ = now_ns + kLookNs;
+    LookForLeavers();
+  }
+
+ private:
+  void LookForLeavers() {
+    int left = -1;
+    for (int peer = 0; peer < runs_.messenger_.size() && left < 0; ++peer) {
+      const int pe = runs_.messenger_.WorldRank(peer);
+      left = runs_.runner_.WaitsForMessageFrom(peer) && HasLeft(pe) ? pe : -1;
+    }
+    looks_ = left < 0 ? 0 : looks_ + 1;
+    if (looks_ == kLooks) {
+      Fail(call_, StateText(left, ErrorCode::kNotFound));
+    }
+  }
+
+  const char* const call_;
+  MessageRuns& runs_;
+  uint64_t end_ns_;
+  int looks_ = 0;
+};
+
+MessageRuns::MessageRuns(uint32_t context, const std::vector<int>& pes, int self)
+    : messenger_(job.front_end, context, pes, self),
+      runner_(&messenger_),
+      kept_(&runner_, self, NodesOf(pes)) {}
+
+mpi::RunFailure MessageRuns::Run(const char* call, const mpi::Problem& problem,
+                                 const mpi::Binding& binding) {
+  mpi::KeptRuns::Taken taken = kept_.Take(problem, Table());
+  messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
+  runner_.Start(taken.run(), binding, number_++);
+  Wait wait(call, this);
+  mpi::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
+  messenger_.SetPatient(false);
+  if (!taken.run()->is_done()) {
+    taken.Abandon();
+    return {.code = job.front_end->poison()};
+  }
+  const mpi::RunFailure failure = taken.run()->failure();
+  kept_.GiveBack(std::move(taken));
+  return failure;
+}
+
+}  // namespace ferry::shmem

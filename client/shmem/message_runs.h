@@ -1,0 +1,38 @@
+// The collectives of a team, or of an active set, whose PEs are on several nodes: the schedules of
+// MPI's collectives, by messages (client/mpi/messages).
+//
+// A failure on one PE makes the others fail, too (client/mpi/collective/runner.h).
+// Calling thread: one at a time, for one object.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/mpi/collective/messenger.h"
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/collective/runner.h"
+#include "client/mpi/messages/front_messenger.h"
+#include "client/mpi/messages/kept_runs.h"
+
+namespace ferry::shmem {
+
+class MessageRuns {
+ public:
+  // `pes`: of the world, in the order of the team, in which this one is `self`. `context`:
+  // message_contexts.h.
+  MessageRuns(uint32_t context, const std::vector<int>& pes, int self);
+
+  // Carries a collective out; returns how that failed, or kOk. Blocks. Ends the program if a PE
+  // that it waits for has left.
+  mpi::RunFailure Run(const char* call, const mpi::Problem& problem, const mpi::Binding& binding);
+
+ private:
+  class Wait;
+
+  mpi::FrontMessenger messenger_;
+  mpi::Runner runner_;
+  mpi::KeptRuns kept_;
+  uint32_t number_ = 0;
+};
+
+}  // namespace ferry::shmem

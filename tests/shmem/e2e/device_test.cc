@@ -1,0 +1,109 @@
+// OpenSHMEM from kernels of emulated devices.
+#include <gmock/gmock.h>
+
+#include "tests/shmem/e2e/shmem_job.h"
+
+namespace ferry::shmem_tests {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> kTwoDevices = {"FERRY_GPU_BACKEND=host", "FERRY_HOST_GPU_COUNT=2",
+                                              "SHMEM_SYMMETRIC_SIZE=16m"};
+
+// The number of PEs: several share a device.
+class DeviceTest : public testing::TestWithParam<int> {
+ protected:
+  static void Expect(const std::vector<std::string>& words) {
+    ExpectAllOk({.pes = GetParam(), .variables = kTwoDevices}, words);
+  }
+};
+
+TEST_P(DeviceTest, KernelsPutAndGet) { Expect({"device_moves"}); }
+TEST_P(DeviceTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
+TEST_P(DeviceTest, KernelsMeet) { Expect({"device_collectives"}); }
+TEST_P(DeviceTest, KernelsRunOnStreams) { Expect({"device_life", "stream"}); }
+TEST_P(DeviceTest, TablesAreMadeAgain) { Expect({"device_life", "again"}); }
+
+INSTANTIATE_TEST_SUITE_P(, DeviceTest, testing::Values(1, 2, 4),
+                         [](const auto& info) { return std::to_string(info.param) + "Pes"; });
+
+TEST(DeviceNodesTest, KernelsReachTheirOwnNode) {
+  ExpectAllOk({.pes = 4, .flags = {"--nodes", "2"}, .variables = kTwoDevices},
+              {"device_life", "nodes"});
+}
+
+TEST(DeviceTableTest, LiesWhereFunctionsReachItBehindAGuardedLink) {
+  std::vector<std::string> variables = kTwoDevices;
+  variables.insert(variables.end(),
+                   {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000",
+                    "FERRY_HOST_LINK_GUARD=1"});
+  ExpectAllOk({.variables = variables}, {"device_life", "again"});
+}
+
+// The thread that looks after kernels ends before what it looks at.
+TEST(DeviceTableTest, DoesNotOutliveAPeThatExits) {
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(RunJob({.pes = 1, .variables = kTwoDevices}, {"device_life", "exits"}).exit_code, 5);
+  }
+}
+
+// ---- No table -----------------------------------------------------------------------------------
+
+TEST(NoDeviceTableTest, ForAnUnknownDeviceOfOnePe) {
+  for (const std::string device : {"2", "-1"}) {
+    const JobSettings settings{.variables = kTwoDevices};
+    ExpectAllOk(settings, {"device_life", "none", device});
+    const std::string said = RunJob(settings, {"device_life", "none", device}).err;
+    EXPECT_THAT(said, HasSubstr("rank 1: shmemx_device_prepare: the device " + device +
+                                " is not between 0 and 1"));
+    EXPECT_THAT(said, HasSubstr("rank 0: shmemx_device_prepare: PE 1 has no table, and says why"));
+  }
+}
+
+// ---- Misuse, and PEs that are gone --------------------------------------------------------------
+
+struct Case {
+  const char* what;
+  const char* sentence;
+};
+void PrintTo(const Case& one, std::ostream* out) { *out << one.what; }
+
+class DeviceMisuseTest : public testing::TestWithParam<Case> {};
+
+TEST_P(DeviceMisuseTest, EndsTheProgramWithASentence) {
+  const e2e::CommandResult result =
+      RunJob({.variables = kTwoDevices}, {"device_life", "misuse", GetParam().what});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr(GetParam().sentence));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , DeviceMisuseTest,
+    testing::Values(Case{"before",
+                         "shmemx_device_prepare: call shmem_init or shmem_init_thread first"},
+                    Case{"team", "shmemx_device_prepare: the team is SHMEM_TEAM_INVALID"},
+                    Case{"unknown", "is no table that shmemx_device_prepare has returned"},
+                    Case{"twice", "was it released before?"},
+                    Case{"destroyed", "shmemx_device_release: the team is none (any more)"}),
+    [](const auto& info) { return std::string(info.param.what); });
+
+class DeviceDeathTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceDeathTest, EndsWhatKernelsWaitFor) {
+  const e2e::CommandResult result =
+      RunJob({.pes = 3, .flags = {"--keep-going"}, .variables = kTwoDevices},
+             {"device_life", "dies_in", GetParam()});
+  EXPECT_THAT(e2e::SortedLines(result.out), testing::ElementsAre("PE 1: ok", "PE 2: ok"))
+      << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceDeathTest, testing::Values("wait", "signal", "sync", "reduce"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(DeviceLeaveTest, EndsWhatKernelsWaitFor) {
+  ExpectAllOk({.pes = 3, .variables = kTwoDevices}, {"device_life", "leaves"});
+}
+
+}  // namespace
+}  // namespace ferry::shmem_tests

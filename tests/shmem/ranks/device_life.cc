@@ -1,0 +1,212 @@
+// How tables begin and end, and what kernels are told of PEs that die or leave: the first argument
+// says what.
+#include <signal.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "client/include/ferry/stream.h"
+#include "tests/shmem/ranks/device.h"
+
+namespace {
+
+// A kernel on the device's own stream.
+int OnAStream() {
+  begin();
+  struct Arguments {
+    const void* table;
+    int* word;
+    int status;
+  };
+  Arguments arguments{shmemx_device_prepare(SHMEM_TEAM_WORLD, 0), Symmetric<int>(1), -1};
+  ferry_stream stream = nullptr;
+  CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
+  const auto kernel = [](void* argument) {
+    auto& its = *static_cast<Arguments*>(argument);
+    ferry::device::Launch({1, 4}, [&] {
+      const shmemx_device_t d = shmemx_device_open(its.table);
+      if (ferry_device_group_thread() == 0) {
+        shmemx_device_int_p(d, its.word, shmemx_device_my_pe(d) + 1,
+                            (shmemx_device_my_pe(d) + 1) % shmemx_device_n_pes(d));
+      }
+      const int status = shmemx_device_barrier_work_group(d);
+      if (ferry_device_group_thread() == 0) {
+        its.status = status;
+      }
+    });
+  };
+  CHECK(ferry_stream_launch(stream, kernel, &arguments) == FERRY_SUCCESS);
+  CHECK(ferry_stream_synchronize(stream) == FERRY_SUCCESS);
+  CHECK(arguments.status == 0 && *arguments.word == before + 1);
+  CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
+  return end_well();  // which frees the table
+}
+
+// Makes tables again and again, in two lives of OpenSHMEM.
+int Again() {
+  for (const char* const size : {"1m", "3m"}) {
+    setenv("SHMEM_SYMMETRIC_SIZE", size, 1);
+    begin();
+    CHECK(shmemx_device_count() == 2);
+    auto* const word = Symmetric<long>(1);
+    for (int i = 0; i < 20; ++i) {
+      const Table table(i % 2);
+      const Table other((me + i) % 2);
+      *word = me;
+      CHECK(shmemx_device_sync(other.Open()) == 0);
+      CHECK(shmemx_device_long_g(table.Open(), word, after) == after);
+      CHECK(shmemx_device_sync(table.Open()) == 0);
+    }
+    CHECK(shmemx_device_prepare(SHMEM_TEAM_WORLD, 0) != nullptr);  // left to shmem_finalize
+    shmemx_device_release(nullptr);
+    shmem_finalize();
+  }
+  printf("PE %d: ok\n", me);
+  return 0;
+}
+
+// Kernels reach the PEs of their own node, and are told that the others are out of their reach.
+int OnNodes() {
+  begin();
+  {
+    const Table all;
+    const Table near(0, SHMEM_TEAM_SHARED);
+    auto* const words = Symmetric<long>(2);
+    const shmemx_device_t d = all.Open();
+    int far = 0;
+    for (int pe = 0; pe < pes; ++pe) {
+      const bool is_near = shmem_ptr(words, pe) != nullptr;
+      const long one = 1;
+      CHECK(shmemx_device_long_put(d, words + 1, &one, 1, pe) ==
+            (is_near ? 0 : SHMEMX_DEVICE_ERR_UNSUPPORTED));
+      CHECK((shmemx_device_ptr(d, words, pe) != nullptr) == is_near);
+      far += is_near ? 0 : 1;
+    }
+    CHECK(far == pes / 2);
+    CHECK(shmemx_device_sync(d) == SHMEMX_DEVICE_ERR_UNSUPPORTED);
+    CHECK(shmemx_device_long_sum_reduce(d, words, words, 1) == SHMEMX_DEVICE_ERR_UNSUPPORTED);
+    *words = 1;
+    CHECK(shmemx_device_long_sum_reduce(near.Open(), words, words, 1) == 0);
+    CHECK(*words == pes - far);
+  }
+  return end_well();
+}
+
+// Where the last PE has no such device, no PE of the team gets a table.
+int None(int device) {
+  begin();
+  CHECK(shmemx_device_prepare(SHMEM_TEAM_WORLD, me == pes - 1 ? device : 0) == nullptr);
+  return end_well();
+}
+
+int Misuse(std::string_view what) {
+  int local = 0;
+  if (what == "before") {
+    (void)shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  }
+  begin();
+  if (what == "team") {
+    (void)shmemx_device_prepare(SHMEM_TEAM_INVALID, 0);
+  }
+  if (what == "unknown") {
+    shmemx_device_release(&local);
+  }
+  void* const table = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  shmemx_device_release(table);
+  if (what == "twice") {
+    shmemx_device_release(table);
+  }
+  shmem_team_t team;
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, nullptr, 0, &team);
+  void* const its = shmemx_device_prepare(team, 0);
+  shmem_team_destroy(team);
+  if (what == "destroyed") {
+    shmemx_device_release(its);
+  }
+  return end_well();
+}
+
+// PE 0 dies while kernels of the others wait; those of a team without it go on.
+int Dies(std::string_view where) {
+  begin();
+  void* const all = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  shmem_team_t others;
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, pes - 1, nullptr, 0, &others);
+  void* const survivors = others == SHMEM_TEAM_INVALID ? nullptr : shmemx_device_prepare(others, 0);
+  auto* const words = Symmetric<long>(8);
+  if (me == 0) {
+    shmem_long_wait_until(words, SHMEM_CMP_EQ, pes - 1);  // all others are about to wait
+    kill(getpid(), SIGKILL);
+  }
+  shmem_long_atomic_inc(words, 0);
+  ferry::device::Launch({1, 3}, [&] {
+    const shmemx_device_t d = shmemx_device_open(all);
+    int status = 0;
+    if (where == "wait") {
+      status = shmemx_device_long_wait_until(d, words + 1, SHMEM_CMP_NE, 0);
+    } else if (where == "signal") {
+      status = shmemx_device_signal_wait_until(d, reinterpret_cast<uint64_t*>(words + 1),
+                                               SHMEM_CMP_NE, 0);
+    } else if (where == "sync") {
+      status = shmemx_device_sync_work_group(d);
+    } else {
+      status = shmemx_device_long_sum_reduce_work_group(d, words + 2, words + 3, 2);
+    }
+    CHECK(status == SHMEMX_DEVICE_ERR_PEER_DIED);
+    if (where != "wait" && where != "signal") {
+      CHECK(shmemx_device_sync_work_group(d) == SHMEMX_DEVICE_ERR_PEER_DIED);  // and from then on
+    }
+    const shmemx_device_t rest = shmemx_device_open(survivors);
+    for (int i = 0; i < 10; ++i) {
+      CHECK(shmemx_device_sync_work_group(rest) == 0);
+    }
+    CHECK(shmemx_device_ptr(d, words, 0) != nullptr);
+    (void)shmemx_device_long_g(d, words, 0);  // its memory stays
+    CHECK(shmemx_device_quiet(d) == 0);
+  });
+  return end_well();
+}
+
+// PE 0 is past the end while kernels of the others wait for it.
+int Leaves() {
+  begin();
+  void* const table = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  if (me != 0) {
+    ferry::device::Launch({1, 3}, [&] {
+      CHECK(shmemx_device_barrier_work_group(shmemx_device_open(table)) ==
+            SHMEMX_DEVICE_ERR_NOT_FOUND);
+    });
+  }
+  return end_well();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  const std::string_view how = argc > 2 ? argv[2] : "";
+  if (what == "stream") {
+    return OnAStream();
+  }
+  if (what == "again") {
+    return Again();
+  }
+  if (what == "exits") {  // with a table, and without shmem_finalize
+    begin();
+    CHECK(shmemx_device_prepare(SHMEM_TEAM_WORLD, 0) != nullptr);
+    exit(5);
+  }
+  if (what == "nodes") {
+    return OnNodes();
+  }
+  if (what == "none") {
+    return None(argc > 2 ? atoi(argv[2]) : 0);
+  }
+  if (what == "misuse") {
+    return Misuse(how);
+  }
+  if (what == "dies_in") {
+    return Dies(how);
+  }
+  return Leaves();
+}
