@@ -1,6 +1,7 @@
 #include "daemon/traffic/outbound.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ferry::daemon {
 namespace {
@@ -138,9 +139,9 @@ void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byt
   Seal(job, route, words.size() + data.size(), &header);
   if (!route.link->waiting.empty() ||
       SendTo(route.link, header, words, data, now_ns) == ErrorCode::kWouldBlock) {
-    auto& waiting = route.link->waiting.emplace_back(header);
-    Append(words, &waiting.body);
+    Link::Waiting waiting{header, {words.begin(), words.end()}};
     Append(data, &waiting.body);
+    route.link->waiting.push_back(std::move(waiting));
   }
 }
 

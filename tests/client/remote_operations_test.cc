@@ -67,7 +67,7 @@ TEST_F(RemoteOperationsTest, WaitsForRoomInTheLane) {
     daemon_.Serve();
   };
   for (uint32_t i = 0; i < 2 * shm::kLaneSlots; ++i) {
-    EXPECT_EQ(Put(8 * i, Text(8, i)), ErrorCode::kOk);
+    EXPECT_EQ(Put(uint64_t{8} * i, Text(8, i)), ErrorCode::kOk);
   }
   EXPECT_GT(waits, 0U);
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
@@ -230,7 +230,7 @@ TEST_F(RemoteOperationsTest, ALongGetKeepsAllPlacesForAnswersBusy) {
 }
 
 TEST_F(RemoteOperationsTest, NonblockingGetsAreThereAfterQuiet) {
-  constexpr uint64_t kGets = 3 * shm::kAnswers;
+  constexpr uint64_t kGets = uint64_t{3} * shm::kAnswers;
   std::vector<uint64_t> got(kGets);
   for (uint64_t i = 0; i < kGets; ++i) {
     daemon_.Word(kPeer, 8 * i) = i + 1;
@@ -252,8 +252,8 @@ TEST_F(RemoteOperationsTest, ACallThatReturnsItsErrorLeavesNoneToQuiet) {
 }
 
 TEST_F(RemoteOperationsTest, AGetThatFailsInItsMiddleWaitsForTheRest) {
-  std::string got(4 * shm::kCellBytes, ' ');
-  const uint64_t start = FakeOneSidedDaemon::kSegmentBytes - 2 * shm::kCellBytes;
+  std::string got(size_t{4} * shm::kCellBytes, ' ');
+  const uint64_t start = FakeOneSidedDaemon::kSegmentBytes - uint64_t{2} * shm::kCellBytes;
   EXPECT_EQ(
       remote_.Get(context_, got.data(), {kPeer, kSegment, start}, got.size(), WhenDone::kAtReturn),
       ErrorCode::kInvalidBuffer);

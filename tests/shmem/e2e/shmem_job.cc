@@ -30,6 +30,7 @@ e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::st
 void ExpectAllOk(const JobSettings& settings, const std::vector<std::string>& words) {
   const e2e::CommandResult result = RunJob(settings, words);
   std::vector<std::string> lines;
+  lines.reserve(static_cast<size_t>(settings.pes));
   for (int pe = 0; pe < settings.pes; ++pe) {
     lines.push_back("PE " + std::to_string(pe) + ": ok");
   }
