@@ -236,7 +236,8 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(const Place&
       return LongEnd{memory.regions().Find(shadow, size_bytes), shadow};
     }
   }
-  const bool is_long = parts_.private_reachable && (is_by_stream || size_bytes >= kLongInPrivate);
+  const bool is_long = parts_.private_reachable && !memory.IsByStream(here) &&
+                       (is_by_stream || size_bytes >= kLongInPrivate);
   return is_long ? std::optional(LongEnd{where}) : std::nullopt;
 }
 
@@ -247,7 +248,11 @@ ErrorCode RemoteOperations::PutLong(OneSidedContext& context, const Place& to, c
   Command command(progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
   command.SetSignal(signal);
   if (end.shadow != nullptr) {
-    std::memcpy(end.shadow, from, size_bytes);
+    if (const ErrorCode error = parts_.memory->CopyFrom(end.shadow, from, size_bytes);
+        error != ErrorCode::kOk) {
+      parts_.memory->FreeShadow(end.shadow);
+      return error;
+    }
     when = WhenDone::kAtQuiet;
   }
   return MoveLong(context, &command, end, {.is_long = true, .shadow = end.shadow}, when);
