@@ -127,38 +127,11 @@ FarContext& FarContextOf(Context* context) {
 OneSidedContext* FarOf(Context* context) { return FarContextOf(context).get(); }
 
 client::AtomicCall CallOf(const Target& word, const FarAtomic& atomic) {
-  using shm::OneSidedOperation;
-  client::AtomicCall call{.place = word.place(),
-                          .width = atomic.width,
-                          .operand = atomic.value,
-                          .compare = atomic.condition};
-  switch (atomic.op) {
-    case Atomic::kFetch:
-      call.operation = OneSidedOperation::kFetch;
-      break;
-    case Atomic::kSet:
-      call.operation = OneSidedOperation::kSet;
-      break;
-    case Atomic::kSwap:
-      call.operation = OneSidedOperation::kSwap;
-      break;
-    case Atomic::kCompareSwap:
-      call.operation = OneSidedOperation::kCompareSwap;
-      break;
-    case Atomic::kAdd:
-      call.operation = OneSidedOperation::kAdd;
-      break;
-    case Atomic::kAnd:
-      call.operation = OneSidedOperation::kAnd;
-      break;
-    case Atomic::kOr:
-      call.operation = OneSidedOperation::kOr;
-      break;
-    case Atomic::kXor:
-      call.operation = OneSidedOperation::kXor;
-      break;
-  }
-  return call;
+  return {.place = word.place(),
+          .operation = atomic.op,
+          .width = atomic.width,
+          .operand = atomic.value,
+          .compare = atomic.condition};
 }
 
 WhenDone WhenOf(Completion completion) {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shm/layout/one_sided_layout.h"
+
 namespace ferry::shmem {
 
 // ---- Values of the API's constants, alike in <shmem.h> ------------------------------------------
@@ -63,7 +65,7 @@ uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int compari
 
 // ---- Atomics (9.7) ------------------------------------------------------------------------------
 // T: int32_t, uint32_t, int64_t, uint64_t; float and double for fetch, set, swap.
-enum class Atomic : uint8_t { kFetch, kSet, kSwap, kCompareSwap, kAdd, kAnd, kOr, kXor };
+using Atomic = shm::OneSidedOperation;  // kFetch to kXor
 // Returns the old value.
 template <typename T>
 T AtomicFetch(const char* call, Context* context, Atomic op, T* dest, T value, T condition, int pe);
