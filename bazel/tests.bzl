@@ -13,9 +13,9 @@ TEST_COPTS = select({
 
 # Packages whose tests are optimised: code without locks stands in headers there, or much is computed.
 _OPTIMIZED = [
+    "tests/collective",
+    "tests/collective/board",
     "tests/engine",
-    "tests/mpi/board",
-    "tests/mpi/collective",
     "tests/mpi/ranks",
     "tests/shm",
     "tests/tools/ferrysim",

@@ -1,6 +1,6 @@
 // Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
 // board in memory of the first of them, on the engine that MPI's collectives run on
-// (client/mpi/board). If they are on several nodes, they meet by messages (message_runs.h). The
+// (client/collective/board). If they are on several nodes, they meet by messages (message_runs.h). The
 // terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
@@ -13,10 +13,10 @@
 #include <optional>
 #include <vector>
 
-#include "client/mpi/board/board.h"
-#include "client/mpi/board/board_run.h"
-#include "client/mpi/board/node_link.h"
-#include "client/mpi/collective/problem.h"
+#include "client/collective/board/board.h"
+#include "client/collective/board/board_run.h"
+#include "client/collective/board/node_link.h"
+#include "client/collective/problem.h"
 #include "client/shmem/message_runs.h"
 
 namespace ferry::shmem {

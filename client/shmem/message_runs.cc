@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/mpi/messages/await_run.h"
+#include "client/collective/messages/await_run.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"

@@ -1,18 +1,18 @@
 // The collectives of a team, or of an active set, whose PEs are on several nodes: the schedules of
-// MPI's collectives, by messages (client/mpi/messages).
+// MPI's collectives, by messages (client/collective/messages).
 //
-// A failure on one PE makes the others fail, too (client/mpi/collective/runner.h).
+// A failure on one PE makes the others fail, too (client/collective/runner.h).
 // Calling thread: one at a time, for one object.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "client/mpi/collective/messenger.h"
-#include "client/mpi/collective/problem.h"
-#include "client/mpi/collective/runner.h"
-#include "client/mpi/messages/front_messenger.h"
-#include "client/mpi/messages/kept_runs.h"
+#include "client/collective/messenger.h"
+#include "client/collective/problem.h"
+#include "client/collective/runner.h"
+#include "client/collective/messages/front_messenger.h"
+#include "client/collective/messages/kept_runs.h"
 
 namespace ferry::shmem {
 

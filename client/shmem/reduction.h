@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "client/mpi/collective/messenger.h"
+#include "client/collective/messenger.h"
 #include "client/mpi/op/kernels.h"
 #include "client/shmem/operations.h"
 

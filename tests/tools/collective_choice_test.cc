@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/collective/algorithms/algorithm.h"
 #include "tools/tune/meter_text.h"
 
 namespace ferry::tools {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
-#include "client/mpi/collective/algorithms/selection.h"
+#include "client/collective/algorithms/algorithm.h"
+#include "client/collective/algorithms/selection.h"
 
 namespace ferry::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/collective/algorithms/algorithm.h"
 
 namespace ferry::tools {
 namespace {

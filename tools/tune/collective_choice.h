@@ -1,5 +1,5 @@
 // Chooses the algorithms of collectives to measure, and derives rules from the times
-// (client/mpi/collective/algorithms/selection.h).
+// (client/collective/algorithms/selection.h).
 //
 // Pure functions; any thread.
 #pragma once
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/collective/algorithms/selection.h"
-#include "client/mpi/collective/problem.h"
+#include "client/collective/algorithms/selection.h"
+#include "client/collective/problem.h"
 #include "tools/tune/meter_text.h"
 
 namespace ferry::tools {

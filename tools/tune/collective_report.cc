@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <string>
 
-#include "client/mpi/collective/algorithms/selection_file.h"
+#include "client/collective/algorithms/selection_file.h"
 #include "common/version.h"
 #include "config/environment.h"
 #include "tools/display/table.h"

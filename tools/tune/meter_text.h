@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/mpi/collective/problem.h"
+#include "client/collective/problem.h"
 #include "common/status.h"
 
 namespace ferry::tools {

@@ -3,7 +3,7 @@
 // error who has not come, or who is in another collective. It only tells: the wait goes on.
 //
 // A rank that waits in a collective of the communicator answers; one that computes, or waits for
-// something else, does not. On a board (client/mpi/board) nobody has to be asked.
+// something else, does not. On a board (client/collective/board) nobody has to be asked.
 //
 // Each question doubles the time before the next one, so that a rank that never listens has few of
 // them to keep. Calling thread: any. Nothing blocks.

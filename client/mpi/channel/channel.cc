@@ -7,7 +7,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/messages/await_run.h"
+#include "client/collective/messages/await_run.h"
 
 namespace ferry::mpi {
 namespace {

@@ -20,10 +20,10 @@
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/comm_messenger.h"
 #include "client/mpi/channel/node_board.h"
-#include "client/mpi/collective/problem.h"
-#include "client/mpi/collective/runner.h"
+#include "client/collective/problem.h"
+#include "client/collective/runner.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/messages/kept_runs.h"
+#include "client/collective/messages/kept_runs.h"
 #include "common/status.h"
 
 namespace ferry::mpi {

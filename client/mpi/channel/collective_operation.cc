@@ -6,7 +6,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/messages/front_messenger.h"
+#include "client/collective/messages/front_messenger.h"
 
 namespace ferry::mpi {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/messages/front_messenger.h"
+#include "client/collective/messages/front_messenger.h"
 
 namespace ferry::mpi {
 

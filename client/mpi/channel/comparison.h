@@ -14,7 +14,7 @@
 
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
-#include "client/mpi/collective/call_record.h"
+#include "client/collective/call_record.h"
 
 namespace ferry::mpi {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/board/board.h"
-#include "client/mpi/board/board_run.h"
-#include "client/mpi/board/node_link.h"
+#include "client/collective/board/board.h"
+#include "client/collective/board/board_run.h"
+#include "client/collective/board/node_link.h"
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"

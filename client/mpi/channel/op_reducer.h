@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "client/mpi/collective/messenger.h"
+#include "client/collective/messenger.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/op/device_reduction.h"
 #include "client/mpi/op/op.h"

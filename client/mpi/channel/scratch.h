@@ -16,7 +16,7 @@ namespace ferry::mpi {
 // there is no memory.
 void* TakeStaging(size_t size_bytes);
 // Gives back what TakeStaging or AllocateAligned
-// (client/mpi/messages/front_messenger.h) returned; does nothing for null.
+// (client/collective/messages/front_messenger.h) returned; does nothing for null.
 void GiveStaging(void* memory);
 
 // Memory of a device, aligned to 64 bytes, for libferry's FreeMemory. It is the host's if the

@@ -4,8 +4,8 @@
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
-#include "client/mpi/collective/problem.h"
-#include "client/mpi/collective/stream_order.h"
+#include "client/collective/problem.h"
+#include "client/collective/stream_order.h"
 #include "client/mpi/request/strided_runs.h"
 
 namespace ferry::mpi {

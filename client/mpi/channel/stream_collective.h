@@ -18,7 +18,7 @@
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
-#include "client/mpi/collective/schedule.h"
+#include "client/collective/schedule.h"
 #include "client/mpi/comm/comm.h"
 
 namespace ferry::mpi {

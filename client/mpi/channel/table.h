@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client/mpi/base/failure.h"
-#include "client/mpi/collective/algorithms/selection.h"
+#include "client/collective/algorithms/selection.h"
 #include "common/status.h"
 #include "config/options.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "client/mpi/collective/algorithms/algorithm.h"
-#include "client/mpi/collective/problem.h"
+#include "client/collective/algorithms/algorithm.h"
+#include "client/collective/problem.h"
 
 namespace ferry::mpi_tests {
 

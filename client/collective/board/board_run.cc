@@ -1,0 +1,272 @@
+#include "client/collective/board/board_run.h"
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "client/collective/board/task.h"
+
+namespace ferry::mpi {
+
+// ---- Limits -------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr size_t kKibi = 1024;
+constexpr size_t kNever = SIZE_MAX / kKibi;
+
+// Cells are few, so that those of both sides stay in the first-level cache: a message of several
+// pieces is then copied twice at the speed of one copy.
+constexpr uint32_t kCells = 8;
+// Enough for most messages, unless that takes too much memory: on a crowded node a rank that waits
+// for room also waits for its turn on the core.
+constexpr uint32_t kCellsWhereCrowded = 64;
+constexpr int kMostWithManyCells = 16;
+// Fewer where many ranks share a node: a board's cells would take much of the first one's heap.
+constexpr uint32_t kCellsOfMany = 2;
+constexpr int kMany = 64;
+
+// The most that goes through cells where ranks cannot reach each other's memory. Beyond, messages
+// are faster.
+constexpr size_t kCellsMaxBytes = 64 * kKibi;
+
+}  // namespace
+
+BoardShape ShapeFor(int members, bool crowded) {
+  if (members > kMany) {
+    return {members, kCellsOfMany};
+  }
+  return {members, crowded && members <= kMostWithManyCells ? kCellsWhereCrowded : kCells};
+}
+
+// Measured with two ranks on two cores, and with four; November 2026, reused buffers. A copy
+// through cells costs no system call and keeps several ranks busy; each of n ranks that reduces
+// everything does n times the work.
+BoardLimits LimitsFor(int members, bool crowded, bool reachable) {
+  BoardLimits limits;
+  limits.direct_min_bytes.fill(SIZE_MAX);
+  if (!reachable) {
+    limits.cells_max_bytes = kCellsMaxBytes;
+    return limits;
+  }
+  // In KiB: where two ranks have a core each, where more do, and where they share cores.
+  const auto from = [&](Collective collective, size_t pair, size_t more, size_t crowd) {
+    const size_t kibi = crowded ? crowd : members == 2 ? pair : more;
+    limits.direct_min_bytes[static_cast<size_t>(collective)] = kibi * kKibi;
+  };
+  from(Collective::kBcast, 10, 64, 257);
+  from(Collective::kGather, 8, 24, 33);
+  from(Collective::kScatter, 8, 24, 33);
+  from(Collective::kAllgather, 8, 24, 256);
+  from(Collective::kAlltoall, 4, 12, 10);
+  from(Collective::kReduce, 20, 512, kNever);
+  from(Collective::kAllreduce, 48, 48, 257);
+  from(Collective::kReduceScatter, 8, 24, 33);
+  return limits;
+}
+
+// ---- Running ------------------------------------------------------------------------------------
+
+namespace {
+
+// A rank's vector, or its blocks together.
+size_t WholeBytes(const Problem& problem) {
+  const auto size = static_cast<size_t>(problem.size);
+  switch (problem.collective) {
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllgather:
+    case Collective::kAlltoall:
+    case Collective::kReduceScatter:
+      return problem.block_bytes * size;
+    default:
+      return problem.block_bytes;
+  }
+}
+
+enum class Way { kNone, kPieces, kDirect };
+
+Way WayOf(const Problem& problem, const BoardLimits& limits) {
+  if (problem.has_blocks) {
+    return Way::kNone;
+  }
+  if (problem.block_bytes >= limits.direct_min(problem.collective) && FitsDirect(problem)) {
+    return Way::kDirect;
+  }
+  return problem.block_bytes <= limits.cells_max_bytes && FitsPieces(problem) ? Way::kPieces
+                                                                              : Way::kNone;
+}
+
+// The signature by which boards know the problem.
+uint64_t SignatureOf(const Problem& problem) {
+  // 0 is no collective. In alltoall and reduce_scatter all ranks must agree on being in place.
+  CallMark signature{.collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
+                     .size_bytes = problem.block_bytes};
+  if (HasRoot(problem.collective)) {
+    signature.root = static_cast<uint16_t>(problem.root);
+  } else if (problem.collective == Collective::kAlltoall ||
+             problem.collective == Collective::kReduceScatter) {
+    signature.root = problem.in_place ? 1 : 0;
+  }
+  return signature.Word();
+}
+
+// Device memory of at least so many bytes of a vector or a block had better not pass through host
+// memory: messages copy it from device to device where they can.
+constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
+constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
+
+// Whether this rank's data are such device memory. Only for collectives in which all ranks that
+// must know see this rank's first piece before they have lost anything.
+bool GoesElsewhere(const BoardTask& task, int device) {
+  const Problem& problem = task.problem;
+  if (problem.block_bytes <
+      (problem.collective == Collective::kBcast ? kElsewhereMinVector : kElsewhereMinBlock)) {
+    return false;
+  }
+  switch (problem.collective) {
+    case Collective::kBcast:
+      return task.is_root() && task.board.link().IsByStream(task.output);
+    case Collective::kAllgather:
+      return task.board.link().IsByStream(task.OwnInput());
+    case Collective::kAlltoall:
+      return !problem.in_place && task.board.link().IsByStream(task.input);
+    case Collective::kReduce:  // of two ranks: others would not see each other's pieces
+      return problem.size == 2 && !task.is_root() && device != kHostMemory;
+    default:
+      return false;
+  }
+}
+
+// Memory that stands in for some that CPUs cannot load from.
+class HostCopy {
+ public:
+  HostCopy(Board* board, size_t bytes)
+      : board_(*board), bytes_(bytes), memory_(board_.link().TakeStaging(bytes)) {
+    Note(memory_ == nullptr ? ErrorCode::kOutOfMemory : ErrorCode::kOk);
+  }
+  ~HostCopy() { board_.link().GiveStaging(memory_); }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  // Null, and the board has failed: there is no memory left.
+  char* memory() const { return static_cast<char*>(memory_); }
+  void Fetch(const void* from) { Note(board_.link().Copy(memory_, from, bytes_)); }
+  void Deliver(void* to) { Note(board_.link().Copy(to, memory_, bytes_)); }
+
+ private:
+  void Note(ErrorCode error) {
+    if (error != ErrorCode::kOk) {
+      board_.Fail({.code = error});
+    }
+  }
+
+  Board& board_;
+  const size_t bytes_;
+  void* const memory_;
+};
+
+// Runs it in pieces, whatever memory the buffers are: each is brought over, and taken back, at
+// once.
+void RunInHostMemory(Board& board, const Problem& problem, const Binding& binding) {
+  NodeLink& link = board.link();
+  const size_t input_bytes = InputBytes(problem);
+  const size_t output_bytes = OutputBytes(problem);
+  BoardTask task{board, problem, static_cast<const char*>(binding.input),
+                 static_cast<char*>(binding.output), binding.reducer};
+  if (GoesElsewhere(task, binding.device)) [[unlikely]] {
+    if (board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
+      board.PostElsewhere(0, Board::Slot::kCell);
+    }
+    return;
+  }
+  std::optional<HostCopy> input;
+  std::optional<HostCopy> output;
+  if (input_bytes != 0 && link.IsByStream(binding.input)) [[unlikely]] {
+    input.emplace(&board, input_bytes);
+    task.input = input->memory();
+    if (!board.has_failed()) {
+      input->Fetch(binding.input);
+    }
+  }
+  if (output_bytes != 0 && link.IsByStream(binding.output)) [[unlikely]] {
+    output.emplace(&board, output_bytes);
+    task.output = output->memory();
+    // An output that is only written need not be read first, unless a part of it stays as it is.
+    const bool is_read = problem.in_place || problem.collective == Collective::kExscan ||
+                         (problem.collective == Collective::kBcast && task.is_root());
+    if (is_read && !board.has_failed()) {
+      output->Fetch(binding.output);
+    }
+  }
+  const bool is_written = !(problem.collective == Collective::kBcast && task.is_root());
+  if (!board.has_failed() && RunInPieces(task) && output.has_value() && is_written) {
+    output->Deliver(binding.output);
+  }
+}
+
+}  // namespace
+
+size_t OutputBytes(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::kBarrier:
+      return 0;
+    case Collective::kGather:
+    case Collective::kReduce:
+      return problem.rank == problem.root ? WholeBytes(problem) : 0;
+    case Collective::kReduceScatter:
+      return problem.in_place ? WholeBytes(problem) : problem.block_bytes;
+    case Collective::kScatter:
+      return problem.in_place ? 0 : problem.block_bytes;
+    case Collective::kAllgather:
+    case Collective::kAlltoall:
+      return WholeBytes(problem);
+    default:
+      return problem.block_bytes;
+  }
+}
+
+size_t InputBytes(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::kBarrier:
+    case Collective::kBcast:
+      return 0;
+    case Collective::kScatter:
+      return problem.rank == problem.root ? WholeBytes(problem) : 0;
+    case Collective::kAlltoall:
+    case Collective::kReduceScatter:
+      return problem.in_place ? 0 : WholeBytes(problem);
+    default:
+      return problem.in_place ? 0 : problem.block_bytes;
+  }
+}
+
+bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {
+  return WayOf(problem, limits) != Way::kNone;
+}
+
+BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
+                       const Binding& binding, const BoardLimits& limits, RunFailure* failure) {
+  const Way way = WayOf(problem, limits);
+  if (way == Way::kNone) {
+    return BoardResult::kNotForBoards;
+  }
+  board->Begin(number, SignatureOf(problem));
+  bool is_done = true;
+  if (way == Way::kDirect) {
+    const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
+                         static_cast<char*>(binding.output), binding.reducer};
+    is_done = RunDirectly(task) != DirectResult::kUnreachable;
+  } else {
+    RunInHostMemory(*board, problem, binding);
+    is_done = !board->is_elsewhere();
+  }
+  if (!board->End()) [[unlikely]] {
+    *failure = board->failure();
+    return BoardResult::kDone;
+  }
+  return is_done ? BoardResult::kDone : BoardResult::kElsewhere;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,70 @@
+// Common parts of the files of this folder that carry collectives out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "client/collective/board/board.h"
+#include "client/collective/problem.h"
+
+namespace ferry::mpi {
+
+// One collective, as one member carries it out, in memory that CPUs can load from.
+struct BoardTask {
+  Board& board;
+  const Problem& problem;
+  const char* input;
+  char* output;
+  Reducer* reducer;
+
+  int self() const { return board.self(); }
+  int size() const { return board.members(); }
+  bool is_root() const { return self() == problem.root; }
+  // This rank's own vector in a reduction, or its block in a gather or an allgather.
+  const char* OwnInput() const {
+    if (!problem.in_place || problem.collective == Collective::kScatter) {
+      return input;
+    }
+    switch (problem.collective) {
+      case Collective::kGather:
+      case Collective::kAllgather:
+        return output + OwnOffset();
+      default:
+        return output;
+    }
+  }
+  size_t OwnOffset() const { return static_cast<size_t>(self()) * problem.block_bytes; }
+  // Reduces `bytes` of two operands into `to`. False: failed.
+  bool Reduce(const void* left, const void* right, void* to, size_t bytes) const {
+    const ErrorCode error = reducer->Reduce(left, right, to, bytes / problem.element_bytes);
+    if (error != ErrorCode::kOk) [[unlikely]] {
+      board.Fail({.code = error});
+    }
+    return error == ErrorCode::kOk;
+  }
+};
+
+// memcpy for which either side may be null if there is nothing to copy.
+inline void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+// Bytes of what lies in the input and in the output, as this rank knows it.
+size_t InputBytes(const Problem& problem);
+size_t OutputBytes(const Problem& problem);
+
+// Through lines and cells. False: failed (board.Fail has been told why).
+bool RunInPieces(const BoardTask& task);
+// Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.
+bool FitsPieces(const Problem& problem);
+
+// By the ranks' own memory. kUnreachable: nothing was done, on any rank.
+enum class DirectResult { kDone, kFailed, kUnreachable };
+DirectResult RunDirectly(const BoardTask& task);
+// Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
+bool FitsDirect(const Problem& problem);
+
+}  // namespace ferry::mpi

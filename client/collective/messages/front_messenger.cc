@@ -1,0 +1,139 @@
+#include "client/collective/messages/front_messenger.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace ferry::mpi {
+namespace {
+
+// Smaller scratch memory is not taken from the rank's heap: its allocator would cost more than it
+// saves.
+constexpr size_t kLeastHeapScratch = 8192;
+
+// The largest receive that is held, and its ticket.
+constexpr size_t kMostHeld = 8192;
+constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
+
+constexpr size_t kAlignment = 64;
+
+}  // namespace
+
+void* AllocateAligned(size_t size_bytes) {
+  return std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment);
+}
+
+client::Message FrontMessenger::MessageTo(int peer, uint32_t tag, const void* data,
+                                          size_t size_bytes) const {
+  return {.buffer = const_cast<void*>(data),
+          .size_bytes = size_bytes,
+          .peer = WorldRank(peer),
+          .tag = static_cast<int32_t>(tag),
+          .context = context_};
+}
+
+ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
+                                    Ticket* ticket) {
+  client::RequestHandle handle = 0;
+  const ErrorCode error = front_end_->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
+  *ticket = handle == client::kCompletedSend ? 0 : handle;
+  return error;
+}
+
+ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
+                                       Ticket* ticket, size_t* /*received_bytes*/) {
+  const client::Message message = MessageTo(peer, tag, data, size_bytes);
+  if (is_patient_ && size_bytes <= kMostHeld && held_.state == Held::State::kNone) {
+    held_.state = Held::State::kHeld;
+    held_.message = message;
+    *ticket = kHeldTicket;
+    return ErrorCode::kOk;
+  }
+  if (has_held()) {
+    PostHeld();  // it is not alone
+  }
+  return front_end_->StartReceive(message, ticket);
+}
+
+void FrontMessenger::SetPatient(bool patient) {
+  is_patient_ = patient;
+  if (!patient && has_held()) {
+    PostHeld();
+  }
+}
+
+void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
+  const ErrorCode error =
+      front_end_->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
+  if (error == ErrorCode::kWouldBlock) {
+    held_.state = Held::State::kPosted;
+    return;
+  }
+  if (error != ErrorCode::kOk) {
+    held_.completion.error = error;
+  }
+  held_.state = Held::State::kOver;
+}
+
+void FrontMessenger::PostHeld() {
+  const ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+  held_.state = error == ErrorCode::kOk ? Held::State::kPosted : Held::State::kOver;
+  held_.completion.error = error;
+}
+
+ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
+  if (held_.state == Held::State::kHeld || (held_.state == Held::State::kPosted &&
+                                            (!front_end_->IsComplete(held_.handle) ||
+                                             !front_end_->Test(held_.handle, &held_.completion)))) {
+    return ErrorCode::kWouldBlock;
+  }
+  held_.state = Held::State::kNone;
+  *received_bytes = held_.completion.size_bytes;
+  return held_.completion.error;
+}
+
+ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
+  if (ticket == kHeldTicket) {
+    return TestHeld(received_bytes);
+  }
+  client::Completion completion;
+  if (!front_end_->IsComplete(ticket) || !front_end_->Test(ticket, &completion)) {
+    return ErrorCode::kWouldBlock;
+  }
+  *received_bytes = completion.size_bytes;
+  return completion.error;
+}
+
+ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
+  if (size_bytes == 0) {
+    return ErrorCode::kOk;  // the buffers may be null
+  }
+  if (!front_end_->IsByStream(to) && !front_end_->IsByStream(from)) [[likely]] {
+    std::memcpy(to, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return front_end_->Copy(to, from, size_bytes).code();
+}
+
+void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
+  if (device != kHostMemory) {
+    return nullptr;
+  }
+  if (size_bytes >= kLeastHeapScratch) {
+    if (StatusOr<void*> heap = front_end_->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+        heap.ok()) {
+      heap_scratch_.insert(*heap);
+      return *heap;
+    }
+  }
+  return AllocateAligned(size_bytes);
+}
+
+void FrontMessenger::FreeScratch(void* scratch) {
+  if (heap_scratch_.erase(scratch) == 0) {
+    std::free(scratch);
+  } else if (front_end_ != nullptr) {  // otherwise the heap is gone
+    (void)front_end_->FreeMemory(scratch);
+  }
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,61 @@
+// Members of a board that are threads of one process: with deaths, memory that cannot be read, and
+// memory that CPUs cannot load from.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/collective/board/board.h"
+#include "client/collective/board/node_link.h"
+
+namespace ferry::mpi {
+
+class ThreadNode {
+ public:
+  // `crowded`: members that wait soon sleep. `has_pauses`: NodeLink::HasPauses.
+  ThreadNode(int members, bool crowded, bool has_pauses = false);
+  ~ThreadNode();
+
+  int members() const { return static_cast<int>(links_.size()); }
+  // A member's view of the board, the same one at each call.
+  Board& board(int member) { return *boards_[static_cast<size_t>(member)]; }
+  // Runs `part` for each member, except those of `without`, in a thread each. Blocks.
+  void Run(const std::function<void(int member)>& part, const std::vector<int>& without = {});
+
+  // From now on that member does nothing any more.
+  void Kill(int member);
+  // Reads and writes of that member's memory fail.
+  void Protect(int member);
+  // CPUs cannot load from this memory: only Copy reaches it.
+  void SetByStream(const void* memory, size_t bytes);
+  uint64_t copies() const { return copies_; }
+  // Blocks until the member sleeps, or has slept.
+  void AwaitSleep(int member);
+  // How often somebody woke it.
+  uint64_t Wakes(int member);
+
+ private:
+  class Link;
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+
+  bool IsByStream(const void* pointer) const;
+
+  std::unique_ptr<std::byte, Free> memory_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Board>> boards_;
+  std::unique_ptr<std::atomic<bool>[]> dead_;
+  std::unique_ptr<std::atomic<bool>[]> protected_;
+  const void* stream_begin_ = nullptr;
+  size_t stream_bytes_ = 0;
+  std::atomic<uint64_t> copies_{0};
+};
+
+}  // namespace ferry::mpi
