@@ -1,7 +1,7 @@
 // Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
 // board in memory of the first of them, on the engine that MPI's collectives run on
-// (client/collective/board). If they are on several nodes, they meet by messages (message_runs.h). The
-// terms are MPI's: a member is a PE's index in the team.
+// (client/collective/board). If they are on several nodes, they meet by messages (message_runs.h).
+// The terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
 // sentence, when a PE that they wait for has died, has left, or is in another collective.

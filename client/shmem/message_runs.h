@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/collective/messages/front_messenger.h"
+#include "client/collective/messages/kept_runs.h"
 #include "client/collective/messenger.h"
 #include "client/collective/problem.h"
 #include "client/collective/runner.h"
-#include "client/collective/messages/front_messenger.h"
-#include "client/collective/messages/kept_runs.h"
 
 namespace ferry::shmem {
 

@@ -29,8 +29,9 @@ enum class NodeLayout : uint8_t {
 // "any", "one_node", "spread", "mixed".
 const char* NodeLayoutName(NodeLayout layout);
 
-// The name of the board (client/collective/board) in rules: blocking collectives among ranks that share a
-// node take it even without a rule. It has no schedule: if there is no board, the next rule counts.
+// The name of the board (client/collective/board) in rules: blocking collectives among ranks that
+// share a node take it even without a rule. It has no schedule: if there is no board, the next rule
+// counts.
 inline constexpr char kBoardName[] = "board";
 // Whether the problem, among these nodes, is one for boards.
 bool IsForBoards(const Problem& problem);

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "client/core/front_end.h"
-#include "client/collective/runner.h"
 #include "client/collective/messages/front_messenger.h"
+#include "client/collective/runner.h"
+#include "client/core/front_end.h"
 
 namespace ferry::mpi {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/core/front_end.h"
 #include "client/collective/messenger.h"
+#include "client/core/front_end.h"
 
 namespace ferry::mpi {
 

@@ -1,8 +1,8 @@
 // Nonblocking collectives of a communicator by a board of their own.
 //
 // They are carried out one after the other, in the order of the calls, which is the same on all
-// ranks. The code is that of blocking ones (client/collective/board): it runs on a fiber, which suspends
-// where it would wait. So does the making of the board.
+// ranks. The code is that of blocking ones (client/collective/board): it runs on a fiber, which
+// suspends where it would wait. So does the making of the board.
 //
 // Calling thread: one at a time. Nothing blocks but copies, while they copy.
 #pragma once

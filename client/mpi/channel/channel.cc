@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "client/collective/messages/await_run.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
-#include "client/collective/messages/await_run.h"
 
 namespace ferry::mpi {
 namespace {

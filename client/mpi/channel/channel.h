@@ -14,16 +14,16 @@
 #include <utility>
 #include <vector>
 
+#include "client/collective/messages/kept_runs.h"
+#include "client/collective/problem.h"
+#include "client/collective/runner.h"
 #include "client/core/front_end.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/board_queue.h"
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/comm_messenger.h"
 #include "client/mpi/channel/node_board.h"
-#include "client/collective/problem.h"
-#include "client/collective/runner.h"
 #include "client/mpi/comm/comm.h"
-#include "client/collective/messages/kept_runs.h"
 #include "common/status.h"
 
 namespace ferry::mpi {

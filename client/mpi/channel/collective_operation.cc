@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "client/collective/messages/front_messenger.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
 #include "client/mpi/channel/table.h"
-#include "client/collective/messages/front_messenger.h"
 
 namespace ferry::mpi {
 namespace {

@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "client/collective/call_record.h"
+#include "client/collective/problem.h"
+#include "client/collective/runner.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/op_reducer.h"
-#include "client/collective/call_record.h"
-#include "client/collective/problem.h"
-#include "client/collective/runner.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/request/payload.h"
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "client/mpi/comm/comm.h"
 #include "client/collective/messages/front_messenger.h"
+#include "client/mpi/comm/comm.h"
 
 namespace ferry::mpi {
 

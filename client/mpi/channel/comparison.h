@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
+#include "client/collective/call_record.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
-#include "client/collective/call_record.h"
 
 namespace ferry::mpi {
 

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "client/collective/messages/front_messenger.h"
 #include "client/core/front_end.h"
 #include "client/mpi/base/connection.h"
-#include "client/collective/messages/front_messenger.h"
 
 namespace ferry::mpi {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "client/mpi/base/connection.h"
-#include "client/mpi/channel/scratch.h"
 #include "client/collective/problem.h"
 #include "client/collective/stream_order.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/channel/scratch.h"
 #include "client/mpi/request/strided_runs.h"
 
 namespace ferry::mpi {

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "client/collective/schedule.h"
 #include "client/core/front_end.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
-#include "client/collective/schedule.h"
 #include "client/mpi/comm/comm.h"
 
 namespace ferry::mpi {

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <utility>
 
-#include "client/mpi/base/connection.h"
 #include "client/collective/algorithms/selection_file.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/line_to_members.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/base/failure.h"
 #include "client/collective/algorithms/selection.h"
+#include "client/mpi/base/failure.h"
 #include "common/status.h"
 #include "config/options.h"
 
