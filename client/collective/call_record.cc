@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 using Kind = CallMismatch::Kind;
@@ -134,4 +134,4 @@ CallMismatch FindListMismatch(std::span<const CallRecord> records,
   return {};
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -17,7 +17,7 @@
 
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // The data of a call, or those for one other rank.
 struct DataRecord {
@@ -72,4 +72,4 @@ inline constexpr uint64_t kSaysNothing = UINT64_MAX;
 CallMismatch FindListMismatch(std::span<const CallRecord> records,
                               std::span<const DataRecord> lists);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

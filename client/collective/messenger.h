@@ -10,7 +10,7 @@
 
 #include "common/error_code.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Bits of a tag.
 inline constexpr uint32_t kCollectiveTagBits = 30;
@@ -82,4 +82,4 @@ struct RunFailure {
   int other = 0;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

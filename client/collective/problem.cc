@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 const char* CollectiveName(Collective collective) {
   static constexpr const char* kNames[kCollectives] = {
@@ -38,4 +38,4 @@ Range Problem::ReductionInput() const {
   return {in_place ? Place::kOutput : Place::kInput, 0, VectorBytes()};
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

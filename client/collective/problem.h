@@ -10,7 +10,7 @@
 
 #include "client/collective/schedule.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // MPI 5.0, chapter 6. The v and w forms are those with blocks of their own; neighbourhood ones are
 // section 8.6.
@@ -111,4 +111,4 @@ struct Problem {
   Range BlockAt(Place place, const std::vector<Block>& blocks, int i) const;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // A tag is the collective's number and the step's.
@@ -204,4 +204,4 @@ void Runner::Compute(CollectiveRun* run, const Step& step) {
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

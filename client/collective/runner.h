@@ -20,7 +20,7 @@
 #include "client/collective/schedule.h"
 #include "engine/schedule/schedule.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class Runner;
 
@@ -102,4 +102,4 @@ class Runner {
   uint64_t ended_runs_ = 0;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

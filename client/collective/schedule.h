@@ -15,7 +15,7 @@
 
 #include "engine/schedule/schedule.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Which memory a range lies in. kInput is only read.
 enum class Place : uint8_t { kInput, kOutput, kScratch };
@@ -57,4 +57,4 @@ struct Schedule {
   size_t element_bytes = 1;  // what reductions count in
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

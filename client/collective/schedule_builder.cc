@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 constexpr size_t kScratchAlignment = 64;
@@ -178,4 +178,4 @@ Range ScheduleBuilder::Scratch(size_t size_bytes) {
   return {Place::kScratch, offset, size_bytes};
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -21,7 +21,7 @@
 
 #include "client/collective/schedule.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class ScheduleBuilder {
  public:
@@ -68,4 +68,4 @@ class ScheduleBuilder {
   std::unordered_map<int, uint32_t> received_;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -4,7 +4,7 @@
 #include <functional>
 #include <queue>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 class Orderer {
@@ -107,4 +107,4 @@ std::vector<OrderedStep> OrderForStream(const Schedule& schedule) {
   return Orderer(schedule).Order();
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

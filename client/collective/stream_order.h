@@ -14,7 +14,7 @@
 
 #include "client/collective/schedule.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 enum class StreamAction : uint8_t {
   kStart,    // a send or a receive, which goes on by itself
@@ -30,4 +30,4 @@ struct OrderedStep {
 // Every message of the schedule is started once and waited for once; joins leave nothing behind.
 std::vector<OrderedStep> OrderForStream(const Schedule& schedule);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

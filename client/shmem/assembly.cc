@@ -10,9 +10,9 @@
 namespace ferry::shmem {
 namespace {
 
-using mpi::Collective;
-using mpi::NodeAddress;
-using mpi::RunFailure;
+using collective::Collective;
+using collective::NodeAddress;
+using collective::RunFailure;
 
 // Regions of addresses in symmetric memory: the heap, and before it the static segments. libferry's
 // own numbers are far smaller.
@@ -29,17 +29,19 @@ constexpr int kMany = 64;
 // takes no system call, so less than between MPI's ranks.
 constexpr size_t kDirectMinBytes = 2048;
 
-mpi::BoardShape ShapeOf(int members) { return {members, members > kMany ? kCellsOfMany : kCells}; }
+collective::BoardShape ShapeOf(int members) {
+  return {members, members > kMany ? kCellsOfMany : kCells};
+}
 
-mpi::BoardLimits LimitsOf(int members) {
-  mpi::BoardLimits limits;
+collective::BoardLimits LimitsOf(int members) {
+  collective::BoardLimits limits;
   // One PE has nobody to copy to.
   limits.direct_min_bytes.fill(members == 1 ? SIZE_MAX : kDirectMinBytes);
   return limits;
 }
 
-mpi::BoardLayout* BoardAt(int pe, uint64_t offset) {
-  return reinterpret_cast<mpi::BoardLayout*>(job.region->base_of(pe) + offset);
+collective::BoardLayout* BoardAt(int pe, uint64_t offset) {
+  return reinterpret_cast<collective::BoardLayout*>(job.region->base_of(pe) + offset);
 }
 
 // The place in member memory that NodeAddress names, or null if it is not symmetric.
@@ -135,20 +137,21 @@ Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& wh
   }
 }
 
-void Assembly::Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding) {
+void Assembly::Run(const char* call, collective::Problem* problem,
+                   const collective::Binding& binding) {
   problem->rank = self();
   problem->size = size();
   RunFailure failure;
-  mpi::BoardResult result = mpi::BoardResult::kDone;
+  collective::BoardResult result = collective::BoardResult::kDone;
   if (board_.has_value()) [[likely]] {
-    result = mpi::RunOnBoard(&*board_, ++number_, *problem, binding, limits_, &failure);
+    result = collective::RunOnBoard(&*board_, ++number_, *problem, binding, limits_, &failure);
   } else {
     failure = messages_->Run(call, *problem, binding);
   }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     Explain(call, failure);
   }
-  if (result != mpi::BoardResult::kDone) [[unlikely]] {
+  if (result != collective::BoardResult::kDone) [[unlikely]] {
     Fail(call,
          "this needs more room than the board of a team has, or memory of a device that other "
          "PEs do not reach: use fewer bytes at a time");
@@ -158,7 +161,7 @@ void Assembly::Run(const char* call, mpi::Problem* problem, const mpi::Binding& 
 void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
 
 void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
-  mpi::Problem problem;
+  collective::Problem problem;
   problem.collective = Collective::kAllgather;
   problem.block_bytes = size_bytes;
   Run(call, &problem, {.input = own, .output = all});
@@ -183,7 +186,7 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
   switch (failure.mismatch) {
     case RunFailure::Mismatch::kCollective:
       Fail(call, who + " is in another collective of this team (" +
-                     mpi::CollectiveName(static_cast<Collective>(failure.other - 1)) +
+                     collective::CollectiveName(static_cast<Collective>(failure.other - 1)) +
                      "): all of its PEs must call them in one order");
     case RunFailure::Mismatch::kRoot:
       Fail(call, who + " has passed the root " + std::to_string(failure.other) +

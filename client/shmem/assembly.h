@@ -22,7 +22,7 @@
 namespace ferry::shmem {
 
 // How members reach each other: symmetric memory by its own mapping, other memory by libferry.
-class AssemblyLink : public mpi::NodeLink {
+class AssemblyLink : public collective::NodeLink {
  public:
   explicit AssemblyLink(std::vector<int> pes) : pes_(std::move(pes)) {}
 
@@ -31,9 +31,10 @@ class AssemblyLink : public mpi::NodeLink {
   void WaitFor(bool (*done)(void*), void* argument) override;
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
-  mpi::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
-  ErrorCode Read(int member, const mpi::NodeAddress& from, void* to, size_t size_bytes) override;
-  ErrorCode Write(int member, const mpi::NodeAddress& to, const void* from,
+  collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
+  ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
+                 size_t size_bytes) override;
+  ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
                   size_t size_bytes) override;
   bool IsByStream(const void* pointer) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
@@ -76,18 +77,18 @@ class Assembly {
   // Has each member tell all others `size_bytes`; `all` gets them by member. Blocks as Sync does.
   void Gather(const char* call, const void* own, size_t size_bytes, void* all);
   // Carries a collective out; `problem.rank` and `size` are set here. Blocks.
-  void Run(const char* call, mpi::Problem* problem, const mpi::Binding& binding);
+  void Run(const char* call, collective::Problem* problem, const collective::Binding& binding);
 
  private:
   int FindDead() const;
-  [[noreturn]] void Explain(const char* call, const mpi::RunFailure& failure) const;
+  [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
 
   AssemblyLink link_;
   const MeetingPlace where_;
-  std::optional<mpi::Board> board_;
+  std::optional<collective::Board> board_;
   std::optional<MessageRuns> messages_;  // where there is no board
-  const mpi::BoardLimits limits_;
-  mpi::Problem sync_;
+  const collective::BoardLimits limits_;
+  collective::Problem sync_;
   uint64_t number_ = 0;
 };
 

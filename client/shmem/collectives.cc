@@ -19,8 +19,8 @@
 namespace ferry::shmem {
 namespace {
 
-using mpi::Collective;
-using mpi::Problem;
+using collective::Collective;
+using collective::Problem;
 
 Assembly& AssemblyOf(const char* call, const Group& group) {
   return group.pe_count == 0 ? *CheckTeam(call, group.team).assembly

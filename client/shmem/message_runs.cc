@@ -17,8 +17,8 @@ constexpr uint64_t kLookNs = 100'000'000;
 constexpr int kLooks = 5;
 
 // Ferry's own choices; MPI's options do not count here.
-const mpi::SelectionTable& Table() {
-  static const mpi::SelectionTable& table = *new mpi::SelectionTable();
+const collective::SelectionTable& Table() {
+  static const collective::SelectionTable& table = *new collective::SelectionTable();
   return table;
 }
 
@@ -78,19 +78,19 @@ MessageRuns::MessageRuns(uint32_t context, const std::vector<int>& pes, int self
       runner_(&messenger_),
       kept_(&runner_, self, NodesOf(pes)) {}
 
-mpi::RunFailure MessageRuns::Run(const char* call, const mpi::Problem& problem,
-                                 const mpi::Binding& binding) {
-  mpi::KeptRuns::Taken taken = kept_.Take(problem, Table());
+collective::RunFailure MessageRuns::Run(const char* call, const collective::Problem& problem,
+                                        const collective::Binding& binding) {
+  collective::KeptRuns::Taken taken = kept_.Take(problem, Table());
   messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
   runner_.Start(taken.run(), binding, number_++);
   Wait wait(call, this);
-  mpi::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
+  collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
   messenger_.SetPatient(false);
   if (!taken.run()->is_done()) {
     taken.Abandon();
     return {.code = job.front_end->poison()};
   }
-  const mpi::RunFailure failure = taken.run()->failure();
+  const collective::RunFailure failure = taken.run()->failure();
   kept_.GiveBack(std::move(taken));
   return failure;
 }

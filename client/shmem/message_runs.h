@@ -24,14 +24,15 @@ class MessageRuns {
 
   // Carries a collective out; returns how that failed, or kOk. Blocks. Ends the program if a PE
   // that it waits for has left.
-  mpi::RunFailure Run(const char* call, const mpi::Problem& problem, const mpi::Binding& binding);
+  collective::RunFailure Run(const char* call, const collective::Problem& problem,
+                             const collective::Binding& binding);
 
  private:
   class Wait;
 
-  mpi::FrontMessenger messenger_;
-  mpi::Runner runner_;
-  mpi::KeptRuns kept_;
+  collective::FrontMessenger messenger_;
+  collective::Runner runner_;
+  collective::KeptRuns kept_;
   uint32_t number_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace ferry::shmem {
 
 size_t BytesOf(ReduceType type);
 
-class ElementReducer : public mpi::Reducer {
+class ElementReducer : public collective::Reducer {
  public:
   ElementReducer(ReduceType type, ReduceOp op);
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;

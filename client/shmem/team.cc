@@ -62,7 +62,7 @@ void Close(const char* call, Team* team) {
 void SweepRetired() {
   std::erase_if(teams.retired, [](const Teams::Board& board) {
     const auto* const layout =
-        reinterpret_cast<const mpi::BoardLayout*>(job.region->base() + board.offset);
+        reinterpret_cast<const collective::BoardLayout*>(job.region->base() + board.offset);
     // Pairs with Board::Leave.
     const bool is_over = shm::LoadAcquire(layout->left) == static_cast<uint32_t>(board.members);
     if (is_over) {

@@ -9,7 +9,7 @@
 #include "tests/collective/collective_case.h"
 #include "tests/collective/simulated_world.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // Plays the case twice with the same runs: a schedule serves many starts. Returns an empty text if
@@ -178,4 +178,4 @@ TEST(AlgorithmTest, NamesAreUniqueAndFound) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -360,4 +360,4 @@ ErrorCode CaseReducer::Reduce(const void* left, const void* right, void* to, siz
   return ErrorCode::kOk;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -8,7 +8,7 @@
 #include "client/collective/messenger.h"
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 struct CaseSpec {
   Collective collective = Collective::kBarrier;
@@ -55,4 +55,4 @@ class CaseReducer : public Reducer {
   const bool commutative_;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -12,7 +12,7 @@
 #include "tests/collective/collective_case.h"
 #include "tests/collective/simulated_world.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 Range Output(size_t offset, size_t size) { return {Place::kOutput, offset, size}; }
@@ -302,4 +302,4 @@ TEST(RunnerTest, ARunThatFailedCanBeStartedAgain) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 using testing::ElementsAre;
@@ -161,4 +161,4 @@ TEST(ScheduleBuilderTest, OrdersAllConflictsOfRandomPrograms) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -11,7 +11,7 @@
 #include "client/collective/algorithms/selection_file.h"
 #include "client/collective/call_record.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 using testing::HasSubstr;
@@ -325,4 +325,4 @@ TEST(CallRecordTest, TextsAreCutWhereThereIsNoRoom) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

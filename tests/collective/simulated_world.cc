@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 constexpr int kRubbish = 0xee;
@@ -215,4 +215,4 @@ bool PlayRuns(SimulatedWorld* world, const Runs& runs, std::vector<CaseRank>* ra
       [&](int rank) { return runs[rank]->is_done(); });
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -19,7 +19,7 @@
 #include "client/collective/runner.h"
 #include "tests/collective/collective_case.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class SimulatedWorld {
  public:
@@ -97,4 +97,4 @@ Runs PrepareRuns(SimulatedWorld* world, const Algorithm& algorithm,
 bool PlayRuns(SimulatedWorld* world, const Runs& runs, std::vector<CaseRank>* ranks,
               Reducer* reducer, uint32_t sequence);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -10,7 +10,7 @@
 #include "client/collective/schedule_builder.h"
 #include "tests/collective/stream_world.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 Range Output(size_t offset, size_t size) { return {Place::kOutput, offset, size}; }
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 StreamWorld::StreamWorld(const std::vector<Schedule>& schedules, std::vector<CaseRank>* ranks,
                          Reducer* reducer, uint64_t seed, bool may_leave_ahead)
@@ -134,4 +134,4 @@ void StreamWorld::Compute(size_t rank, const Step& step) {
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

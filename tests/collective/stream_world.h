@@ -18,7 +18,7 @@
 #include "client/collective/stream_order.h"
 #include "tests/collective/collective_case.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class StreamWorld {
  public:
@@ -65,4 +65,4 @@ class StreamWorld {
   std::map<Key, Message> messages_;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -13,8 +13,8 @@
 namespace ferry::tools {
 namespace {
 
-using mpi::Collective;
-using mpi::NodeLayout;
+using collective::Collective;
+using collective::NodeLayout;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -138,7 +138,7 @@ TEST(RulesTest, LimitsLieBetweenSizesAndTheLastRuleHasNone) {
   const std::vector<Comparison> cases = {at(16, "binomial", 2), at(64, "binomial", 2),
                                          at(1024, "chain", 2),  at(4096, "chain", 2),
                                          at(16, "binomial", 4), at(64, "binomial", 4)};
-  const std::vector<mpi::SelectionRule> rules = RulesFrom(cases);
+  const std::vector<collective::SelectionRule> rules = RulesFrom(cases);
   ASSERT_EQ(rules.size(), 3u);
   EXPECT_EQ(rules[0].algorithm, "binomial");
   EXPECT_EQ(rules[0].max_bytes, 256u);
@@ -158,8 +158,8 @@ TEST(RulesTest, TheTableSaysWhatWasBest) {
     const double second = candidate.algorithm == "reduce_bcast" ? 1 : 10;
     results.push_back(Times(Collective::kAllreduce, candidate, {{64, first}, {1 << 20, second}}));
   }
-  const mpi::SelectionTable table(RulesFrom(Compare(results)));
-  mpi::Problem problem;
+  const collective::SelectionTable table(RulesFrom(Compare(results)));
+  collective::Problem problem;
   problem.collective = Collective::kAllreduce;
   problem.size = 4;
   problem.element_bytes = 8;
@@ -171,7 +171,7 @@ TEST(RulesTest, TheTableSaysWhatWasBest) {
   EXPECT_STREQ(table.Choose(problem).algorithm->name, "reduce_bcast");
   problem.size = 5;  // nobody knows
   EXPECT_STREQ(table.Choose(problem).algorithm->name,
-               mpi::SelectionTable().Choose(problem).algorithm->name);
+               collective::SelectionTable().Choose(problem).algorithm->name);
 }
 
 // ---- The meter's words --------------------------------------------------------------------------

@@ -31,9 +31,9 @@ Status CheckPlan(const AllreducePlan& plan) {
   return {};
 }
 
-mpi::Problem ProblemOf(const AllreducePlan& plan) {
-  mpi::Problem problem;
-  problem.collective = mpi::Collective::kAllreduce;
+collective::Problem ProblemOf(const AllreducePlan& plan) {
+  collective::Problem problem;
+  problem.collective = collective::Collective::kAllreduce;
   problem.size = static_cast<int>(plan.ranks);
   problem.block_bytes = plan.bytes;
   problem.element_bytes = kElementBytes;
@@ -43,21 +43,23 @@ mpi::Problem ProblemOf(const AllreducePlan& plan) {
   return problem;
 }
 
-StatusOr<mpi::Choice> Choose(const AllreducePlan& plan, const mpi::Problem& problem) {
-  mpi::Choice choice = mpi::SelectionTable().Choose(problem);
+StatusOr<collective::Choice> Choose(const AllreducePlan& plan, const collective::Problem& problem) {
+  collective::Choice choice = collective::SelectionTable().Choose(problem);
   if (plan.algorithm.empty()) {
     return choice;
   }
-  const mpi::Algorithm* algorithm = mpi::FindAlgorithm(mpi::Collective::kAllreduce, plan.algorithm);
+  const collective::Algorithm* algorithm =
+      collective::FindAlgorithm(collective::Collective::kAllreduce, plan.algorithm);
   if (algorithm == nullptr) {
     std::string known;
-    for (const mpi::Algorithm& other : mpi::AlgorithmsOf(mpi::Collective::kAllreduce)) {
+    for (const collective::Algorithm& other :
+         collective::AlgorithmsOf(collective::Collective::kAllreduce)) {
       known += (known.empty() ? "" : ", ") + std::string(other.name);
     }
     return Wrong("there is no algorithm \"" + plan.algorithm +
                  "\" of allreduce; there are: " + known);
   }
-  if (!mpi::Fits(*algorithm, problem)) {
+  if (!collective::Fits(*algorithm, problem)) {
     return Wrong("the algorithm " + plan.algorithm + " cannot be used among " +
                  std::to_string(plan.ranks) + " ranks, " +
                  std::to_string(plan.machine.ranks_per_node) + " on a node");
@@ -75,12 +77,12 @@ class Allreduce final : private Driver {
         starts_(plan.ranks),
         finishes_(total_) {}
 
-  Status Install(const mpi::Choice& choice, mpi::Problem problem);
+  Status Install(const collective::Choice& choice, collective::Problem problem);
   AllreduceResult Run();
 
  private:
-  Work WorkOf(uint32_t rank, const mpi::Step& step) const;
-  Placement PlacementOf(mpi::StepKind kind) const;
+  Work WorkOf(uint32_t rank, const collective::Step& step) const;
+  Placement PlacementOf(collective::StepKind kind) const;
   void OnProgress(uint32_t rank) override;
   static void StartOne(void* self, uint64_t rank, uint64_t);
 
@@ -91,20 +93,20 @@ class Allreduce final : private Driver {
   std::vector<Time> finishes_;  // of the last rank, by iteration
 };
 
-Placement Allreduce::PlacementOf(mpi::StepKind kind) const {
+Placement Allreduce::PlacementOf(collective::StepKind kind) const {
   if (!plan_.on_nic) {
     return Placement::kRank;
   }
-  return kind == mpi::StepKind::kSend ? Placement::kNic : Placement::kStream;
+  return kind == collective::StepKind::kSend ? Placement::kNic : Placement::kStream;
 }
 
-Work Allreduce::WorkOf(uint32_t rank, const mpi::Step& step) const {
+Work Allreduce::WorkOf(uint32_t rank, const collective::Step& step) const {
   const Machine& machine = plan_.machine;
   Work work{.placement = PlacementOf(step.kind), .tag = step.tag};
   switch (step.kind) {
-    case mpi::StepKind::kSend:
-    case mpi::StepKind::kReceive: {
-      const bool sends = step.kind == mpi::StepKind::kSend;
+    case collective::StepKind::kSend:
+    case collective::StepKind::kReceive: {
+      const bool sends = step.kind == collective::StepKind::kSend;
       work.move = sends ? Move::kSend : Move::kReceive;
       work.peer = static_cast<uint32_t>(step.peer);
       work.bytes = sends ? step.left.size_bytes : step.to.size_bytes;
@@ -114,29 +116,29 @@ Work Allreduce::WorkOf(uint32_t rank, const mpi::Step& step) const {
       work.rendezvous = sends && !plan_.on_nic && work.bytes >= machine.eager_bytes;
       break;
     }
-    case mpi::StepKind::kCopy:
-    case mpi::StepKind::kReduce:
+    case collective::StepKind::kCopy:
+    case collective::StepKind::kReduce:
       work.cost = (plan_.on_nic ? machine.stream_operation : machine.reduce_cost) +
                   step.to.size_bytes * machine.reduce_ps_per_byte;
       break;
-    case mpi::StepKind::kJoin:
+    case collective::StepKind::kJoin:
       break;
   }
   return work;
 }
 
-Status Allreduce::Install(const mpi::Choice& choice, mpi::Problem problem) {
+Status Allreduce::Install(const collective::Choice& choice, collective::Problem problem) {
   problem.segment_bytes = choice.segment_bytes;
   for (uint32_t rank = 0; rank < plan_.ranks; ++rank) {
     problem.rank = static_cast<int>(rank);
-    mpi::Schedule schedule = mpi::MakeSchedule(*choice.algorithm, problem);
+    collective::Schedule schedule = collective::MakeSchedule(*choice.algorithm, problem);
     if (schedule.steps.size() * plan_.ranks > kMostSteps) {
       return Wrong("the algorithm " + std::string(choice.algorithm->name) + " takes " +
                    std::to_string(schedule.steps.size()) + " steps of each of " +
                    std::to_string(plan_.ranks) + " ranks: more than can be simulated");
     }
     Program program{.graph = std::move(schedule.graph), .works = {}};
-    for (const mpi::Step& step : schedule.steps) {
+    for (const collective::Step& step : schedule.steps) {
       program.works.push_back(WorkOf(rank, step));
     }
     world_.Install(rank, std::move(program));
@@ -178,8 +180,8 @@ void Allreduce::OnProgress(uint32_t rank) {
 
 StatusOr<AllreduceResult> RunAllreduce(const AllreducePlan& plan) {
   FERRY_RETURN_IF_ERROR(CheckPlan(plan));
-  const mpi::Problem problem = ProblemOf(plan);
-  const StatusOr<mpi::Choice> choice = Choose(plan, problem);
+  const collective::Problem problem = ProblemOf(plan);
+  const StatusOr<collective::Choice> choice = Choose(plan, problem);
   FERRY_RETURN_IF_ERROR(choice.status());
   Allreduce run(plan);
   FERRY_RETURN_IF_ERROR(run.Install(*choice, problem));

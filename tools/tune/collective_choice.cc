@@ -12,9 +12,9 @@
 namespace ferry::tools {
 namespace {
 
-using mpi::Collective;
-using mpi::NodeLayout;
-using mpi::Problem;
+using collective::Collective;
+using collective::NodeLayout;
+using collective::Problem;
 
 constexpr uint64_t kSegmentBytes = 128ULL << 10;
 // The gain by which another algorithm replaces the built-in one: less is noise.
@@ -31,12 +31,12 @@ Problem ProblemOf(Collective collective, uint64_t size_bytes, std::vector<int> n
 }
 
 // Whether it sends a long vector otherwise when it is told to send pieces.
-bool KnowsSegments(const mpi::Algorithm& algorithm) {
+bool KnowsSegments(const collective::Algorithm& algorithm) {
   // Ranks and nodes that every algorithm fits.
   Problem problem = ProblemOf(algorithm.collective, 8 * kSegmentBytes, {0, 0, 1, 1});
-  const size_t whole = mpi::MakeSchedule(algorithm, problem).steps.size();
+  const size_t whole = collective::MakeSchedule(algorithm, problem).steps.size();
   problem.segment_bytes = kSegmentBytes;
-  return mpi::MakeSchedule(algorithm, problem).steps.size() != whole;
+  return collective::MakeSchedule(algorithm, problem).steps.size() != whole;
 }
 
 // Pieces that hold the whole vector are none.
@@ -67,7 +67,7 @@ struct CaseTimes {
 };
 
 bool Fits(const Candidate& candidate, const Problem& problem) {
-  return candidate.algorithm == mpi::kBoardName
+  return candidate.algorithm == collective::kBoardName
              ? IsForBoards(problem)
              : Fits(*FindAlgorithm(problem.collective, candidate.algorithm), problem);
 }
@@ -115,9 +115,9 @@ bool AreOfOneRun(const Comparison& a, const Comparison& b) {
 std::vector<Candidate> CandidatesOf(Collective collective) {
   std::vector<Candidate> candidates;
   if (IsForBoards(ProblemOf(collective, 0, {0, 0}))) {
-    candidates.push_back({mpi::kBoardName, 0});
+    candidates.push_back({collective::kBoardName, 0});
   }
-  for (const mpi::Algorithm& algorithm : mpi::AlgorithmsOf(collective)) {
+  for (const collective::Algorithm& algorithm : collective::AlgorithmsOf(collective)) {
     candidates.push_back({algorithm.name, 0});
     if (KnowsSegments(algorithm)) {
       candidates.push_back({algorithm.name, kSegmentBytes});
@@ -157,10 +157,10 @@ std::vector<Comparison> Compare(std::span<const TrialResult> results) {
   std::vector<Comparison> comparisons;
   for (const auto& [which, times] : Gather(results)) {
     const Problem problem = ProblemOf(which.collective, which.size_bytes, times.node_of);
-    const mpi::Choice choice = mpi::SelectionTable().Choose(problem);
+    const collective::Choice choice = collective::SelectionTable().Choose(problem);
     const Candidate built_in_candidate =
         IsForBoards(problem)
-            ? Candidate{mpi::kBoardName, 0}
+            ? Candidate{collective::kBoardName, 0}
             : Effective({choice.algorithm->name, choice.segment_bytes}, which.size_bytes);
     Comparison comparison{.collective = which.collective,
                           .layout = which.layout,
@@ -187,8 +187,8 @@ std::vector<Comparison> Compare(std::span<const TrialResult> results) {
   return comparisons;
 }
 
-std::vector<mpi::SelectionRule> RulesFrom(std::span<const Comparison> comparisons) {
-  std::vector<mpi::SelectionRule> rules;
+std::vector<collective::SelectionRule> RulesFrom(std::span<const Comparison> comparisons) {
+  std::vector<collective::SelectionRule> rules;
   for (size_t i = 0; i < comparisons.size(); ++i) {
     const Comparison& one = comparisons[i];
     const Comparison* const next =

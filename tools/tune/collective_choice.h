@@ -24,11 +24,11 @@ struct Candidate {
 };
 
 // The candidates of a collective, with pieces only where they make a difference.
-std::vector<Candidate> CandidatesOf(mpi::Collective collective);
+std::vector<Candidate> CandidatesOf(collective::Collective collective);
 
 // The candidates that one job measures: at most one for each collective.
 struct Trial {
-  std::vector<std::pair<mpi::Collective, Candidate>> candidates;
+  std::vector<std::pair<collective::Collective, Candidate>> candidates;
 
   // As option collective_algorithms takes them: "bcast=chain:131072,scan=linear".
   std::string Names() const;
@@ -36,7 +36,7 @@ struct Trial {
 // The fewest trials in which each candidate of these collectives has its turn. Barriers have trials
 // of their own: a barrier follows each call of the others, and must be the same for all their
 // candidates.
-std::vector<Trial> TrialsOf(std::span<const mpi::Collective> collectives);
+std::vector<Trial> TrialsOf(std::span<const collective::Collective> collectives);
 
 // What a trial showed.
 struct TrialResult {
@@ -46,8 +46,8 @@ struct TrialResult {
 
 // The time for one size, on one communicator, with the barrier behind it.
 struct Comparison {
-  mpi::Collective collective = mpi::Collective::kBarrier;
-  mpi::NodeLayout layout = mpi::NodeLayout::kAny;
+  collective::Collective collective = collective::Collective::kBarrier;
+  collective::NodeLayout layout = collective::NodeLayout::kAny;
   uint32_t ranks = 0;
   uint64_t size_bytes = 0;
   Candidate best;
@@ -62,6 +62,6 @@ std::vector<Comparison> Compare(std::span<const TrialResult> results);
 
 // Rules by which each case takes its best. Limits lie halfway, in powers, between a size and the
 // next one; the last rule of a number of ranks has none.
-std::vector<mpi::SelectionRule> RulesFrom(std::span<const Comparison> comparisons);
+std::vector<collective::SelectionRule> RulesFrom(std::span<const Comparison> comparisons);
 
 }  // namespace ferry::tools

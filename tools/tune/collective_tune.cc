@@ -141,13 +141,13 @@ StatusOr<MeterResult> Try(const Meters& meters, const Trial& trial) {
   return ReadMeter(*text);
 }
 
-StatusOr<std::vector<mpi::Collective>> CollectivesOf(const CollectivePlan& plan) {
+StatusOr<std::vector<collective::Collective>> CollectivesOf(const CollectivePlan& plan) {
   if (plan.collectives.empty()) {
     return MeasuredCollectives();
   }
-  std::vector<mpi::Collective> collectives;
+  std::vector<collective::Collective> collectives;
   for (const std::string& name : plan.collectives) {
-    const StatusOr<mpi::Collective> collective = MeasuredCollective(name);
+    const StatusOr<collective::Collective> collective = MeasuredCollective(name);
     FERRY_RETURN_IF_ERROR(collective.status());
     if (std::find(collectives.begin(), collectives.end(), *collective) == collectives.end()) {
       collectives.push_back(*collective);
@@ -182,7 +182,7 @@ std::string JobOf(const CollectivePlan& plan) {
 }  // namespace
 
 StatusOr<CollectiveResult> TuneCollectives(const CollectivePlan& plan) {
-  const StatusOr<std::vector<mpi::Collective>> collectives = CollectivesOf(plan);
+  const StatusOr<std::vector<collective::Collective>> collectives = CollectivesOf(plan);
   FERRY_RETURN_IF_ERROR(collectives.status());
   const StatusOr<std::vector<uint64_t>> sizes = SizesOf(plan);
   FERRY_RETURN_IF_ERROR(sizes.status());

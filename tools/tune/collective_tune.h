@@ -30,7 +30,7 @@ struct CollectivePlan {
 struct CollectiveResult {
   std::string job;
   std::vector<Comparison> comparisons;
-  std::vector<mpi::SelectionRule> rules;
+  std::vector<collective::SelectionRule> rules;
 };
 
 // Measures and writes. kInvalidArgument: the plan makes no sense. kAlreadyExists,

@@ -93,7 +93,7 @@ constexpr int kMostCalls = 1000;
 struct Request {
   double budget_us = 0;
   std::vector<uint64_t> sizes;
-  std::vector<mpi::Collective> collectives;
+  std::vector<collective::Collective> collectives;
 };
 
 std::vector<std::string> Words(const std::string& text) {
@@ -115,8 +115,8 @@ class Meter {
   }
 
   void Measure(const Request& request) {
-    for (const mpi::Collective collective : request.collectives) {
-      const bool has_size = collective != mpi::Collective::kBarrier;
+    for (const collective::Collective collective : request.collectives) {
+      const bool has_size = collective != collective::Collective::kBarrier;
       for (const uint64_t size : has_size ? request.sizes : std::vector<uint64_t>{0}) {
         if (size * static_cast<uint64_t>(size_) <= kMostBytes) {
           Measure(collective, size, request.budget_us);
@@ -126,7 +126,7 @@ class Meter {
   }
 
  private:
-  void Measure(mpi::Collective collective, uint64_t size_bytes, double budget_us) {
+  void Measure(collective::Collective collective, uint64_t size_bytes, double budget_us) {
     const size_t elements = size_bytes / sizeof(double) * static_cast<size_t>(size_);
     in_.assign(elements, 1);
     out_.assign(elements, 0);
@@ -147,58 +147,58 @@ class Meter {
   // Microseconds of one of so many calls and the barrier behind it: so calls do not run into each
   // other, and what counts is the time until all ranks have ended one. Taken off, the barrier would
   // leave little but noise of short calls. Roots take turns.
-  double Run(mpi::Collective collective, uint64_t size_bytes, int calls) {
+  double Run(collective::Collective collective, uint64_t size_bytes, int calls) {
     const auto count = static_cast<int>(size_bytes / sizeof(double));
     mpi_.barrier(comm_);
     const double begin = mpi_.wtime();
     for (int call = 0; call < calls; ++call) {
       Call(collective, count, call % size_);
-      if (collective != mpi::Collective::kBarrier) {
+      if (collective != collective::Collective::kBarrier) {
         mpi_.barrier(comm_);
       }
     }
     return (mpi_.wtime() - begin) * 1e6 / calls;
   }
 
-  void Call(mpi::Collective collective, int count, int root) {
+  void Call(collective::Collective collective, int count, int root) {
     double* const in = in_.data();
     double* const out = out_.data();
     switch (collective) {
-      case mpi::Collective::kBarrier:
+      case collective::Collective::kBarrier:
         mpi_.barrier(comm_);
         return;
-      case mpi::Collective::kBcast:
+      case collective::Collective::kBcast:
         mpi_.bcast(out, count, MPI_DOUBLE, root, comm_);
         return;
-      case mpi::Collective::kGather:
+      case collective::Collective::kGather:
         mpi_.gather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, root, comm_);
         return;
-      case mpi::Collective::kScatter:
+      case collective::Collective::kScatter:
         mpi_.scatter(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, root, comm_);
         return;
-      case mpi::Collective::kAllgather:
+      case collective::Collective::kAllgather:
         mpi_.allgather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, comm_);
         return;
-      case mpi::Collective::kAlltoall:
+      case collective::Collective::kAlltoall:
         mpi_.alltoall(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, comm_);
         return;
-      case mpi::Collective::kReduce:
+      case collective::Collective::kReduce:
         mpi_.reduce(in, out, count, MPI_DOUBLE, MPI_SUM, root, comm_);
         return;
-      case mpi::Collective::kAllreduce:
+      case collective::Collective::kAllreduce:
         mpi_.allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, comm_);
         return;
-      case mpi::Collective::kReduceScatter:
+      case collective::Collective::kReduceScatter:
         mpi_.reduce_scatter_block(in, out, count, MPI_DOUBLE, MPI_SUM, comm_);
         return;
-      case mpi::Collective::kScan:
+      case collective::Collective::kScan:
         mpi_.scan(in, out, count, MPI_DOUBLE, MPI_SUM, comm_);
         return;
-      case mpi::Collective::kExscan:
+      case collective::Collective::kExscan:
         mpi_.exscan(in, out, count, MPI_DOUBLE, MPI_SUM, comm_);
         return;
-      case mpi::Collective::kNeighbourAllgather:
-      case mpi::Collective::kNeighbourAlltoall:
+      case collective::Collective::kNeighbourAllgather:
+      case collective::Collective::kNeighbourAlltoall:
         return;  // not among those that are measured
     }
   }
@@ -301,7 +301,7 @@ int Run(int argc, char** argv) {
     request.sizes.push_back(std::strtoull(word.c_str(), nullptr, 10));
   }
   for (const std::string& word : Words(argv[4])) {
-    const StatusOr<mpi::Collective> collective = MeasuredCollective(word);
+    const StatusOr<collective::Collective> collective = MeasuredCollective(word);
     if (!collective.ok()) {
       std::fprintf(stderr, "ferry-meter: %s\n", collective.status().message().c_str());
       return 2;

@@ -62,7 +62,7 @@ StatusOr<MeterResult> ReadMeter(std::string_view text) {
       continue;
     }
     words >> key.size_bytes >> microseconds;
-    const StatusOr<mpi::Collective> collective = MeasuredCollective(name);
+    const StatusOr<collective::Collective> collective = MeasuredCollective(name);
     if (!words || kind != "time" || !collective.ok() ||
         key.communicator >= result.node_of_rank.size()) {
       return Wrong(line);
@@ -73,15 +73,15 @@ StatusOr<MeterResult> ReadMeter(std::string_view text) {
   return result;
 }
 
-std::vector<mpi::Collective> MeasuredCollectives() {
-  using enum mpi::Collective;
+std::vector<collective::Collective> MeasuredCollectives() {
+  using enum collective::Collective;
   return {kBarrier, kBcast,     kGather,        kScatter, kAllgather, kAlltoall,
           kReduce,  kAllreduce, kReduceScatter, kScan,    kExscan};
 }
 
-StatusOr<mpi::Collective> MeasuredCollective(std::string_view name) {
+StatusOr<collective::Collective> MeasuredCollective(std::string_view name) {
   std::string names;
-  for (const mpi::Collective collective : MeasuredCollectives()) {
+  for (const collective::Collective collective : MeasuredCollectives()) {
     if (name == CollectiveName(collective)) {
       return collective;
     }

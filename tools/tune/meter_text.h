@@ -22,7 +22,7 @@ namespace ferry::tools {
 // Times of a collective on one communicator, by its bytes.
 struct MeterKey {
   uint32_t communicator = 0;
-  mpi::Collective collective = mpi::Collective::kBarrier;
+  collective::Collective collective = collective::Collective::kBarrier;
   uint64_t size_bytes = 0;
 
   auto operator<=>(const MeterKey&) const = default;
@@ -40,8 +40,8 @@ std::string TimeLine(const MeterKey& key, double microseconds);
 StatusOr<MeterResult> ReadMeter(std::string_view text);
 
 // The collectives that can be measured: all but those of neighbours, which have one algorithm each.
-std::vector<mpi::Collective> MeasuredCollectives();
+std::vector<collective::Collective> MeasuredCollectives();
 // The collective of this name, as in tables. kInvalidArgument lists the valid names.
-StatusOr<mpi::Collective> MeasuredCollective(std::string_view name);
+StatusOr<collective::Collective> MeasuredCollective(std::string_view name);
 
 }  // namespace ferry::tools

@@ -1,6 +1,6 @@
 #include "client/collective/algorithms/algorithm.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 std::span<const Algorithm> AlgorithmsOf(Collective collective) {
   static constexpr std::span<const Algorithm> (*kLists[kCollectives])() = {
@@ -49,4 +49,4 @@ Schedule MakeSchedule(const Algorithm& algorithm, const Problem& problem) {
   return builder.Finish();
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

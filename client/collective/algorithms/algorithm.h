@@ -13,7 +13,7 @@
 #include "client/collective/schedule.h"
 #include "client/collective/schedule_builder.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 struct Algorithm {
   Collective collective;
@@ -51,4 +51,4 @@ std::span<const Algorithm> NeighbourAlltoallAlgorithms();
 // The algorithms of intercommunicators, at most one for each collective. No table names them.
 std::span<const Algorithm> InterAlgorithms();
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -4,7 +4,7 @@
 #include "client/collective/algorithms/moves.h"
 #include "client/collective/algorithms/party.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 std::vector<Range> BlocksOf(const Problem& problem) {
@@ -115,4 +115,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> AllgatherAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include "client/collective/algorithms/party.h"
 #include "client/collective/algorithms/reductions.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 void RecursiveDoubling(const Problem& problem, ScheduleBuilder* builder) {
@@ -102,4 +102,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> AllreduceAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -1,7 +1,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/algorithms/party.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // The blocks that this rank sends to each. In place, the output is copied away first, for it is
@@ -99,4 +99,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> AlltoallAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -2,7 +2,7 @@
 #include "client/collective/algorithms/moves.h"
 #include "client/collective/algorithms/party.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 void Dissemination(const Problem& problem, ScheduleBuilder* builder) {
@@ -38,4 +38,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> BarrierAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

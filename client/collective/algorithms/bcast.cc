@@ -2,7 +2,7 @@
 #include "client/collective/algorithms/moves.h"
 #include "client/collective/algorithms/party.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 Range DataOf(const Problem& problem) { return {Place::kOutput, 0, problem.block_bytes}; }
@@ -54,4 +54,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> BcastAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/algorithms/moves.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // A binomial tree of blocks of one size, counted from the root on.
@@ -174,4 +174,4 @@ constexpr Algorithm kScatter[] = {
 std::span<const Algorithm> GatherAlgorithms() { return kGather; }
 std::span<const Algorithm> ScatterAlgorithms() { return kScatter; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

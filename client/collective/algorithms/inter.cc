@@ -5,7 +5,7 @@
 #include "client/collective/algorithms/moves.h"
 #include "client/collective/algorithms/reductions.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 struct Sides {
@@ -149,4 +149,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> InterAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

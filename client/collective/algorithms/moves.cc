@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 const Range& At(const std::vector<Range>& blocks, int index) {
@@ -183,4 +183,4 @@ void AddLinearScatter(ScheduleBuilder* builder, const Party& party, int root,
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

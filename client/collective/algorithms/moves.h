@@ -12,7 +12,7 @@
 #include "client/collective/algorithms/party.h"
 #include "client/collective/schedule_builder.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Returns when everybody has come: log2(n) rounds.
 void AddDissemination(ScheduleBuilder* builder, const Party& party);
@@ -49,4 +49,4 @@ void AddLinearGather(ScheduleBuilder* builder, const Party& party, int root,
 void AddLinearScatter(ScheduleBuilder* builder, const Party& party, int root,
                       const std::vector<Range>& blocks_at_root, const Range& own);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -1,6 +1,6 @@
 #include "client/collective/algorithms/algorithm.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // Messages between two ranks that are neighbours more than once pair up in the order in which the
@@ -55,4 +55,4 @@ constexpr Algorithm kAlltoall[] = {
 std::span<const Algorithm> NeighbourAllgatherAlgorithms() { return kAllgather; }
 std::span<const Algorithm> NeighbourAlltoallAlgorithms() { return kAlltoall; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 Party Everyone(const Problem& problem) {
   Party party;
@@ -146,4 +146,4 @@ bool AreNodesInOrder(const Problem& problem) {
   return true;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

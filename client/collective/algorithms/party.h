@@ -11,7 +11,7 @@
 
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 struct Party {
   std::vector<int> ranks;  // in ascending order, but for what a caller wants first
@@ -68,4 +68,4 @@ bool IsHierarchical(const Problem& problem);
 // The ranks of each node follow each other, so that reducing node by node keeps their order.
 bool AreNodesInOrder(const Problem& problem);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

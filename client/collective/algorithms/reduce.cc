@@ -2,7 +2,7 @@
 #include "client/collective/algorithms/party.h"
 #include "client/collective/algorithms/reductions.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 bool IsRoot(const Problem& problem) { return problem.rank == problem.root; }
@@ -117,4 +117,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> ReduceAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -1,7 +1,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/algorithms/reductions.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // The vector's parts by rank, in `vector`.
@@ -63,4 +63,4 @@ constexpr Algorithm kAlgorithms[] = {
 
 std::span<const Algorithm> ReduceScatterAlgorithms() { return kAlgorithms; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -4,7 +4,7 @@
 
 #include "client/collective/algorithms/moves.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // Segments of a receive that may be ahead of the reduction that uses them.
@@ -310,4 +310,4 @@ void AddDirectReduceScatter(ScheduleBuilder* builder, const Party& party,
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

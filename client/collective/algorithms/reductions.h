@@ -9,7 +9,7 @@
 #include "client/collective/algorithms/party.h"
 #include "client/collective/schedule_builder.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // A vector that is to be reduced: where it lies, and how.
 struct Reduction {
@@ -65,4 +65,4 @@ void AddDirectReduceScatter(ScheduleBuilder* builder, const Party& party,
                             const std::vector<Range>& input_parts, const Range& to,
                             size_t segment_bytes, size_t element_bytes);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

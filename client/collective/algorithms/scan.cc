@@ -1,7 +1,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/algorithms/party.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 Range OutputOf(const Problem& problem) { return {Place::kOutput, 0, problem.block_bytes}; }
@@ -98,4 +98,4 @@ constexpr Algorithm kExscan[] = {
 std::span<const Algorithm> ScanAlgorithms() { return kScan; }
 std::span<const Algorithm> ExscanAlgorithms() { return kExscan; }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 constexpr uint64_t kKib = 1024;
@@ -208,4 +208,4 @@ Choice SelectionTable::Choose(const Problem& problem) const {
   return choice;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -18,7 +18,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 enum class NodeLayout : uint8_t {
   kAny,
@@ -72,4 +72,4 @@ NodeLayout LayoutOf(const Problem& problem);
 // The built-in rules.
 const std::vector<SelectionRule>& BuiltInRules();
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

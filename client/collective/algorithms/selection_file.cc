@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r";
@@ -236,4 +236,4 @@ StatusOr<std::vector<SelectionRule>> ParseAlgorithmNames(std::string_view text,
   return rules;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

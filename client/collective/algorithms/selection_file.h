@@ -20,7 +20,7 @@
 #include "client/collective/algorithms/selection.h"
 #include "common/status.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // `name` is the file's, for messages. kConfiguration says which line is wrong, and what is allowed.
 StatusOr<std::vector<SelectionRule>> ParseSelectionRules(std::string_view text,
@@ -33,4 +33,4 @@ std::string FormatSelectionRules(const std::vector<SelectionRule>& rules);
 StatusOr<std::vector<SelectionRule>> ParseAlgorithmNames(std::string_view text,
                                                          std::string_view where);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

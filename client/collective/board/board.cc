@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // How often a waiting member looks, before it lets others run, and then before it sleeps.
@@ -317,4 +317,4 @@ void Board::Tell(bool has_given_up) {
   Ring();
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

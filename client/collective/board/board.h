@@ -26,7 +26,7 @@
 #include "shm/fence.h"
 #include "shm/wait_policy.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class Board {
  public:
@@ -220,4 +220,4 @@ struct CallMark {
   static CallMark Of(uint64_t word);
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

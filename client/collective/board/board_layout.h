@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 inline constexpr size_t kBoardLines = 16;
 inline constexpr size_t kBoardLineBytes = 48;
@@ -62,4 +62,4 @@ struct BoardShape {
   }
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -7,7 +7,7 @@
 
 #include "client/collective/board/task.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // ---- Limits -------------------------------------------------------------------------------------
 
@@ -269,4 +269,4 @@ BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
   return is_done ? BoardResult::kDone : BoardResult::kElsewhere;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

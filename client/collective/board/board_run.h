@@ -16,7 +16,7 @@
 #include "client/collective/messenger.h"
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // When ranks read and write each other's memory.
 struct BoardLimits {
@@ -51,4 +51,4 @@ enum class BoardResult {
 BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
                        const Binding& binding, const BoardLimits& limits, RunFailure* failure);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -5,7 +5,7 @@
 
 #include "client/collective/board/task.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // Reductions take this much of each operand at a time, so that it stays in the second-level cache.
@@ -341,4 +341,4 @@ bool FitsDirect(const Problem& problem) {
 
 DirectResult RunDirectly(const BoardTask& task) { return Direct(task).Run(); }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

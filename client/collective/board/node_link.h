@@ -9,7 +9,7 @@
 
 #include "common/error_code.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Where memory of a member lies, as the others name it.
 struct NodeAddress {
@@ -52,4 +52,4 @@ class NodeLink {
   virtual void GiveStaging(void* memory) = 0;
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

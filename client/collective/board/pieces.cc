@@ -4,7 +4,7 @@
 
 #include "client/collective/board/task.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 using Slot = Board::Slot;
@@ -314,4 +314,4 @@ bool RunInPieces(const BoardTask& task) {
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

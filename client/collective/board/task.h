@@ -8,7 +8,7 @@
 #include "client/collective/board/board.h"
 #include "client/collective/problem.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // One collective, as one member carries it out, in memory that CPUs can load from.
 struct BoardTask {
@@ -67,4 +67,4 @@ DirectResult RunDirectly(const BoardTask& task);
 // Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
 bool FitsDirect(const Problem& problem);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

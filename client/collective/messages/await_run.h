@@ -7,7 +7,7 @@
 #include "client/collective/runner.h"
 #include "client/core/front_end.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Blocks until the run is done, or the connection has ended. The messenger may be patient
 // (FrontMessenger::SetPatient). `wait` has Advance, which carries on with all that is under way;
@@ -40,4 +40,4 @@ void AwaitRun(client::FrontEnd* front_end, FrontMessenger* messenger, const Runn
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // Smaller scratch memory is not taken from the rank's heap: its allocator would cost more than it
@@ -136,4 +136,4 @@ void FrontMessenger::FreeScratch(void* scratch) {
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -12,7 +12,7 @@
 #include "client/collective/messenger.h"
 #include "client/core/front_end.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 // Ordinary memory, aligned to 64 bytes, for std::free. Null: there is none.
 void* AllocateAligned(size_t size_bytes);
@@ -76,4 +76,4 @@ class FrontMessenger : public Messenger {
   std::unordered_set<void*> heap_scratch_;  // the rest is the system's
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

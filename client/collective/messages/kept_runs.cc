@@ -2,7 +2,7 @@
 
 #include "client/collective/algorithms/algorithm.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // How many idle schedules are kept, and the largest scratch memory that one may hold.
@@ -102,4 +102,4 @@ void KeptRuns::GiveBack(Taken taken) {
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -15,7 +15,7 @@
 #include "client/collective/problem.h"
 #include "client/collective/runner.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class KeptRuns {
  public:
@@ -66,4 +66,4 @@ class KeptRuns::Taken {
   Kept* home_ = nullptr;  // null: it is not kept
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -10,6 +10,10 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Block;
+using collective::kRootBeside;
+using collective::kRootHere;
+
 void* Mutable(const void* buffer) { return const_cast<void*>(buffer); }
 
 }  // namespace

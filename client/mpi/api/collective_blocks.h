@@ -34,10 +34,11 @@ struct Blocks {
 };
 
 // Binds so many blocks, of either kind, and says where they lie.
-Failure BindBlocks(const Run& run, int count, CollectiveBuffer* buffer, std::vector<Block>* places);
+Failure BindBlocks(const Run& run, int count, CollectiveBuffer* buffer,
+                   std::vector<collective::Block>* places);
 Failure BindBlocks(const Blocks& blocks, int count, CollectiveBuffer* buffer,
-                   std::vector<Block>* places);
-std::vector<Block> InARow(int count, size_t block_bytes);
+                   std::vector<collective::Block>* places);
+std::vector<collective::Block> InARow(int count, size_t block_bytes);
 // Blocks [first, first + count) of all that were bound.
 inline Portion PortionOf(const Run& run, int64_t first, int64_t count) {
   return {first * run.count, count * run.count};

@@ -14,6 +14,13 @@
 
 namespace ferry::mpi {
 
+using collective::CallRecord;
+using collective::Collective;
+using collective::DataRecord;
+using collective::kSaysNothing;
+using collective::Problem;
+using collective::RunFailure;
+
 int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm) {
   Threads::BeginCall();
   *comm = comms.Find(handle);
@@ -161,7 +168,7 @@ void DescribeData(const Comm& comm, const CollectiveOperation& operation, CallRe
   record->has_data = 1;
   record->data = buffer->RecordOfPart(times);
   if (const BasicType* const basic = buffer->type()->basic(); basic != nullptr) {
-    SetText(record->type, basic->name);
+    collective::SetText(record->type, basic->name);
   }
 }
 
@@ -177,14 +184,14 @@ CallDescription DescribeCall(const char* call, const Comm& comm,
   record.is_inter = comm.is_inter() ? 1 : 0;
   if (!failure.ok()) {
     record.has_failed = 1;
-    SetText(record.text, failure.text);
+    collective::SetText(record.text, failure.text);
     return description;
   }
   record.root = HasRoot(problem.collective) ? problem.root : 0;
   record.in_place = problem.in_place ? 1 : 0;
   if (operation.reduces) {
     const Op& op = operation.reducer.op();
-    SetText(record.op, op.IsPredefined() ? op.name() : "an operation of its own");
+    collective::SetText(record.op, op.IsPredefined() ? op.name() : "an operation of its own");
   }
   if (comm.is_inter() || IsAmongNeighbours(problem.collective)) {
     return description;

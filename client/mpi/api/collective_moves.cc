@@ -11,6 +11,10 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Block;
+using collective::Collective;
+using collective::Problem;
+
 template <typename Data>
 constexpr bool kHasBlocks = std::is_same_v<Data, Blocks>;
 

@@ -7,6 +7,9 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Collective;
+using collective::Problem;
+
 // Begins the description of any of them.
 Failure Describe(const Comm& comm, Collective collective, const void* sendbuf, const void* recvbuf,
                  Problem* problem) {

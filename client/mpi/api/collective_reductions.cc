@@ -9,6 +9,10 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Collective;
+using collective::kHostMemory;
+using collective::Problem;
+
 // The arguments that all of them have. `count` is of the whole vector.
 struct Vector {
   const void* sendbuf;

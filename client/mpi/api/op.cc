@@ -13,6 +13,8 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::kHostMemory;
+
 void TakeBack(MPI_Datatype handle) {
   if (Datatype* const type = datatypes.Remove(handle); type != nullptr) {
     if (type->handle() == handle) {

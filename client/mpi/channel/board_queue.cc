@@ -7,6 +7,9 @@
 
 namespace ferry::mpi {
 
+using collective::BoardResult;
+using collective::Problem;
+
 BoardQueue::BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end,
                        std::function<bool()> has_waiting)
     : comm_(comm),

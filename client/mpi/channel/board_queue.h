@@ -21,9 +21,9 @@ namespace ferry::mpi {
 // A call that is carried out on the board, or turns out to be not for it.
 struct BoardCall {
   uint64_t number = 0;
-  Problem* problem = nullptr;  // and what the binding names: outlive the call
-  Binding binding;
-  RunFailure failure;  // once it is carried out
+  collective::Problem* problem = nullptr;  // and what the binding names: outlive the call
+  collective::Binding binding;
+  collective::RunFailure failure;  // once it is carried out
 };
 
 class BoardQueue {
@@ -32,11 +32,11 @@ class BoardQueue {
   // same call. `end` is called when a call is over, or, with another result than kDone, is to be
   // carried out in another way. `has_waiting`: whether a thread of the program waits for calls of
   // the communicator.
-  BoardQueue(const Comm& comm, std::function<void(BoardCall*, BoardResult)> end,
+  BoardQueue(const Comm& comm, std::function<void(BoardCall*, collective::BoardResult)> end,
              std::function<bool()> has_waiting);
 
   // Whether the call is to be added, or skipped: the same on all ranks.
-  bool MayTake(const Problem& problem) const;
+  bool MayTake(const collective::Problem& problem) const;
   // Of a number greater than that of any before.
   void Add(BoardCall* call) { queue_.push_back({call->number, call}); }
   // One that is carried out in another way, or (Renounce) not at all: ranks that wait for it here
@@ -60,7 +60,7 @@ class BoardQueue {
   void CarryOut(const Entry& entry);
 
   const Comm& comm_;
-  const std::function<void(BoardCall*, BoardResult)> end_;
+  const std::function<void(BoardCall*, collective::BoardResult)> end_;
   const std::function<bool()> has_waiting_;
   std::deque<Entry> queue_;  // the first has the board
   uint64_t ended_ = 0;

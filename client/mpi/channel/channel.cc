@@ -12,6 +12,14 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Binding;
+using collective::BoardResult;
+using collective::Collective;
+using collective::CollectiveRun;
+using collective::FrontMessenger;
+using collective::Problem;
+using collective::RunFailure;
+
 // Numbers of persistent operations lie in the upper half, where no others do but those of
 // comparisons, each of which takes two.
 constexpr uint32_t kNumbers = 1U << 17;

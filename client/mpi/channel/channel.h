@@ -41,7 +41,7 @@ class Comparison;
 struct CallDescription;
 
 // What a program sees of a run that failed (with another code than kOk): class and sentence.
-Failure DescribeFailedRun(const RunFailure& failure);
+Failure DescribeFailedRun(const collective::RunFailure& failure);
 
 class Channel : public Comm::Extension {
  public:
@@ -75,8 +75,8 @@ class Channel : public Comm::Extension {
   uint64_t CountCall() { return calls_++; }
   // Fills in the problem's rank and size, and carries it out. `failure` is set if it fails. Blocks.
   // `number`: of TakeNumber, or kNoNumber.
-  void Run(Problem* problem, const Binding& binding, RunFailure* failure,
-           uint32_t number = kNoNumber);
+  void Run(collective::Problem* problem, const collective::Binding& binding,
+           collective::RunFailure* failure, uint32_t number = kNoNumber);
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
   // board.
   void Renounce();
@@ -111,20 +111,23 @@ class Channel : public Comm::Extension {
   void AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument);
 
   // The same in parts, for what does not block. A run that was taken is given back when it is done.
-  using Taken = KeptRuns::Taken;
-  Taken Take(const Problem& problem);
+  using Taken = collective::KeptRuns::Taken;
+  Taken Take(const collective::Problem& problem);
   void GiveBack(Taken taken);
   // A call that is neither persistent nor compared. `started`, and what it names, stay until it is
   // done.
   struct Started;
-  void StartNonblocking(Started* started, Problem* problem, const Binding& binding);
+  void StartNonblocking(Started* started, collective::Problem* problem,
+                        const collective::Binding& binding);
   // For `go_on` of Compare.
-  void StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number) {
+  void StartLocked(collective::CollectiveRun* run, const collective::Binding& binding,
+                   uint32_t number) {
     runner_.Start(run, binding, number);
   }
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
-  void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
+  void StartPersistent(collective::CollectiveRun* run, const collective::Binding& binding,
+                       uint32_t number);
   // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
   // done.
   Status StartProgram(ProgramRun* run);
@@ -177,7 +180,8 @@ class Channel : public Comm::Extension {
   static constexpr uint64_t kBoardCall = 4;
 
   static Channel& MakeFor(Comm& comm);
-  RunFailure RunByMessages(const Problem& problem, const Binding& binding, uint32_t number);
+  collective::RunFailure RunByMessages(const collective::Problem& problem,
+                                       const collective::Binding& binding, uint32_t number);
   std::unique_lock<std::mutex> Lock();
   bool IsBusyLocked() const;
   void AdvanceLocked();
@@ -185,10 +189,10 @@ class Channel : public Comm::Extension {
   void StartByMessages(Started* started);
   bool StepComparisons();
   uint32_t NextNumber(uint32_t number);
-  void RunPatiently(CollectiveRun* run);
-  Taken TakeLocked(const Problem& problem);
+  void RunPatiently(collective::CollectiveRun* run);
+  Taken TakeLocked(const collective::Problem& problem);
   void GiveBackLocked(Taken taken) { kept_.GiveBack(std::move(taken)); }
-  static std::vector<int> NodesOf(const FrontMessenger& messenger);
+  static std::vector<int> NodesOf(const collective::FrontMessenger& messenger);
 
   const Comm& comm_;
   // Counts blocking calls, of which there is one at a time.
@@ -204,8 +208,8 @@ class Channel : public Comm::Extension {
   std::unique_ptr<BoardQueue> board_queue_;  // null: there is none, or none yet
   CommMessenger messenger_;
   CallWatch watch_;  // has a lock of its own
-  Runner runner_;
-  KeptRuns kept_;
+  collective::Runner runner_;
+  collective::KeptRuns kept_;
   std::vector<ProgramRun*> programs_;  // not done
   std::vector<std::shared_ptr<Comparison>> comparisons_;
   uint32_t next_number_ = 0;
@@ -221,7 +225,7 @@ struct Channel::Started : BoardCall {
   bool is_done() const {
     return !is_on_board && (taken.run() == nullptr || taken.run()->is_done());
   }
-  const RunFailure& outcome() const {
+  const collective::RunFailure& outcome() const {
     return taken.run() != nullptr ? taken.run()->failure() : failure;
   }
 };

@@ -11,6 +11,10 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::Block;
+using collective::DataRecord;
+using collective::RunFailure;
+
 char* FirstByte(const BlockArguments& block) {
   return static_cast<char*>(block.address) + block.type->true_lower_bound();
 }
@@ -35,8 +39,8 @@ DataRecord CollectiveBuffer::RecordOfPart(int64_t times) const {
 void CollectiveBuffer::Free::operator()(void* memory) const { GiveStaging(memory); }
 
 Failure CollectiveBuffer::MakeCopy(size_t size_bytes, bool of_device) {
-  copy_.reset(
-      static_cast<char*>(of_device ? TakeStaging(size_bytes) : AllocateAligned(size_bytes)));
+  copy_.reset(static_cast<char*>(of_device ? TakeStaging(size_bytes)
+                                           : collective::AllocateAligned(size_bytes)));
   base_ = copy_.get();
   is_by_stream_ = of_device;
   if (base_ == nullptr) {

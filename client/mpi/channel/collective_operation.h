@@ -27,7 +27,7 @@ struct BlockArguments {
 };
 
 // The record of `count` elements, for ranks to compare.
-DataRecord RecordOf(int64_t count, const Datatype& type);
+collective::DataRecord RecordOf(int64_t count, const Datatype& type);
 
 // A program's buffer in a collective, as one run of bytes with blocks at offsets.
 //
@@ -40,12 +40,12 @@ class CollectiveBuffer {
   // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
   Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
   // One block each; fills in where they lie.
-  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places);
+  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places);
 
   // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
   // the second one, kept only where calls are compared (table.h).
-  DataRecord RecordOfPart(int64_t times) const;
-  const std::vector<DataRecord>& block_records() const { return block_records_; }
+  collective::DataRecord RecordOfPart(int64_t times) const;
+  const std::vector<collective::DataRecord>& block_records() const { return block_records_; }
   // The type of the first form; null: that was not set.
   const Datatype* type() const { return run_.type; }
 
@@ -81,7 +81,7 @@ class CollectiveBuffer {
   bool is_by_stream_ = false;
   std::vector<Piece> pieces_;  // what the copy consists of
   BlockArguments run_;         // of the first form
-  std::vector<DataRecord> block_records_;
+  std::vector<collective::DataRecord> block_records_;
 };
 
 // Which elements or blocks of a buffer the collective reads.
@@ -91,7 +91,7 @@ struct Portion {
 };
 
 struct CollectiveOperation {
-  Problem problem;
+  collective::Problem problem;
   CollectiveBuffer input;
   CollectiveBuffer output;
   Portion input_read;
@@ -99,24 +99,24 @@ struct CollectiveOperation {
   bool delivers = true;  // the output is this rank's to have
   bool reduces = false;
   OpReducer reducer;
-  int device = kHostMemory;  // what reduces
+  int device = collective::kHostMemory;  // what reduces
   const char* call_name = "";
   std::unique_ptr<CallDescription> description;  // where ranks compare their calls
   uint32_t number = Channel::kNoNumber;          // of the channel's, there
 
   // Brings in what is read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
-  Binding MakeBinding() {
+  collective::Binding MakeBinding() {
     return {input.base(), output.base(), reduces ? &reducer : nullptr, device};
   }
   // After the run: puts the result where the program wants it, or says what went wrong.
-  Failure Finish(const RunFailure& failure) {
+  Failure Finish(const collective::RunFailure& failure) {
     return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);
   }
 
  private:
   Failure FetchCopies();
-  Failure FinishCopies(const RunFailure& failure);
+  Failure FinishCopies(const collective::RunFailure& failure);
 };
 
 }  // namespace ferry::mpi

@@ -12,6 +12,9 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::FrontMessenger;
+using collective::kHostMemory;
+
 int LowestOf(const RankSet& group) {
   int lowest = INT_MAX;
   for (int i = 0; i < group.size(); ++i) {

@@ -20,7 +20,7 @@ struct Sides {
 };
 Sides SidesOf(const Comm& inter);
 
-class CommMessenger : public FrontMessenger {
+class CommMessenger : public collective::FrontMessenger {
  public:
   // `comm` outlives it. The peers are the group's ranks, or, of an intercommunicator, the ranks of
   // both groups (SidesOf).

@@ -5,6 +5,13 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::CallMismatch;
+using collective::CallRecord;
+using collective::Collective;
+using collective::DataRecord;
+using collective::Problem;
+using collective::RunFailure;
+
 int ClassOf(CallMismatch::Kind kind) {
   switch (kind) {
     case CallMismatch::Kind::kRoot:

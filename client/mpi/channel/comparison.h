@@ -20,10 +20,10 @@ namespace ferry::mpi {
 
 // A rank's description of its own call.
 struct CallDescription {
-  CallRecord record;
+  collective::CallRecord record;
   // If record.has_lists: the data that it sends to each rank, then those that it receives from
   // each.
-  std::vector<DataRecord> lists;
+  std::vector<collective::DataRecord> lists;
 };
 
 class Comparison {
@@ -53,8 +53,8 @@ class Comparison {
   std::function<void()> go_on_;
   Phase phase_ = Phase::kBegin;
   Channel::Taken taken_;
-  std::vector<CallRecord> records_;
-  std::vector<DataRecord> lists_;
+  std::vector<collective::CallRecord> records_;
+  std::vector<collective::DataRecord> lists_;
   Failure failure_;
 };
 

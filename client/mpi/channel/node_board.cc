@@ -15,6 +15,10 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::BoardLayout;
+using collective::BoardShape;
+using collective::NodeAddress;
+
 // Agreements of the communicator may be under way, which have tag 0, and notices of CallWatch.
 constexpr int kNonblockingTag = 2;
 
@@ -65,7 +69,7 @@ std::byte* MakeOffer(int members, Offer* offer) {
     retired.Sweep();
   }
   offer->crowded = front_end->IsCrowded() ? 1 : 0;
-  const size_t size_bytes = ShapeFor(members, offer->crowded != 0).SizeBytes();
+  const size_t size_bytes = collective::ShapeFor(members, offer->crowded != 0).SizeBytes();
   StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
   if (!made.ok()) {
     return nullptr;
@@ -121,7 +125,7 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line,
     memory.own = MakeOffer(comm.size(), &offer);
   }
   bool agreed = Broadcast(team, &offer, sizeof(offer)).ok();
-  const BoardShape shape = ShapeFor(comm.size(), offer.crowded != 0);
+  const BoardShape shape = collective::ShapeFor(comm.size(), offer.crowded != 0);
   if (agreed && offer.is_there != 0 && memory.own == nullptr) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
         front_end->MapPeer(static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
@@ -154,7 +158,7 @@ NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memo
       link_(std::move(world_ranks), std::move(pauses)),
       board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
              facts.crowded),
-      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
+      limits_(collective::LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
 
 NodeBoard::~NodeBoard() {
   const bool was_last = board_.Leave();

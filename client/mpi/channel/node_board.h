@@ -29,14 +29,14 @@ struct Pauses {
 };
 
 // How its members reach each other, by libferry. Calling thread: see board/node_link.h.
-class FrontNode : public NodeLink {
+class FrontNode : public collective::NodeLink {
  public:
   // `world_ranks`: the members' ranks in the job.
   FrontNode(std::vector<int> world_ranks, Pauses pauses)
       : world_ranks_(std::move(world_ranks)), pauses_(std::move(pauses)) {}
 
   // From now on `watch`, which outlives it, tells of long waits on this board. Null: nobody does.
-  void SetWatch(CallWatch* watch, const Board* board) {
+  void SetWatch(CallWatch* watch, const collective::Board* board) {
     watch_ = watch;
     board_ = board;
   }
@@ -47,9 +47,11 @@ class FrontNode : public NodeLink {
   bool IsAwake() const override { return pauses_.is_awake(); }
   void Wake(int member) override;
   ErrorCode StateOf(int member) override;
-  NodeAddress Locate(const void* pointer, size_t size_bytes) override;
-  ErrorCode Read(int member, const NodeAddress& from, void* to, size_t size_bytes) override;
-  ErrorCode Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) override;
+  collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
+  ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
+                 size_t size_bytes) override;
+  ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
+                  size_t size_bytes) override;
   bool IsByStream(const void* pointer) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
@@ -63,7 +65,7 @@ class FrontNode : public NodeLink {
   const std::vector<int> world_ranks_;
   const Pauses pauses_;
   CallWatch* watch_ = nullptr;
-  const Board* board_ = nullptr;
+  const collective::Board* board_ = nullptr;
 };
 
 class NodeBoard {
@@ -78,12 +80,12 @@ class NodeBoard {
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, Pauses pauses);
   ~NodeBoard();
 
-  Board& board() { return board_; }
+  collective::Board& board() { return board_; }
   // Whether Run may carry the problem out; the same on all ranks.
-  bool CanRun(const Problem& problem) const { return CanRunOnBoard(problem, limits_); }
+  bool CanRun(const collective::Problem& problem) const { return CanRunOnBoard(problem, limits_); }
   // Carries the problem out, as the communicator's collective `number`. Blocks.
-  BoardResult Run(uint64_t number, const Problem& problem, const Binding& binding,
-                  RunFailure* failure) {
+  collective::BoardResult Run(uint64_t number, const collective::Problem& problem,
+                              const collective::Binding& binding, collective::RunFailure* failure) {
     return RunOnBoard(&board_, number, problem, binding, limits_, failure);
   }
 
@@ -99,14 +101,14 @@ class NodeBoard {
     bool reachable;
   };
 
-  NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory, const BoardShape& shape,
-            const Facts& facts, Pauses pauses);
+  NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
+            const collective::BoardShape& shape, const Facts& facts, Pauses pauses);
   static std::unique_ptr<NodeBoard> MakeTogether(const Comm& comm, Line* line, Pauses pauses);
 
   const Memory memory_;
   FrontNode link_;
-  Board board_;
-  const BoardLimits limits_;
+  collective::Board board_;
+  const collective::BoardLimits limits_;
 };
 
 }  // namespace ferry::mpi

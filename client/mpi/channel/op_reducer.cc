@@ -9,6 +9,8 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::kHostMemory;
+
 // The bytes that are copied at a time if operands have to be copied. They fit the first-level
 // cache.
 constexpr int64_t kChunkBytes = 8192;

@@ -17,7 +17,7 @@
 
 namespace ferry::mpi {
 
-class OpReducer : public Reducer {
+class OpReducer : public collective::Reducer {
  public:
   OpReducer() = default;
   // `op` has passed Check with `type`. Both outlive it, unless Keep is called.

@@ -82,7 +82,7 @@ Blocks& blocks = *new Blocks();
 
 void* TakeStaging(size_t size_bytes) {
   void* const block = front_end->TakeShadow(size_bytes);
-  return block != nullptr ? block : AllocateAligned(size_bytes);
+  return block != nullptr ? block : collective::AllocateAligned(size_bytes);
 }
 
 void GiveStaging(void* memory) {

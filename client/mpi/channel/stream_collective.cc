@@ -10,6 +10,14 @@
 
 namespace ferry::mpi {
 
+using collective::kHostMemory;
+using collective::OrderedStep;
+using collective::Place;
+using collective::Range;
+using collective::Step;
+using collective::StepKind;
+using collective::StreamAction;
+
 using Kind = client::ProgramStep::Kind;
 
 namespace {

@@ -30,7 +30,7 @@ class StreamCollective {
     Comm& comm;
     const Channel& channel;
     CollectiveOperation& operation;
-    const Schedule& schedule;
+    const collective::Schedule& schedule;
     uint32_t number = 0;  // among the communicator's persistent collectives, on all ranks
   };
   // MPI_ERR_TYPE: data in memory that only streams reach is too many blocks. MPI_ERR_NO_MEM.
@@ -52,7 +52,7 @@ class StreamCollective {
   Failure MakeScratch();
   enum class With { kData, kNothing };
   Failure MakeRequests(With what);
-  Failure MakeRequest(const Step& step, With what, client::RequestHandle* handle);
+  Failure MakeRequest(const collective::Step& step, With what, client::RequestHandle* handle);
   Failure AddFetches();
   Failure AddDelivery();
   Failure AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,
@@ -60,8 +60,8 @@ class StreamCollective {
   static bool AreCopiedByKernels(const gpu::StridedCopy& copy);
   void AddCopy(void* to, const void* from, uint64_t size_bytes);
   void AddOrdered();
-  void AddCompute(const Step& step);
-  std::byte* Address(const Range& range) const;
+  void AddCompute(const collective::Step& step);
+  std::byte* Address(const collective::Range& range) const;
 
   const Parts parts_;
   void* scratch_ = nullptr;

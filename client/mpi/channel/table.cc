@@ -18,6 +18,9 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::SelectionRule;
+using collective::SelectionTable;
+
 constexpr char kNamesVariable[] = "FERRY_COLLECTIVE_ALGORITHMS";
 
 // Rank 0 sends this to the others before the text.
@@ -51,14 +54,15 @@ StatusOr<std::string> ReadText(const std::string& path) {
 
 StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options) {
   StatusOr<std::vector<SelectionRule>> rules =
-      ParseAlgorithmNames(options.collective_algorithms, kNamesVariable);
+      collective::ParseAlgorithmNames(options.collective_algorithms, kNamesVariable);
   FERRY_RETURN_IF_ERROR(rules.status());
   if (options.collective_table.empty()) {
     return rules;
   }
   const StatusOr<std::string> text = ReadText(options.collective_table);
   FERRY_RETURN_IF_ERROR(text.status());
-  StatusOr<std::vector<SelectionRule>> more = ParseSelectionRules(*text, options.collective_table);
+  StatusOr<std::vector<SelectionRule>> more =
+      collective::ParseSelectionRules(*text, options.collective_table);
   FERRY_RETURN_IF_ERROR(more.status());
   rules->insert(rules->end(), more->begin(), more->end());
   return rules;
@@ -94,7 +98,8 @@ Failure AgreeOnCollectiveTable() {
   if (announcement.is_error != 0) {
     return {MPI_ERR_OTHER, std::move(text)};
   }
-  StatusOr<std::vector<SelectionRule>> rules = ParseSelectionRules(text, "rules of rank 0");
+  StatusOr<std::vector<SelectionRule>> rules =
+      collective::ParseSelectionRules(text, "rules of rank 0");
   if (!rules.ok()) {
     return {MPI_ERR_OTHER, rules.status().message() + ": are all ranks of one release of Ferry?"};
   }

@@ -16,7 +16,7 @@
 namespace ferry::mpi {
 
 // Calling thread: any, once AgreeOnCollectiveTable has returned.
-const SelectionTable& CollectiveTable();
+const collective::SelectionTable& CollectiveTable();
 // Whether ranks compare their calls of a collective before they carry it out (option mpi_check).
 bool ComparesCalls();
 
@@ -28,6 +28,6 @@ Failure AgreeOnCollectiveTable();
 // The rules of these options, those of collective_algorithms first. Blocks on reading the file.
 // Fails with the system's error if it cannot be read; kConfiguration says what is wrong, with the
 // line of the file or the name of the variable.
-StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options);
+StatusOr<std::vector<collective::SelectionRule>> RulesOf(const config::Options& options);
 
 }  // namespace ferry::mpi

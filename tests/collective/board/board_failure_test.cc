@@ -7,7 +7,7 @@
 #include "tests/collective/board/thread_node.h"
 #include "tests/collective/collective_case.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 BoardLimits Limits() {
@@ -231,4 +231,4 @@ TEST_F(BoardFailureTest, OnlyWhoSleepsIsWoken) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -10,7 +10,7 @@
 #include "tests/collective/board/thread_node.h"
 #include "tests/collective/collective_case.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 BoardLimits Limits(size_t direct_min_bytes, size_t cells_max_bytes) {
@@ -246,4 +246,4 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereADeviceReduces) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

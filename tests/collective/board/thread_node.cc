@@ -8,7 +8,7 @@
 
 #include "client/collective/board/board_run.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class ThreadNode::Link : public NodeLink {
  public:
@@ -143,4 +143,4 @@ bool ThreadNode::IsByStream(const void* pointer) const {
   return address >= begin && address < begin + stream_bytes_;
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -14,7 +14,7 @@
 #include "client/collective/board/board.h"
 #include "client/collective/board/node_link.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 class ThreadNode {
  public:
@@ -58,4 +58,4 @@ class ThreadNode {
   std::atomic<uint64_t> copies_{0};
 };
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -13,7 +13,7 @@ namespace ferry::mpi_tests {
 namespace {
 
 namespace fs = std::filesystem;
-using mpi::Collective;
+using collective::Collective;
 using testing::HasSubstr;
 
 constexpr int kRanks = 5;
@@ -23,8 +23,9 @@ const Placement kTwoNodes{"", {"-n", "5", "--nodes", "2"}};
 
 // The program's output when the ranks of one node take this algorithm.
 std::string SentBy(Collective collective, const char* name) {
-  return SentLine(collective, kRanks, kBytes,
-                  [&](const mpi::Problem&) { return mpi::FindAlgorithm(collective, name); });
+  return SentLine(collective, kRanks, kBytes, [&](const collective::Problem&) {
+    return collective::FindAlgorithm(collective, name);
+  });
 }
 
 e2e::CommandResult Collect(const Placement& placement, const char* collective,

@@ -17,8 +17,8 @@ namespace ferry::mpi_tests {
 namespace {
 
 namespace fs = std::filesystem;
-using mpi::Collective;
-using mpi::NodeLayout;
+using collective::Collective;
+using collective::NodeLayout;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using tests::ReadFile;
@@ -62,13 +62,13 @@ TEST_F(CollectiveTuneTest, RanksTakeTheRulesThatItWrites) {
   EXPECT_EQ(result["cases"].size(), 2u * 3u * 2u) << "of 2, 4 and 5 ranks";
   const std::string text = ReadFile(table_);
   EXPECT_THAT(text, HasSubstr("# Algorithms of MPI's collectives, measured on "));
-  const auto rules = mpi::ParseSelectionRules(text, table_);
+  const auto rules = collective::ParseSelectionRules(text, table_);
   ASSERT_TRUE(rules.ok()) << rules.status().ToString();
-  const mpi::SelectionTable table(*rules);
+  const collective::SelectionTable table(*rules);
   for (const Collective collective : {Collective::kBcast, Collective::kAllreduce}) {
-    const std::string expected = SentLine(collective, 5, 64, [&](const mpi::Problem& problem) {
-      return table.Choose(problem).algorithm;
-    });
+    const std::string expected = SentLine(
+        collective, 5, 64,
+        [&](const collective::Problem& problem) { return table.Choose(problem).algorithm; });
     const e2e::CommandResult job =
         RunJob({"", {"-n", "5"}}, {"--collective_table", table_, "tests/mpi/ranks/algorithms",
                                    CollectiveName(collective), "64"});
@@ -82,10 +82,10 @@ TEST_F(CollectiveTuneTest, MeasuresEveryCollectiveOnEveryLayoutOfTheJob) {
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(tuned.out, HasSubstr("COLLECTIVE"));
   EXPECT_THAT(tuned.out, HasSubstr("--collective_table=" + table_));
-  const auto rules = mpi::ParseSelectionRules(ReadFile(table_), table_);
+  const auto rules = collective::ParseSelectionRules(ReadFile(table_), table_);
   ASSERT_TRUE(rules.ok()) << rules.status().ToString();
   std::set<std::pair<Collective, NodeLayout>> found;
-  for (const mpi::SelectionRule& rule : *rules) {
+  for (const collective::SelectionRule& rule : *rules) {
     found.insert({rule.collective, rule.layout});
   }
   EXPECT_EQ(found.size(), 11u * 3u);
@@ -103,7 +103,7 @@ TEST_F(CollectiveTuneTest, WritesNowhereWithoutBeingTold) {
   EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_TRUE(fs::is_empty(directory_));
   EXPECT_THAT(tuned.err, HasSubstr("no file was written; --output FILE writes these rules"));
-  const auto rules = mpi::ParseSelectionRules(tuned.out, "standard output");
+  const auto rules = collective::ParseSelectionRules(tuned.out, "standard output");
   EXPECT_TRUE(rules.ok()) << rules.status().ToString();
 }
 

@@ -37,7 +37,8 @@ TEST(AllreduceTest, TwoRanksTakeTheClosedForm) {
 }
 
 TEST(AllreduceTest, EveryAlgorithmEndsOnBothPlacements) {
-  for (const mpi::Algorithm& algorithm : mpi::AlgorithmsOf(mpi::Collective::kAllreduce)) {
+  for (const collective::Algorithm& algorithm :
+       collective::AlgorithmsOf(collective::Collective::kAllreduce)) {
     for (const uint32_t ranks : {2U, 6U, 16U}) {
       for (const uint64_t bytes : {8U, 4096U, 65536U}) {
         for (const bool on_nic : {false, true}) {
@@ -63,14 +64,14 @@ TEST(AllreduceTest, EveryAlgorithmEndsOnBothPlacements) {
 
 TEST(AllreduceTest, ChoosesAsFerrysMpiDoes) {
   for (const uint64_t bytes : {8U, 65536U, 1U << 20}) {
-    mpi::Problem problem;
-    problem.collective = mpi::Collective::kAllreduce;
+    collective::Problem problem;
+    problem.collective = collective::Collective::kAllreduce;
     problem.size = 16;
     problem.block_bytes = bytes;
     problem.element_bytes = 8;
     problem.node_of = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7};
     EXPECT_EQ(RunAllreduce(Plan(16, bytes))->algorithm,
-              mpi::SelectionTable().Choose(problem).algorithm->name);
+              collective::SelectionTable().Choose(problem).algorithm->name);
   }
 }
 
