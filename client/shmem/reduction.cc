@@ -1,12 +1,10 @@
 #include "client/shmem/reduction.h"
 
-#include "client/mpi/datatype/basic_type.h"
-
 namespace ferry::shmem {
 namespace {
 
-using mpi::NumberKind;
-using mpi::OpKind;
+using collective::NumberKind;
+using collective::OpKind;
 
 NumberKind KindOf(ReduceType type) {
   switch (type) {
@@ -62,10 +60,10 @@ OpKind KindOf(ReduceOp op) {
 
 }  // namespace
 
-size_t BytesOf(ReduceType type) { return static_cast<size_t>(mpi::SizeOf(KindOf(type))); }
+size_t BytesOf(ReduceType type) { return static_cast<size_t>(collective::SizeOf(KindOf(type))); }
 
 ElementReducer::ElementReducer(ReduceType type, ReduceOp op)
-    : kernel_(mpi::FindKernel(KindOf(op), KindOf(type))) {}
+    : kernel_(collective::FindKernel(KindOf(op), KindOf(type))) {}
 
 ErrorCode ElementReducer::Reduce(const void* left, const void* right, void* to, size_t count) {
   if (kernel_ == nullptr) {

@@ -1,12 +1,12 @@
 // How elements of OpenSHMEM's types are reduced (OpenSHMEM 1.5, section 9.9.8), as the collectives'
-// engine asks for it: by the loops that MPI's reductions have (client/mpi/op/kernels.h). Plain
-// computing: any thread, nothing blocks.
+// engine asks for it: by the loops that MPI's reductions have, too. Plain computing: any thread,
+// nothing blocks.
 #pragma once
 
 #include <cstddef>
 
 #include "client/collective/messenger.h"
-#include "client/mpi/op/kernels.h"
+#include "client/collective/reduction/kernels.h"
 #include "client/shmem/operations.h"
 
 namespace ferry::shmem {
@@ -19,7 +19,7 @@ class ElementReducer : public collective::Reducer {
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;
 
  private:
-  const mpi::ReduceKernel kernel_;  // null: the type does not have the operation
+  const collective::ReduceKernel kernel_;  // null: the type does not have the operation
 };
 
 }  // namespace ferry::shmem

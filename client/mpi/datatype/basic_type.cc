@@ -199,13 +199,6 @@ const Table& TheTable() {
 
 }  // namespace
 
-int64_t SizeOf(NumberKind kind) {
-  constexpr int64_t kLong = sizeof(long double);
-  static constexpr int64_t kSizes[kNumberKinds] = {1, 2, 4,     8,  16, 1, 2,  4,         8, 2,
-                                                   4, 8, kLong, 16, 4,  8, 16, 2 * kLong, 32};
-  return kSizes[static_cast<int>(kind)];
-}
-
 std::span<const BasicType> BasicTypes() { return TheTable().types(); }
 
 const BasicType* FindBasicType(MPI_Datatype handle) { return TheTable().Find(handle); }

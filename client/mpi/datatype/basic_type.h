@@ -11,35 +11,12 @@
 #include <cstdint>
 #include <span>
 
+#include "client/collective/reduction/number_kind.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
 
-// How the machine counts with an element.
-enum class NumberKind : uint8_t {
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kInt128,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kFloat16,
-  kFloat32,
-  kFloat64,
-  kLongDouble,
-  kFloat128,
-  kComplex16,  // two kFloat16, and so on
-  kComplex32,
-  kComplex64,
-  kComplexLongDouble,
-  kComplex128,
-};
-inline constexpr int kNumberKinds = 19;
-
-int64_t SizeOf(NumberKind kind);
+using collective::NumberKind;
 
 // MPI's groups of types, by which it says which types a reduction takes.
 enum class TypeClass : uint8_t {

@@ -8,6 +8,9 @@
 namespace ferry::mpi {
 namespace {
 
+using collective::kNumberKinds;
+using collective::ReduceKernel;
+
 constexpr int kKernelOps = static_cast<int>(OpKind::kLxor) + 1;
 
 // The kernels by operation and kind of number, looked up once: a reduction is cut into many calls.
@@ -32,7 +35,7 @@ class Kernels {
 ReduceKernel KernelFor(OpKind op, const BasicType& type) {
   static const Kernels kernels;
   if (op == OpKind::kMinloc || op == OpKind::kMaxloc) {
-    return type.IsPair() ? FindPairKernel(op, type) : nullptr;
+    return type.IsPair() ? FindPairKernel(op, type.kind, type.index_kind) : nullptr;
   }
   return type.IsPair() || static_cast<int>(op) >= kKernelOps ? nullptr
                                                              : kernels.Find(op, type.kind);

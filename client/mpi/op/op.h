@@ -10,13 +10,15 @@
 #include <span>
 #include <string_view>
 
+#include "client/collective/reduction/kernels.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/op/kernels.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
+
+using collective::OpKind;
 
 // A program's function is called with a handle of the datatype. If the program has freed all its
 // handles while a reduction is under way, one is lent for the call.

@@ -1,9 +1,9 @@
-#include "client/mpi/op/kernels.h"
+#include "client/collective/reduction/kernels.h"
 
 #include <cstddef>
 #include <type_traits>
 
-namespace ferry::mpi {
+namespace ferry::collective {
 namespace {
 
 // ---- The C++ types of numbers -------------------------------------------------------------------
@@ -265,12 +265,12 @@ ReduceKernel PairKernelOf(NumberKind index) {
 }
 
 template <bool kMax>
-ReduceKernel PairKernelOf(const BasicType& pair) {
-  return VisitNumber(pair.kind, [&]<typename Value>() -> ReduceKernel {
+ReduceKernel PairKernelOf(NumberKind value, NumberKind index) {
+  return VisitNumber(value, [&]<typename Value>() -> ReduceKernel {
     if constexpr (kIsComplex<Value> || !kComputes<Value>) {
       return nullptr;
     } else {
-      return PairKernelOf<kMax, Value>(pair.index_kind);
+      return PairKernelOf<kMax, Value>(index);
     }
   });
 }
@@ -304,15 +304,15 @@ ReduceKernel FindKernel(OpKind op, NumberKind kind) {
   }
 }
 
-ReduceKernel FindPairKernel(OpKind op, const BasicType& pair) {
+ReduceKernel FindPairKernel(OpKind op, NumberKind value, NumberKind index) {
   switch (op) {
     case OpKind::kMinloc:
-      return PairKernelOf<false>(pair);
+      return PairKernelOf<false>(value, index);
     case OpKind::kMaxloc:
-      return PairKernelOf<true>(pair);
+      return PairKernelOf<true>(value, index);
     default:
       return nullptr;
   }
 }
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective

@@ -1,5 +1,5 @@
-// The loops of the predefined reductions (MPI 5.0, sections 6.9.2 and 6.9.4): element by element,
-// out = a op b.
+// The loops of the predefined reductions (MPI 5.0, sections 6.9.2 and 6.9.4; OpenSHMEM 1.5, section
+// 9.9.8): element by element, out = a op b.
 //
 // `out` may be `a` or `b`, but must not overlap them otherwise. No buffer needs to be aligned.
 // Integers wrap; a product of complex numbers is computed by its definition. The result of
@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "client/mpi/datatype/basic_type.h"
+#include "client/collective/reduction/number_kind.h"
 
-namespace ferry::mpi {
+namespace ferry::collective {
 
 enum class OpKind : uint8_t {
   kSum,
@@ -38,10 +38,9 @@ using ReduceKernel = void (*)(const void* a, const void* b, void* out, int64_t c
 // cannot compute with them.
 ReduceKernel FindKernel(OpKind op, NumberKind kind);
 
-// MPI_MINLOC and MPI_MAXLOC of pairs: the extreme value, and of equal ones the lowest index. Gaps
-// between and behind the numbers are left alone.
-// Null: such values have no order, such an index is not one, or this build cannot compute with
-// them.
-ReduceKernel FindPairKernel(OpKind op, const BasicType& pair);
+// MPI_MINLOC and MPI_MAXLOC of pairs, as C lays out a structure of the two: the extreme value, and
+// of equal ones the lowest index. Gaps between and behind the numbers are left alone. Null: such
+// values have no order, such an index is not one, or this build cannot compute with them.
+ReduceKernel FindPairKernel(OpKind op, NumberKind value, NumberKind index);
 
-}  // namespace ferry::mpi
+}  // namespace ferry::collective
