@@ -41,6 +41,15 @@ enum class Phase { kBefore, kRunning, kAfter };
 std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
+// A process that ends without ferry_finalize may be in a call of a queue that waits for good: that
+// one uses the connection to the end.
+struct EndOfCalls {
+  ~EndOfCalls() {
+    if (client != nullptr && !client->queues().EndCalls()) {
+      [[maybe_unused]] Client* const kept = client.release();
+    }
+  }
+} end_of_calls;
 int abort_fd = 0;  // ferryrun's pipe; 0: none
 // Front ends that have joined and not left; and whether the first of them has made the connection.
 int front_ends = 0;

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "client/core/host_call.h"
 #include "client/core/one_sided.h"
 #include "client/core/program_step.h"
 #include "common/error_code.h"
@@ -142,6 +143,12 @@ class FrontEnd {
   virtual Status AwaitQueue(QueueHandle queue) = 0;  // blocks
   virtual Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
   virtual Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
+  // Enqueues a call: when the stream gets there, a thread of libferry's carries it out; the stream
+  // goes on once it is over, however it ends. AwaitQueue returns the first failure. Queues do not
+  // wait for each other. When the stream is destroyed, a call that has begun is waited for. Allows
+  // threads for good, as AllowThreads does. Errors of the stream; kInvalidArgument: no such queue;
+  // kUnsupported: the stream cannot wait; kSystem: no thread can be started.
+  virtual Status EnqueueCall(QueueHandle queue, HostCall call) = 0;
   // A program: steps that a queue starts, and waits for, as it does a request, over matched
   // requests that nobody else uses (client/triggered/program.h). Each request is started, and then
   // waited for, once. EnqueueStart, EnqueueWait, IsEnqueued and the calls below take its handle.
@@ -270,7 +277,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 15;
+inline constexpr uint32_t kFrontEndVersion = 16;
 
 }  // namespace ferry::client
 

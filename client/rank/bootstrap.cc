@@ -248,6 +248,11 @@ Status Client::Leave() {
                 " requests are not complete or not freed; wait for them, "
                 "or free persistent ones with ferry_request_free"};
   }
+  if (const size_t open = queues().CountOpenCalls(); open != 0) {
+    return {ErrorCode::kInvalidRequest, std::to_string(open) +
+                                            " calls on queues are not over: call ferry_queue_wait "
+                                            "first, or destroy their streams"};
+  }
   matching_->rings().DestroyAll();
   one_sided_->AwaitAll();
   // No rank may leave while another still needs it. A rank that died does not hold us up, but then

@@ -94,6 +94,7 @@ class Client final : public FrontEnd {
   Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) override {
     return matching_->EnqueueWait(queue, requests);
   }
+  Status EnqueueCall(QueueHandle queue, HostCall call) override;
   StatusOr<RequestHandle> MakeProgram(std::string name, std::span<const RequestHandle> requests,
                                       std::vector<ProgramStep> steps) override {
     return matching_->MakeProgram(std::move(name), requests, std::move(steps));

@@ -18,6 +18,15 @@ void Client::RestrictThreads() {
   }
 }
 
+// ---- Calls of queues ----------------------------------------------------------------------------
+
+Status Client::EnqueueCall(QueueHandle queue, HostCall call) {
+  if (!threads_asked_for_) {
+    KeepThreads();
+  }
+  return queues().EnqueueCall(queue, std::move(call));
+}
+
 // ---- Memory -------------------------------------------------------------------------------------
 
 Status Client::CheckUnused(const void* memory, uint64_t size_bytes) {

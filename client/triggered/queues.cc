@@ -38,6 +38,7 @@ Status Naming(size_t index, size_t count, const Status& status) {
 }  // namespace
 
 Queues::~Queues() {
+  (void)EndCalls();
   for (auto& [handle, queue] : queues_) {
     if (queue.owner != nullptr) {
       (void)queue.stream().Synchronize();
@@ -116,6 +117,7 @@ StatusOr<gpu::Stream*> Queues::Find(FerryStream* stream) {
 Status Queues::DestroyStream(FerryStream* stream) {
   std::unique_ptr<FerryStream> destroyed;
   std::vector<QueueHandle> bereft;
+  std::vector<std::shared_ptr<QueueCalls>> calls;
   {
     std::lock_guard lock(mutex_);
     const auto found = LookupStream(stream);
@@ -127,10 +129,17 @@ Status Queues::DestroyStream(FerryStream* stream) {
         queue.owner = nullptr;  // other threads enqueue nothing any more
         bereft.push_back(handle);
         WithdrawStarted(handle, queue);
+        if (queue.calls != nullptr) {
+          (void)queue.calls->Cancel();
+          calls.push_back(queue.calls);
+        }
       }
     }
   }
   destroyed.reset();  // waits for what runs, drops the rest
+  for (const std::shared_ptr<QueueCalls>& one : calls) {
+    one->AwaitBegun();
+  }
   std::lock_guard lock(mutex_);
   for (const QueueHandle handle : bereft) {
     if (const auto found = queues_.find(handle); found != queues_.end()) {
@@ -251,6 +260,7 @@ void Queues::FreeBlocks(std::vector<void*> blocks) {
 }
 
 Status Queues::Free(QueueHandle handle) {
+  std::shared_ptr<QueueCalls> calls;  // ends without the lock: that may take time
   std::lock_guard lock(mutex_);
   const auto found = queues_.find(handle);
   if (found == queues_.end()) {
@@ -279,6 +289,7 @@ Status Queues::Free(QueueHandle handle) {
     program->is_listed = false;
   }
   FreeBlocks(std::move(queue.blocks));
+  calls = std::move(queue.calls);
   FerryStream* const owner = queue.owner;
   queues_.erase(found);
   ReleaseAdopted(owner);
@@ -314,8 +325,46 @@ Status Queues::Await(QueueHandle handle) {
     }
     return !channel->is_listed;
   });
-  const Status of_programs = TakeProgramEnds(handle, **queue);
-  return status.ok() ? of_programs : status;
+  if (const Status of_programs = TakeProgramEnds(handle, **queue); status.ok()) {
+    status = of_programs;
+  }
+  return status.ok() && (*queue)->calls != nullptr ? (*queue)->calls->TakeFailure() : status;
+}
+
+// ---- Calls --------------------------------------------------------------------------------------
+
+Status Queues::EnqueueCall(QueueHandle handle, HostCall call) {
+  std::lock_guard lock(mutex_);
+  StatusOr<Queue*> queue = Lookup(handle);
+  FERRY_RETURN_IF_ERROR(queue.status());
+  std::shared_ptr<QueueCalls>& calls = (*queue)->calls;
+  if (calls == nullptr) {
+    StatusOr<std::unique_ptr<QueueCalls>> made = QueueCalls::Make(&memory_, &(*queue)->stream());
+    FERRY_RETURN_IF_ERROR(made.status());
+    calls = std::move(*made);
+  }
+  return calls->Enqueue(std::move(call));
+}
+
+size_t Queues::CountOpenCalls() {
+  std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const auto& [handle, queue] : queues_) {
+    count += queue.calls == nullptr ? 0 : queue.calls->open();
+  }
+  return count;
+}
+
+bool Queues::EndCalls() {
+  std::lock_guard lock(mutex_);
+  bool have_all_ended = true;
+  for (const auto& [handle, queue] : queues_) {
+    if (queue.calls != nullptr) {
+      have_all_ended = queue.calls->Cancel() && have_all_ended;
+      queue.calls->LetPass();
+    }
+  }
+  return have_all_ended;
 }
 
 // ---- Starts and waits ---------------------------------------------------------------------------

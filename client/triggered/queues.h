@@ -1,14 +1,15 @@
-// Queues: starts and waits of matched requests that a GPU stream carries out
-// (docs/stream_triggered.md), and the streams of the emulated device that programs can make.
+// Queues: starts and waits of matched requests that a GPU stream carries out, and calls that it has
+// the rank carry out (docs/stream_triggered.md); and the streams of the emulated device that
+// programs can make.
 //
 // Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
 // and moves the bytes (gpu::MatchedMove). Between nodes it is a store into the doorbell that the
 // daemon, or the NIC, watches; ready sends of one call share a doorbell. A wait is the stream's own
 // wait for a word. So once the calls here have returned, no CPU of the rank has anything left to
-// do.
+// do, except for the calls of EnqueueCall (queue_calls.h).
 //
 // Calling thread: any that the thread level allows; a lock is held for the length of a call, but
-// not while AwaitQueue waits.
+// not while Await waits, nor while Free and DestroyStream wait for a call that has begun.
 #pragma once
 
 #include <atomic>
@@ -25,6 +26,7 @@
 #include "client/core/memory.h"
 #include "client/triggered/channels.h"
 #include "client/triggered/program.h"
+#include "client/triggered/queue_calls.h"
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
 
@@ -56,8 +58,8 @@ class Queues {
   // kUnsupported.
   StatusOr<QueueHandle> Make(QueueType type, const void* stream_address);
   Status Free(QueueHandle queue);
-  // Blocks until the stream has done everything. Returns the first failure of a request since the
-  // last call.
+  // Blocks until the stream has done everything. Returns the first failure of a request, or of a
+  // call, since the last Await.
   Status Await(QueueHandle queue);
   // Something that queues start and wait for: a request by its slot, or a program.
   struct Item {
@@ -68,6 +70,14 @@ class Queues {
   // pairs whose start it had already taken end, and need no wait.
   Status EnqueueStart(QueueHandle queue, std::span<const Item> items);
   Status EnqueueWait(QueueHandle queue, std::span<const Item> items);
+
+  // ---- Calls: see front_end.h ----
+  Status EnqueueCall(QueueHandle queue, HostCall call);
+  // How many are not over.
+  size_t CountOpenCalls();
+  // Before the process ends without Leave: no call begins any more, and no stream waits for one.
+  // False: one that has begun goes on, and what it uses must stay.
+  bool EndCalls();
 
   // ---- Programs: see front_end.h. `requests` by their slots ----
   static bool IsProgram(RequestHandle handle);
@@ -92,6 +102,7 @@ class Queues {
     std::vector<Program*> waited_programs;
     uint32_t open_starts = 0;   // without a wait
     std::vector<void*> blocks;  // blocks of freed requests that the stream may still look at
+    std::shared_ptr<QueueCalls> calls;  // null: there were none
 
     gpu::Stream& stream() const { return *owner->stream; }
   };

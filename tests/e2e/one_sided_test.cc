@@ -13,15 +13,21 @@ namespace {
 using testing::HasSubstr;
 
 // How many ranks, and on how many nodes.
-class OneSidedTest : public testing::TestWithParam<std::string> {};
+class OneSidedTest : public testing::TestWithParam<std::string> {
+ protected:
+  static Words Placement() {
+    return {"-n", GetParam().substr(0, 1), "--nodes", GetParam().substr(GetParam().size() - 1)};
+  }
+};
 
 TEST_P(OneSidedTest, EveryOperationOfEveryRankWithEveryOther) {
-  const std::string ranks = GetParam().substr(0, 1);
-  const std::string nodes = GetParam().substr(GetParam().size() - 1);
-  const Words placement = {"-n", ranks, "--nodes", nodes};
   const std::string out =
-      RunWell(PrivateJob(placement, {"tests/e2e/ranks/one_sided"}), {}, /*limit_s=*/240);
+      RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/one_sided"}), {}, /*limit_s=*/240);
   EXPECT_THAT(out, HasSubstr("one_sided: ok"));
+}
+
+TEST_P(OneSidedTest, QueuesMakeCalls) {
+  RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/queue_calls"}), {"FERRY_GPU_BACKEND=host"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, OneSidedTest,

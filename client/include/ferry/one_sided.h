@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "ferry/ferry.h"
+#include "ferry/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -150,6 +151,29 @@ FERRY_API int ferry_fence(ferry_context context);
 FERRY_API int ferry_quiet(ferry_context context);
 /* The same for the operations with one rank. */
 FERRY_API int ferry_quiet_rank(ferry_context context, int rank);
+
+/* ---- On queues --------------------------------------------------------------------------------
+ *
+ * Enqueue the call of the name without enqueue_ on a queue of ferry/stream.h: when its stream gets
+ * there, a thread of Ferry's makes the call, and what is enqueued on the stream afterwards runs
+ * once that has returned. Arguments are taken, and checked, except for the queue, when the call is
+ * made: memory and the context must stay until then. A call that fails lets the stream go on;
+ * ferry_queue_wait returns the first failure. From the first one on, calls of messages cost as much
+ * as with FERRY_THREAD_MULTIPLE. FERRY_ERR_UNSUPPORTED: the device's streams cannot wait for the
+ * CPU. docs/stream_triggered.md has more. */
+
+FERRY_API int ferry_enqueue_put(ferry_queue queue, ferry_context context, ferry_place to,
+                                const void* from, size_t size_bytes);
+FERRY_API int ferry_enqueue_put_signal(ferry_queue queue, ferry_context context, ferry_place to,
+                                       const void* from, size_t size_bytes,
+                                       ferry_signal_update update, ferry_place signal,
+                                       uint64_t value);
+FERRY_API int ferry_enqueue_get(ferry_queue queue, ferry_context context, void* to,
+                                ferry_place from, size_t size_bytes);
+FERRY_API int ferry_enqueue_atomic(ferry_queue queue, ferry_context context,
+                                   ferry_atomic_operation operation, ferry_place word, int width,
+                                   uint64_t operand, uint64_t compare);
+FERRY_API int ferry_enqueue_quiet(ferry_queue queue, ferry_context context);
 
 #ifdef __cplusplus
 }

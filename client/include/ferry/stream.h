@@ -56,8 +56,9 @@ FERRY_API int ferry_is_matched(ferry_request request, int* matched);
 /* ---- Queues -----------------------------------------------------------------------------------
  */
 
-/* An ordered set of starts and waits that a stream carries out. A handle that names no queue, or
- * one that was freed, is FERRY_ERR_ARGUMENT. */
+/* An ordered set of starts and waits that a stream carries out, and of calls that Ferry makes when
+ * the stream gets there (ferry/one_sided.h, and of OpenSHMEM ferry_shmem/queues.h). A handle that
+ * names no queue, or one that was freed, is FERRY_ERR_ARGUMENT. */
 typedef uint64_t ferry_queue;
 #define FERRY_QUEUE_NULL ((ferry_queue)0)
 
@@ -74,10 +75,12 @@ typedef enum {
 FERRY_API int ferry_queue_init(ferry_queue_type type, const void* stream_address,
                                ferry_queue* queue);
 /* Frees an empty queue. FERRY_ERR_REQUEST, and nothing is freed, while an enqueued start has no
- * wait, or what was enqueued is not done: ferry_queue_wait first. */
+ * wait, or what was enqueued is not done: ferry_queue_wait first. Blocks while a call that the
+ * queue has made goes on, which can only be where the stream has failed or was destroyed. */
 FERRY_API int ferry_queue_free(ferry_queue* queue);
 /* Blocks until everything enqueued so far, by others on the same stream too, is done. Returns the
- * first failure of a request since the last call. */
+ * first failure of a request, or of a call that the queue has made, since the last
+ * ferry_queue_wait. */
 FERRY_API int ferry_queue_wait(ferry_queue queue);
 
 /* Enqueues the start of a matched request: it starts when the stream gets there. Never blocks the
@@ -107,7 +110,9 @@ typedef struct ferry_stream_object* ferry_stream;
 
 FERRY_API int ferry_stream_create(int device, ferry_stream* stream);
 /* Does not wait for what is enqueued: that is dropped, and requests whose starts or waits it held
- * fail with FERRY_ERR_CANCELLED. A queue tied to it can then only be freed. */
+ * fail with FERRY_ERR_CANCELLED. Blocks for calls of queues that have begun: waits for words of
+ * OpenSHMEM end then, others have to come to their end. A queue tied to it can then only be freed.
+ */
 FERRY_API int ferry_stream_destroy(ferry_stream* stream);
 /* Blocks until all that was enqueued is done. */
 FERRY_API int ferry_stream_synchronize(ferry_stream stream);

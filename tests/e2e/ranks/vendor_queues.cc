@@ -1,11 +1,12 @@
-// vendor_queues cuda|hip LIBRARY: messages on streams that the program makes with the vendor's own
-// library. Two ranks, on one node or two.
+// vendor_queues cuda|hip LIBRARY: messages, and calls of one_sided.h, on streams that the program
+// makes with the vendor's own library. Two ranks, on one node or two.
 #include <dlfcn.h>
 
 #include <cstddef>
 #include <string_view>
 
 #include "ferry/ferry.h"
+#include "ferry/one_sided.h"
 #include "ferry/stream.h"
 #include "tests/e2e/ranks/buffer.h"
 #include "tests/e2e/ranks/check.h"
@@ -73,6 +74,33 @@ void Exchange(ferry_queue_type type, void* stream) {
   CHECK_OK(ferry_request_free(&done));
 }
 
+// Device memory goes to the other rank and comes back, by calls that the stream waits for.
+void PutAndGet(ferry_queue_type type, void* stream) {
+  constexpr size_t kSize = 50'000;
+  Buffer memory(kDevice, 2 * kSize);
+  Buffer other(ferry::ranks::kHeap, kSize);
+  memory.Fill(0, kSize, 3 + static_cast<uint64_t>(ferry_rank()));
+  const int partner = ferry::ranks::Partner();
+  ferry_place own{};
+  ferry_place theirs{};
+  CHECK_OK(ferry_locate(other.at(0), kSize, &own));
+  ferry_request request = FERRY_REQUEST_NULL;
+  CHECK_OK(ferry_irecv(&theirs, sizeof(theirs), partner, 2, &request));
+  CHECK_OK(ferry_send(&own, sizeof(own), partner, 2));
+  CHECK_OK(ferry_wait(&request, nullptr));
+  ferry_queue queue = FERRY_QUEUE_NULL;
+  CHECK_OK(ferry_queue_init(type, &stream, &queue));
+  CHECK_OK(ferry_enqueue_put(queue, FERRY_CONTEXT_DEFAULT, theirs, memory.at(0), kSize));
+  CHECK_OK(ferry_enqueue_quiet(queue, FERRY_CONTEXT_DEFAULT));
+  CHECK_OK(ferry_enqueue_get(queue, FERRY_CONTEXT_DEFAULT, memory.at(kSize), theirs, kSize));
+  CHECK_OK(ferry_queue_wait(queue));
+  memory.Check(kSize, kSize, 3 + static_cast<uint64_t>(ferry_rank()));
+  CHECK_OK(ferry_barrier());
+  other.Check(0, kSize, 3 + static_cast<uint64_t>(partner));
+  CHECK_OK(ferry_queue_free(&queue));
+  CHECK_OK(ferry_barrier());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -84,6 +112,7 @@ int main(int argc, char** argv) {
   void* const stream = is_cuda ? MakeCudaStream() : MakeHipStream();
   Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);
   Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);  // adopted anew
+  PutAndGet(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);
   // The stream still belongs to the program.
   Call(is_cuda ? "cuStreamDestroy_v2" : "hipStreamDestroy", stream);
   CHECK_OK(ferry_finalize());
