@@ -6,6 +6,7 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
+#include "common/clock.h"
 
 namespace ferry::shmem {
 namespace {
@@ -63,6 +64,30 @@ void CopyBytes(void* to, const void* from, size_t bytes) {
     std::memcpy(to, from, bytes);
   }
 }
+
+// News of a death may come later than what another PE did because of it.
+constexpr uint64_t kNewsNs = 1'000'000'000;
+constexpr uint64_t kLookNs = 1'000'000;
+
+// One collective at a time. Two threads that begin at the very same time are not noticed: that
+// would cost every collective an atomic operation.
+class OneAtATime {
+ public:
+  OneAtATime(const char* call, std::atomic<bool>* is_busy) : is_busy_(*is_busy) {
+    if (is_busy_.load(std::memory_order_relaxed)) [[unlikely]] {
+      Fail(call,
+           "another collective of this team is under way, on a queue or in another thread: enqueue "
+           "those of one team on one queue, and wait for them before the program makes the next");
+    }
+    is_busy_.store(true, std::memory_order_relaxed);
+  }
+  ~OneAtATime() { is_busy_.store(false, std::memory_order_relaxed); }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  std::atomic<bool>& is_busy_;
+};
 
 }  // namespace
 
@@ -139,6 +164,7 @@ Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& wh
 
 void Assembly::Run(const char* call, collective::Problem* problem,
                    const collective::Binding& binding) {
+  const OneAtATime one_at_a_time(call, &is_busy_);
   problem->rank = self();
   problem->size = size();
   RunFailure failure;
@@ -177,9 +203,22 @@ int Assembly::FindDead() const {
   return -1;
 }
 
+// If a PE has died: then another one has given up because of that.
+void Assembly::GiveUpForDead(const char* call) const {
+  int dead = FindDead();
+  for (const uint64_t end_ns = MonotonicNs() + kNewsNs; dead < 0 && MonotonicNs() < end_ns;) {
+    job.front_end->Rest(kLookNs);
+    dead = FindDead();
+  }
+  if (dead >= 0) {
+    const ErrorCode state = shmem::StateOf(dead);
+    GiveUp(call, state, StateText(dead, state));
+  }
+}
+
 void Assembly::Explain(const char* call, const RunFailure& failure) const {
   if (failure.peer < 0) {
-    Fail(call, job.front_end->Explain(failure.code).ToString());
+    GiveUp(call, failure.code, job.front_end->Explain(failure.code).ToString());
   }
   const int pe = PeOf(failure.peer);
   const std::string who = "PE " + std::to_string(pe);
@@ -192,9 +231,7 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
       Fail(call, who + " has passed the root " + std::to_string(failure.other) +
                      ": all PEs of the team must pass the same");
     case RunFailure::Mismatch::kSize:
-      if (const int dead = FindDead(); dead >= 0) {  // because of which that PE gave up
-        Fail(call, StateText(dead, shmem::StateOf(dead)));
-      }
+      GiveUpForDead(call);
       if (messages_.has_value()) {
         Fail(call, who + " has sent " + std::to_string(failure.received_bytes) +
                        " bytes where this one expects " + std::to_string(failure.expected_bytes) +
@@ -208,9 +245,10 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
       break;
   }
   if (failure.code == ErrorCode::kCancelled) {
-    Fail(call, who + " has given this collective up");
+    GiveUpForDead(call);
+    GiveUp(call, failure.code, who + " has given this collective up");
   }
-  Fail(call, StateText(pe, failure.code));
+  GiveUp(call, failure.code, StateText(pe, failure.code));
 }
 
 }  // namespace ferry::shmem

@@ -4,9 +4,11 @@
 // The terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
-// sentence, when a PE that they wait for has died, has left, or is in another collective.
+// sentence, when a PE that they wait for has died, has left (then a queue's call ends alone:
+// fail.h), or is in another collective.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -81,6 +83,7 @@ class Assembly {
 
  private:
   int FindDead() const;
+  void GiveUpForDead(const char* call) const;
   [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
 
   AssemblyLink link_;
@@ -90,6 +93,7 @@ class Assembly {
   const collective::BoardLimits limits_;
   collective::Problem sync_;
   uint64_t number_ = 0;
+  std::atomic<bool> is_busy_{false};
 };
 
 }  // namespace ferry::shmem

@@ -1,6 +1,8 @@
 #include "client/shmem/call_comparison.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include "client/shmem/checks.h"
@@ -25,6 +27,16 @@ struct SymmetricPlace {
   }
 };
 
+// Without what says that a queue makes the call: some PEs may enqueue a collective, and others call
+// it.
+std::string_view NameOf(std::string_view call) {
+  constexpr std::string_view kOnQueue = "_on_queue";
+  if (call.ends_with(kOnQueue)) {
+    call.remove_suffix(kOnQueue.size());
+  }
+  return call.substr(std::min(call.find('_'), call.size()));  // behind shmem and shmemx
+}
+
 // What PEs tell each other of a call.
 struct CallRecord {
   char call[56];
@@ -37,7 +49,7 @@ struct CallRecord {
   SymmetricPlace source;
 
   bool IsLike(const CallRecord& other) const {
-    return std::string_view(call) == other.call && amount == other.amount && root == other.root &&
+    return NameOf(call) == NameOf(other.call) && amount == other.amount && root == other.root &&
            dest_stride == other.dest_stride && source_stride == other.source_stride;
   }
   std::string Text() const {

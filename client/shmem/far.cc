@@ -32,9 +32,11 @@ constexpr uint64_t kLookNs = 1'000'000;
   while (error == ErrorCode::kNotFound && StateOf(pe) == ErrorCode::kOk && MonotonicNs() < end_ns) {
     job.front_end->Rest(kLookNs);
   }
-  const ErrorCode state = StateOf(pe);
-  Fail(call,
-       StateText(pe, error == ErrorCode::kNotFound && state != ErrorCode::kOk ? state : error));
+  if (const ErrorCode state = StateOf(pe);
+      error == ErrorCode::kNotFound && state != ErrorCode::kOk) {
+    error = state;
+  }
+  GiveUp(call, error, StateText(pe, error));
 }
 
 void Check(const char* call, const Target& target, ErrorCode error) {

@@ -22,6 +22,7 @@
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
 #include "client/shmem/operations.h"
+#include "client/shmem/queues.h"
 #include "client/shmem/settings.h"
 #include "client/shmem/static_data.h"
 #include "client/shmem/team.h"
@@ -215,6 +216,7 @@ void Meet(const char* call) {
 }
 
 void End(const char* call) {
+  AwaitQueues(call);
   Quiet(call, DefaultContext());
   CompleteContexts(call);
   if (job.is_checking) {

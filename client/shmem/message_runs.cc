@@ -63,7 +63,7 @@ class MessageRuns::Wait {
     }
     looks_ = left < 0 ? 0 : looks_ + 1;
     if (looks_ == kLooks) {
-      Fail(call_, StateText(left, ErrorCode::kNotFound));
+      GiveUp(call_, ErrorCode::kNotFound, StateText(left, ErrorCode::kNotFound));
     }
   }
 
@@ -84,7 +84,12 @@ collective::RunFailure MessageRuns::Run(const char* call, const collective::Prob
   messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
   runner_.Start(taken.run(), binding, number_++);
   Wait wait(call, this);
-  collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
+  try {
+    collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
+  } catch (const GivenUp&) {
+    taken.Abandon();  // its messages still name it
+    throw;
+  }
   messenger_.SetPatient(false);
   if (!taken.run()->is_done()) {
     taken.Abandon();

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "shm/layout/one_sided_layout.h"
 
@@ -155,6 +156,19 @@ int Reduce(const char* call, const Group& group, void* dest, const void* source,
 // 1.6: sums of the PEs up to this one, itself counted (inclusive) or not.
 int Scan(const char* call, const Group& group, void* dest, const void* source, size_t count,
          ReduceType type, bool inclusive);
+
+// ---- On queues (ferry_shmem/queues.h) -----------------------------------------------------------
+// Enqueues a call of the above: a thread of libferry's makes it when the queue's stream gets there.
+// Returns 0, or an error of ferry.h where the stream takes no work any more. `queue`: ferry_queue.
+int OnQueue(const char* call, uint64_t queue, std::function<void()> make);
+// For such calls: as the above, and the other memory may be any, also such as only streams reach.
+void PutFromAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
+                int pe, Completion completion);
+void GetToAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
+              int pe, Completion completion);
+void PutSignalFromAny(const char* call, Context* context, void* dest, const void* source,
+                      size_t bytes, uint64_t* signal_address, uint64_t signal, int signal_op,
+                      int pe, Completion completion);
 
 // ---- Life, queries, memory, teams, contexts: the API's own arguments ----------------------------
 int InitThread(const char* call, int requested, int* provided);

@@ -42,6 +42,7 @@ void Patience::RestLonger() {
   }
   const uint64_t now_ns = MonotonicNs();
   begin_ns_ = begin_ns_ == 0 ? now_ns : begin_ns_;
+  LookForCancellation(call_);
   LookForDeaths();
   const uint64_t sleep_ns =
       std::clamp((now_ns - begin_ns_) / kSleepPart, kShortestSleepNs, kLongestSleepNs);
@@ -59,7 +60,7 @@ void Patience::RestLonger() {
 void Patience::LookForDeaths() {
   const ErrorCode own = job.front_end->poison();
   if (own != ErrorCode::kOk) {
-    Fail(call_, job.front_end->Explain(own).ToString());
+    GiveUp(call_, own, job.front_end->Explain(own).ToString());
   }
   death_count_ = 0;
   int dead = -1;
@@ -71,7 +72,8 @@ void Patience::LookForDeaths() {
   }
   if (dead >= 0 && deaths_ == Deaths::kEndProgram) {
     if (has_found_death_) {
-      Fail(call_, StateText(dead, StateOf(dead)) + "; this one may be waiting for it");
+      const ErrorCode state = StateOf(dead);
+      GiveUp(call_, state, StateText(dead, state) + "; this one may be waiting for it");
     }
     has_found_death_ = true;
   }

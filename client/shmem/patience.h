@@ -20,8 +20,9 @@ namespace ferry::shmem {
 
 class Patience {
  public:
-  // What happens when another PE has died: the program ends, with a sentence that names it and the
-  // call; or (kOurs) the caller looks at `deaths` and knows what to do.
+  // What happens when another PE has died: the program, or a queue's call, ends (GiveUp of fail.h),
+  // with a sentence that names it and the call; or (kOurs) the caller looks at `deaths` and knows
+  // what to do.
   enum class Deaths : uint8_t { kEndProgram, kOurs };
   // What a look costs: nothing, or a message to another node, so that it sleeps from the first one
   // on.

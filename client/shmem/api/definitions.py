@@ -7,7 +7,7 @@ In a body, {call} is the function's name for messages, {ctx} its context, {T} it
 import table
 import text
 from families import DEPRECATED, FAMILIES
-from parts import PARTS
+from parts import PARTS, QUEUES_PART
 
 
 def _moves():
@@ -240,11 +240,26 @@ _OLD_NAMES = {"start_pes": "init", "_my_pe": "my_pe", "_num_pes": "n_pes", "shma
               "shfree": "free", "shrealloc": "realloc", "shmemalign": "align"}
 
 
+# On queues the memory of puts and gets may be any.
+_OF_ANY_MEMORY = {"Put(": "PutFromAny(", "Get(": "GetToAny(", "PutSignal(": "PutSignalFromAny("}
+
+
+def _on_queues(bodies):
+    made = {}
+    for family in FAMILIES:
+        if family.group == "on queues":
+            action = bodies[family.key.removesuffix("_on_queue")].removeprefix("return ")
+            function = action[:action.index("(") + 1]
+            action = _OF_ANY_MEMORY.get(function, function) + action[len(function):]
+            made[family.key] = f"return OnQueue({{call}}, queue, [=] {{{{ {action} }}}});"
+    return made
+
+
 def _bodies():
     life = _life()
     bodies = {**life, **_moves(), **_atomics(), **_waits(), **_collectives()}
     bodies.update({"old " + old: life[new] for old, new in _OLD_NAMES.items()})
-    return bodies
+    return {**bodies, **_on_queues(bodies)}
 
 
 # Parameters that definitions leave alone: gcc would warn of their names.
@@ -272,7 +287,8 @@ def sources():
     """File -> text: one source for each part of the header, and one for what no standard has."""
     bodies = _bodies()
     files = {}
-    parts = [(part.file[:-2], part.groups) for part in PARTS] + [("extensions", ("also",))]
+    parts = [(part.file[:-2], part.groups) for part in PARTS + (QUEUES_PART,)]
+    parts.append(("extensions", ("also",)))
     for name, groups in parts:
         families = [f for f in FAMILIES + DEPRECATED if f.group in groups]
         definitions = [_definition(function, bodies[function.family.key])
@@ -287,8 +303,8 @@ def sources():
 
 def exports():
     """The linker's list of what the library shows: every function of the table, twice."""
-    patterns = ["shmem_*", "pshmem_*"]
-    others = [f for f in table.functions() if not f.name.startswith("shmem_")]
+    patterns = ["shmem_*", "pshmem_*", "shmemx_*", "pshmemx_*"]
+    others = [f for f in table.functions() if not f.name.startswith(("shmem_", "shmemx_"))]
     names = patterns + [name for function in others for name in (function.name, function.twin)]
     lines = "\n".join(f"    {name};" for name in names)
     return {"exports.lds": "/* Made by definitions.py: what libferry_shmem shows to a program. */\n"

@@ -30,6 +30,7 @@ class Family:
     more_types: tuple = ()
     more_standard: str = ""
     full_name: str = ""  # of the few that are not called shmem_...
+    prefix: str = "shmem_"
 
     @property
     def key(self):
@@ -525,8 +526,28 @@ def _also():
     ]
 
 
-FAMILIES = (
+# ---- On queues: calls that the stream of a queue makes ----
+
+_ON_QUEUES = (
+    "put get p put_nbi get_nbi put_signal put_signal_nbi signal_set signal_add signal_wait_until "
+    "wait_until wait_until_all fence quiet barrier_all sync_all team_sync broadcast collect fcollect "
+    "alltoall alltoalls sum_inscan sum_exscan"
+).split() + [name + "_reduce" for name, *_ in _REDUCTIONS]
+
+
+def _on_queue(family):
+    called = ("shmem_TYPE_" if family.types else "shmem_") + family.stem + family.suffix
+    return dataclasses.replace(
+        family, group="on queues", prefix="shmemx_", suffix=family.suffix + "_on_queue",
+        parameters=", ".join(filter(None, (family.parameters, "ferry_queue queue"))), result="int",
+        sizes=tuple(size for size in family.sizes if size == "mem"), context=False, generic=False,
+        standard="also", more_types=(), more_standard="",
+        doc=f"As {called}, when the queue's stream gets there.")
+
+
+_CALLED = (
     _setup() + _memory() + _teams() + _contexts() + _puts_and_gets() + _atomics() + _signals()
-    + _collectives() + _reductions() + _waits() + _ordering() + _also()
+    + _collectives() + _reductions() + _waits() + _ordering()
 )
+FAMILIES = _CALLED + [_on_queue(each) for each in _CALLED if each.key in _ON_QUEUES] + _also()
 DEPRECATED = _deprecated()

@@ -4,7 +4,9 @@
 import table
 import text
 from families import DEPRECATED, FAMILIES
-from parts import MPP_HEAD, PARTS, PSHMEM_HEAD, SHMEM_HEAD, SHMEMX_HEAD, SHMEMX_TYPES
+from parts import (
+    MPP_HEAD, PARTS, PSHMEM_HEAD, QUEUES_PART, SHMEM_HEAD, SHMEMX_HEAD, SHMEMX_TYPES,
+)
 
 OPEN = """#ifdef __cplusplus
 extern "C" {
@@ -46,12 +48,12 @@ def _title(family):
         return family.full_name
     names = []
     if family.types:
-        names.append(f"shmem_TYPE_{family.stem}{family.suffix}")
+        names.append(f"{family.prefix}TYPE_{family.stem}{family.suffix}")
     if any(size != "mem" for size in family.sizes):
-        names.append(f"shmem_{family.stem}SIZE{family.suffix}")
+        names.append(f"{family.prefix}{family.stem}SIZE{family.suffix}")
     if "mem" in family.sizes:
-        names.append(f"shmem_{family.stem}mem{family.suffix}")
-    return ", ".join(names) or f"shmem_{family.stem}"
+        names.append(f"{family.prefix}{family.stem}mem{family.suffix}")
+    return ", ".join(names) or f"{family.prefix}{family.stem}{family.suffix}"
 
 
 def _part(part):
@@ -62,7 +64,8 @@ def _part(part):
     for group, title in zip(part.groups, part.titles):
         chosen = [family for family in families if family.group == group]
         sections.append(text.section(title) + "\n" + _declarations(chosen))
-    body = "\n\n".join(['#include "types.h"', FORMAT_OFF.strip(), OPEN.strip(), *sections, CLOSE.strip()])
+    includes = "\n".join(f'#include "{each}"' for each in part.includes)
+    body = "\n\n".join([includes, FORMAT_OFF.strip(), OPEN.strip(), *sections, CLOSE.strip()])
     return _guarded(_guard("shmem_" + part.file), f"{part.file} - {part.head}", body)
 
 
@@ -147,7 +150,7 @@ def _overloads(head):
 
 def headers():
     """Path below include/ -> text."""
-    files = {f"ferry_shmem/{part.file}": _part(part) for part in PARTS}
+    files = {f"ferry_shmem/{part.file}": _part(part) for part in PARTS + (QUEUES_PART,)}
     files["ferry_shmem/generics.h"] = _generics(
         "generics.h - one name for all types, in C11: shmem_put(dest, source, n, pe) is shmem_long_put if `dest` points to long. Those of puts, gets, atomics and signals take a context as an optional first argument. See shmem.h.")
     files["ferry_shmem/overloads.h"] = _overloads(
@@ -162,7 +165,7 @@ def headers():
         "FERRY_SHMEM_SHMEM_H_", SHMEM_HEAD, f'#include "ferry_shmem/types.h"\n{includes}\n\n{generic}')
     also = [family for family in FAMILIES if family.group == "also"]
     files["shmemx.h"] = _guarded("FERRY_SHMEM_SHMEMX_H_", SHMEMX_HEAD, "\n\n".join(
-        ['#include "shmem.h"', SHMEMX_TYPES.strip(), OPEN.strip(), _declarations(also), CLOSE.strip()]))
+        ['#include "shmem.h"\n#include "ferry_shmem/queues.h"', SHMEMX_TYPES.strip(), OPEN.strip(), _declarations(also), CLOSE.strip()]))
     files["pshmem.h"] = _guarded("FERRY_SHMEM_PSHMEM_H_", PSHMEM_HEAD, "\n\n".join(
         ['#include "shmem.h"\n#include "shmemx.h"', FORMAT_OFF.strip(), OPEN.strip(),
          _declarations(FAMILIES + DEPRECATED, twins=True), CLOSE.strip()]))

@@ -9,6 +9,7 @@ class Part:
     head: str  # purpose, blocking, errors, source
     groups: tuple  # of families
     titles: tuple  # of their sections
+    includes: tuple = ("types.h",)
 
 
 SHMEM_HEAD = """shmem.h - OpenSHMEM for programs: version 1.5 with all its deprecated calls, and what
@@ -121,3 +122,26 @@ The collectives are those of an active set: `PE_size` PEs from `PE_start`, 2^`lo
 Ferry leaves their work arrays alone: pSync and pWrk may even be null.""",
          ("deprecated",), ("Deprecated",)),
 )
+
+QUEUES_PART = Part(
+    "queues.h", """calls that the stream of a queue makes (beyond OpenSHMEM; after NVSHMEM's
+_on_stream and ishmem's _on_queue). See shmemx.h.
+
+The call enqueues, and returns at once. When the stream gets there, a thread of Ferry's makes the
+call of the name without _on_queue, by the default context; what is enqueued on the stream
+afterwards runs once that call has returned. Arguments are taken when it is enqueued, memory is
+used when it is made: `source` of a put must stay until then. The memory of puts and gets on this
+PE may be any, memory of devices too. Calls on one queue are made in order, those on different
+queues side by side. Collectives of one team belong on one queue, and the program makes none of
+that team meanwhile; other PEs may make the call without a queue.
+
+Queues are those of ferry/stream.h: ferry_queue_init ties one to a stream, ferry_queue_wait waits
+for all that is enqueued. A call that fails since a PE has died, has left or cannot be reached lets
+the stream go on; ferry_queue_wait returns the first such failure (FERRY_ERR_PEER_DIED, ...) and
+ferry_last_error has its sentence. Misuse ends the program, as everywhere, when the call is made;
+a handle that names no queue, at once. shmem_finalize waits for what is enqueued.
+
+They return 0, or an error of ferry.h, with a line on the standard error output, where the stream
+takes nothing any more: it was destroyed, or its device has failed. Calling thread: as of others,
+at any thread level.""",
+    ("on queues",), ("Calls on queues",), ("ferry/stream.h", "types.h"))

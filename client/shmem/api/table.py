@@ -49,10 +49,10 @@ class Function:
 def _name(family, element, with_context):
     context = "ctx_" if with_context else ""
     if element is None:
-        return family.full_name or f"shmem_{context}{family.stem}{family.suffix}"
+        return family.full_name or f"{family.prefix}{context}{family.stem}{family.suffix}"
     if element.bits_in_name:  # shmem_put64_signal, shmem_putmem_signal
-        return f"shmem_{context}{family.stem}{element.name}{family.suffix}"
-    return f"shmem_{context}{element.name}_{family.stem}{family.suffix}"
+        return f"{family.prefix}{context}{family.stem}{element.name}{family.suffix}"
+    return f"{family.prefix}{context}{element.name}_{family.stem}{family.suffix}"
 
 
 def _substitute(text, element):

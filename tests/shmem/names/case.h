@@ -3,6 +3,7 @@
 #ifndef FERRY_TESTS_SHMEM_NAMES_CASE_H_
 #define FERRY_TESTS_SHMEM_NAMES_CASE_H_
 
+#include <ferry/stream.h>
 #include <pshmem.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +36,12 @@ extern unsigned char* source_arena;  /* symmetric, kArenaBytes, of this PE's pat
 extern unsigned char* private_arena; /* of malloc, kArenaBytes, all kCanary */
 extern long* sync_array;             /* symmetric, for the active sets' collectives */
 extern uint64_t* signal_word;        /* symmetric, 0 */
+extern ferry_queue stream_queue;     /* nothing is enqueued */
 
 /* Both PEs are here, and what they have moved has arrived. */
 void settle(void);
+/* What was enqueued on stream_queue, and returned `error`, is over: 0, or the error. */
+int end_of_queue(int error);
 /* Byte `i` of the source arena of `pe`. */
 unsigned char pattern(int pe, size_t i);
 /* Whether `place` holds the elements [first, first + count) of `pe`, of `bytes` bytes each. */

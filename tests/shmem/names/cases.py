@@ -63,9 +63,16 @@ def _wait(key):
     return stem + match[2].upper(), ", " + bound
 
 
+def _line_on_queue(function, name):
+    """The case of the call without a queue, by a macro that enqueues the call and waits for it."""
+    line = _line(function, name, "enqueued_" + name)
+    return line and (
+        f"#define enqueued_{name}(...) end_of_queue({name}(__VA_ARGS__, stream_queue))\n{line}")
+
+
 def _line(function, name, called):
     """The case `name`, which calls `function` by the name `called`; None if it has no family."""
-    key, element = function.family.key, function.element
+    key, element = function.family.key.removesuffix("_on_queue"), function.element
     if element is None:
         return None
     context = "WITH_CONTEXT" if function.with_context else ""
@@ -112,7 +119,8 @@ def names(singles):
     for function in table.functions():
         if function.name in BEGIN_AND_END:
             continue
-        line = _line(function, function.name, function.name)
+        line = (_line_on_queue(function, function.name) if function.family.group == "on queues"
+                else _line(function, function.name, function.name))
         if (line is None) != (function.name in by_hand):
             sys.exit(f"cases.py: {function.name} has {'no case' if line is None else 'two cases'}")
         lines += [line] if line else []

@@ -13,6 +13,7 @@ unsigned char* source_arena;
 unsigned char* private_arena;
 long* sync_array;
 uint64_t* signal_word;
+ferry_queue stream_queue;
 
 static const char* running = "";
 static int failures;
@@ -20,6 +21,14 @@ static int failures;
 void settle(void) {
   shmem_ctx_quiet(ctx);
   shmem_barrier_all();
+}
+
+int end_of_queue(int error) {
+  if (error == 0) {
+    error = ferry_queue_wait(stream_queue);
+  }
+  check(error == 0, ferry_last_error(), __LINE__);
+  return error;
 }
 
 unsigned char pattern(int pe, size_t i) {
@@ -66,6 +75,7 @@ static void begin(const struct Case* next) {
 }
 
 static void run_all(void) {
+  ferry_stream stream = NULL;
   me = shmem_my_pe();
   other = 1 - me;
   dest_arena = (unsigned char*)shmem_align(64, kArenaBytes);
@@ -74,11 +84,15 @@ static void run_all(void) {
   signal_word = (uint64_t*)shmem_malloc(sizeof(uint64_t));
   private_arena = (unsigned char*)malloc(kArenaBytes);
   check(shmem_ctx_create(0, &ctx) == 0, "shmem_ctx_create", __LINE__);
+  check(ferry_stream_create(0, &stream) == 0, "ferry_stream_create", __LINE__);
+  check(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &stream_queue) == 0, "a queue", __LINE__);
   for (int i = 0; i < kCaseCount; ++i) {
     begin(&kCases[i]);
     kCases[i].run();
     shmem_barrier_all();
   }
+  check(ferry_queue_free(&stream_queue) == 0, "ferry_queue_free", __LINE__);
+  check(ferry_stream_destroy(&stream) == 0, "ferry_stream_destroy", __LINE__);
   shmem_ctx_destroy(ctx);
   free(private_arena);
 }
