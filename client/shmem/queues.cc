@@ -20,11 +20,15 @@ namespace {
 // How long shmem_finalize waits before it says for whom.
 constexpr std::chrono::seconds kSilence(10);
 
+// Calls that were enqueued, and are neither over nor dropped.
 struct OpenCalls {
+  struct One {
+    const char* call;
+    client::QueueHandle queue;
+  };
   std::mutex mutex;
   std::condition_variable changed;
-  std::list<const char*> calls;          // enqueued, and neither over nor dropped
-  std::set<client::QueueHandle> queues;  // that have had calls
+  std::list<One> calls;
 };
 OpenCalls& open_calls = *new OpenCalls();
 
@@ -33,8 +37,7 @@ class OpenCall {
  public:
   OpenCall(const char* call, client::QueueHandle queue) {
     std::lock_guard lock(open_calls.mutex);
-    place_ = open_calls.calls.insert(open_calls.calls.end(), call);
-    open_calls.queues.insert(queue);
+    place_ = open_calls.calls.insert(open_calls.calls.end(), {call, queue});
   }
   ~OpenCall() {
     std::lock_guard lock(open_calls.mutex);
@@ -45,7 +48,7 @@ class OpenCall {
   OpenCall& operator=(const OpenCall&) = delete;
 
  private:
-  std::list<const char*>::iterator place_;
+  std::list<OpenCalls::One>::iterator place_;
 };
 
 // Whether no CPU can copy it. (Far PEs are reached by libferry, which knows all kinds of memory.)
@@ -88,17 +91,17 @@ void AwaitQueues(const char* call) {
   std::set<client::QueueHandle> queues;
   {
     std::unique_lock lock(open_calls.mutex);
-    const auto are_over = [] { return open_calls.calls.empty(); };
-    if (!open_calls.changed.wait_for(lock, kSilence, are_over)) {
-      Warn(call,
-           "waiting for what is enqueued on queues: " + std::to_string(open_calls.calls.size()) +
-               " calls, the first of them " + open_calls.calls.front());
+    for (const OpenCalls::One& one : open_calls.calls) {
+      queues.insert(one.queue);
     }
-    queues.swap(open_calls.queues);
+    if (!open_calls.changed.wait_for(lock, kSilence, [] { return open_calls.calls.empty(); })) {
+      Warn(call, "waiting for " + std::to_string(open_calls.calls.size()) +
+                     " calls on queues, the first of them " + open_calls.calls.front().call);
+    }
   }
   for (const client::QueueHandle queue : queues) {
     const Status status = job.front_end->AwaitQueue(queue);
-    // Not of queues that the program has freed, nor of streams that it has destroyed.
+    // Not of queues that the program has freed meanwhile, nor of streams that it has destroyed.
     if (!status.ok() && status.code() != ErrorCode::kInvalidArgument &&
         status.code() != ErrorCode::kCancelled) {
       Warn(call, "what a queue has failed at, and no ferry_queue_wait has returned: " +

@@ -5,9 +5,9 @@
 
 namespace ferry::shmem {
 
-// Blocks until all calls that were enqueued are over, and their streams have done everything. Says
-// for whom it waits if that takes long, and which failure nobody was told of. Calling thread: that
-// of shmem_finalize.
+// Blocks until the calls that are enqueued are over, and their streams have done everything. Says
+// for which it waits if that takes long, and what they have failed at. Calling thread: that of
+// shmem_finalize.
 void AwaitQueues(const char* call);
 
 }  // namespace ferry::shmem

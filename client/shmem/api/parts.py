@@ -139,7 +139,7 @@ Queues are those of ferry/stream.h: ferry_queue_init ties one to a stream, ferry
 for all that is enqueued. A call that fails since a PE has died, has left or cannot be reached lets
 the stream go on; ferry_queue_wait returns the first such failure (FERRY_ERR_PEER_DIED, ...) and
 ferry_last_error has its sentence. Misuse ends the program, as everywhere, when the call is made;
-a handle that names no queue, at once. shmem_finalize waits for what is enqueued.
+a handle that names no queue, at once. shmem_finalize waits for calls that are enqueued.
 
 They return 0, or an error of ferry.h, with a line on the standard error output, where the stream
 takes nothing any more: it was destroyed, or its device has failed. Calling thread: as of others,

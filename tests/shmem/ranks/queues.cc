@@ -376,16 +376,22 @@ int Finalizes(std::string_view how) {
     begin();
     Line line;
     auto* const words = Symmetric<long>(2);
+    static long got;
+    got = 0;
+    words[0] = life;
     for (int i = 0; i < 20; ++i) {
       ENQUEUE(shmemx_long_put_on_queue(words + 1, words, 1, after, line.queue));
       ENQUEUE(shmemx_barrier_all_on_queue(line.queue));
     }
+    ENQUEUE(shmemx_long_get_on_queue(&got, words + 1, 1, after, line.queue));
     line.Launch(&note);
     if (how == "main") {
       printf("PE %d: ok\n", me);
       return 0;
     }
     shmem_finalize();
+    CHECK(got == life);
+    line.Wait();
     CHECK(runs == life);
     line.End();
   }
