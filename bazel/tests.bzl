@@ -15,6 +15,7 @@ TEST_COPTS = select({
 _OPTIMIZED = [
     "tests/collective",
     "tests/collective/board",
+    "tests/collective/levels",
     "tests/engine",
     "tests/mpi/ranks",
     "tests/shm",

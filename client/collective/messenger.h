@@ -36,6 +36,9 @@ class Messenger {
   // kWouldBlock while the message is under way. Otherwise its end, after which the ticket is void;
   // *received_bytes is set for a receive.
   virtual ErrorCode Test(Ticket ticket, size_t* received_bytes) = 0;
+  // Asks for the end of a message under way: kCancelled, unless it ends first. Does nothing where
+  // messages end in any case.
+  virtual void Cancel(Ticket ticket) { static_cast<void>(ticket); }
 
   // Copies between any two kinds of memory. The ranges do not overlap.
   virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;

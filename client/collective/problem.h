@@ -56,6 +56,10 @@ struct Block {
 };
 size_t BytesOf(const std::vector<Block>& blocks);
 
+// Which of the ranks a problem is one of. Those of a node, or the leaders of all nodes, carry out
+// parts of collectives (client/collective/levels).
+enum class Among : uint8_t { kAll, kNode, kLeaders };
+
 struct Problem {
   Collective collective = Collective::kBarrier;
   int rank = 0;
@@ -96,6 +100,9 @@ struct Problem {
   bool is_cartesian = false;
 
   std::vector<int> node_of;  // by rank; empty: all on one node
+  // If it is a part: `rank`, `size` and `root` still are those of all; blocks are of those that
+  // take part, in their order.
+  Among among = Among::kAll;
 
   size_t segment_bytes = 0;  // what algorithms cut long messages into; 0: they do not
 

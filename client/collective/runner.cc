@@ -66,8 +66,9 @@ std::unique_ptr<CollectiveRun> Runner::Prepare(std::shared_ptr<const Schedule> s
   return std::unique_ptr<CollectiveRun>(new CollectiveRun(this, std::move(schedule)));
 }
 
-void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence) {
-  run->failure_ = {};
+void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence,
+                   const RunFailure& before) {
+  run->failure_ = before;
   run->sequence_ = sequence;
   run->reducer_ = binding.reducer;
   if (!run->MakeScratch(binding.device)) {
@@ -108,6 +109,14 @@ bool Runner::WaitsForMessageFrom(int peer) const {
     const Step& step = message.run->schedule_->steps[message.step];
     return step.kind == StepKind::kReceive && step.peer == peer;
   });
+}
+
+void Runner::CancelMessagesWith(int peer) {
+  for (const Message& message : pending_) {
+    if (message.run->schedule_->steps[message.step].peer == peer) {
+      messenger_->Cancel(message.ticket);
+    }
+  }
 }
 
 // In order: one that finds no room holds up those behind it.

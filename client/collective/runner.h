@@ -66,8 +66,10 @@ class Runner {
 
   std::unique_ptr<CollectiveRun> Prepare(std::shared_ptr<const Schedule> schedule);
   // `run` must be done. `sequence` is the same on all ranks and another one for each start on the
-  // communicator: messages of different collectives never meet.
-  void Start(CollectiveRun* run, const Binding& binding, uint32_t sequence);
+  // communicator: messages of different collectives never meet. `before`: what has failed on this
+  // rank already, so that the run only tells the others; or nothing.
+  void Start(CollectiveRun* run, const Binding& binding, uint32_t sequence,
+             const RunFailure& before = {});
   // Looks at messages under way. Returns whether anything ended or began.
   bool Advance();
   // Whether a run is not done.
@@ -76,6 +78,8 @@ class Runner {
   bool waits_for_one() const { return pending_.size() == 1 && stalled_.empty(); }
   // Whether a message from that peer is under way to this rank.
   bool WaitsForMessageFrom(int peer) const;
+  // That peer takes no part any more: its messages fail with kCancelled, unless they end first.
+  void CancelMessagesWith(int peer);
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }
 

@@ -1,5 +1,6 @@
 #include "client/shmem/assembly.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -150,15 +151,24 @@ void AssemblyLink::GiveStaging(void* memory) { (void)job.front_end->GiveShadow(m
 size_t Assembly::BoardBytes(int members) { return ShapeOf(members).SizeBytes(); }
 
 Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where)
-    : link_(pes), where_(where), limits_(LimitsOf(static_cast<int>(pes.size()))) {
+    : pes_(pes),
+      near_pes_(job.NearOf(pes)),
+      link_(near_pes_),
+      where_(where),
+      limits_(LimitsOf(static_cast<int>(near_pes_.size()))) {
   sync_.collective = Collective::kBarrier;
   sync_.rank = self;
   sync_.size = static_cast<int>(pes.size());
   if (where.board_offset != 0) {
-    board_.emplace(BoardAt(pes.front(), where.board_offset), ShapeOf(sync_.size), &link_, self,
+    const auto index = std::find(near_pes_.begin(), near_pes_.end(), job.self) - near_pes_.begin();
+    board_.emplace(BoardAt(near_pes_.front(), where.board_offset),
+                   ShapeOf(static_cast<int>(near_pes_.size())), &link_, static_cast<int>(index),
                    job.front_end->IsCrowded());
-  } else {
+  }
+  if (where.context != 0) {
     messages_.emplace(where.context, pes, self);
+    levels_.emplace(job.NodesOf(pes), self, board_.has_value() ? &*board_ : nullptr, limits_,
+                    messages_->messenger());
   }
 }
 
@@ -169,10 +179,11 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   problem->size = size();
   RunFailure failure;
   collective::BoardResult result = collective::BoardResult::kDone;
-  if (board_.has_value()) [[likely]] {
-    result = collective::RunOnBoard(&*board_, ++number_, *problem, binding, limits_, &failure);
+  ++number_;
+  if (are_all_near()) [[likely]] {
+    result = collective::RunOnBoard(&*board_, number_, *problem, binding, limits_, &failure);
   } else {
-    failure = messages_->Run(call, *problem, binding);
+    failure = RunOverNodes(*problem, binding);
   }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     Explain(call, failure);
@@ -184,6 +195,25 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   }
 }
 
+RunFailure Assembly::RunOverNodes(const collective::Problem& problem,
+                                  const collective::Binding& binding) {
+  struct Parts : collective::PartsByMessages {
+    RunFailure Run(const collective::Problem& part, const collective::Binding& data,
+                   const RunFailure& before) override {
+      return messages->Run(number, part, data, before);
+    }
+    MessageRuns* messages;
+    uint32_t number;
+  } parts;
+  parts.messages = &*messages_;
+  parts.number = messages_->TakeNumber();
+  if (levels_->Takes(problem, MessageRuns::Table())) {
+    return levels_->Run(number_, problem, binding, &parts);
+  }
+  levels_->Skip(number_);
+  return parts.Run(problem, binding, {});
+}
+
 void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
 
 void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
@@ -193,26 +223,30 @@ void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void
   Run(call, &problem, {.input = own, .output = all});
 }
 
-// The PE that has died, or -1: then what others say is for no better reason.
-int Assembly::FindDead() const {
-  for (int member = 0; member < size(); ++member) {
-    if (member != self() && IsDead(PeOf(member))) {
-      return PeOf(member);
+// A PE that has died or, if none has, one that has left; -1: then what others say is for no better
+// reason.
+int Assembly::FindGone() const {
+  int gone = -1;
+  for (const int pe : pes_) {
+    const ErrorCode state = pe == job.self ? ErrorCode::kOk : shmem::StateOf(pe);
+    if (state != ErrorCode::kOk && state != ErrorCode::kNotFound) {
+      return pe;
     }
+    gone = state == ErrorCode::kNotFound ? pe : gone;
   }
-  return -1;
+  return gone;
 }
 
-// If a PE has died: then another one has given up because of that.
-void Assembly::GiveUpForDead(const char* call) const {
-  int dead = FindDead();
-  for (const uint64_t end_ns = MonotonicNs() + kNewsNs; dead < 0 && MonotonicNs() < end_ns;) {
+// If a PE is gone: then another one has given up because of that.
+void Assembly::GiveUpForGone(const char* call) const {
+  int gone = FindGone();
+  for (const uint64_t end_ns = MonotonicNs() + kNewsNs; gone < 0 && MonotonicNs() < end_ns;) {
     job.front_end->Rest(kLookNs);
-    dead = FindDead();
+    gone = FindGone();
   }
-  if (dead >= 0) {
-    const ErrorCode state = shmem::StateOf(dead);
-    GiveUp(call, state, StateText(dead, state));
+  if (gone >= 0) {
+    const ErrorCode state = shmem::StateOf(gone);
+    GiveUp(call, state, StateText(gone, state));
   }
 }
 
@@ -222,6 +256,9 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
   }
   const int pe = PeOf(failure.peer);
   const std::string who = "PE " + std::to_string(pe);
+  if (failure.mismatch == RunFailure::Mismatch::kSize || failure.code == ErrorCode::kCancelled) {
+    GiveUpForGone(call);
+  }
   switch (failure.mismatch) {
     case RunFailure::Mismatch::kCollective:
       Fail(call, who + " is in another collective of this team (" +
@@ -231,7 +268,6 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
       Fail(call, who + " has passed the root " + std::to_string(failure.other) +
                      ": all PEs of the team must pass the same");
     case RunFailure::Mismatch::kSize:
-      GiveUpForDead(call);
       if (messages_.has_value()) {
         Fail(call, who + " has sent " + std::to_string(failure.received_bytes) +
                        " bytes where this one expects " + std::to_string(failure.expected_bytes) +
@@ -245,7 +281,6 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
       break;
   }
   if (failure.code == ErrorCode::kCancelled) {
-    GiveUpForDead(call);
     GiveUp(call, failure.code, who + " has given this collective up");
   }
   GiveUp(call, failure.code, StateText(pe, failure.code));

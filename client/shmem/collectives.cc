@@ -138,7 +138,7 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
   if (job.is_checking) {
     CheckApart(call, {"dest", dest, all}, {"source", source, bytes});
   }
-  if (!assembly.has_board()) {
+  if (!assembly.are_all_near()) {
     CollectByMessages(call, assembly, dest, source, sizes);
     return 0;
   }
@@ -220,7 +220,7 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
                    .source_stride = source_stride});
   CheckSymmetric(call, "dest", dest, extent);
   const auto* const from = static_cast<const std::byte*>(source);
-  if (!assembly.has_board()) {
+  if (!assembly.are_all_near()) {
     AlltoallsByMessages(call, assembly, static_cast<std::byte*>(dest), to_step, from, from_step,
                         elements, element_bytes);
     return 0;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "client/collective/messages/await_run.h"
-#include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
 #include "common/clock.h"
@@ -16,28 +15,12 @@ namespace {
 constexpr uint64_t kLookNs = 100'000'000;
 constexpr int kLooks = 5;
 
-// Ferry's own choices; MPI's options do not count here.
-const collective::SelectionTable& Table() {
-  static const collective::SelectionTable& table = *new collective::SelectionTable();
-  return table;
-}
-
-std::vector<int> NodesOf(const std::vector<int>& pes) {
-  std::vector<int> nodes;
-  nodes.reserve(pes.size());
-  for (const int pe : pes) {
-    nodes.push_back(job.front_end->NodeOf(static_cast<uint32_t>(pe)));
-  }
-  return nodes;
-}
-
 }  // namespace
 
 // What AwaitRun calls.
 class MessageRuns::Wait {
  public:
-  Wait(const char* call, MessageRuns* runs)
-      : call_(call), runs_(*runs), end_ns_(CoarseMonotonicNs() + kLookNs) {}
+  explicit Wait(MessageRuns* runs) : runs_(*runs), end_ns_(CoarseMonotonicNs() + kLookNs) {}
 
   void Advance() {
     while (runs_.runner_.Advance()) {
@@ -59,15 +42,15 @@ class MessageRuns::Wait {
     int left = -1;
     for (int peer = 0; peer < runs_.messenger_.size() && left < 0; ++peer) {
       const int pe = runs_.messenger_.WorldRank(peer);
-      left = runs_.runner_.WaitsForMessageFrom(peer) && HasLeft(pe) ? pe : -1;
+      left = runs_.runner_.WaitsForMessageFrom(peer) && HasLeft(pe) ? peer : -1;
     }
     looks_ = left < 0 ? 0 : looks_ + 1;
     if (looks_ == kLooks) {
-      GiveUp(call_, ErrorCode::kNotFound, StateText(left, ErrorCode::kNotFound));
+      runs_.runner_.CancelMessagesWith(left);  // so the run goes on, and tells the others
+      looks_ = 0;
     }
   }
 
-  const char* const call_;
   MessageRuns& runs_;
   uint64_t end_ns_;
   int looks_ = 0;
@@ -76,26 +59,30 @@ class MessageRuns::Wait {
 MessageRuns::MessageRuns(uint32_t context, const std::vector<int>& pes, int self)
     : messenger_(job.front_end, context, pes, self),
       runner_(&messenger_),
-      kept_(&runner_, self, NodesOf(pes)) {}
+      kept_(&runner_, self, job.NodesOf(pes)) {}
 
-collective::RunFailure MessageRuns::Run(const char* call, const collective::Problem& problem,
-                                        const collective::Binding& binding) {
+const collective::SelectionTable& MessageRuns::Table() {
+  static const collective::SelectionTable& table = *new collective::SelectionTable();
+  return table;
+}
+
+collective::RunFailure MessageRuns::Run(uint32_t number, const collective::Problem& problem,
+                                        const collective::Binding& binding,
+                                        const collective::RunFailure& before) {
   collective::KeptRuns::Taken taken = kept_.Take(problem, Table());
   messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
-  runner_.Start(taken.run(), binding, number_++);
-  Wait wait(call, this);
-  try {
-    collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
-  } catch (const GivenUp&) {
-    taken.Abandon();  // its messages still name it
-    throw;
-  }
+  runner_.Start(taken.run(), binding, number, before);
+  Wait wait(this);
+  collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
   messenger_.SetPatient(false);
   if (!taken.run()->is_done()) {
     taken.Abandon();
     return {.code = job.front_end->poison()};
   }
-  const collective::RunFailure failure = taken.run()->failure();
+  collective::RunFailure failure = taken.run()->failure();
+  if (failure.code == ErrorCode::kCancelled) {
+    failure.code = ErrorCode::kNotFound;  // LookForLeavers has cancelled it
+  }
   kept_.GiveBack(std::move(taken));
   return failure;
 }

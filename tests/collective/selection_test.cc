@@ -74,6 +74,49 @@ TEST(SelectionTest, ProblemsForBoardsAreTold) {
   EXPECT_FALSE(IsForBoards(blocks));
 }
 
+// Among several nodes, boards do a part, where leaders can do the rest.
+TEST(SelectionTest, BoardsOfSeveralNodesAreTaken) {
+  const std::vector<int> in_order{0, 0, 1, 1};
+  const std::vector<int> in_turn{0, 1, 0, 1};
+  for (const Collective collective : {Collective::kBarrier, Collective::kBcast, Collective::kReduce,
+                                      Collective::kAllreduce, Collective::kAllgather}) {
+    Problem problem = Make(collective, 8, 4, in_order);
+    EXPECT_TRUE(SelectionTable().LeavesToBoards(problem)) << CollectiveName(collective);
+    const SelectionTable told(
+        {{collective, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "hierarchical", 0}});
+    EXPECT_FALSE(told.LeavesToBoards(problem)) << CollectiveName(collective);
+    problem.node_of = {0, 1, 2, 3};
+    EXPECT_FALSE(SelectionTable().LeavesToBoards(problem)) << CollectiveName(collective);
+    problem.node_of = in_turn;
+    EXPECT_EQ(IsForBoards(problem), collective != Collective::kAllgather);
+    problem.commutative = false;
+    EXPECT_EQ(IsForBoards(problem),
+              collective == Collective::kBarrier || collective == Collective::kBcast);
+    problem.node_of = in_order;
+    EXPECT_TRUE(IsForBoards(problem)) << CollectiveName(collective);
+  }
+  EXPECT_FALSE(IsForBoards(Make(Collective::kAlltoall, 8, 4, in_order)));
+  Problem large = Make(Collective::kBcast, size_t{1} << 30, 4, in_order);
+  EXPECT_FALSE(SelectionTable().LeavesToBoards(large));
+  const SelectionTable told({{Collective::kBcast, UINT64_MAX, 4, NodeLayout::kMixed, "board", 0}});
+  EXPECT_TRUE(told.LeavesToBoards(large));
+}
+
+// As if there were no other ranks.
+TEST(SelectionTest, PartsHaveSchedulesOfTheirOwn) {
+  Problem problem = Make(Collective::kBcast, 8, 5, {0, 1, 0, 1, 0});
+  problem.rank = problem.root = 3;
+  problem.among = Among::kLeaders;  // 0 and the root
+  Schedule schedule = MakeSchedule(SelectionTable(), problem);
+  ASSERT_EQ(schedule.steps.size(), 1U);
+  EXPECT_EQ(schedule.steps[0].kind, StepKind::kSend);
+  EXPECT_EQ(schedule.steps[0].peer, 0);
+  problem.among = Among::kNode;
+  schedule = MakeSchedule(SelectionTable(), problem);
+  ASSERT_EQ(schedule.steps.size(), 1U);
+  EXPECT_EQ(schedule.steps[0].peer, 1);
+}
+
 // Each rank knows only its own blocks here, so that a rule about sizes must not split the ranks.
 TEST(SelectionTest, SizesThatNotAllRanksKnowMatchNoLimit) {
   const SelectionTable table(
@@ -99,7 +142,8 @@ TEST(SelectionTest, IntercommunicatorsTakeTheirOwn) {
 
 TEST(SelectionTest, BuiltInRulesNameAlgorithmsThatExist) {
   for (const SelectionRule& rule : BuiltInRules()) {
-    EXPECT_NE(FindAlgorithm(rule.collective, rule.algorithm), nullptr)
+    EXPECT_TRUE(rule.algorithm == kBoardName ||
+                FindAlgorithm(rule.collective, rule.algorithm) != nullptr)
         << CollectiveName(rule.collective) << " " << rule.algorithm;
   }
 }

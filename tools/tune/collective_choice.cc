@@ -159,7 +159,7 @@ std::vector<Comparison> Compare(std::span<const TrialResult> results) {
     const Problem problem = ProblemOf(which.collective, which.size_bytes, times.node_of);
     const collective::Choice choice = collective::SelectionTable().Choose(problem);
     const Candidate built_in_candidate =
-        IsForBoards(problem)
+        collective::SelectionTable().LeavesToBoards(problem)
             ? Candidate{collective::kBoardName, 0}
             : Effective({choice.algorithm->name, choice.segment_bytes}, which.size_bytes);
     Comparison comparison{.collective = which.collective,

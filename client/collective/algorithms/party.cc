@@ -128,6 +128,18 @@ Nodes NodesOf(const Problem& problem, int root) {
   return nodes;
 }
 
+Party PartyOf(const Problem& problem) {
+  switch (problem.among) {
+    case Among::kNode:
+      return NodesOf(problem, -1).local;
+    case Among::kLeaders:
+      return NodesOf(problem, HasRoot(problem.collective) ? problem.root : -1).leaders;
+    case Among::kAll:
+      break;
+  }
+  return Everyone(problem);
+}
+
 bool IsHierarchical(const Problem& problem) {
   const std::set<int> nodes(problem.node_of.begin(), problem.node_of.end());
   return nodes.size() > 1 && nodes.size() < problem.node_of.size();

@@ -63,6 +63,9 @@ struct Nodes {
 // Nodes are in the order of their lowest ranks.
 Nodes NodesOf(const Problem& problem, int root);
 
+// Those of the ranks that the problem is one of.
+Party PartyOf(const Problem& problem);
+
 // More than one node, and more than one rank on one of them.
 bool IsHierarchical(const Problem& problem);
 // The ranks of each node follow each other, so that reducing node by node keeps their order.

@@ -1,7 +1,11 @@
 #include "client/collective/algorithms/selection.h"
 
+#include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
+
+#include "client/collective/algorithms/party.h"
 
 namespace ferry::collective {
 namespace {
@@ -66,12 +70,14 @@ std::vector<SelectionRule> MakeBuiltInRules() {
   return {
       {kBarrier, kAnySize, 2, kOneNode, "dissemination", 0},
       {kBarrier, kAnySize, 16, kOneNode, "linear", 0},
+      {kBarrier, kAnySize, kAnyRanks, kMixed, kBoardName, 0},
       {kBarrier, kAnySize, kAnyRanks, kMixed, "hierarchical", 0},
       {kBarrier, kAnySize, kAnyRanks, kAny, "dissemination", 0},
 
       // Inside a node each rank copies from the root by itself.
       {kBcast, 8 * kKib, kAnyRanks, kOneNode, "binomial", 0},
       {kBcast, kAnySize, 16, kOneNode, "linear", 0},
+      {kBcast, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kBcast, 512 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kBcast, kAnySize, kAnyRanks, kMixed, "hierarchical", 512 * kKib},
       {kBcast, kAnySize, 2, kAny, "binomial", 0},
@@ -84,6 +90,7 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kScatter, 2 * kKib, kAnyRanks, kSpread, "binomial", 0},
       {kScatter, 2 * kKib, kAnyRanks, kMixed, "binomial", 0},
 
+      {kAllgather, 8 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kAllgather, 256 * kKib, 4, kMixed, "hierarchical", 0},
       {kAllgather, kAnySize, 4, kAny, "linear", 0},
       {kAllgather, 8 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
@@ -98,6 +105,7 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kAlltoall, 32 * kKib, kAnyRanks, kAny, "linear", 0},
       {kAlltoall, kAnySize, kAnyRanks, kAny, "pairwise", 0},
 
+      {kReduce, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kReduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
       {kReduce, kAnySize, 16, kMixed, "hierarchical", 128 * kKib},
       {kReduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
@@ -109,6 +117,7 @@ std::vector<SelectionRule> MakeBuiltInRules() {
 
       {kAllreduce, 8 * kKib, kAnyRanks, kOneNode, "recursive_doubling", 0},
       {kAllreduce, kAnySize, 16, kOneNode, "direct", 128 * kKib},
+      {kAllreduce, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kAllreduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
       {kAllreduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kAllreduce, kAnySize, kAnyRanks, kMixed, "hierarchical_parts", 128 * kKib},
@@ -179,14 +188,52 @@ const std::vector<SelectionRule>& BuiltInRules() {
   return rules;
 }
 
+namespace {
+
+// Leaders reduce what their nodes have reduced, and move what lies together.
+bool IsForTwoLevels(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::kBarrier:
+    case Collective::kBcast:
+      return true;
+    case Collective::kReduce:
+    case Collective::kAllreduce:
+      return problem.commutative || AreNodesInOrder(problem);
+    case Collective::kAllgather:
+      return AreNodesInOrder(problem);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 bool IsForBoards(const Problem& problem) {
-  return !IsAmongNeighbours(problem.collective) && !problem.has_blocks && problem.size > 1 &&
-         LayoutOf(problem) == NodeLayout::kOneNode;
+  if (IsAmongNeighbours(problem.collective) || problem.has_blocks || problem.is_inter ||
+      problem.size == 1) {
+    return false;
+  }
+  const NodeLayout layout = LayoutOf(problem);
+  return layout == NodeLayout::kOneNode ||
+         (layout == NodeLayout::kMixed && IsForTwoLevels(problem));
 }
 
 bool SelectionTable::NamesBoard(const Problem& problem) const {
   bool board = false;
   return Matcher(problem).Find(rules_, &board).algorithm == nullptr;
+}
+
+bool SelectionTable::LeavesToBoards(const Problem& problem) const {
+  if (!IsForBoards(problem) || LayoutOf(problem) == NodeLayout::kOneNode) {
+    return IsForBoards(problem) && LeavesToBoard(problem);
+  }
+  const Matcher matcher(problem);
+  bool board = false;
+  const bool is_told = matcher.Find(rules_, &board).algorithm != nullptr || board;
+  if (!is_told) {
+    (void)matcher.Find(BuiltInRules(), &board);
+  }
+  return board;
 }
 
 Choice SelectionTable::Choose(const Problem& problem) const {
@@ -206,6 +253,27 @@ Choice SelectionTable::Choose(const Problem& problem) const {
     choice.algorithm = &AlgorithmsOf(problem.collective).front();
   }
   return choice;
+}
+
+Schedule MakeSchedule(const SelectionTable& table, Problem problem) {
+  const Party party = PartyOf(problem);
+  if (problem.among != Among::kAll) {
+    problem.rank = party.self;
+    problem.size = party.size();
+    problem.root = HasRoot(problem.collective) ? party.IndexOf(problem.root) : 0;
+    problem.node_of.clear();
+    if (problem.among == Among::kLeaders) {
+      problem.node_of.resize(party.ranks.size());
+      std::iota(problem.node_of.begin(), problem.node_of.end(), 0);
+    }
+  }
+  const Choice choice = table.Choose(problem);
+  problem.segment_bytes = choice.segment_bytes;
+  Schedule schedule = MakeSchedule(*choice.algorithm, problem);
+  for (Step& step : schedule.steps) {
+    step.peer = step.peer < 0 ? step.peer : party.Rank(step.peer);
+  }
+  return schedule;
 }
 
 }  // namespace ferry::collective

@@ -29,9 +29,10 @@ enum class NodeLayout : uint8_t {
 // "any", "one_node", "spread", "mixed".
 const char* NodeLayoutName(NodeLayout layout);
 
-// The name of the board (client/collective/board) in rules: blocking collectives among ranks that
-// share a node take it even without a rule. It has no schedule: if there is no board, the next rule
-// counts.
+// The name of boards (client/collective/board) in rules. Among ranks that share a node, blocking
+// collectives take the board even without a rule; among nodes with several ranks each has a board,
+// and their leaders exchange messages (client/collective/levels). It has no schedule: if there is
+// no board, the next rule counts.
 inline constexpr char kBoardName[] = "board";
 // Whether the problem, among these nodes, is one for boards.
 bool IsForBoards(const Problem& problem);
@@ -59,14 +60,22 @@ class SelectionTable {
   explicit SelectionTable(std::vector<SelectionRule> rules) : rules_(std::move(rules)) {}
 
   Choice Choose(const Problem& problem) const;
-  // Whether a board may carry the problem out: no rule says otherwise.
+  // Whether the board is to carry out the problem, whose ranks all share a node: no rule says
+  // otherwise.
   bool LeavesToBoard(const Problem& problem) const { return rules_.empty() || NamesBoard(problem); }
+  // The same among any nodes (`node_of` is set). Of several nodes, the built-in rules have to name
+  // boards.
+  bool LeavesToBoards(const Problem& problem) const;
 
  private:
   bool NamesBoard(const Problem& problem) const;
 
   std::vector<SelectionRule> rules_;
 };
+
+// This rank's schedule for the problem, by the algorithm that the table chooses. That of a part
+// (Problem::among) is made as if there were no other ranks; its peers are ranks of all.
+Schedule MakeSchedule(const SelectionTable& table, Problem problem);
 
 NodeLayout LayoutOf(const Problem& problem);
 // The built-in rules.

@@ -47,8 +47,8 @@ bool Board::Leave() {
 
 // ---- One collective -----------------------------------------------------------------------------
 
-void Board::Renounce(uint64_t number) {
-  Begin(number, 0);
+void Board::Renounce(uint64_t number, uint64_t signature) {
+  Begin(number, signature);
   Fail({.code = ErrorCode::kCancelled});
   (void)End();
 }

@@ -107,12 +107,13 @@ class Board {
   // Whether the member has come to the collective that this one waits in.
   bool HasCome(int member) const;
   // Skips a collective that this member carries out in another way, or (Renounce) not at all:
-  // members that wait for it here give up.
+  // members that wait for it here give up. `signature`: what this one takes it for; 0: it does not
+  // know.
   void Skip(uint64_t number) {
     Begin(number, 0);
     (void)End();
   }
-  void Renounce(uint64_t number);
+  void Renounce(uint64_t number, uint64_t signature = 0);
 
  private:
   // Whom a slot was last posted for.

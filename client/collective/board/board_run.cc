@@ -98,20 +98,6 @@ Way WayOf(const Problem& problem, const BoardLimits& limits) {
                                                                               : Way::kNone;
 }
 
-// The signature by which boards know the problem.
-uint64_t SignatureOf(const Problem& problem) {
-  // 0 is no collective. In alltoall and reduce_scatter all ranks must agree on being in place.
-  CallMark signature{.collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
-                     .size_bytes = problem.block_bytes};
-  if (HasRoot(problem.collective)) {
-    signature.root = static_cast<uint16_t>(problem.root);
-  } else if (problem.collective == Collective::kAlltoall ||
-             problem.collective == Collective::kReduceScatter) {
-    signature.root = problem.in_place ? 1 : 0;
-  }
-  return signature.Word();
-}
-
 // Device memory of at least so many bytes of a vector or a block had better not pass through host
 // memory: messages copy it from device to device where they can.
 constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
@@ -246,13 +232,32 @@ bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {
   return WayOf(problem, limits) != Way::kNone;
 }
 
+uint64_t SignatureOf(const Problem& problem) {
+  // 0 is no collective. In alltoall and reduce_scatter all ranks must agree on being in place.
+  CallMark signature{.collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
+                     .size_bytes = problem.block_bytes};
+  if (HasRoot(problem.collective)) {
+    signature.root = static_cast<uint16_t>(problem.root);
+  } else if (problem.collective == Collective::kAlltoall ||
+             problem.collective == Collective::kReduceScatter) {
+    signature.root = problem.in_place ? 1 : 0;
+  }
+  return signature.Word();
+}
+
 BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
                        const Binding& binding, const BoardLimits& limits, RunFailure* failure) {
+  return RunPartOnBoard(board, number, SignatureOf(problem), problem, binding, limits, failure);
+}
+
+BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
+                           const Problem& problem, const Binding& binding,
+                           const BoardLimits& limits, RunFailure* failure) {
   const Way way = WayOf(problem, limits);
   if (way == Way::kNone) {
     return BoardResult::kNotForBoards;
   }
-  board->Begin(number, SignatureOf(problem));
+  board->Begin(number, signature);
   bool is_done = true;
   if (way == Way::kDirect) {
     const BoardTask task{*board, problem, static_cast<const char*>(binding.input),

@@ -47,8 +47,15 @@ enum class BoardResult {
   kElsewhere      // memory of some rank is better, or only, reached by messages; nothing was done
 };
 
+// By what members tell a collective from others: the same on all of them.
+uint64_t SignatureOf(const Problem& problem);
+
 // Carries it out as collective `number`. `failure` is set if it fails, which is kDone.
 BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
                        const Binding& binding, const BoardLimits& limits, RunFailure* failure);
+// The same for a part of a collective of more ranks, whose signature this is.
+BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
+                           const Problem& problem, const Binding& binding,
+                           const BoardLimits& limits, RunFailure* failure);
 
 }  // namespace ferry::collective

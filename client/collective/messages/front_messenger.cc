@@ -103,6 +103,15 @@ ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
   return completion.error;
 }
 
+void FrontMessenger::Cancel(Ticket ticket) {
+  if (ticket == kHeldTicket && has_held()) {
+    PostHeld();
+  }
+  if (ticket != kHeldTicket || held_.state == Held::State::kPosted) {
+    (void)front_end_->Cancel(ticket == kHeldTicket ? held_.handle : ticket);
+  }
+}
+
 ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
   if (size_bytes == 0) {
     return ErrorCode::kOk;  // the buffers may be null

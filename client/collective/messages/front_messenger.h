@@ -50,6 +50,7 @@ class FrontMessenger : public Messenger {
   ErrorCode StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes, Ticket* ticket,
                          size_t* received_bytes) override;
   ErrorCode Test(Ticket ticket, size_t* received_bytes) override;
+  void Cancel(Ticket ticket) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   // Of the host only.
   void* AllocateScratch(size_t size_bytes, int device) override;

@@ -1,7 +1,5 @@
 #include "client/collective/messages/kept_runs.h"
 
-#include "client/collective/algorithms/algorithm.h"
-
 namespace ferry::collective {
 namespace {
 
@@ -18,7 +16,8 @@ uint64_t Mix(uint64_t sum, uint64_t word) {
 uint64_t KeyOf(const Problem& problem) {
   uint64_t key = static_cast<uint64_t>(problem.collective) | uint64_t{problem.in_place} << 8 |
                  uint64_t{problem.has_blocks} << 9 | uint64_t{problem.commutative} << 10 |
-                 uint64_t{problem.of_devices} << 11 | static_cast<uint64_t>(problem.root) << 32;
+                 uint64_t{problem.of_devices} << 11 | static_cast<uint64_t>(problem.among) << 12 |
+                 static_cast<uint64_t>(problem.root) << 32;
   key = Mix(Mix(Mix(0, key), problem.block_bytes), problem.element_bytes);
   for (const std::vector<Block>* blocks : {&problem.send_blocks, &problem.receive_blocks}) {
     for (const Block& block : *blocks) {
@@ -33,7 +32,7 @@ bool IsSame(const Problem& a, const Problem& b) {
   return a.collective == b.collective && a.root == b.root && a.in_place == b.in_place &&
          a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
          a.element_bytes == b.element_bytes && a.commutative == b.commutative &&
-         a.of_devices == b.of_devices && a.send_blocks == b.send_blocks &&
+         a.of_devices == b.of_devices && a.among == b.among && a.send_blocks == b.send_blocks &&
          a.receive_blocks == b.receive_blocks;
 }
 
@@ -61,11 +60,8 @@ KeptRuns::Taken KeptRuns::Make(uint64_t key, const Problem& problem, const Selec
   whole.rank = self_;
   whole.size = static_cast<int>(node_of_.size());
   whole.node_of = node_of_;
-  const Choice choice = table.Choose(whole);
-  whole.segment_bytes = choice.segment_bytes;
-  Taken taken(
-      runner_->Prepare(std::make_shared<const Schedule>(MakeSchedule(*choice.algorithm, whole))),
-      nullptr);
+  Taken taken(runner_->Prepare(std::make_shared<const Schedule>(MakeSchedule(table, whole))),
+              nullptr);
   if (taken.run_->schedule().scratch_bytes > kKeptScratchBytes) {
     return taken;
   }

@@ -28,7 +28,7 @@ struct BoardCall {
 
 class BoardQueue {
  public:
-  // The communicator, one that NodeBoard::IsFor, outlives it. The other ranks make theirs at the
+  // The communicator, whose ranks share a node, outlives it. The other ranks make theirs at the
   // same call. `end` is called when a call is over, or, with another result than kDone, is to be
   // carried out in another way. `has_waiting`: whether a thread of the program waits for calls of
   // the communicator.

@@ -1,6 +1,7 @@
 #include "client/mpi/channel/channel.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,7 @@ using collective::CollectiveRun;
 using collective::FrontMessenger;
 using collective::Problem;
 using collective::RunFailure;
+using collective::TwoLevels;
 
 // Numbers of persistent operations lie in the upper half, where no others do but those of
 // comparisons, each of which takes two.
@@ -90,11 +92,16 @@ Channel::Channel(const Comm& comm)
       watch_(comm, messenger_.world_ranks(), messenger_.self()),
       runner_(&messenger_),
       kept_(&runner_, messenger_.self(), NodesOf(messenger_)) {
-  may_have_board_ = NodeBoard::IsFor(comm, NodesOf(messenger_));
+  const std::vector<int> nodes = NodesOf(messenger_);
+  const size_t different = std::set<int>(nodes.begin(), nodes.end()).size();
+  if (!comm.is_inter() && different < nodes.size()) {
+    boards_ = different == 1 ? Boards::kOne : Boards::kInEachNode;
+  }
 }
 
 Channel::~Channel() {
   board_queue_.reset();
+  levels_.reset();
   board_.reset();
   comparisons_.clear();
   kept_.Clear();
@@ -177,7 +184,7 @@ void Channel::RenounceNonblocking() {
 
 // The one that the call entered last may use. Null: there is none.
 BoardQueue* Channel::BoardQueueLocked() {
-  if (entered_nonblocking_ >= kBoardCall && may_have_board_ && board_queue_ == nullptr) {
+  if (entered_nonblocking_ >= kBoardCall && boards_ == Boards::kOne && board_queue_ == nullptr) {
     board_queue_ = std::make_unique<BoardQueue>(
         comm_,
         [this](BoardCall* call, BoardResult result) {
@@ -280,7 +287,12 @@ void Channel::RunPatiently(CollectiveRun* run) {
 }
 
 void Channel::Renounce() {
-  if (board_ != nullptr) {
+  if (levels_ != nullptr) {
+    if (!ComparesCalls()) {
+      (void)TakeNumber();
+    }
+    levels_->Renounce(entered_);
+  } else if (board_ != nullptr) {
     board_->board().Renounce(entered_);
   }
 }
@@ -304,30 +316,89 @@ void Channel::AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* 
   }
 }
 
-void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure, uint32_t number) {
-  if (board_ != nullptr) {
-    problem->rank = self();
-    problem->size = size();
-    if (CollectiveTable().LeavesToBoard(*problem)) {
-      const BoardResult result = board_->Run(entered_, *problem, binding, failure);
-      if (result == BoardResult::kDone) {
-        return;
-      }
-      problem->of_devices = result == BoardResult::kElsewhere;
+void Channel::MakeBoard() {
+  const std::vector<int> nodes = NodesOf(messenger_);
+  std::vector<int> near;  // those of this rank's node
+  for (int peer = 0; peer < size(); ++peer) {
+    if (nodes[static_cast<size_t>(peer)] == nodes[static_cast<size_t>(self())]) {
+      near.push_back(peer);
     }
-    board_->board().Skip(entered_);
   }
-  *failure = RunByMessages(*problem, binding, number);
+  if (near.size() > 1) {
+    board_ = NodeBoard::SetUp(comm_, near, &watch_);
+  }
+  if (boards_ == Boards::kInEachNode) {
+    levels_ = std::make_unique<TwoLevels>(
+        nodes, self(), board_ != nullptr ? &board_->board() : nullptr,
+        board_ != nullptr ? board_->limits() : collective::BoardLimits(), &messenger_);
+  }
 }
 
-RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number) {
+// False: it is to go by messages.
+bool Channel::RunOnBoard(Problem* problem, const Binding& binding, RunFailure* failure) {
+  if (CollectiveTable().LeavesToBoard(*problem)) {
+    const BoardResult result = board_->Run(entered_, *problem, binding, failure);
+    if (result == BoardResult::kDone) {
+      return true;
+    }
+    problem->of_devices = result == BoardResult::kElsewhere;
+  }
+  board_->board().Skip(entered_);
+  return false;
+}
+
+class Channel::Parts : public collective::PartsByMessages {
+ public:
+  Parts(Channel* channel, uint32_t number) : channel_(*channel), number_(number) {}
+  RunFailure Run(const Problem& part, const Binding& binding, const RunFailure& before) override {
+    return channel_.RunByMessages(part, binding, number_, before);
+  }
+
+ private:
+  Channel& channel_;
+  const uint32_t number_;
+};
+
+void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure, uint32_t number) {
+  problem->rank = self();
+  problem->size = size();
+  if (levels_ != nullptr && levels_->Takes(*problem, CollectiveTable())) {
+    Parts parts(this, number != kNoNumber ? number : TakeNumber());
+    *failure = levels_->Run(entered_, *problem, binding, &parts);
+  } else if (levels_ != nullptr || board_ == nullptr || !RunOnBoard(problem, binding, failure)) {
+    if (levels_ != nullptr) {
+      levels_->Skip(entered_);
+    }
+    *failure = RunByMessages(*problem, binding, number);
+  }
+  if (failure->code != ErrorCode::kOk) [[unlikely]] {
+    BlameTheDead(failure);
+  }
+}
+
+// A rank that has given up, or told others so, may have done so because of one that has died.
+void Channel::BlameTheDead(RunFailure* failure) const {
+  if (failure->code != ErrorCode::kCancelled && failure->code != ErrorCode::kTruncated) {
+    return;
+  }
+  for (int peer = 0; peer < size(); ++peer) {
+    const ErrorCode state = front_end->PeerState(static_cast<uint32_t>(WorldRank(peer)));
+    if (peer != self() && state != ErrorCode::kOk && state != front_end->poison()) {
+      *failure = {.code = state, .peer = peer};
+      return;
+    }
+  }
+}
+
+RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number,
+                                  const RunFailure& before) {
   const bool is_patient = !Threads::AreAllowed();
   Taken taken;
   {
     const auto lock = Lock();
     taken = TakeLocked(problem);
     messenger_.SetPatient(is_patient);
-    runner_.Start(taken.run(), binding, NextNumber(number));
+    runner_.Start(taken.run(), binding, NextNumber(number), before);
   }
   if (is_patient) {
     RunPatiently(taken.run());

@@ -1,6 +1,7 @@
 // A communicator's collectives run on its channel. If its ranks share a node, blocking ones use its
-// board, and nonblocking ones another (board_queue.h). All others use its messages, its runner, and
-// the schedules that earlier calls have made.
+// board, and nonblocking ones another (board_queue.h). If some of them share a node, blocking ones
+// may go in two levels (client/collective/levels). All others use its messages, its runner, and the
+// schedules that earlier calls have made.
 //
 // Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
 // several threads may call.
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/collective/levels/two_levels.h"
 #include "client/collective/messages/kept_runs.h"
 #include "client/collective/problem.h"
 #include "client/collective/runner.h"
@@ -65,8 +67,8 @@ class Channel : public Comm::Extension {
   // they compare their calls, only once they have found that they belong together. May block: the
   // ranks make their board then.
   void Enter() {
-    if (++entered_ == kBoardCall && may_have_board_) [[unlikely]] {
-      board_ = NodeBoard::SetUp(comm_, &watch_);
+    if (++entered_ == kBoardCall && boards_ != Boards::kNone) [[unlikely]] {
+      MakeBoard();
     }
   }
   // The same for a call that does not block and is not persistent. Does not block.
@@ -78,7 +80,8 @@ class Channel : public Comm::Extension {
   void Run(collective::Problem* problem, const collective::Binding& binding,
            collective::RunFailure* failure, uint32_t number = kNoNumber);
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
-  // board.
+  // board. It counts as one of the calls that take numbers all the same, once there are boards in
+  // several nodes.
   void Renounce();
   // The same in place of StartNonblocking. Something may be under way then.
   void RenounceNonblocking();
@@ -179,9 +182,20 @@ class Channel : public Comm::Extension {
   // memory.
   static constexpr uint64_t kBoardCall = 4;
 
+  // Those that blocking calls may have: one for all ranks, or one in each node with several.
+  enum class Boards : uint8_t { kNone, kOne, kInEachNode };
+  // Parts of a collective with one number.
+  class Parts;
+
   static Channel& MakeFor(Comm& comm);
+  void MakeBoard();
+  bool RunOnBoard(collective::Problem* problem, const collective::Binding& binding,
+                  collective::RunFailure* failure);
+  // `before`: Runner::Start.
   collective::RunFailure RunByMessages(const collective::Problem& problem,
-                                       const collective::Binding& binding, uint32_t number);
+                                       const collective::Binding& binding, uint32_t number,
+                                       const collective::RunFailure& before = {});
+  void BlameTheDead(collective::RunFailure* failure) const;
   std::unique_lock<std::mutex> Lock();
   bool IsBusyLocked() const;
   void AdvanceLocked();
@@ -198,9 +212,10 @@ class Channel : public Comm::Extension {
   // Counts blocking calls, of which there is one at a time.
   uint64_t entered_ = 0;
   uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
-  bool may_have_board_ = false;
-  std::unique_ptr<NodeBoard> board_;  // null: there is none, or none yet
-  uint64_t entered_nonblocking_ = 0;  // in the same way
+  Boards boards_ = Boards::kNone;
+  std::unique_ptr<NodeBoard> board_;               // null: there is none, or none yet
+  std::unique_ptr<collective::TwoLevels> levels_;  // from when there may be boards in each node
+  uint64_t entered_nonblocking_ = 0;               // in the same way
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> looks_{0};           // Advance's
   uint64_t seen_looks_ = 0;                  // by IsLookedAfter

@@ -92,19 +92,16 @@ shm::Location LocationOf(const NodeAddress& address) {
 
 }  // namespace
 
-bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
-  return !comm.is_inter() && comm.size() > 1 &&
-         std::all_of(node_of.begin(), node_of.end(),
-                     [&](int node) { return node == node_of.front(); });
-}
-
-std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) {
-  LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, const std::vector<int>& members,
+                                            CallWatch* watch) {
+  const RankSet ranks = Select(comm.group(), members);
+  LineToMembers line(comm.context(Traffic::kAgreement), ranks);
   CallWatch::Wait wait(watch, watch->blocking_call());
   line.SetWait(&wait);
-  std::unique_ptr<NodeBoard> made = MakeTogether(comm, &line, {});
+  std::unique_ptr<NodeBoard> made = MakeTogether(ranks, &line, {});
   if (made != nullptr) {
-    made->link_.SetWatch(watch, &made->board_);
+    const bool sees_all = ranks.size() == comm.size();
+    made->link_.SetWatch(watch, sees_all ? &made->board_ : nullptr);
   }
   return made;
 }
@@ -112,20 +109,22 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) 
 std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, Pauses pauses) {
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group(), kNonblockingTag);
   line.SetPause(pauses.pause);
-  return MakeTogether(comm, &line, std::move(pauses));
+  return MakeTogether(comm.group(), &line, std::move(pauses));
 }
 
-std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line, Pauses pauses) {
+std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line* line,
+                                                   Pauses pauses) {
   shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
-  const Team team{line, comm.rank(), comm.size()};
-  std::vector<int> ranks = comm.group().WorldRanks();
+  const int self = members.RankOf(static_cast<int>(front_end->rank()));
+  const Team team{line, self, members.size()};
+  std::vector<int> ranks = members.WorldRanks();
   Memory memory;
   Offer offer;
-  if (comm.rank() == 0) {
-    memory.own = MakeOffer(comm.size(), &offer);
+  if (self == 0) {
+    memory.own = MakeOffer(members.size(), &offer);
   }
   bool agreed = Broadcast(team, &offer, sizeof(offer)).ok();
-  const BoardShape shape = collective::ShapeFor(comm.size(), offer.crowded != 0);
+  const BoardShape shape = collective::ShapeFor(members.size(), offer.crowded != 0);
   if (agreed && offer.is_there != 0 && memory.own == nullptr) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
         front_end->MapPeer(static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
@@ -147,18 +146,17 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const Comm& comm, Line* line,
     }
     return nullptr;
   }
-  return std::unique_ptr<NodeBoard>(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
+  return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(ranks), self, std::move(memory), shape,
                                                   {offer.crowded != 0, reachable},
                                                   std::move(pauses)));
 }
 
-NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
-                     const BoardShape& shape, const Facts& facts, Pauses pauses)
+NodeBoard::NodeBoard(std::vector<int> world_ranks, int self, Memory memory, const BoardShape& shape,
+                     const Facts& facts, Pauses pauses)
     : memory_(std::move(memory)),
       link_(std::move(world_ranks), std::move(pauses)),
-      board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
-             facts.crowded),
-      limits_(collective::LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
+      board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, self, facts.crowded),
+      limits_(collective::LimitsFor(shape.members, facts.crowded, facts.reachable)) {}
 
 NodeBoard::~NodeBoard() {
   const bool was_last = board_.Leave();
@@ -190,9 +188,20 @@ void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
   const std::function<bool(int)> is_absent = [this](int member) {
     return !board_->HasCome(member);
   };
+  struct Waiting {
+    CallWatch* watch;
+    bool (*done)(void*);
+    void* argument;
+  } waiting{watch_, done, argument};
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
-    front_end->WaitFor(done, argument, client::kAny, wait.end_ns());
-    wait.Look(&is_absent);
+    front_end->WaitFor(
+        [](void* self) {
+          const auto& [watch, is_done, its_argument] = *static_cast<Waiting*>(self);
+          watch->Listen();  // to ranks of other nodes
+          return is_done(its_argument);
+        },
+        &waiting, client::kAny, wait.end_ns());
+    wait.Look(board_ != nullptr ? &is_absent : nullptr);
   }
 }
 

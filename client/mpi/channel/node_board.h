@@ -1,4 +1,4 @@
-// The board of a communicator whose ranks share a node: made by all of them together, and given
+// The board of a communicator's ranks that share a node: made by all of them together, and given
 // back once all have left it.
 //
 // Calling thread: that of a collective on the communicator, one at a time. SetUp blocks, unless it
@@ -18,6 +18,7 @@
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 
@@ -35,7 +36,8 @@ class FrontNode : public collective::NodeLink {
   FrontNode(std::vector<int> world_ranks, Pauses pauses)
       : world_ranks_(std::move(world_ranks)), pauses_(std::move(pauses)) {}
 
-  // From now on `watch`, which outlives it, tells of long waits on this board. Null: nobody does.
+  // From now on `watch`, which outlives it, tells of long waits. `board`: that of all ranks, on
+  // which those who are late are seen; null: there is none.
   void SetWatch(CallWatch* watch, const collective::Board* board) {
     watch_ = watch;
     board_ = board;
@@ -70,17 +72,18 @@ class FrontNode : public collective::NodeLink {
 
 class NodeBoard {
  public:
-  // Whether the communicator may have one; the same on all its ranks. `node_of`: by rank.
-  static bool IsFor(const Comm& comm, const std::vector<int>& node_of);
-  // Collective. Null, on all ranks, if one of them could not, and on those that a message failed to
-  // or from. `watch`, which outlives it, tells of long waits.
-  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
-  // The same for a board whose collectives do not block; nor does this. Such boards are made by
-  // messages of their own.
+  // A board of `members`, some or all of the communicator's ranks, which share this one's node.
+  // Collective over them. Null, on all of them, if one could not, and on those that a message
+  // failed to or from. `watch`, which outlives it, tells of long waits.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, const std::vector<int>& members,
+                                          CallWatch* watch);
+  // The same for a board of all ranks whose collectives do not block; nor does this. Such boards
+  // are made by messages of their own.
   static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, Pauses pauses);
   ~NodeBoard();
 
   collective::Board& board() { return board_; }
+  const collective::BoardLimits& limits() const { return limits_; }
   // Whether Run may carry the problem out; the same on all ranks.
   bool CanRun(const collective::Problem& problem) const { return CanRunOnBoard(problem, limits_); }
   // Carries the problem out, as the communicator's collective `number`. Blocks.
@@ -101,9 +104,10 @@ class NodeBoard {
     bool reachable;
   };
 
-  NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
+  NodeBoard(std::vector<int> world_ranks, int self, Memory memory,
             const collective::BoardShape& shape, const Facts& facts, Pauses pauses);
-  static std::unique_ptr<NodeBoard> MakeTogether(const Comm& comm, Line* line, Pauses pauses);
+  // `members`: those of the line, of the world.
+  static std::unique_ptr<NodeBoard> MakeTogether(const RankSet& members, Line* line, Pauses pauses);
 
   const Memory memory_;
   FrontNode link_;

@@ -87,11 +87,35 @@ INSTANTIATE_TEST_SUITE_P(Placements, BoardsTest,
                                          Placement{"FiveRanks", {"-n", "5"}}),
                          NameOf);
 
+// Boards in the nodes, and messages between their leaders.
+const Placement kTwoLevels{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}};
+
+TEST(TwoLevelsTest, CarryTheCollectivesOfNodesWithSeveralRanks) {
+  ExpectJob(kTwoLevels, {"tests/mpi/ranks/boards"}, "all boards were right");
+}
+
+TEST(TwoLevelsTest, RanksMayBeDealtOutInTurn) {
+  const Placement in_turn{"", {"-n", "5", "--nodes", "2", "--map-by", "node"}};
+  ExpectJob(in_turn, {"tests/mpi/ranks/boards"}, "all boards were right");
+}
+
+// On the other node, too.
+TEST(TwoLevelsTest, WhoHasDiedIsToldOnAllRanks) {
+  for (const char* who : {"dies", "leader_dies"}) {
+    const e2e::CommandResult result =
+        RunJob(kTwoLevels, {"--keep-going", "tests/mpi/ranks/boards", "blocking", who});
+    EXPECT_EQ(result.out, "class 58\nclass 58\nclass 58\nclass 58\n")
+        << who << ", MPI_ERR_PROC_ABORTED: " << result.err;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Placements, CollectivesTest,
     testing::Values(Placement{"OneRank", {"-n", "1"}}, Placement{"TwoRanks", {"-n", "2"}},
                     Placement{"ThreeRanks", {"-n", "3"}}, Placement{"FourRanks", {"-n", "4"}},
                     Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}},
+                    Placement{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}},
+                    Placement{"FourRanksInTurn", {"-n", "4", "--nodes", "2", "--map-by", "node"}},
                     Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
     NameOf);
 

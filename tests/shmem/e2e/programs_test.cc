@@ -29,7 +29,7 @@ TEST_P(ProgramsTest, ThreadsCallAtOnce) { Expect("threads"); }
 
 INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
                          testing::Values(Placement{1, 1}, Placement{2, 1}, Placement{5, 1},
-                                         Placement{2, 2}, Placement{4, 2}),
+                                         Placement{2, 2}, Placement{4, 2}, Placement{5, 2}),
                          [](const auto& info) {
                            const Placement& placement = info.param;
                            return std::to_string(placement.pes) + "PesOn" +
