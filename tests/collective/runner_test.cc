@@ -172,6 +172,51 @@ TEST(RunnerTest, MessagesThatFindNoRoomWaitInOrder) {
   EXPECT_EQ(runner.ended_runs(), 2u);
 }
 
+// A messenger to which nothing comes. Sends are over at once.
+class SilentMessenger : public NarrowMessenger {
+ public:
+  ErrorCode StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
+                      Ticket* ticket) override {
+    room = 1;
+    sizes.push_back(size_bytes);
+    return NarrowMessenger::StartSend(peer, tag, data, size_bytes, ticket);
+  }
+  ErrorCode StartReceive(int peer, uint32_t, void*, size_t, Ticket* ticket, size_t*) override {
+    *ticket = static_cast<Ticket>(peer);
+    return ErrorCode::kOk;
+  }
+  ErrorCode Test(Ticket ticket, size_t*) override {
+    return cancelled.erase(ticket) != 0 ? ErrorCode::kCancelled : ErrorCode::kWouldBlock;
+  }
+  void Cancel(Ticket ticket) override { cancelled.insert(ticket); }
+
+  std::set<Ticket> cancelled;
+  std::vector<size_t> sizes;  // of what was sent
+};
+
+// The run ends, and tells the others that it has failed: by a message of another size.
+TEST(RunnerTest, APeerThatTakesNoPartIsCancelled) {
+  SilentMessenger messenger;
+  Runner runner(&messenger);
+  ScheduleBuilder builder;
+  builder.Receive(1, Output(0, 4));
+  builder.Fence();
+  builder.Send(2, Output(0, 4));
+  const auto run = runner.Prepare(Finish(&builder));
+  char buffer[8] = {};
+  runner.Start(run.get(), {.output = buffer}, 0);
+  runner.CancelMessagesWith(2);
+  EXPECT_FALSE(runner.Advance());
+  EXPECT_TRUE(runner.WaitsForMessageFrom(1));
+  runner.CancelMessagesWith(1);
+  EXPECT_TRUE(runner.Advance());
+  EXPECT_TRUE(run->is_done());
+  EXPECT_EQ(run->failure().code, ErrorCode::kCancelled);
+  EXPECT_EQ(run->failure().peer, 1);
+  EXPECT_THAT(messenger.sent, testing::ElementsAre(2));
+  EXPECT_THAT(messenger.sizes, testing::ElementsAre(0u));
+}
+
 TEST(RunnerTest, RunsOfOneCommunicatorDoNotMix) {
   constexpr int kSize = 5;
   constexpr uint32_t kAtOnce = 6;
