@@ -40,24 +40,16 @@ void MpscRing::Push(const void* payload, uint32_t size_bytes, const WaitPolicy& 
 }
 
 std::optional<uint64_t> MpscRing::PeekStalled() {
-  const uint64_t head = Head();
+  const uint64_t head = LoadRelaxed(layout_->head);
   const bool taken = LoadRelaxed(layout_->tickets) > head;
-  if (taken && LoadAcquire(SlotOf(head).turn) == FreeTurn(head)) {
-    return head;
-  }
-  return std::nullopt;
+  return taken && !IsPublished(head) ? std::optional(head) : std::nullopt;
 }
 
 bool MpscRing::SkipStalled(uint64_t ticket) {
-  if (Head() != ticket) {
+  if (LoadRelaxed(layout_->head) != ticket || IsPublished(ticket)) {
     return false;
   }
-  uint64_t turn = FreeTurn(ticket);
-  if (!CompareExchange(SlotOf(ticket).turn, turn, ConsumedTurn(ticket),
-                       std::memory_order_acq_rel)) {
-    return false;
-  }
-  StoreRelease(layout_->head, ticket + 1);
+  Pop();
   return true;
 }
 

@@ -1,11 +1,12 @@
 // A bounded ring for many producers and one consumer (shm/layout/mpsc_ring_layout.h).
 //
-// The bounded queue with a turn per slot, after D. Vyukov. Producers are ordered by ticket. A ring
-// is lossless: a ticket once taken must be published, so TryPush takes one only when its slot is
-// free, and a producer that takes one first (Reserve: a single fetch-add, for GPU threads) waits
-// for its turn. Instead of its slot it may look at the head, and at what others last saw of it: it
-// waits only where its ticket is a ring's length past that. So do producers on devices, for whom
-// reading a slot is dear (gpu_backends/device). Both kinds may share a ring.
+// Producers are ordered by ticket, as in D. Vyukov's bounded queue, and publish by a number in the
+// slot. A ring is lossless: a ticket once taken must be published, so TryPush takes one only when
+// its slot is free, and a producer that takes one first (Reserve: a single fetch-add, for GPU
+// threads) waits for its turn. A slot is free once its ticket is less than a ring's length past the
+// head; so a producer looks at what others last saw of the head, and at the head itself only when
+// that is too old. Producers on devices do the same (gpu_backends/device). Both kinds may share a
+// ring.
 //
 // Killed producers. One killed between ticket and publication leaves a hole that the consumer
 // cannot tell from a slow producer. PeekStalled shows it; once nobody alive can hold that ticket
@@ -65,32 +66,39 @@ class MpscRing {
 
  private:
   MpscRing(MpscRingLayout* layout, uint32_t capacity)
-      : layout_(layout),
-        slots_(reinterpret_cast<MpscSlot*>(layout + 1)),
-        mask_(capacity - 1),
-        lap_shift_(static_cast<uint32_t>(__builtin_ctz(capacity))) {}
+      : layout_(layout), slots_(reinterpret_cast<MpscSlot*>(layout + 1)), mask_(capacity - 1) {}
 
   MpscSlot& SlotOf(uint64_t ticket) const { return slots_[ticket & mask_]; }
-  uint64_t FreeTurn(uint64_t ticket) const { return (ticket >> lap_shift_) * 2; }
-  uint64_t FullTurn(uint64_t ticket) const { return FreeTurn(ticket) + 1; }
-  uint64_t ConsumedTurn(uint64_t ticket) const { return FreeTurn(ticket) + 2; }
-  uint64_t Head();
+  // Whether what the slot was for has been published.
+  bool IsPublished(uint64_t ticket) const {
+    return LoadAcquire(SlotOf(ticket).number) == ticket + 1;  // Pairs with Publish.
+  }
+  bool HasRoom(uint64_t ticket, uint64_t head) const {
+    return static_cast<int64_t>(ticket - head) <= static_cast<int64_t>(mask_);
+  }
 
   MpscRingLayout* layout_;
   MpscSlot* slots_;
   uint32_t mask_;
-  uint32_t lap_shift_;
 };
 
 inline bool MpscRing::IsTurn(uint64_t ticket) const {
-  // Pairs with Pop: the slot has been read.
-  return LoadAcquire(SlotOf(ticket).turn) == FreeTurn(ticket);
+  // Pairs with the store below, by whichever producer saw that head.
+  if (HasRoom(ticket, LoadAcquire(layout_->head_seen))) {
+    return true;
+  }
+  const uint64_t head = LoadAcquire(layout_->head);  // Pairs with Pop: the slots have been read.
+  if (!HasRoom(ticket, head)) {
+    return false;
+  }
+  StoreRelease(layout_->head_seen, head);  // Pairs with the load above. An older one does no harm.
+  return true;
 }
 
 inline void MpscRing::Publish(uint64_t ticket, const void* payload, uint32_t size_bytes) {
   MpscSlot& slot = SlotOf(ticket);
   std::memcpy(slot.payload, payload, size_bytes);
-  StoreRelease(slot.turn, FullTurn(ticket));  // Pairs with Peek: publishes the payload.
+  StoreRelease(slot.number, ticket + 1);  // Pairs with IsPublished: publishes the payload.
 }
 
 inline bool MpscRing::TryPush(const void* payload, uint32_t size_bytes) {
@@ -111,27 +119,14 @@ inline bool MpscRing::TryPush(const void* payload, uint32_t size_bytes) {
   }
 }
 
-// The number of the next ticket to consume. A consumer killed half-way through Pop has given the
-// slot back but not moved the head: it moves here.
-inline uint64_t MpscRing::Head() {
-  uint64_t head = LoadRelaxed(layout_->head);
-  if (LoadRelaxed(SlotOf(head).turn) >= ConsumedTurn(head)) [[unlikely]] {
-    StoreRelaxed(layout_->head, ++head);
-  }
-  return head;
-}
-
 inline const uint8_t* MpscRing::Peek() {
-  const uint64_t head = Head();
-  MpscSlot& slot = SlotOf(head);
-  return LoadAcquire(slot.turn) == FullTurn(head) ? slot.payload : nullptr;  // Pairs with Publish.
+  const uint64_t head = LoadRelaxed(layout_->head);
+  return IsPublished(head) ? SlotOf(head).payload : nullptr;
 }
 
 inline void MpscRing::Pop() {
-  const uint64_t head = LoadRelaxed(layout_->head);
-  StoreRelease(SlotOf(head).turn,
-               ConsumedTurn(head));       // Pairs with IsTurn: the slot has been read.
-  StoreRelease(layout_->head, head + 1);  // Pairs with producers that look at it instead.
+  // Pairs with IsTurn: the slot has been read.
+  StoreRelease(layout_->head, LoadRelaxed(layout_->head) + 1);
 }
 
 }  // namespace ferry::shm

@@ -5,12 +5,17 @@
 // scribbles into the ring confuses its own producers only. A ticket that is never published (its
 // producer was killed) stops this ring and nothing else.
 //
+// The consumer takes many requests at once, in a loop that is so short that the processor fetches
+// several slots from the producers' caches at the same time; and it writes to none of them, so that
+// no line crosses twice.
+//
 // Calling thread: one. Nothing blocks. The memory outlives this; the capacity is a power of two
 // that fits it.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "common/error_code.h"
 #include "shm/atomic.h"
@@ -22,36 +27,45 @@ class RingConsumer {
  public:
   // For a ring that nobody has consumed from.
   RingConsumer(MpscRingLayout* layout, uint32_t capacity)
-      : layout_(layout),
-        slots_(reinterpret_cast<MpscSlot*>(layout + 1)),
-        mask_(capacity - 1),
-        lap_shift_(static_cast<uint32_t>(__builtin_ctz(capacity))) {}
+      : layout_(layout), slots_(reinterpret_cast<MpscSlot*>(layout + 1)), mask_(capacity - 1) {}
 
-  // The next request, and the number by which its answer is known. False: there is none yet.
-  bool Take(RingRequest* request, uint64_t* ticket) {
-    MpscSlot& slot = slots_[head_ & mask_];
-    const uint64_t full_turn = (head_ >> lap_shift_) * 2 + 1;
-    if (LoadAcquire(slot.turn) != full_turn) {  // Pairs with the producers' publication.
-      return false;
+  // Copies the next requests, as many as there are and `requests` has room for, and gives their
+  // slots back. Returns how many; the ticket of the first is what head() was before.
+  size_t Take(std::span<RingRequest> requests) {
+    size_t count = 0;
+    for (; count < requests.size(); ++count) {
+      const uint64_t ticket = head_ + count;
+      const MpscSlot& slot = slots_[ticket & mask_];
+      if (LoadAcquire(slot.number) != ticket + 1) {  // Pairs with the producers' publication.
+        break;
+      }
+      std::memcpy(&requests[count], slot.payload, sizeof(RingRequest));
     }
-    std::memcpy(request, slot.payload, sizeof(*request));
-    *ticket = head_++;
-    // Pairs with MpscRing::IsTurn: the slot has been read.
-    StoreRelease(slot.turn, full_turn + 1);
-    if (head_ % kShowEvery == 0) {
-      ShowHead();
+    if (count != 0) {
+      head_ += count;
+      StoreRelease(layout_->head, head_);  // Pairs with producers who look for room.
     }
-    return true;
+    return count;
   }
-
-  // Gives the slots of all that was taken to producers that look at the head. After each batch.
-  void ShowHead() {
-    StoreRelease(layout_->head, head_);  // Pairs with ferry_device_ring_post.
+  // One; false: there is none yet.
+  bool Take(RingRequest* request, uint64_t* ticket) {
+    *ticket = head_;
+    return Take({request, 1}) != 0;
   }
 
   // Producers that wait for room or for an answer stop, with that.
   void End(ErrorCode error) {
     StoreRelease(layout_->ended, static_cast<uint64_t>(error));  // Pairs with them.
+  }
+
+  // Which operations in other ranks' memory are over, and what the first failure was that no answer
+  // has told.
+  void ShowOver(uint64_t ticket, ErrorCode failed) {
+    if (failed != ErrorCode::kOk) {
+      StoreRelaxed(layout_->failed, static_cast<uint64_t>(failed));
+    }
+    // Pairs with ferry_device_ring_quiet: publishes the failure, and what gets have brought.
+    StoreRelease(layout_->over, ticket);
   }
 
   uint64_t head() const { return head_; }
@@ -65,12 +79,9 @@ class RingConsumer {
   }
 
  private:
-  static constexpr uint64_t kShowEvery = 32;
-
   MpscRingLayout* layout_;
   MpscSlot* slots_;
   uint64_t mask_;
-  uint32_t lap_shift_;
   uint64_t head_ = 0;
 };
 

@@ -105,7 +105,6 @@ class ServedRing {
             reinterpret_cast<shm::RingCompletion*>(block_ + request.completion);
         shm::RingConsumer::Answer(completion, ticket, request.value, ErrorCode::kOk);
       } else {
-        consumer.ShowHead();
         std::this_thread::yield();
       }
     }

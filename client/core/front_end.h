@@ -247,6 +247,13 @@ class FrontEnd {
   virtual int DeviceCount() const = 0;
   // Of a device that there is.
   virtual StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const = 0;
+  // As ferry_ring_create and ferry_ring_destroy (ferry/device_ring.h), which say more.
+  struct DeviceRing {
+    uint64_t handle = 0;  // 0: none
+    void* address = nullptr;
+  };
+  virtual StatusOr<DeviceRing> MakeRing(int device, uint32_t slots, uint32_t completions) = 0;
+  virtual Status FreeRing(uint64_t handle) = 0;
   // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
   virtual ErrorCode PeerState(uint32_t rank) const = 0;
   // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at

@@ -40,11 +40,11 @@ struct Place {
 
 // The segment of what Locate has found. Those that only streams reach are told apart: other nodes
 // move their bytes in another way.
-inline constexpr uint32_t kSegmentByStream = uint32_t{1} << 31;
+using shm::kSegmentByStream;
+using shm::RegionOf;
 inline uint32_t SegmentOf(const shm::Location& where) {
   return where.region | ((where.flags & shm::kLocationByStream) != 0 ? kSegmentByStream : 0);
 }
-inline constexpr uint32_t RegionOf(uint32_t segment) { return segment & ~kSegmentByStream; }
 
 // A word of 8 bytes, of the rank that a put goes to, that is changed once the put's data are there.
 struct Signal {

@@ -143,6 +143,8 @@ class Client final : public FrontEnd {
   Status LetDevicesReach(const std::byte* base) override;
   int DeviceCount() const override;
   StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const override;
+  StatusOr<DeviceRing> MakeRing(int device, uint32_t slots, uint32_t completions) override;
+  Status FreeRing(uint64_t handle) override { return matching_->rings().Destroy(handle); }
   ErrorCode PeerState(uint32_t rank) const override { return progress_->PeerState(rank); }
   void WakePeer(uint32_t rank) override { progress_->WakeRank(rank); }
   OneSided& one_sided() override { return *one_sided_; }

@@ -107,4 +107,12 @@ StatusOr<gpu::DeviceInfo> Client::DescribeDevice(int device) const {
                             : backend->GetDeviceInfo(device);
 }
 
+StatusOr<FrontEnd::DeviceRing> Client::MakeRing(int device, uint32_t slots, uint32_t completions) {
+  const StatusOr<RingHandle> handle = matching_->rings().Make(device, slots, completions);
+  FERRY_RETURN_IF_ERROR(handle.status());
+  const StatusOr<void*> address = matching_->rings().AddressOf(*handle);
+  FERRY_RETURN_IF_ERROR(address.status());
+  return DeviceRing{*handle, *address};
+}
+
 }  // namespace ferry::client

@@ -19,6 +19,7 @@
 #include "common/thread.h"
 #include "ferry/device/shmem/table.h"
 #include "shm/atomic.h"
+#include "shm/layout/mpsc_ring_layout.h"
 
 namespace ferry::shmem {
 namespace {
@@ -30,11 +31,20 @@ static_assert(SHMEMX_DEVICE_ERR_NOT_FOUND == FERRY_ERR_NOT_FOUND);
 static_assert(SHMEMX_DEVICE_ERR_UNSUPPORTED == FERRY_ERR_UNSUPPORTED);
 static_assert(SHMEMX_DEVICE_ERR_BUFFER == FERRY_ERR_BUFFER);
 // All languages of kernels lay them out alike.
-static_assert(sizeof(ferry_shmem_way) == 16 && sizeof(ferry_shmem_table) == 64);
+static_assert(sizeof(ferry_shmem_way) == 80 && sizeof(ferry_shmem_table) == 448);
 static_assert(sizeof(ferry_shmem_area) == 256 && sizeof(ferry_shmem_member) == 64);
+static_assert(sizeof(ferry_shmem_asks) == 256 + FERRY_SHMEM_PLACES * 16);
+// The words of a ring that a table has a copy of.
+static_assert(offsetof(shm::MpscRingLayout, capacity) == 32 * sizeof(uint64_t) &&
+              offsetof(shm::MpscRingLayout, producer_words) == 35 * sizeof(uint64_t));
 
 // How often the others are looked at: as often as a host that has waited for long does.
 constexpr std::chrono::milliseconds kLookAgain(5);
+
+// As many requests of one table may be on their way to ferryd.
+constexpr uint32_t kRingSlots = 1024;
+// Where ferry_shmem_asks may begin.
+constexpr uint64_t kAsksAlignment = 128;
 
 struct Table {
   Team* team;
@@ -42,6 +52,10 @@ struct Table {
   uint64_t area = 0;       // offset in the region; 0: none
   void* memory = nullptr;  // for kernels
   bool has_atomics = false;
+  client::FrontEnd::DeviceRing ring = {};  // by which they ask ferryd
+
+  // What loads and stores do not do.
+  bool MustAsk() const { return !job.AreNear(pes) || !has_atomics; }
 };
 
 struct Devices {
@@ -107,7 +121,24 @@ client::MemoryKind KindForTables() {
                                                   : client::MemoryKind::kDevice;
 }
 
-// What this PE does by itself: its own area, and memory for the table.
+uint64_t BytesOf(const Table& table) {
+  const uint64_t constant = sizeof(ferry_shmem_table) + table.pes.size() * sizeof(ferry_shmem_way);
+  return table.ring.handle == 0 ? constant : constant + kAsksAlignment + sizeof(ferry_shmem_asks);
+}
+
+Status MakeRing(Table* table, int device) {
+  StatusOr<client::FrontEnd::DeviceRing> ring =
+      job.front_end->MakeRing(device, kRingSlots, FERRY_SHMEM_PLACES);
+  if (!ring.ok()) {
+    return {ring.status().code(),
+            "kernels would have no ring by which to ask ferryd for operations with other nodes (" +
+                ring.status().ToString() + ")"};
+  }
+  table->ring = *ring;
+  return {};
+}
+
+// What this PE does by itself: its own area, a ring if need be, and memory for the table.
 Status Begin(Table* table, int device) {
   const int count = job.front_end->DeviceCount();
   if (count == 0) {
@@ -137,19 +168,30 @@ Status Begin(Table* table, int device) {
     return {ErrorCode::kLimitExceeded,
             "there are too many tables and teams: release what is not needed"};
   }
-  const uint64_t bytes = sizeof(ferry_shmem_table) + table->pes.size() * sizeof(ferry_shmem_way);
-  StatusOr<void*> memory = job.front_end->AllocateMemory(bytes, KindForTables(), device);
+  if (table->MustAsk()) {
+    FERRY_RETURN_IF_ERROR(MakeRing(table, device));
+  }
+  StatusOr<void*> memory = job.front_end->AllocateMemory(BytesOf(*table), KindForTables(), device);
   FERRY_RETURN_IF_ERROR(memory.status());
   table->memory = *memory;
   return {};
 }
 
-void Free(const Table& table) {
-  if (table.memory != nullptr) {
-    (void)job.front_end->FreeMemory(table.memory);
+// Blocks until all that was asked by it is over.
+void FreeRing(Table* table) {
+  if (table->ring.handle != 0) {
+    (void)job.front_end->FreeRing(table->ring.handle);  // a daemon that does not answer is told of
+    table->ring = {};
   }
-  if (table.area != 0) {
-    job.region->FreeSystem(table.area, AreaBytes(table.pes.size()));
+}
+
+void Free(Table* table) {
+  FreeRing(table);
+  if (table->memory != nullptr) {
+    (void)job.front_end->FreeMemory(table->memory);
+  }
+  if (table->area != 0) {
+    job.region->FreeSystem(table->area, AreaBytes(table->pes.size()));
   }
 }
 
@@ -166,16 +208,28 @@ void Fill(const char* call, const Table& table, const std::vector<Offer>& offers
   head.pe = static_cast<uint32_t>(table.team->self);
   head.pe_count = static_cast<uint32_t>(table.pes.size());
   head.is_one_node = job.AreNear(table.pes) ? 1 : 0;
-  head.heap_bytes = job.heap.size_bytes;
+  head.heap_bytes[0] = job.heap.size_bytes;
+  head.heap_offsets[0] = kHeapOffset;
   head.has_atomics = table.has_atomics ? 1 : 0;
-  std::vector<std::byte> bytes(sizeof(head) + offers.size() * sizeof(ferry_shmem_way));
+  std::fill_n(&head.cutovers[0][0], 2 * FERRY_SHMEM_CUTOVER_SIZES, FERRY_SHMEM_NEVER);
+  if (table.ring.handle != 0) {
+    head.ring = reinterpret_cast<uintptr_t>(table.ring.address);
+    std::memcpy(
+        head.ring_words,
+        static_cast<const std::byte*>(table.ring.address) + offsetof(shm::MpscRingLayout, capacity),
+        sizeof(head.ring_words));
+  }
+  std::vector<std::byte> bytes(BytesOf(table));  // zeros are the first state of ferry_shmem_asks
   std::memcpy(bytes.data(), &head, sizeof(head));
   for (size_t i = 0; i < offers.size(); ++i) {
     const int pe = table.pes[i];
     ferry_shmem_way way{};
+    way.rank = static_cast<uint32_t>(pe);
+    way.segments[0] = job.region->numbers()[static_cast<size_t>(pe)];
+    way.area_offset = offers[i].area;
     if (job.IsNear(pe)) {
       const auto base = reinterpret_cast<uintptr_t>(job.region->base_of(pe));
-      way.heap = base + kHeapOffset;
+      way.heaps[0] = base + kHeapOffset;
       way.area = base + offers[i].area;
     }
     std::memcpy(bytes.data() + sizeof(head) + i * sizeof(way), &way, sizeof(way));
@@ -236,7 +290,7 @@ void* DevicePrepare(const char* call, Team* team, int device) {
       Warn(call, begun.ok() ? "PE " + std::to_string(table->pes[i]) +
                                   " has no table, and says why; so this one has none, either"
                             : begun.message());
-      Free(*table);
+      Free(table.get());
       return nullptr;
     }
   }
@@ -251,13 +305,22 @@ void DeviceRelease(const char* call, void* memory) {
   if (memory == nullptr) {
     return;
   }
-  const std::unique_ptr<Table> table = Take(memory);
+  std::unique_ptr<Table> table = Take(memory);
   if (table == nullptr) {
     Fail(call, AddressText(memory) +
                    " is no table that shmemx_device_prepare has returned: was it released before?");
   }
-  CheckTeam(call, table->team).assembly->Sync(call);  // then no kernel stores into the area
-  Free(*table);
+  const Team& team = CheckTeam(call, table->team);
+  FreeRing(table.get());
+  team.assembly->Sync(call);  // then no kernel, nor ferryd for one, stores into the area
+  Free(table.get());
+}
+
+void CompleteDevices() {
+  std::lock_guard lock(devices.mutex);
+  for (const std::unique_ptr<Table>& table : devices.tables) {
+    FreeRing(table.get());
+  }
 }
 
 void EndDeviceWatch() {
@@ -276,7 +339,7 @@ void EndDeviceWatch() {
 void ForgetDevices() {
   EndDeviceWatch();
   for (const std::unique_ptr<Table>& table : devices.tables) {
-    Free(*table);
+    Free(table.get());
   }
   devices.tables.clear();
 }

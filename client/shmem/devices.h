@@ -9,6 +9,9 @@
 
 namespace ferry::shmem {
 
+// Blocks until ferryd has done what kernels have asked for by the tables, which no kernel may use any
+// more.
+void CompleteDevices();
 // Frees all tables; no kernel may use them any more. Calling thread: that of shmem_finalize.
 void ForgetDevices();
 // Ends the thread, for a process that ends without the above: libferry goes then.

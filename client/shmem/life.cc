@@ -221,6 +221,7 @@ void End(const char* call) {
   if (job.is_checking) {
     WarnOfLeftovers(call);
   }
+  CompleteDevices();
   AwaitAll(call);
   job.phase.store(Phase::kAfter, std::memory_order_release);
   ForgetDevices();

@@ -1,7 +1,9 @@
 #include "daemon/pairs/rings.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "shm/atomic.h"
@@ -18,6 +20,7 @@ using shm::RingRequest;
 using shm::RingWords;
 
 constexpr uint32_t kRequestBudget = 256;  // of one ring in one turn
+constexpr uint32_t kAtOnce = 32;          // of those, copied together
 constexpr size_t kWaitBudget = 64;        // those looked at, of one ring in one turn
 constexpr size_t kMostWaiting = 1024;     // of one ring
 constexpr uint64_t kHotNs = 200'000;
@@ -51,16 +54,28 @@ bool IsReservedZero(const RingRequest& request) {
 
 }  // namespace
 
-Rings::Ring::Ring(ServedRank& its_rank, RingWords& its_words,
-                  std::shared_ptr<const Region> its_region, uint64_t offset, uint32_t its_capacity)
-    : rank(&its_rank),
+Rings::Ring::Ring(const Rings& rings, uint64_t its_number, ServedRank& its_rank,
+                  RingWords& its_words, const Place& place)
+    : number(its_number),
+      rank(&its_rank),
       words(&its_words),
-      region(std::move(its_region)),
-      capacity(its_capacity),
-      consumer(reinterpret_cast<shm::MpscRingLayout*>(region->mapping.base() + offset),
-               its_capacity) {}
+      region(place.region),
+      capacity(place.capacity),
+      consumer(reinterpret_cast<shm::MpscRingLayout*>(region->mapping.base() + place.offset),
+               place.capacity),
+      operations(rings.one_sided_, its_rank, its_number, rings.timeout_ns_,
+                 [this](const RingOperations::Ended& ended) {
+                   Finish(*this, ended.completion, ended.ticket, ended.kind,
+                          {ended.error, ended.value, false});
+                 }) {}
 
-Rings::~Rings() = default;
+Rings::Rings(Pairs& pairs, OneSided& one_sided, uint64_t timeout_ns)
+    : pairs_(pairs), one_sided_(one_sided), timeout_ns_(timeout_ns) {
+  one_sided.on_ring_end = [this](ServedRank&, const RingToken& token, ErrorCode error,
+                                 uint64_t value) { OnOperationEnd(token, error, value); };
+}
+
+Rings::~Rings() { one_sided_.on_ring_end = nullptr; }
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
@@ -118,7 +133,8 @@ void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now
                 : ErrorCode::kOk;
   }
   if (error == ErrorCode::kOk) {
-    auto ring = std::make_unique<Ring>(rank, words, region->memory.region, where.address, capacity);
+    auto ring = std::make_unique<Ring>(*this, ++last_number_, rank, words,
+                                       Ring::Place{region->memory.region, where.address, capacity});
     ring->life = life;
     ring->used_ns = now_ns;
     rings_.push_back(std::move(ring));
@@ -134,7 +150,8 @@ void Rings::Close(Ring& ring, ErrorCode error) {
   for (const Waiting& waiting : std::exchange(ring.waiting, {})) {
     Finish(ring, waiting.completion, waiting.ticket, waiting.kind, {error, 0, false});
   }
-  ring.consumer.ShowHead();
+  OneSided::ForgetRing(*ring.rank, ring.number);
+  ring.operations.EndAll(error);
   ring.consumer.End(error);
 }
 
@@ -150,6 +167,11 @@ void Rings::CloseIn(const ServedRank& rank, const ServedRegion& region) {
     }
     return goes;
   });
+  for (const auto& ring : rings_) {
+    if (ring->rank == &rank) {
+      ring->operations.Advance(now_ns_);  // what waits for that memory ends, and lets go of it
+    }
+  }
 }
 
 void Rings::CloseOf(const ServedRank& rank, ErrorCode error) {
@@ -167,6 +189,7 @@ void Rings::CloseOf(const ServedRank& rank, ErrorCode error) {
 
 uint32_t Rings::Advance(uint64_t now_ns) {
   uint32_t done = 0;
+  now_ns_ = now_ns;
   for (size_t i = 0; i < rings_.size();) {
     Ring& ring = *rings_[i];
     if (ring.rank->ended) {
@@ -174,12 +197,15 @@ uint32_t Rings::Advance(uint64_t now_ns) {
       Erase(ring);
       continue;
     }
+    const uint32_t advanced = ring.operations.Advance(now_ns);
     const uint32_t taken = Take(ring);
-    done += taken + Answer(ring, kWaitBudget);
-    if (taken != 0) {
+    const uint32_t handled = advanced + taken + Answer(ring, kWaitBudget);
+    if (handled != 0) {
       ring.used_ns = now_ns;
     }
-    if (ring.closes_to != 0 && (taken == 0 || ring.closing_left == 0)) {
+    done += handled;
+    Show(ring);
+    if (ring.closes_to != 0 && ring.operations.empty() && (taken == 0 || ring.closing_left == 0)) {
       Close(ring, ErrorCode::kCancelled);
       shm::StoreRelease(ring.words->life_seen, ring.closes_to);  // Pairs with the rank.
       Erase(ring);
@@ -191,32 +217,24 @@ uint32_t Rings::Advance(uint64_t now_ns) {
   return done;
 }
 
-uint32_t Rings::AnswerWaiting(uint64_t now_ns) {
-  uint32_t done = 0;
-  for (const auto& ring : rings_) {
-    if (const uint32_t answered = Answer(*ring, kWaitBudget); answered != 0) {
-      ring->used_ns = now_ns;
-      done += answered;
-    }
-  }
-  return done;
-}
-
 uint32_t Rings::Take(Ring& ring) {
   const uint32_t most =
       ring.closes_to != 0 ? std::min(kRequestBudget, ring.closing_left) : kRequestBudget;
-  const uint64_t errors = ring.errors;
-  RingRequest request;
-  uint64_t ticket = 0;
+  std::array<RingRequest, kAtOnce> requests;
   uint32_t taken = 0;
-  while (taken < most && ring.consumer.Take(&request, &ticket)) {
-    Carry(ring, request, ticket);
-    ++taken;
+  for (size_t asked = kAtOnce, came = asked;
+       came == asked && taken < most && ring.operations.has_room();) {
+    const uint64_t first = ring.consumer.head();
+    asked = std::min<size_t>({kAtOnce, most - taken, ring.operations.room()});
+    came = ring.consumer.Take({requests.data(), asked});
+    for (size_t i = 0; i < came; ++i) {
+      Carry(ring, requests[i], first + i);
+    }
+    taken += static_cast<uint32_t>(came);
   }
   if (taken == 0) {
     return 0;
   }
-  ring.consumer.ShowHead();
   if (std::exchange(ring.has_counted, false)) {
     ring.rank->delivery.wake().Publish();  // a thread of the rank may wait for a counter
   }
@@ -226,20 +244,60 @@ uint32_t Rings::Take(Ring& ring) {
   shm::StoreRelaxed(ring.words->requests, ring.consumer.head());
   shm::Statistics statistics(ring.rank->session->layout()->counters);
   statistics.AddShared(shm::Statistic::kRingRequests, taken);
-  if (ring.errors != errors) {
-    statistics.AddShared(shm::Statistic::kRingErrors, ring.errors - errors);
+  if (const uint32_t operations = std::exchange(ring.operations_taken, 0); operations != 0) {
+    statistics.AddShared(shm::Statistic::kOneSidedOperations, operations);
+    statistics.AddShared(shm::Statistic::kOneSidedBytes, std::exchange(ring.operations_bytes, 0));
   }
   return taken;
 }
 
 void Rings::Carry(Ring& ring, const RingRequest& request, uint64_t ticket) {
-  const Location completion{request.completion_region, 0, request.completion};
-  if (completion.region != 0 && MemoryAt<shm::RingCompletion>(*ring.rank, completion) == nullptr) {
-    return Finish(ring, {}, ticket, request.kind, {ErrorCode::kInvalidBuffer, 0, false});
+  shm::RingCompletion* answer = nullptr;
+  Outcome outcome{ErrorCode::kInvalidBuffer};
+  if (request.completion_region != 0) {
+    answer = MemoryAt<shm::RingCompletion>(*ring.rank,
+                                           {request.completion_region, 0, request.completion});
   }
-  const Outcome outcome = Execute(ring, request, ticket);
+  if (request.completion_region == 0 || answer != nullptr) {
+    const auto kind = static_cast<RingKind>(request.kind);
+    if (shm::IsOperation(kind) || kind == RingKind::kFence) {
+      return Operate(ring, request, ticket);
+    }
+    outcome = Execute(ring, request, ticket);
+  }
   if (!outcome.is_later) {
-    Finish(ring, completion, ticket, request.kind, outcome);
+    Finish(ring, answer, ticket, request.kind, outcome);
+  }
+}
+
+void Rings::Operate(Ring& ring, const RingRequest& request, uint64_t ticket) {
+  shm::RingOperation operation;
+  std::memcpy(&operation, &request, sizeof(operation));
+  ring.operations_taken += shm::IsOperation(static_cast<RingKind>(request.kind)) ? 1 : 0;
+  ring.operations_bytes += RingOperations::BytesOf(operation);
+  ring.operations.Begin(operation, ticket, now_ns_);
+}
+
+// The ring may be gone.
+void Rings::OnOperationEnd(const RingToken& token, ErrorCode error, uint64_t value) {
+  const auto found = std::find_if(rings_.begin(), rings_.end(),
+                                  [&](const auto& ring) { return ring->number == token.ring; });
+  if (found != rings_.end()) {
+    (*found)->operations.End(token.sequence, error, value);
+    (*found)->used_ns = now_ns_;
+  }
+}
+
+// Tells how far the ring's operations are over, and counts what has failed: of many at once.
+void Rings::Show(Ring& ring) {
+  if (const uint64_t over = ring.operations.over(ring.consumer.head());
+      over != std::exchange(ring.shown_over, over)) {
+    ring.consumer.ShowOver(over, ring.operations.failed());
+  }
+  if (const uint64_t errors = ring.errors - std::exchange(ring.errors_counted, ring.errors);
+      errors != 0) {
+    shm::Statistics(ring.rank->session->layout()->counters)
+        .AddShared(shm::Statistic::kRingErrors, errors);
   }
 }
 
@@ -256,10 +314,9 @@ Rings::Outcome Rings::Execute(Ring& ring, const RingRequest& request, uint64_t t
       return AwaitCounter(ring, request, ticket);
     case RingKind::kStart:
       return Start(ring, request, ticket);
-    case RingKind::kNone:
-      break;
+    default:
+      return {ErrorCode::kInvalidArgument};
   }
-  return {ErrorCode::kInvalidArgument};
 }
 
 Rings::Outcome Rings::AddToCounter(Ring& ring, const RingRequest& request) {
@@ -352,18 +409,20 @@ uint32_t Rings::Answer(Ring& ring, size_t most) {
     }
     ring.waiting[ring.next_waiting] = ring.waiting.back();
     ring.waiting.pop_back();
-    const uint64_t errors = ring.errors;
     Finish(ring, waiting.completion, waiting.ticket, waiting.kind, outcome);
-    if (ring.errors != errors) {
-      shm::Statistics(ring.rank->session->layout()->counters)
-          .AddShared(shm::Statistic::kRingErrors);
-    }
     ++answered;
   }
   return answered;
 }
 
 void Rings::Finish(Ring& ring, const Location& completion, uint64_t ticket, uint32_t kind,
+                   const Outcome& outcome) {
+  auto* const answer =
+      completion.region == 0 ? nullptr : MemoryAt<shm::RingCompletion>(*ring.rank, completion);
+  Finish(ring, answer, ticket, kind, outcome);
+}
+
+void Rings::Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
                    const Outcome& outcome) {
   if (outcome.error != ErrorCode::kOk) {
     if (ring.errors++ == 0) {
@@ -373,11 +432,7 @@ void Rings::Finish(Ring& ring, const Location& completion, uint64_t ticket, uint
     }
     shm::StoreRelease(ring.words->errors, ring.errors);  // Pairs with ferry_ring_state.
   }
-  if (completion.region == 0) {
-    return;
-  }
-  if (auto* const answer = MemoryAt<shm::RingCompletion>(*ring.rank, completion);
-      answer != nullptr) {
+  if (answer != nullptr) {
     shm::RingConsumer::Answer(answer, ticket, outcome.value, outcome.error);
   }
 }
@@ -385,8 +440,9 @@ void Rings::Finish(Ring& ring, const Location& completion, uint64_t ticket, uint
 // ---- Sleeping -----------------------------------------------------------------------------------
 
 bool Rings::is_hot(uint64_t now_ns) const {
-  return std::any_of(rings_.begin(), rings_.end(),
-                     [&](const auto& ring) { return now_ns - ring->used_ns < kHotNs; });
+  return std::any_of(rings_.begin(), rings_.end(), [&](const auto& ring) {
+    return now_ns - ring->used_ns < kHotNs || ring->operations.is_busy();
+  });
 }
 
 uint64_t Rings::NextNs(uint64_t now_ns) const {

@@ -22,6 +22,8 @@
 
 #include "common/error_code.h"
 #include "daemon/pairs/pairs.h"
+#include "daemon/pairs/ring_operations.h"
+#include "daemon/progress/one_sided.h"
 #include "daemon/traffic/directory.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/ring_consumer.h"
@@ -30,17 +32,16 @@ namespace ferry::daemon {
 
 class Rings {
  public:
-  // `pairs` outlives this.
-  explicit Rings(Pairs& pairs) : pairs_(pairs) {}
+  // Both outlive this. Operations in other ranks' memory that cannot leave for so long fail.
+  Rings(Pairs& pairs, OneSided& one_sided, uint64_t timeout_ns);
   ~Rings();
 
   // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
   // changed none. Returns how much was done.
   uint32_t Look(ServedRank& rank, uint64_t now_ns);
-  // Once in a turn. Returns how much was done.
+  // Takes requests, and answers those that have waited for something that has come since. Several
+  // times in a turn, which is what a request waits for. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
-  // Answers what has waited for something that has come since.
-  uint32_t AnswerWaiting(uint64_t now_ns);
 
   // Before a region goes: the rings in it end.
   void CloseIn(const ServedRank& rank, const ServedRegion& region);
@@ -64,9 +65,15 @@ class Rings {
     uint32_t kind;
   };
   struct Ring {
-    Ring(ServedRank& its_rank, shm::RingWords& its_words, std::shared_ptr<const Region> its_region,
-         uint64_t offset, uint32_t capacity);
+    struct Place {
+      std::shared_ptr<const Region> region;
+      uint64_t offset;
+      uint32_t capacity;
+    };
+    Ring(const Rings& rings, uint64_t its_number, ServedRank& its_rank, shm::RingWords& its_words,
+         const Place& place);
 
+    const uint64_t number;  // of all rings
     ServedRank* const rank;
     shm::RingWords* const words;
     const std::shared_ptr<const Region> region;  // keeps it mapped
@@ -77,9 +84,14 @@ class Rings {
     uint32_t closing_left = 0;  // so many requests may still come first
     uint64_t used_ns = 0;
     uint64_t errors = 0;
-    bool has_counted = false;  // in this turn
+    uint64_t errors_counted = 0;  // of these, in the rank's statistics
+    bool has_counted = false;     // in this turn
     std::vector<Waiting> waiting;
     size_t next_waiting = 0;  // to be looked at
+    RingOperations operations;
+    uint64_t operations_bytes = 0;  // of those taken in this turn
+    uint32_t operations_taken = 0;
+    uint64_t shown_over = 0;
   };
   struct Outcome {
     ErrorCode error = ErrorCode::kOk;
@@ -93,16 +105,27 @@ class Rings {
   void Erase(const Ring& ring);
   uint32_t Take(Ring& ring);
   void Carry(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  void Operate(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   Outcome Execute(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   Outcome AddToCounter(Ring& ring, const shm::RingRequest& request);
   Outcome AwaitCounter(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   Outcome Start(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   static Outcome Wait(Ring& ring, const Waiting& waiting);
   static uint32_t Answer(Ring& ring, size_t most);
+  void OnOperationEnd(const RingToken& token, ErrorCode error, uint64_t value);
+  static void Show(Ring& ring);
+  // `answer`: where, null if nobody asks.
+  static void Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
+                     const Outcome& outcome);
+  // The same for what is answered later; region 0: nobody asks.
   static void Finish(Ring& ring, const shm::Location& completion, uint64_t ticket, uint32_t kind,
                      const Outcome& outcome);
 
   Pairs& pairs_;
+  OneSided& one_sided_;
+  const uint64_t timeout_ns_;
+  uint64_t now_ns_ = 0;
+  uint64_t last_number_ = 0;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<const ServedRank*, uint64_t> changes_seen_;  // SessionLayout::rings_changed
 };

@@ -127,7 +127,9 @@ void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
       return one_sided_.OnOffer(job, header, *offer, now_ns);
     }
   } else if (const auto done = HeadOf<WireOneSidedDone>(packet.body)) {
-    return one_sided_.OnDone(job, header, *done, packet.body.subspan(sizeof(WireOneSidedDone)));
+    if (one_sided_.OnDone(job, header, *done, packet.body.subspan(sizeof(WireOneSidedDone)))) {
+      return;
+    }
   }
   ++dropped_;
 }

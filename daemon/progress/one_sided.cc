@@ -139,23 +139,28 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
 bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
                             const WireRts& offer, const transport::Attachment& data,
                             uint64_t now_ns) {
-  struct Words {
-    WireOneSided operation;
-    WireRts offer;
-  };
-  Job& job = *rank.job;
-  ErrorCode code = job.ended[command.destination];
-  if (code == ErrorCode::kOk) {
-    const Words words{WireOf(WordsOf(command), 0), offer};
-    PacketHeader header = HeaderOf(rank, command, PacketKind::kOneSided);
-    header.flags = flags;
-    code = outbound_.SendWith(job, header, BytesOf(words), data, now_ns);
-  }
+  PacketHeader header = HeaderOf(rank, command, PacketKind::kOneSided);
+  header.flags = flags;
+  const ErrorCode code =
+      SendLongPut(rank, header, WireOf(WordsOf(command), 0), offer, data, now_ns);
   if (code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && Refuse(rank, command, code);
   }
   Await(rank, command, 0);
   return true;
+}
+
+ErrorCode OneSided::SendLongPut(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                                const WireRts& offer, const transport::Attachment& data,
+                                uint64_t now_ns) {
+  const struct {
+    WireOneSided operation;
+    WireRts offer;
+  } words{wire, offer};
+  const ErrorCode ended = rank.job->ended[header.destination];
+  return ended != ErrorCode::kOk
+             ? ended
+             : outbound_.SendWith(*rank.job, header, BytesOf(words), data, now_ns);
 }
 
 bool OneSided::Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error) {
@@ -164,15 +169,22 @@ bool OneSided::Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCod
   return true;
 }
 
-void OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+bool OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
                       std::span<const std::byte> data) {
+  if (done.stream >= kOneSidedStreams) {
+    return false;
+  }
   ServedRank* const rank = job.served[header.destination];
+  if (rank != nullptr && done.stream == static_cast<uint32_t>(OneSidedStream::kRings)) {
+    OnRingDone(*rank, header.source, done, data);
+    return true;
+  }
   if (rank == nullptr || rank->one_sided.counts.empty()) {
-    return;
+    return true;
   }
   const OneSidedCounts& counts = rank->one_sided.counts[header.source];
   if (done.number <= counts.done || done.number > counts.begun) {
-    return;  // it was given up when the link was cut
+    return true;  // it was given up when the link was cut
   }
   auto& awaited = rank->one_sided.awaited;
   const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
@@ -189,9 +201,13 @@ void OneSided::OnDone(const Job& job, const PacketHeader& header, const WireOneS
     End(*rank, header.source, done.number - 1, ErrorCode::kOk);
   }
   End(*rank, header.source, done.number, error);
+  return true;
 }
 
 void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& result) {
+  if (OnRingResult(rank, peer, result)) {
+    return;
+  }
   auto& awaited = rank.one_sided.awaited;
   const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
     return a.number == 0 && a.peer == peer && RequestOf(a.answer) == result.send_request &&
@@ -219,6 +235,9 @@ void OneSided::OnOffer(Job& job, const PacketHeader& header, const WireOneSidedO
                                   is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap,
                                   offer.rts, awaited.here, awaited.size_bytes, end, now_ns);
     }
+  }
+  if (rank != nullptr && OnRingOffer(*rank, header, offer, now_ns)) {
+    return;
   }
   // Nobody waits for it any more.
   const WireResult result{offer.rts.send_request, offer.rts.send_generation,
@@ -273,6 +292,7 @@ void OneSided::FailWith(const Job& job, uint32_t peer, ErrorCode error) {
         End(*rank, peer, counts.begun, error);
       }
     }
+    FailRingsWith(*rank, peer, error);
     // The rest are long ones. Of those whose bytes are on their way here, the pull says the end.
     std::erase_if(rank->one_sided.awaited, [&](const AwaitedAnswer& awaited) {
       const bool is_over = awaited.peer == peer && !awaited.is_fetched;

@@ -10,6 +10,9 @@
 // one, as a large message is (feeds.h, pulls.h), from and to memory of every kind. So it has no
 // number, but an answer; and a put's end is told as that of a send.
 //
+// Operations that a rank's rings of devices ask for (daemon/pairs/rings.h) have numbers of their
+// own, in a stream of their own: those of the lane are the rank's.
+//
 // The peer's daemon believes nothing but what it knows of the region: whether there is one, its
 // bounds, whether CPUs may write to it. Atomic operations are those of its CPU, so they agree with
 // those that the ranks of its node make by themselves.
@@ -20,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +36,27 @@
 #include "daemon/wire/wire.h"
 
 namespace ferry::daemon {
+
+// An operation that a ring of a rank asks for: a put, a get, or an atomic one. Kind, width and size
+// have been checked; what memory it is about has not.
+struct RingCall {
+  RingToken token;
+  shm::OneSidedOperation operation = shm::OneSidedOperation::kNone;
+  uint8_t width = 0;
+  bool wants_answer = false;
+  uint32_t peer = 0;
+  uint32_t segment = 0;  // there
+  uint64_t offset = 0;   // in it
+  uint64_t size_bytes = 0;
+  // The rank's bytes of a put or get. Region 0: those of a put, up to kInlinePutBytes, are in the
+  // two words below; those of a get, up to 8, are the value.
+  shm::Location here{};
+  uint64_t operand = 0;
+  uint64_t compare = 0;
+
+  bool is_put() const { return operation == shm::OneSidedOperation::kPut; }
+  bool is_get() const { return operation == shm::OneSidedOperation::kGet; }
+};
 
 class OneSided {
  public:
@@ -54,13 +79,28 @@ class OneSided {
   bool Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   // The peer's daemon says how far it has come, how a long operation has ended, or where the bytes
   // of a long get are.
-  void OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+  // False: no daemon sends such a packet.
+  bool OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
               std::span<const std::byte> data);
   void OnResult(ServedRank& rank, uint32_t peer, const WireResult& result);
   void OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
                uint64_t now_ns);
   // Ends what is under way with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
+
+  // ---- The same for its rings
+  // Passes it on to another node. kOk: it is under way, and on_ring_end hears of its end, later.
+  // kWouldBlock: it cannot leave yet; try again with the same claim, which is that operation's.
+  // Everything else: it cannot be. *is_long: what follows may overtake it.
+  ErrorCode BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim,
+                         bool* is_long);
+  // Carries it out in memory of a rank of this node. *value: what was there, or has been got.
+  ErrorCode CarryOutForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
+                            uint64_t* value);
+  std::function<void(ServedRank& rank, const RingToken& token, ErrorCode error, uint64_t value)>
+      on_ring_end;
+  // The ring is gone: nothing that comes for it is stored, or told.
+  static void ForgetRing(ServedRank& rank, uint64_t ring);
 
   // ---- Where the memory is
   // Carries an operation out. False: no daemon sends such a packet.
@@ -82,6 +122,7 @@ class OneSided {
     Job* job;
     uint32_t here;
     uint32_t source;
+    uint32_t stream;
     uint64_t number;
   };
   // A long get of `header.source` that waits until its bytes can be offered.
@@ -103,6 +144,18 @@ class OneSided {
                          std::span<const std::byte> data, uint64_t now_ns);
   bool Lend(Waiting& get, uint64_t now_ns);
   ErrorCode OnPullEnd(const Pull& pull, ServedRank& rank);
+  void OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
+                  std::span<const std::byte> data);
+  bool OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& result);
+  bool OnRingOffer(ServedRank& rank, const PacketHeader& header, const WireOneSidedOffer& offer,
+                   uint64_t now_ns);
+  void OnRingPullEnd(const Pull& pull, ServedRank& rank);
+  void FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error);
+  ErrorCode BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns);
+  ErrorCode BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim);
+  ErrorCode BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns);
+  ErrorCode SendLongPut(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                        const WireRts& offer, const transport::Attachment& data, uint64_t now_ns);
   void TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
                   std::span<const std::byte> data, ErrorCode error, uint64_t now_ns);
   void Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,

@@ -55,7 +55,7 @@ bool OneSided::OnOperation(Job& job, const PacketHeader& header, const WireOneSi
                         : is_long_put ? data.size() == sizeof(WireRts) ||
                                             data.size() == sizeof(WireRts) + header.size_bytes
                                       : data.size() == (is_put ? header.size_bytes : 0);
-  if (!has_size ||
+  if (!has_size || wire.stream >= kOneSidedStreams ||
       !AreWordsSound(wire.operation, wire.signal, wire.width, header.size_bytes, header.tag)) {
     return false;
   }
@@ -72,16 +72,18 @@ bool OneSided::OnOperation(Job& job, const PacketHeader& header, const WireOneSi
     return true;
   }
   if (error != ErrorCode::kOk || wire.wants_answer != 0) {
-    Tell(job, header, {wire.number, value, static_cast<int32_t>(error), 0}, found, now_ns);
+    Tell(job, header, {wire.number, value, static_cast<int32_t>(error), wire.stream}, found,
+         now_ns);
     return true;
   }
   for (Untold& other : untold_) {
-    if (other.job == &job && other.here == header.destination && other.source == header.source) {
+    if (other.job == &job && other.here == header.destination && other.source == header.source &&
+        other.stream == wire.stream) {
       other.number = wire.number;
       return true;
     }
   }
-  untold_.push_back({&job, header.destination, header.source, wire.number});
+  untold_.push_back({&job, header.destination, header.source, wire.stream, wire.number});
   return true;
 }
 
@@ -130,7 +132,7 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
     return code;
   }
   if (!data.empty()) {
-    std::memcpy(place, data.data(), data.size());
+    std::memmove(place, data.data(), data.size());  // a ring's put may go to where it comes from
   }
   if (signal != nullptr) {
     Update(signal, wire.signal, wire.operand);
@@ -172,8 +174,10 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
     outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), header.source, result, now_ns);
     return ErrorCode::kOk;
   }
-  const OneSidedEnd end{false,        0,           wire.signal, static_cast<uint32_t>(header.tag),
-                        wire.compare, wire.operand};
+  const OneSidedEnd end{.signal = wire.signal,
+                        .signal_region = static_cast<uint32_t>(header.tag),
+                        .signal_offset = wire.compare,
+                        .signal_value = wire.operand};
   const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
   pulls_.StartOneSided(rank, header.source,
                        is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer,
@@ -219,11 +223,7 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
     offer.claim = std::move(get.claim);
   }
   OneSidedState& state = rank->one_sided;
-  uint32_t number = kOneSidedOffers + shm::kAnswers;
-  for (const Offer* taken = rank->FindOffer(number);
-       taken != nullptr && taken->state != Offer::State::kNone; taken = rank->FindOffer(number)) {
-    ++number;
-  }
+  const uint32_t number = rank->FreeOffer();
   wire.rts.send_request = number;
   wire.rts.send_generation = offer.generation = ++state.lent_generation;
   offer.destination = header.source;
@@ -267,6 +267,10 @@ ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
     rank.delivery.NoteChange();
     return error;
   }
+  if (end.ring_get != 0) {
+    OnRingPullEnd(pull, rank);
+    return pull.error;
+  }
   auto& awaited = rank.one_sided.awaited;
   const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
     return a.is_fetched && a.answer == end.answer;
@@ -282,7 +286,7 @@ void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone
                     std::span<const std::byte> data, uint64_t now_ns) {
   std::erase_if(untold_, [&](const Untold& other) {  // this says it, too
     return other.job == &job && other.here == header.destination && other.source == header.source &&
-           other.number <= done.number;
+           other.stream == done.stream && other.number <= done.number;
   });
   outbound_.Post(job, PacketKind::kOneSidedDone, header.destination, header.source, done, now_ns,
                  data);
@@ -303,7 +307,7 @@ void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSid
 void OneSided::Report(uint64_t now_ns) {
   for (const Untold& untold : untold_) {
     outbound_.Post(*untold.job, PacketKind::kOneSidedDone, untold.here, untold.source,
-                   WireOneSidedDone{untold.number, 0, 0, 0}, now_ns);
+                   WireOneSidedDone{untold.number, 0, 0, untold.stream}, now_ns);
   }
   untold_.clear();
 }

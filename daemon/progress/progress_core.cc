@@ -83,7 +83,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       one_sided_(outbound_, pulls_, feeds_, registrations_),
       pairs_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
              options.deferred_work),
-      rings_(pairs_),
+      rings_(pairs_, one_sided_, options.operation_timeout_ns),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_, one_sided_),
       arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, one_sided_, pairs_,
                 [this](Job& job, uint32_t rank) { EndWork(job, rank, ErrorCode::kNotFound); }) {}
@@ -114,7 +114,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   done += PollTransport();
   one_sided_.Report(now_ns);
   done += pairs_.Advance(now_ns);  // what came may have cleared messages to be sent
-  done += rings_.AnswerWaiting(now_ns);
+  done += rings_.Advance(now_ns);
   done += registrar_.Collect();
   done += copies_->Collect(*this);
   if (device_copies_ != nullptr) {

@@ -29,7 +29,8 @@ namespace ferry::daemon {
 // What a pull is for if not for a receive: a long operation of one_sided.h.
 struct OneSidedEnd {
   bool is_get = false;
-  uint16_t answer = 0;  // a get: of the rank here, as AwaitedAnswer
+  uint16_t answer = 0;    // a get: of the rank here, as AwaitedAnswer
+  uint32_t ring_get = 0;  // not 0: a get of its rings, as RingTransfer::request
   // A put: the rank's word that is changed then.
   uint8_t signal = 0;  // shm::SignalUpdate
   uint32_t signal_region = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/progress/offers.h"
 #include "engine/descriptor_check.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
@@ -13,11 +14,6 @@ using shm::Descriptor;
 using shm::DescriptorKind;
 
 namespace {
-
-// The most bytes that unanswered offers of one rank carry: as many as one lane has cells for.
-constexpr uint64_t kMaxCarriedBytes = uint64_t{shm::kLaneCells} * shm::kCellBytes;
-// Longer data goes along only by itself: in a stream RMA, which spares copies, is faster.
-constexpr uint64_t kMaxStreamedBytes = 32 << 10;
 
 DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
@@ -303,7 +299,7 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     offer.state = Offer::State::kPrivate;
     offer.address = rts.where.address;
   } else {
-    offer.error = OfferRegion(rank, rts.where, now_ns, &offer, &wire);
+    offer.error = OfferRegion(registrations_, rank, rts.where, now_ns, &rank.claim, &offer, &wire);
     if (offer.error == ErrorCode::kWouldBlock) {
       return offer.error;
     }
@@ -314,7 +310,7 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     header.flags = shm::kFlagSourcePrivate;
   }
   // Data that goes along may arrive before anybody asks for it, which ends the send.
-  if ((command.flags & shm::kFlagSynchronous) == 0 && MayCarry(rank, offer, command.size_bytes)) {
+  if ((command.flags & shm::kFlagSynchronous) == 0 && MayCarry(outbound_, rank, offer)) {
     offer.carried_bytes = command.size_bytes;
   }
   transport::Attachment data;
@@ -384,46 +380,6 @@ std::optional<std::string> RankCommands::StartPull(ServedRank& rank, const Descr
   return pulls_.Start(rank, pull, now_ns);
 }
 
-// kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.
-ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::Location& where, uint64_t now_ns,
-                                    Offer* offer, WireRts* wire) {
-  ServedRegion* const region = rank.FindRegion(where, offer->size_bytes);
-  if (region == nullptr) {
-    return ErrorCode::kInvalidBuffer;
-  }
-  const ClaimableRegion& memory = region->memory;
-  if (memory.region->by_stream) {
-    if (!memory.region->is_staged()) {
-      return ErrorCode::kUnsupported;  // its rank was told to stage by itself
-    }
-    offer->state = Offer::State::kDevice;
-    offer->region = region;
-    offer->address = where.address;
-    return ErrorCode::kOk;
-  }
-  if (offer->size_bytes != 0) {
-    if (const ErrorCode code = registrations_.Hold(memory, where.address, offer->size_bytes,
-                                                   UseFor::kPeer, now_ns, &rank.claim);
-        code != ErrorCode::kOk) {
-      return code;
-    }
-    wire->key = rank.claim.key();
-    wire->address = rank.claim.RemoteAddress(memory.base() + where.address);
-  }
-  offer->state = Offer::State::kHeap;
-  offer->region = region;
-  return ErrorCode::kOk;
-}
-
-// Whether the data should go along with the offer: not if that is long, nor while a lot is on its
-// way, for the receiver may have no room for it.
-bool RankCommands::MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const {
-  return offer.state == Offer::State::kHeap && size_bytes <= shm::kRunBytes &&
-         size_bytes <= outbound_.max_attachment_bytes() &&
-         rank.carried_bytes + size_bytes <= kMaxCarriedBytes &&
-         (size_bytes <= kMaxStreamedBytes || offer.region->offered == 0);
-}
-
 ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   const WireCredit credit{PayloadOf<shm::CreditReturn>(command).count, 0};
   return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kCredit), BytesOf(credit),
@@ -444,12 +400,13 @@ bool RankCommands::StartLongPut(ServedRank& rank, const Descriptor& command, uin
   if (where.region == 0) {
     offer.state = Offer::State::kPrivate;
     offer.address = where.address;
-  } else if (const ErrorCode code = OfferRegion(rank, where, now_ns, &offer, &wire);
+  } else if (const ErrorCode code =
+                 OfferRegion(registrations_, rank, where, now_ns, &rank.claim, &offer, &wire);
              code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && one_sided_.Refuse(rank, command, code);
   }
   transport::Attachment data;
-  if (MayCarry(rank, offer, command.size_bytes)) {
+  if (MayCarry(outbound_, rank, offer)) {
     offer.carried_bytes = command.size_bytes;
     data = {offer.region->memory.base() + where.address, offer.carried_bytes, rank.claim.handle()};
   }

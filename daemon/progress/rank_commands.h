@@ -62,13 +62,10 @@ class RankCommands {
   Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
-  ErrorCode OfferRegion(ServedRank& rank, const shm::Location& where, uint64_t now_ns, Offer* offer,
-                        WireRts* wire);
   bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode StartPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   std::optional<std::string> StartPull(ServedRank& rank, const shm::Descriptor& command,
                                        uint64_t now_ns);
-  bool MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const;
   ErrorCode SendRetraction(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   std::optional<std::string> EndRetracted(ServedRank& rank, const shm::Descriptor& command,
                                           uint64_t now_ns);

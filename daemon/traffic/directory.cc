@@ -27,6 +27,15 @@ Offer& ServedRank::OfferAt(uint32_t number) {
   return all[index];
 }
 
+uint32_t ServedRank::FreeOffer() {
+  uint32_t number = kOneSidedOffers + shm::kAnswers;
+  for (const Offer* taken = FindOffer(number);
+       taken != nullptr && taken->state != Offer::State::kNone; taken = FindOffer(number)) {
+    ++number;
+  }
+  return number;
+}
+
 void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request,
                         uint32_t generation, ErrorCode error) {
   shm::Descriptor answer{};

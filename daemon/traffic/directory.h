@@ -21,6 +21,7 @@
 #include "daemon/staging/copier.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/traffic/delivery.h"
+#include "daemon/traffic/one_sided_state.h"
 #include "daemon/wire/wire.h"
 #include "shm/lane.h"
 #include "shm/layout/advert_layout.h"
@@ -123,30 +124,20 @@ struct AdvertNotes {
   uint32_t next = 0;
 };
 
-// The operations of a rank here on memory of ranks elsewhere (one_sided.h).
-struct OneSidedCounts {
-  uint64_t begun = 0;
-  uint64_t done = 0;  // the first so many are over
-};
-struct AwaitedAnswer {
-  uint64_t number = 0;      // of the operation among those with that peer; 0: it is a long one
-  uint64_t size_bytes = 0;  // of data
-  uint32_t peer = 0;
-  uint16_t answer = 0;  // of the session's, by which the rank knows it
-  uint16_t serial = 0;
-  bool is_fetched = false;  // a long get whose bytes are on their way
-  shm::Location here{};     // where a long get puts them
-};
+// The operations of a rank here on memory of ranks elsewhere (one_sided_state.h).
 struct OneSidedState {
   std::vector<OneSidedCounts> counts;  // by peer; empty: it has never had one
   std::vector<AwaitedAnswer> awaited;  // at most shm::kAnswers
-  // Offers of long operations: first those of the rank's own long puts, by answer, then those that
-  // answer long gets of ranks elsewhere. Their numbers are kOneSidedOffers and above.
+  // Offers of long operations: first those of the rank's own long puts, by answer, then those of
+  // its rings, and those that answer long gets of ranks elsewhere. Their numbers are
+  // kOneSidedOffers and above.
   std::vector<Offer> offers;
-  uint32_t lent_generation = 0;  // of the last of the latter
-  uint32_t pulls = 0;            // that no request of the rank is for
+  uint32_t lent_generation = 0;                 // of the last of the latter
+  uint32_t pulls = 0;                           // that no request of the rank is for
+  std::map<uint32_t, RingStream> ring_streams;  // by peer
+  std::vector<RingTransfer> ring_transfers;
+  uint32_t ring_gets = 0;  // long ones so far
 };
-inline constexpr uint32_t kOneSidedOffers = uint32_t{1} << 31;
 
 // A rank of this node.
 struct ServedRank {
@@ -170,6 +161,8 @@ struct ServedRank {
   // The offer of that number (of a request, or kOneSidedOffers and above), null: there was none.
   Offer* FindOffer(uint32_t number);
   Offer& OfferAt(uint32_t number);  // a new one, if need be
+  // A number for an offer that no answer of the rank's stands for.
+  uint32_t FreeOffer();
   template <typename Visitor>
   void ForEachOffer(Visitor&& visit) {
     std::for_each(offers.begin(), offers.end(), visit);

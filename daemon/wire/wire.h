@@ -181,14 +181,19 @@ struct WirePutDone {
 };
 static_assert(sizeof(WirePutDone) == 16);
 
+// Who counts the operations of a rank with a peer: the rank those of its lane, its daemon those of
+// its rings of devices.
+enum class OneSidedStream : uint32_t { kLane = 0, kRings = 1 };
+inline constexpr uint32_t kOneSidedStreams = 2;
+
 // The words of an OneSidedCommand.
 struct WireOneSided {
-  uint64_t number;  // of the operation, among those of the source with the destination; 0: long
+  uint64_t number;  // of the operation, among those of its stream with the destination; 0: long
   uint8_t operation;
   uint8_t signal;
   uint8_t width;
   uint8_t wants_answer;  // 0: what was found is of no interest
-  uint32_t reserved;
+  uint32_t stream;       // OneSidedStream: whose numbers these are
   uint64_t offset;
   uint64_t operand;  // of a long get: the request by which the source's daemon knows it,
   uint64_t compare;  // and its generation
@@ -200,7 +205,7 @@ struct WireOneSidedDone {
   uint64_t number;
   uint64_t value;  // what an atomic operation has found
   int32_t error;   // ErrorCode
-  uint32_t reserved;
+  uint32_t stream;
 };
 static_assert(sizeof(WireOneSidedDone) == 24);
 

@@ -24,7 +24,17 @@ enum class RingKind : uint32_t {
   kCounterWait = 3,  // answers once the CounterLayout there is `value` or more
   kStart = 4,        // starts the matched request whose ChannelLayout is there; answers the number
                      // of the start once its message is complete
+  // Operations in the memory of a rank of the job (RingOperation).
+  kPut = 5,       // answers once the source may be changed; it is over once the bytes are there
+  kGet = 6,       // answers once the bytes are here, or with them
+  kPutValue = 7,  // the bytes are in the request
+  kAtomic = 8,    // answers what was there before
+  kFence = 9,     // what follows it comes, at each rank, after what is before it
 };
+
+inline constexpr bool IsOperation(RingKind kind) {
+  return kind >= RingKind::kPut && kind <= RingKind::kAtomic;
+}
 
 struct RingRequest {
   uint32_t kind;               // RingKind
@@ -45,6 +55,36 @@ FERRY_ASSERT_OFFSET(RingRequest, flags, 20);
 FERRY_ASSERT_OFFSET(RingRequest, offset, 24);
 FERRY_ASSERT_OFFSET(RingRequest, value, 32);
 static_assert(sizeof(RingRequest) == kMpscPayloadBytes);
+
+// It comes, at its rank, after all that the ring has asked for there before it.
+inline constexpr uint16_t kRingInOrder = 1;
+
+// A RingRequest that is an operation in the memory of a rank of the job, as the ring's own rank may
+// carry out with ferry/one_sided.h. Of kFence all but the kind is 0.
+struct RingOperation {
+  uint32_t kind;
+  uint32_t completion_region;
+  uint64_t completion;
+  uint32_t region;    // kPut, kGet: of this rank; a kGet's 0: the answer's value gets the bytes
+  uint8_t operation;  // kAtomic: OneSidedOperation
+  uint8_t width;      // kAtomic: bytes of the word, 4 or 8; kPutValue: of the value, up to 16
+  uint16_t flags;     // kRingInOrder
+  uint64_t operand;   // kPut, kGet: offset in `region`; kPutValue: the first bytes
+  uint64_t there;     // offset in the segment
+  uint32_t rank;      // whose memory
+  uint32_t segment;   // as client/core/one_sided.h has it
+  uint64_t compare;   // kPut, kGet: how many bytes; kPutValue: the rest of them; kCompareSwap
+};
+FERRY_ASSERT_LAYOUT(RingOperation, 56);
+FERRY_ASSERT_OFFSET(RingOperation, region, 16);
+FERRY_ASSERT_OFFSET(RingOperation, operation, 20);
+FERRY_ASSERT_OFFSET(RingOperation, width, 21);
+FERRY_ASSERT_OFFSET(RingOperation, flags, 22);
+FERRY_ASSERT_OFFSET(RingOperation, operand, 24);
+FERRY_ASSERT_OFFSET(RingOperation, there, 32);
+FERRY_ASSERT_OFFSET(RingOperation, rank, 40);
+FERRY_ASSERT_OFFSET(RingOperation, segment, 44);
+FERRY_ASSERT_OFFSET(RingOperation, compare, 48);
 
 // `done` names the request that it answers, so that a late answer is not taken for that of the next
 // one: its ticket + 1 (48 bits) above the ErrorCode (16 bits). Stored last, with release.

@@ -1,8 +1,8 @@
 // A bounded ring of 64-byte slots for many producers and one consumer.
 //
-// Followed in memory by MpscSlot[capacity]. A producer takes a ticket by fetch-add; slot `ticket %
-// capacity` is its own once `turn` says so, or once `head` has come that far, and it publishes by
-// storing `turn`.
+// Followed in memory by MpscSlot[capacity]. A producer takes tickets by fetch-add; slot `ticket %
+// capacity` is its own once the ticket is less than `capacity` past `head`, and it publishes by
+// storing `number`. The consumer writes to no slot: each line goes one way only.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,22 @@ namespace ferry::shm {
 inline constexpr uint32_t kMpscPayloadBytes = 56;
 
 struct alignas(64) MpscSlot {
-  uint64_t turn;  // 2 * lap = free for that lap's producer, 2 * lap + 1 = holds its data
+  uint64_t number;  // of what it holds: the ticket + 1
   uint8_t payload[kMpscPayloadBytes];
 };
 FERRY_ASSERT_LAYOUT(MpscSlot, 64);
-FERRY_ASSERT_OFFSET(MpscSlot, turn, 0);
+FERRY_ASSERT_OFFSET(MpscSlot, number, 0);
 FERRY_ASSERT_OFFSET(MpscSlot, payload, 8);
 
 struct alignas(128) MpscRingLayout {
-  uint64_t tickets;                // taken so far by producers
-  uint64_t head_seen;              // what `head` was when a producer last had to look
-  alignas(128) uint64_t head;      // consumed so far
-  uint64_t ended;                  // ErrorCode: why nobody consumes any more (0: somebody does)
+  uint64_t tickets;            // taken so far by producers
+  uint64_t head_seen;          // what `head` was when a producer last had to look
+  alignas(128) uint64_t head;  // consumed so far
+  uint64_t ended;              // ErrorCode: why nobody consumes any more (0: somebody does)
+  // Of rings of devices: the operations in other ranks' memory with tickets before it are over; and
+  // the ErrorCode of the first that has failed and has told it in no answer, stored before.
+  uint64_t over;
+  uint64_t failed;
   alignas(128) uint32_t capacity;  // power of two
   // The rest is for rings of devices (device_ring_layout.h), written by the maker of the ring.
   uint32_t completions;  // how many RingCompletions follow the slots
@@ -41,6 +45,8 @@ FERRY_ASSERT_OFFSET(MpscRingLayout, tickets, 0);
 FERRY_ASSERT_OFFSET(MpscRingLayout, head_seen, 8);
 FERRY_ASSERT_OFFSET(MpscRingLayout, head, 128);
 FERRY_ASSERT_OFFSET(MpscRingLayout, ended, 136);
+FERRY_ASSERT_OFFSET(MpscRingLayout, over, 144);
+FERRY_ASSERT_OFFSET(MpscRingLayout, failed, 152);
 FERRY_ASSERT_OFFSET(MpscRingLayout, capacity, 256);
 FERRY_ASSERT_OFFSET(MpscRingLayout, completions, 260);
 FERRY_ASSERT_OFFSET(MpscRingLayout, region, 264);

@@ -31,6 +31,11 @@ enum class OneSidedOperation : uint8_t {
 };
 inline constexpr uint8_t kOneSidedOperations = 13;  // their number, kNone counted
 
+// A segment is the number of a region of its rank, and this bit if only streams reach that: then
+// its bytes move as those of a long operation.
+inline constexpr uint32_t kSegmentByStream = uint32_t{1} << 31;
+inline constexpr uint32_t RegionOf(uint32_t segment) { return segment & ~kSegmentByStream; }
+
 // What happens to a word of the same rank, once the data of a put are there.
 enum class SignalUpdate : uint8_t { kNone = 0, kSet = 1, kAdd = 2 };
 inline constexpr uint8_t kSignalUpdates = 3;

@@ -579,6 +579,12 @@ TEST_F(ProgressOneSidedTest, WrongPacketsAreDroppedAndChangeNothing) {
   unknown.operation = 200;
   say(PacketKind::kOneSided, unknown, 8);
   expect_dropped();
+  WireOneSided of_no_stream = put;
+  of_no_stream.stream = kOneSidedStreams;
+  say(PacketKind::kOneSided, of_no_stream, 8);
+  expect_dropped();
+  say(PacketKind::kOneSidedDone, WireOneSidedDone{5, 0, 0, kOneSidedStreams}, 0);
+  expect_dropped();
   WireOneSided narrow = put;
   narrow.operation = static_cast<uint8_t>(OneSidedOperation::kAdd);
   narrow.width = 3;
@@ -587,6 +593,7 @@ TEST_F(ProgressOneSidedTest, WrongPacketsAreDroppedAndChangeNothing) {
   EXPECT_EQ(Word(1, 0), 0U);
   // About operations that rank 1 has not begun.
   say(PacketKind::kOneSidedDone, WireOneSidedDone{5, 0, 0, 0}, 0);
+  say(PacketKind::kOneSidedDone, WireOneSidedDone{5, 0, 0, 1}, 0);
   EXPECT_EQ(Done(1, 0), 0U);
   EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
 }

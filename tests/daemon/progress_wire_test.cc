@@ -10,7 +10,7 @@ namespace {
 // The numbers that other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 6);
+  EXPECT_EQ(kPacketVersion, 7);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -56,10 +56,12 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WirePutDone, error), 8U);
   EXPECT_EQ(offsetof(WireOneSided, operation), 8U);
   EXPECT_EQ(offsetof(WireOneSided, wants_answer), 11U);
+  EXPECT_EQ(offsetof(WireOneSided, stream), 12U);
   EXPECT_EQ(offsetof(WireOneSided, offset), 16U);
   EXPECT_EQ(offsetof(WireOneSided, compare), 32U);
   EXPECT_EQ(offsetof(WireOneSidedDone, value), 8U);
   EXPECT_EQ(offsetof(WireOneSidedDone, error), 16U);
+  EXPECT_EQ(offsetof(WireOneSidedDone, stream), 20U);
   EXPECT_EQ(offsetof(WireOneSidedOffer, rts), 8U);
   EXPECT_EQ(offsetof(WireChannel, round), 8U);
   EXPECT_EQ(offsetof(WireChannelWindow, address), 16U);

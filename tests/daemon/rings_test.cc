@@ -14,105 +14,10 @@
 #include "shm/counter.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/mpsc_ring.h"
-#include "tests/daemon/progress_fixture.h"
+#include "tests/daemon/ring_fixture.h"
 
 namespace ferry::daemon {
 namespace {
-
-constexpr uint32_t kRegion = 9;
-constexpr uint64_t kRegionBytes = 1 << 20;
-constexpr uint64_t kCounters = 512 << 10;  // in the region
-
-// A rank's ring and its words, and what a GPU thread does with them.
-class TestRing {
- public:
-  TestRing(PlaneRank& rank, std::shared_ptr<Region> region, uint32_t index = 0, uint64_t offset = 0,
-           uint32_t capacity = 64, uint32_t completions = 2048)
-      : rank_(rank), region_(std::move(region)), index_(index) {
-    auto* const layout = reinterpret_cast<shm::MpscRingLayout*>(region_->mapping.base() + offset);
-    EXPECT_TRUE(shm::MpscRing::Initialize(layout, capacity).ok());
-    layout->completions = completions;
-    layout->region = region_->id;
-    layout->completions_offset = offset + shm::MpscRing::SizeBytes(capacity);
-    layout_ = layout;
-    Offer(region_->id, offset, capacity);
-  }
-
-  shm::RingWords& words() { return rank_.view().layout->rings[index_]; }
-  void Offer(uint32_t region, uint64_t offset, uint32_t capacity) {
-    words().region = region;
-    words().offset = offset;
-    words().capacity = capacity;
-    Change();
-  }
-  // Begins the ring's next life, or ends this one.
-  void Change() {
-    shm::StoreRelease(words().life, words().life + 1);
-    shm::FetchAdd(rank_.view().layout->rings_changed, uint64_t{1}, std::memory_order_seq_cst);
-    rank_.RingDaemon();
-  }
-  bool IsSettled() {
-    return Eventually([&] { return shm::LoadAcquire(words().life_seen) == words().life; });
-  }
-  ErrorCode error() {
-    EXPECT_TRUE(IsSettled());
-    return static_cast<ErrorCode>(words().error);
-  }
-
-  ferry_device_ring Open() { return ferry_device_ring_open(layout_); }
-  shm::MpscRingLayout* layout() { return layout_; }
-  // Posts `request`, to be answered in completion `index`.
-  ferry_device_u64 Post(ferry_device_ring_request request, uint32_t index) {
-    request.completion_region = region_->id;
-    request.completion = layout_->completions_offset + index * sizeof(shm::RingCompletion);
-    return ferry_device_ring_post(Open(), request);
-  }
-  // Waits for the answer (20 s at most); returns its status.
-  ErrorCode Answer(uint32_t index, ferry_device_u64 number) {
-    int status = FERRY_DEVICE_RING_PENDING;
-    EXPECT_TRUE(Eventually([&] {
-      status = ferry_device_ring_test(Open(), index, number);
-      return status != FERRY_DEVICE_RING_PENDING;
-    }));
-    return static_cast<ErrorCode>(status);
-  }
-  ErrorCode Ask(const ferry_device_ring_request& request) { return Answer(0, Post(request, 0)); }
-  uint64_t value(uint32_t index = 0) { return ferry_device_ring_value(Open(), index); }
-  uint64_t requests() { return shm::LoadRelaxed(words().requests); }
-  uint64_t errors() { return shm::LoadAcquire(words().errors); }
-
- private:
-  PlaneRank& rank_;
-  const std::shared_ptr<Region> region_;
-  const uint32_t index_;
-  shm::MpscRingLayout* layout_ = nullptr;
-};
-
-ferry_device_ring_request Request(uint32_t kind, uint32_t region, uint64_t offset, uint64_t value) {
-  return {kind, 0, 0, region, 0, offset, value, {0, 0}};
-}
-
-class RingsTest : public PlaneTest {
- protected:
-  // A region of the rank besides its heap, which this test and the daemon share.
-  std::shared_ptr<Region> AddRegion(uint32_t of_rank, uint32_t id = kRegion,
-                                    uint64_t bytes = kRegionBytes) {
-    std::shared_ptr<Region> region = MakeRegion(id, bytes);
-    const Status status = plane(NodeOf(of_rank)).AddRegion(kJob, of_rank, region);
-    EXPECT_TRUE(status.ok()) << status.ToString();
-    return region;
-  }
-  // On one node; rank 0 has a region.
-  void StartWithRegion(uint32_t ranks = 1) {
-    ASSERT_NO_FATAL_FAILURE(Start({ranks}));
-    region_ = AddRegion(0);
-  }
-  static shm::CounterLayout* CounterAt(const std::shared_ptr<Region>& region, uint64_t offset) {
-    return reinterpret_cast<shm::CounterLayout*>(region->mapping.base() + offset);
-  }
-
-  std::shared_ptr<Region> region_;
-};
 
 TEST_F(RingsTest, AnswersNops) {
   Start({1});
@@ -161,7 +66,7 @@ TEST_F(RingsTest, RefusesWhatItCannotCarryOut) {
     ErrorCode error;
   } cases[] = {
       {"no kind", Request(0, kRegion, kCounters, 1), ErrorCode::kInvalidArgument},
-      {"unknown kind", Request(5, kRegion, kCounters, 1), ErrorCode::kInvalidArgument},
+      {"unknown kind", Request(10, kRegion, kCounters, 1), ErrorCode::kInvalidArgument},
       {"wild kind", Request(~0U, kRegion, kCounters, 1), ErrorCode::kInvalidArgument},
       {"flags", {1, 0, 0, 0, 1, 0, 0, {0, 0}}, ErrorCode::kInvalidArgument},
       {"reserved words", {1, 0, 0, 0, 0, 0, 0, {0, 1}}, ErrorCode::kInvalidArgument},
@@ -211,7 +116,7 @@ TEST_F(RingsTest, CarriesOutNothingWhoseAnswerHasNoPlace) {
   }
   // A request that asks for no answer is counted, too.
   ferry_device_ring_post(mine, {3, 0, 0, kRegion, 0, kCounters, 1, {0, 0}});
-  ferry_device_ring_post(mine, {9, 0, 0, 0, 0, 0, 0, {0, 0}});
+  ferry_device_ring_post(mine, {99, 0, 0, 0, 0, 0, 0, {0, 0}});
   EXPECT_EQ(ring.Ask(Request(1, 0, 0, 5)), ErrorCode::kOk);
   EXPECT_EQ(ring.errors(), std::size(places) + 2);
   EXPECT_EQ(ring.words().first_error, static_cast<int32_t>(ErrorCode::kInvalidBuffer));
@@ -380,10 +285,10 @@ TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
       seed = seed * 6364136223846793005 + 1442695040888963407;
       reinterpret_cast<uint64_t*>(region_->mapping.base())[at / 8] = seed >> (round % 64);
     }
-    // Slots with the very turn that the daemon looks for, and anything in them.
+    // Slots with the very number that the daemon looks for, and anything in them.
     auto* const slots = reinterpret_cast<shm::MpscSlot*>(ring.layout() + 1);
     for (uint64_t ticket = 0; ticket < 64; ++ticket) {
-      shm::StoreRelease(slots[ticket].turn, static_cast<uint64_t>(round) * 2 + 1);
+      shm::StoreRelease(slots[ticket].number, static_cast<uint64_t>(round) * 64 + ticket + 1);
     }
     ASSERT_EQ(neighbour.Ask(Request(1, 0, 0, seed)), ErrorCode::kOk);
   }

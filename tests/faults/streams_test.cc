@@ -186,10 +186,12 @@ TEST(RingFaultsTest, AStoppedDaemonIsWaitedForAgain) {
 }
 
 TEST(RingFaultsTest, AKilledDaemonEndsTheWaitsOfDevices) {
-  Command job(PrivateJob(1, 1, {}, {kRings, "wait"}));
-  ASSERT_TRUE(UnderWay(&job, 1));
-  kill(DaemonPids(job, 1)[0], SIGKILL);
-  ExpectErrors(job.WaitCleanly().out, 1, {kDaemonDied});
+  for (const char* const mode : {"wait", "quiet"}) {
+    Command job(PrivateJob(1, 1, {}, {kRings, mode}));
+    ASSERT_TRUE(UnderWay(&job, 1));
+    kill(DaemonPids(job, 1)[0], SIGKILL);
+    ExpectErrors(job.WaitCleanly().out, 1, {kDaemonDied});
+  }
 }
 
 }  // namespace

@@ -34,15 +34,15 @@ check() {
 }
 
 opencl=(clang-14 -x cl -cl-std=CL2.0 "${flags[@]}")
-nvidia='bar.sync bar.warp.sync atom.acq_rel.sys.add.u32 atom.acq_rel.sys.cas.b64 st.release.sys.u64 ld.acquire.sys.u32 fence.acq_rel.sys'
-check "OpenCL C for SPIR-V" "work_group_barrier sub_group_barrier test_groups" \
+nvidia='bar.sync bar.warp.sync shfl.sync.idx.b32 atom.acq_rel.sys.add.u64 st.shared.u64 atom.acq_rel.sys.add.u32 atom.acq_rel.sys.cas.b64 st.release.sys.u64 ld.acquire.sys.u32 fence.acq_rel.sys'
+check "OpenCL C for SPIR-V" "work_group_barrier sub_group_barrier sub_group_broadcast test_groups" \
   "${opencl[@]}" -Xclang -finclude-default-header -target spir64 -emit-llvm -S
 check "OpenCL C for NVIDIA" "$nvidia" \
   "${opencl[@]}" -target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_70 -Xclang -target-feature -Xclang +ptx63 -S
-check "OpenCL C for AMD" "s_barrier atomic_add atomic_cmpswap_x2" \
+check "OpenCL C for AMD" "s_barrier v_readfirstlane_b32 ds_write_b64 atomic_add_x2 atomic_add atomic_cmpswap_x2" \
   "${opencl[@]}" -target amdgcn-amd-amdhsa -mcpu=gfx90a -nogpulib -S
 check "CUDA" "$nvidia" clang++-14 -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
   -Wno-unknown-cuda-version -std=c++17 "${flags[@]}" -Xclang -target-feature -Xclang +ptx63 -S
-check "HIP" "s_barrier atomic_add atomic_cmpswap_x2" clang++-14 -x hip --cuda-device-only --offload-arch=gfx90a -nogpuinc \
+check "HIP" "s_barrier v_readfirstlane_b32 ds_write_b64 atomic_add_x2 atomic_add atomic_cmpswap_x2" clang++-14 -x hip --cuda-device-only --offload-arch=gfx90a -nogpuinc \
   -nogpulib -std=c++17 "${flags[@]}" -S
 exit "$failed"

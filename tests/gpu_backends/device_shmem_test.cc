@@ -21,11 +21,11 @@ class DeviceShmemTest : public testing::Test {
     table_.head.version = FERRY_SHMEM_TABLE_VERSION;
     table_.head.pe_count = 2;
     table_.head.is_one_node = is_near ? 1 : 0;
-    table_.head.heap_bytes = sizeof(heaps_[0]);
+    table_.head.heap_bytes[0] = sizeof(heaps_[0]);
     table_.head.has_atomics = has_atomics ? 1 : 0;
     for (int pe = 0; pe < (is_near ? 2 : 1); ++pe) {
-      table_.ways[pe] = {reinterpret_cast<uintptr_t>(heaps_[pe]),
-                         reinterpret_cast<uintptr_t>(&areas_[pe])};
+      table_.ways[pe].heaps[0] = reinterpret_cast<uintptr_t>(heaps_[pe]);
+      table_.ways[pe].area = reinterpret_cast<uintptr_t>(&areas_[pe]);
     }
     return shmemx_device_open(&table_);
   }

@@ -1,7 +1,8 @@
-/* Kernels that use ferry/device/shmem.h in all its forms: device_code_test.sh compiles them, and
- * those of the examples, to code for every kind of device. */
+/* Kernels that use ferry/device/shmem.h in all its forms, and ring_batch.h: device_code_test.sh
+ * compiles them, and those of the examples, to code for every kind of device. */
 #include "examples/shmem_dot/kernel.h"
 #include "examples/shmem_jacobi/kernel.h"
+#include "ferry/device/ring_batch.h"
 
 FERRY_DEVICE_KERNEL test_jacobi(const FERRY_DEVICE_GLOBAL void* table, ferry_device_u64 width,
                                 FERRY_DEVICE_GLOBAL double* cells,
@@ -52,5 +53,31 @@ FERRY_DEVICE_KERNEL test_groups(const FERRY_DEVICE_GLOBAL void* table,
   status += shmemx_device_barrier_work_group(d);
   if (ferry_device_thread() == 0) {
     ints[0] = status;
+  }
+}
+
+FERRY_DEVICE_KERNEL test_ring(FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL int* status,
+                              ferry_device_u32 count) {
+  FERRY_DEVICE_SHARED ferry_device_u64 word;
+  const ferry_device_ring ring = ferry_device_ring_open(address);
+  const ferry_device_u32 mine = (ferry_device_u32)ferry_device_thread();
+  ferry_device_ring_request requests[2];
+  ferry_device_place nowhere;
+  ferry_device_u64 number;
+  nowhere.region = 0;
+  nowhere.reserved = 0;
+  nowhere.offset = 0;
+  requests[0] = ferry_device_ring_request_for(ring, FERRY_DEVICE_RING_NOP, nowhere, 1,
+                                              FERRY_DEVICE_RING_SILENT);
+  requests[1] = ferry_device_ring_request_for(ring, FERRY_DEVICE_RING_NOP, nowhere, 2, mine);
+  number = ferry_device_ring_post_many(ring, requests, 2);
+  status[mine] = ferry_device_ring_wait(ring, mine, number + 1);
+  number = ferry_device_ring_post_sub_group(ring, requests[1], count);
+  if (number != 0) {
+    status[mine] += ferry_device_ring_wait(ring, mine, number);
+  }
+  number = ferry_device_ring_post_work_group(ring, requests[1], count, &word);
+  if (number != 0) {
+    status[mine] += ferry_device_ring_wait(ring, mine, number);
   }
 }

@@ -376,7 +376,7 @@ TEST(LayoutTest, CounterLayout) {
 
 TEST(LayoutTest, MpscSlot) {
   EXPECT_SIZE(MpscSlot, 64);
-  EXPECT_AT(MpscSlot, turn, 0);
+  EXPECT_AT(MpscSlot, number, 0);
   EXPECT_AT(MpscSlot, payload, 8);
 }
 
@@ -386,6 +386,8 @@ TEST(LayoutTest, MpscRingLayout) {
   EXPECT_AT(MpscRingLayout, head_seen, 8);
   EXPECT_AT(MpscRingLayout, head, 128);
   EXPECT_AT(MpscRingLayout, ended, 136);
+  EXPECT_AT(MpscRingLayout, over, 144);
+  EXPECT_AT(MpscRingLayout, failed, 152);
   EXPECT_AT(MpscRingLayout, capacity, 256);
   EXPECT_AT(MpscRingLayout, completions, 260);
   EXPECT_AT(MpscRingLayout, region, 264);
@@ -402,6 +404,22 @@ TEST(LayoutTest, RingRequest) {
   EXPECT_AT(RingRequest, flags, 20);
   EXPECT_AT(RingRequest, offset, 24);
   EXPECT_AT(RingRequest, value, 32);
+}
+
+TEST(LayoutTest, RingOperation) {
+  EXPECT_SIZE(RingOperation, 56);
+  EXPECT_AT(RingOperation, kind, 0);
+  EXPECT_AT(RingOperation, completion_region, 4);
+  EXPECT_AT(RingOperation, completion, 8);
+  EXPECT_AT(RingOperation, region, 16);
+  EXPECT_AT(RingOperation, operation, 20);
+  EXPECT_AT(RingOperation, width, 21);
+  EXPECT_AT(RingOperation, flags, 22);
+  EXPECT_AT(RingOperation, operand, 24);
+  EXPECT_AT(RingOperation, there, 32);
+  EXPECT_AT(RingOperation, rank, 40);
+  EXPECT_AT(RingOperation, segment, 44);
+  EXPECT_AT(RingOperation, compare, 48);
 }
 
 TEST(LayoutTest, RingCompletion) {
@@ -426,7 +444,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 11U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 12U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -490,6 +508,12 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(RingKind::kCounterAdd), 2);
   EXPECT_EQ(static_cast<int>(RingKind::kCounterWait), 3);
   EXPECT_EQ(static_cast<int>(RingKind::kStart), 4);
+  EXPECT_EQ(static_cast<int>(RingKind::kPut), 5);
+  EXPECT_EQ(static_cast<int>(RingKind::kGet), 6);
+  EXPECT_EQ(static_cast<int>(RingKind::kPutValue), 7);
+  EXPECT_EQ(static_cast<int>(RingKind::kAtomic), 8);
+  EXPECT_EQ(static_cast<int>(RingKind::kFence), 9);
+  EXPECT_EQ(kRingInOrder, 1);
 }
 
 }  // namespace

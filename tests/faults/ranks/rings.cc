@@ -2,7 +2,8 @@
 //
 //   rings loop TIMES    four threads make so many round trips each, 0: until one fails
 //   rings wait          the same for ever, and a fifth waits for a counter that nobody adds to
-//   rings stall         the same for ever, beside a ring with a ticket that is never published
+//   rings quiet         likewise, but the fifth puts for ever, without answers, and waits for the
+//   end rings stall         the same for ever, beside a ring with a ticket that is never published
 //   rings again         makes and destroys a ring until one of both times out, and then works again
 //
 // Prints "under way" after the first round trip of each thread. An error of the ring ends the rank
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include "ferry/device/ring.h"
+#include "ferry/device/ring_operations.h"
 #include "ferry/device_ring.hpp"
+#include "ferry/one_sided.h"
 #include "tests/faults/ranks/say.h"
 
 namespace {
@@ -93,6 +96,19 @@ int main(int argc, char** argv) {
         }
       }
     });
+  }
+  if (mode == "quiet") {
+    const ferry_device_ring ring = ferry_device_ring_open(made.address());
+    ferry_place own{};
+    ferry::ranks::StopOnError(ferry_locate(memory, sizeof(ferry_ring_counter), &own));
+    const ferry_device_far_place word = {static_cast<ferry_device_u32>(own.rank), own.segment,
+                                         own.offset};
+    int status = FERRY_SUCCESS;
+    while (status == FERRY_SUCCESS) {
+      ferry_device_ring_put_value(ring, word, 1, 0, 8, 0, FERRY_DEVICE_RING_SILENT);
+      status = ferry_device_ring_quiet(ring);
+    }
+    failure = status;
   }
   if (mode == "wait") {
     const ferry_device_ring ring = ferry_device_ring_open(made.address());

@@ -28,10 +28,23 @@ TEST_P(DeviceTest, TablesAreMadeAgain) { Expect({"device_life", "again"}); }
 INSTANTIATE_TEST_SUITE_P(, DeviceTest, testing::Values(1, 2, 4),
                          [](const auto& info) { return std::to_string(info.param) + "Pes"; });
 
-TEST(DeviceNodesTest, KernelsReachTheirOwnNode) {
-  ExpectAllOk({.pes = 4, .flags = {"--nodes", "2"}, .variables = kTwoDevices},
-              {"device_life", "nodes"});
+// The number of PEs, on two nodes: kernels ask ferryd for what is on the other one.
+class DeviceNodesTest : public testing::TestWithParam<int> {
+ protected:
+  static void Expect(const std::vector<std::string>& words) {
+    ExpectAllOk({.pes = GetParam(), .nodes = 2, .variables = kTwoDevices}, words);
+  }
+};
+
+TEST_P(DeviceNodesTest, KernelsPutAndGet) { Expect({"device_moves"}); }
+TEST_P(DeviceNodesTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
+TEST_P(DeviceNodesTest, LongBlocksOrderAndPrivateMemory) { Expect({"device_far"}); }
+TEST_P(DeviceNodesTest, TablesEndWithWhatTheyHaveAskedFor) {
+  Expect({"device_life", "unfinished"});
 }
+
+INSTANTIATE_TEST_SUITE_P(, DeviceNodesTest, testing::Values(2, 4),
+                         [](const auto& info) { return std::to_string(info.param) + "Pes"; });
 
 TEST(DeviceTableTest, LiesWhereFunctionsReachItBehindAGuardedLink) {
   std::vector<std::string> variables = kTwoDevices;
@@ -99,6 +112,20 @@ TEST_P(DeviceDeathTest, EndsWhatKernelsWaitFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceDeathTest, testing::Values("wait", "signal", "sync", "reduce"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// PE 0 dies, and one of the others is on another node.
+class DeviceFarDeathTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceFarDeathTest, EndsWhatKernelsAskFor) {
+  const e2e::CommandResult result = RunJob(
+      {.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = kTwoDevices, .limit_s = 60},
+      {"device_life", "dies_far_in", GetParam()});
+  EXPECT_THAT(e2e::SortedLines(result.out), testing::ElementsAre("PE 1: ok", "PE 2: ok"))
+      << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceFarDeathTest, testing::Values("get", "fetch", "quiet"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(DeviceLeaveTest, EndsWhatKernelsWaitFor) {

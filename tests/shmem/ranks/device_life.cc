@@ -65,31 +65,29 @@ int Again() {
   return 0;
 }
 
-// Kernels reach the PEs of their own node, and are told that the others are out of their reach.
-int OnNodes() {
+// Tables end with what their kernels have asked for and not waited for: puts to all PEs.
+int EndsUnfinished() {
   begin();
-  {
-    const Table all;
-    const Table near(0, SHMEM_TEAM_SHARED);
-    auto* const words = Symmetric<long>(2);
-    const shmemx_device_t d = all.Open();
-    int far = 0;
+  auto* const words = Symmetric<long>(static_cast<size_t>(2 * pes));
+  auto* const own = Symmetric<long>(2);
+  own[0] = own[1] = me + 1;
+  void* const left = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  const auto put = [&](const void* table, long* to) {
+    const shmemx_device_t d = shmemx_device_open(table);
     for (int pe = 0; pe < pes; ++pe) {
-      const bool is_near = shmem_ptr(words, pe) != nullptr;
-      const long one = 1;
-      CHECK(shmemx_device_long_put(d, words + 1, &one, 1, pe) ==
-            (is_near ? 0 : SHMEMX_DEVICE_ERR_UNSUPPORTED));
-      CHECK((shmemx_device_ptr(d, words, pe) != nullptr) == is_near);
-      far += is_near ? 0 : 1;
+      CHECK(shmemx_device_long_put_nbi(d, to + me, own, 1, pe) == 0);
+      CHECK((shmemx_device_ptr(d, words, pe) != nullptr) == (shmem_ptr(words, pe) != nullptr));
     }
-    CHECK(far == pes / 2);
-    CHECK(shmemx_device_sync(d) == SHMEMX_DEVICE_ERR_UNSUPPORTED);
-    CHECK(shmemx_device_long_sum_reduce(d, words, words, 1) == SHMEMX_DEVICE_ERR_UNSUPPORTED);
-    *words = 1;
-    CHECK(shmemx_device_long_sum_reduce(near.Open(), words, words, 1) == 0);
-    CHECK(*words == pes - far);
+  };
+  {
+    const Table table;
+    put(table.address(), words);
   }
-  return end_well();
+  for (int pe = 0; pe < pes; ++pe) {
+    CHECK(words[pe] == pe + 1);
+  }
+  put(left, words + pes);
+  return end_well();  // which frees the other one
 }
 
 // Where the last PE has no such device, no PE of the team gets a table.
@@ -167,6 +165,44 @@ int Dies(std::string_view where) {
   return end_well();
 }
 
+// PE 0 dies while kernels of another node ask for its memory.
+int DiesFar(std::string_view where) {
+  begin();
+  void* const all = shmemx_device_prepare(SHMEM_TEAM_WORLD, 0);
+  auto* const words = Symmetric<long>(8);
+  if (me == 0) {
+    shmem_long_wait_until(words, SHMEM_CMP_EQ, pes - 1);  // all others are about to ask
+    kill(getpid(), SIGKILL);
+  }
+  const bool is_far = shmem_ptr(words, 0) == nullptr;
+  shmem_long_atomic_inc(words, 0);
+  shmem_quiet();
+  if (is_far) {
+    ferry::device::Launch({2, 3}, [&] {
+      const shmemx_device_t d = shmemx_device_open(all);
+      int status = 0;
+      while (status == 0) {
+        if (where == "get") {
+          status = shmemx_device_long_get_work_group(d, words + 2, words + 1, 1, 0);
+        } else if (where == "fetch") {
+          (void)shmemx_device_long_atomic_fetch_inc(d, words + 1, 0);
+          status = shmemx_device_quiet(d);
+        } else {
+          shmemx_device_long_p(d, words + 1, 1, 0);
+          status = shmemx_device_quiet(d);
+        }
+      }
+      CHECK(status == SHMEMX_DEVICE_ERR_PEER_DIED);
+      (void)shmemx_device_long_g(d, words + 1, 0);
+      CHECK(shmemx_device_quiet(d) == SHMEMX_DEVICE_ERR_PEER_DIED);
+      for (int pe = 1; pe < pes; ++pe) {
+        CHECK(shmemx_device_long_put(d, words + 3, words + 4, 1, pe) == 0);  // the rest goes on
+      }
+    });
+  }
+  return end_well();
+}
+
 // PE 0 is past the end while kernels of the others wait for it.
 int Leaves() {
   begin();
@@ -196,8 +232,8 @@ int main(int argc, char** argv) {
     CHECK(shmemx_device_prepare(SHMEM_TEAM_WORLD, 0) != nullptr);
     exit(5);
   }
-  if (what == "nodes") {
-    return OnNodes();
+  if (what == "unfinished") {
+    return EndsUnfinished();
   }
   if (what == "none") {
     return None(argc > 2 ? atoi(argv[2]) : 0);
@@ -207,6 +243,9 @@ int main(int argc, char** argv) {
   }
   if (what == "dies_in") {
     return Dies(how);
+  }
+  if (what == "dies_far_in") {
+    return DiesFar(how);
   }
   return Leaves();
 }

@@ -128,6 +128,7 @@ void MoveBlocks(const Table& table, const ferry::device::Shape& shape, ferry_dev
     const shmemx_device_t d = table.Open();
     CHECK(put(d, blocks.dest + to, blocks.source + from, size, after) == 0);
     CHECK(get(d, blocks.back + to, blocks.source + from, size, after) == 0);
+    CHECK(shmemx_device_quiet(d) == 0);
   });
   shmem_barrier_all();
   for (ferry_device_u32 crew = 0; crew < crews; ++crew) {

@@ -21,14 +21,23 @@ struct Atomics {
   Fetching swap, fetch_add, fetch_and, fetch_or, fetch_xor;
 };
 
-// On a word of the next PE, which nobody else touches meanwhile.
+// What the next PE has there, as this host sees it.
+template <typename T>
+T There(const T* word) {
+  T found{};
+  shmem_getmem(&found, word, sizeof(found), after);
+  return found;
+}
+
+// On a word of the next PE, which nobody else touches meanwhile. The fetch comes after what the
+// thread has done before, so the host sees that, too.
 template <typename T>
 void TestAtomics(shmemx_device_t d, void* memory, const Atomics<T>& call) {
   auto* const word = static_cast<T*>(memory);
   shmem_barrier_all();
   const auto holds = [&](int value) {
     return call.fetch(d, word, after) == static_cast<T>(value) &&
-           *static_cast<T*>(shmem_ptr(word, after)) == static_cast<T>(value);
+           There(word) == static_cast<T>(value);
   };
   call.set(d, word, 12, after);
   CHECK(holds(12));
@@ -59,7 +68,7 @@ void TestReals(shmemx_device_t d, T* word, T (*fetch)(shmemx_device_t, const T*,
   set(d, word, T{2.5}, after);
   CHECK(fetch(d, word, after) == T{2.5});
   CHECK(swap(d, word, T{-0.75}, after) == T{2.5});
-  CHECK(*static_cast<T*>(shmem_ptr(word, after)) == T{-0.75});
+  CHECK(There(word) == T{-0.75});
 }
 
 template <typename T>
@@ -113,7 +122,6 @@ void EveryName(shmemx_device_t d, void* word) {
 
 // ---- Kernels and hosts on one word --------------------------------------------------------------
 
-constexpr int kTimes = 300;
 constexpr ferry::device::Shape kShape = {2, 3};
 constexpr int kThreads = 6;
 
@@ -126,6 +134,8 @@ struct Shared {
   uint64_t signal;
 };
 
+int Times() { return rounds(300); }
+
 // Adds by compare-swap.
 template <typename Fetch, typename CompareSwap>
 void AddBySwap(Fetch&& fetch, CompareSwap&& compare_swap) {
@@ -137,7 +147,7 @@ void AddBySwap(Fetch&& fetch, CompareSwap&& compare_swap) {
 
 void ByKernel(shmemx_device_t d, Shared* shared) {
   const auto bit = uint64_t{1} << (me * kThreads + static_cast<int>(ferry_device_thread()));
-  for (int i = 0; i < kTimes; ++i) {
+  for (int i = 0; i < Times(); ++i) {
     shmemx_device_int_atomic_inc(d, &shared->sum32, 0);
     (void)shmemx_device_int64_atomic_fetch_add(d, &shared->sum64, 3, 0);
     AddBySwap([&] { return shmemx_device_int_atomic_fetch(d, &shared->swapped32, 0); },
@@ -153,10 +163,11 @@ void ByKernel(shmemx_device_t d, Shared* shared) {
     shmemx_device_signal_add(d, &shared->signal, 2, 0);
   }
   shmemx_device_uint64_atomic_or(d, &shared->bits, bit, 0);
+  CHECK(shmemx_device_quiet(d) == 0);
 }
 
 void ByHost(Shared* shared) {
-  for (int i = 0; i < kTimes; ++i) {
+  for (int i = 0; i < Times(); ++i) {
     shmem_int_atomic_inc(&shared->sum32, 0);
     (void)shmem_int64_atomic_fetch_add(&shared->sum64, 3, 0);
     AddBySwap([&] { return shmem_int_atomic_fetch(&shared->swapped32, 0); },
@@ -179,7 +190,7 @@ void KernelsAndHostsAgree(const Table& table) {
   device.join();
   shmem_barrier_all();
   if (me == 0) {
-    const int64_t calls = int64_t{pes} * kTimes * (kThreads + 1);
+    const int64_t calls = int64_t{pes} * Times() * (kThreads + 1);
     CHECK(shared->sum32 == calls && shared->swapped32 == calls);
     CHECK(shared->sum64 == 3 * calls && shared->swapped64 == calls);
     CHECK(shared->signal == static_cast<uint64_t>(2 * calls));
@@ -189,7 +200,7 @@ void KernelsAndHostsAgree(const Table& table) {
 
 // ---- Waits --------------------------------------------------------------------------------------
 
-// A kernel waits, its host stores into the next PE's memory: the data come with the store.
+// A kernel waits, its host stores into the next PE's memory, or puts there: the data come with it.
 void WaitsSeePlainStores(const Table& table) {
   auto* const words = Symmetric<int>(2);
   int found = 0;
@@ -200,9 +211,14 @@ void WaitsSeePlainStores(const Table& table) {
       found = words[0];
     });
   });
-  auto* const theirs = static_cast<int*>(shmem_ptr(words, after));
-  theirs[0] = 100 + me;
-  ferry::shm::StoreRelease(theirs[1], 42);
+  if (auto* const theirs = static_cast<int*>(shmem_ptr(words, after)); theirs != nullptr) {
+    theirs[0] = 100 + me;
+    ferry::shm::StoreRelease(theirs[1], 42);
+  } else {
+    shmem_int_p(words, 100 + me, after);
+    shmem_fence();
+    shmem_int_p(words + 1, 42, after);
+  }
   device.join();
   CHECK(found == 100 + before);
 }

@@ -2,7 +2,8 @@
  * threads may wait for one another, and their sub-groups (warps, waves).
  *
  * See platform.h for the languages. Launches are of one dimension, x, and of whole work-groups. All
- * threads of a group must come to its barrier; what each stored before it, all see after it. */
+ * threads of a group must come to its barrier; what each stored before it, all see after it. They
+ * must come to a broadcast, too, which gives all of them its first thread's value. */
 #ifndef FERRY_DEVICE_GROUPS_H
 #define FERRY_DEVICE_GROUPS_H
 
@@ -17,6 +18,7 @@ struct ferry_device_host_barrier {
   ferry_device_u32 count = 1;
   ferry_device_u32 arrived = 0;
   ferry_device_u32 round = 0;
+  ferry_device_u64 word = 0; /* on its way from one of them to all */
 };
 
 FERRY_DEVICE_FUNCTION void ferry_device_host_barrier_wait(ferry_device_host_barrier* barrier) {
@@ -53,6 +55,19 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   ferry_device_host_barrier_wait(ferry_device_host_thread.sub_group_barrier);
 }
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  ferry_device_host_barrier* const barrier = ferry_device_host_thread.sub_group_barrier;
+  if (barrier == nullptr) {
+    return value;
+  }
+  if (ferry_device_host_thread.sub_group_thread == 0) {
+    barrier->word = value;
+  }
+  ferry_device_host_barrier_wait(barrier);
+  value = barrier->word;
+  ferry_device_host_barrier_wait(barrier); /* before the next one changes it */
+  return value;
+}
 
 #elif defined(FERRY_DEVICE_IS_SPIRV)
 
@@ -73,6 +88,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
 }
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   sub_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  return sub_group_broadcast(value, 0);
 }
 
 #elif defined(FERRY_DEVICE_IS_NVIDIA)
@@ -106,9 +124,20 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
   const ferry_device_u32 rest = ferry_device_group_size() - first;
   return rest < FERRY_DEVICE_WARP ? rest : FERRY_DEVICE_WARP;
 }
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_mask(void) {
+  return 0xffffffffu >> (FERRY_DEVICE_WARP - ferry_device_sub_group_size());
+}
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
-  const ferry_device_u32 all = 0xffffffffu >> (FERRY_DEVICE_WARP - ferry_device_sub_group_size());
+  const ferry_device_u32 all = ferry_device_sub_group_mask();
   __asm__ volatile("bar.warp.sync %0;" : : "r"(all) : "memory"); /* PTX 6.0 */
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  const ferry_device_u32 all = ferry_device_sub_group_mask();
+  ferry_device_u32 low = (ferry_device_u32)value;
+  ferry_device_u32 high = (ferry_device_u32)(value >> 32);
+  __asm__ volatile("shfl.sync.idx.b32 %0, %0, 0, 31, %1;" : "+r"(low) : "r"(all));
+  __asm__ volatile("shfl.sync.idx.b32 %0, %0, 0, 31, %1;" : "+r"(high) : "r"(all));
+  return low | (ferry_device_u64)high << 32;
 }
 
 #else
@@ -146,6 +175,12 @@ FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  const ferry_device_u32 low = (ferry_device_u32)__builtin_amdgcn_readfirstlane((int)value);
+  const ferry_device_u32 high =
+      (ferry_device_u32)__builtin_amdgcn_readfirstlane((int)(value >> 32));
+  return low | (ferry_device_u64)high << 32;
 }
 
 #endif

@@ -29,14 +29,19 @@
 
 #if defined(__OPENCL_C_VERSION__)
 #define FERRY_DEVICE_GLOBAL __global /* pointers to memory */
+#define FERRY_DEVICE_LOCAL __local   /* pointers to a work-group's own */
+#define FERRY_DEVICE_SHARED __local  /* a variable of a work-group, in its kernel */
 #define FERRY_DEVICE_FUNCTION static inline
 #define FERRY_DEVICE_KERNEL __kernel void
 #elif defined(__CUDA__) || defined(__CUDACC__) || defined(__HIP__) || defined(__HIPCC__)
 #define FERRY_DEVICE_GLOBAL
+#define FERRY_DEVICE_LOCAL
+#define FERRY_DEVICE_SHARED __attribute__((shared))
 #define FERRY_DEVICE_FUNCTION static inline __attribute__((host)) __attribute__((device))
 #define FERRY_DEVICE_KERNEL extern "C" __attribute__((global)) void
 #else
 #define FERRY_DEVICE_GLOBAL
+#define FERRY_DEVICE_LOCAL
 #define FERRY_DEVICE_FUNCTION static inline
 #define FERRY_DEVICE_KERNEL static inline void
 #endif

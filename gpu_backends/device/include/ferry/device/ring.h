@@ -4,8 +4,9 @@
  * The ring lies in host memory that the device reaches; ferry_ring_create makes it and
  * ferry_ring_address gives the address that kernels take (ferry/device_ring.h). A request is one
  * store of 64 bytes: a thread takes a slot by one fetch-add, whoever else does, writes 56 bytes and
- * then the slot's turn. It looks at how far ferryd has come only when its slot could still be in
- * use. Answers lie apart, in completions that the caller chooses, one for each request that is
+ * then its number. It looks at how far ferryd has come only when its slot could still be in use.
+ * Many requests at once, of a thread or a group, take one fetch-add together (ring_batch.h).
+ * Answers lie apart, in completions that the caller chooses, one for each request that is
  * under way: they come in any order, and a slot is free again before its request is answered.
  *
  *   FERRY_DEVICE_KERNEL step(FERRY_DEVICE_GLOBAL void* address, ferry_device_place counter) {
@@ -16,14 +17,14 @@
  * mine)
  *
  * Every function may be called by any thread of a launch. Only ferry_device_ring_wait blocks, until
- * ferryd answers; and ferry_device_ring_post, while the ring is full. Both end with an error when
- * the ring does. Statuses are those of ferry.h: 0 is success.
+ * ferryd answers; and what posts, while the ring is full. Both end with an error when the ring
+ * does. Statuses are those of ferry.h: 0 is success.
  *
  * A request may touch only memory of the rank that owns the ring; ferryd checks each one. */
 #ifndef FERRY_DEVICE_RING_H
 #define FERRY_DEVICE_RING_H
 
-#include "ferry/device/platform.h"
+#include "ferry/device/ring_slots.h"
 
 /* Kinds of requests. */
 #define FERRY_DEVICE_RING_NOP 1u
@@ -35,6 +36,8 @@
 #define FERRY_DEVICE_RING_SILENT 0xffffffffu
 /* Returned by ferry_device_ring_test: there is no answer yet. */
 #define FERRY_DEVICE_RING_PENDING (-1)
+/* The status of what was never posted, in a ring that goes on. */
+#define FERRY_DEVICE_RING_ERR_ARGUMENT 2
 
 /* A place in the rank's memory, as ferry_ring_place tells it. */
 #ifndef FERRY_DEVICE_PLACE
@@ -46,119 +49,12 @@ typedef struct {
 } ferry_device_place;
 #endif
 
-typedef struct {
-  ferry_device_u32 kind;
-  ferry_device_u32 completion_region; /* 0: none */
-  ferry_device_u64 completion;        /* offset in it */
-  ferry_device_u32 region;            /* the place it is about */
-  ferry_device_u32 flags;             /* 0 */
-  ferry_device_u64 offset;
-  ferry_device_u64 value;
-  ferry_device_u64 reserved[2]; /* 0 */
-} ferry_device_ring_request;
-
-typedef struct {
-  ferry_device_u64 value;
-  ferry_device_u64 done; /* the request's number above 16 bits of status */
-} ferry_device_ring_completion;
-
-/* A thread's view of a ring, small enough for its registers. */
-typedef struct {
-  FERRY_DEVICE_GLOBAL ferry_device_u64* words;     /* MpscRingLayout */
-  FERRY_DEVICE_GLOBAL ferry_device_u64* producers; /* tickets, and the head that was last seen */
-  FERRY_DEVICE_GLOBAL ferry_device_u64* slots;
-  FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completions;
-  ferry_device_u64 completions_offset;
-  ferry_device_u32 completion_count;
-  ferry_device_u32 region;
-  ferry_device_u32 capacity;
-  ferry_device_u32 lap_shift;
-} ferry_device_ring;
-
-/* Each thread that uses the ring calls it once. */
-FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOBAL void* address) {
-  ferry_device_ring ring;
-  ferry_device_u64 sizes;
-  ferry_device_u64 producers;
-  ring.words = (FERRY_DEVICE_GLOBAL ferry_device_u64*)address;
-  sizes = ring.words[32];
-  producers = ring.words[35];
-  ring.capacity = (ferry_device_u32)sizes;
-  ring.completion_count = (ferry_device_u32)(sizes >> 32);
-  ring.region = (ferry_device_u32)ring.words[33];
-  ring.completions_offset = ring.words[34];
-  ring.producers = producers == 0 ? ring.words : (FERRY_DEVICE_GLOBAL ferry_device_u64*)producers;
-  ring.slots = ring.words + 48;
-  ring.completions =
-      (FERRY_DEVICE_GLOBAL ferry_device_ring_completion*)(ring.slots +
-                                                          (ferry_device_u64)ring.capacity * 8);
-  ring.lap_shift = 0;
-  while ((1u << ring.lap_shift) < ring.capacity) {
-    ++ring.lap_shift;
-  }
-  return ring;
-}
-
-/* The same, with the producers' words as an argument of the kernel (two words, zero at first, the
- * same for all producers of the ring). Null: uses the words that the ring names. */
-FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
-    FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL ferry_device_u64* producers) {
-  ferry_device_ring ring = ferry_device_ring_open(address);
-  if (producers != 0) {
-    ring.producers = producers;
-  }
-  return ring;
-}
-
-/* Waits until the ring has room for the ticket. 0: the ring has ended. */
-FERRY_DEVICE_FUNCTION int ferry_device_ring_has_room(ferry_device_ring ring,
-                                                     ferry_device_u64 ticket) {
-  /* Pairs with the release by the thread that saw this head: the slots before it have been read. */
-  ferry_device_u64 head = ferry_device_load_acquire(ring.producers + 1);
-  if (ticket - head < ring.capacity) {
-    return 1;
-  }
-  for (;;) {
-    head = ferry_device_load_acquire(ring.words + 16);
-    if (ticket - head < ring.capacity) {
-      ferry_device_store_release(ring.producers + 1, head); /* an older one does no harm */
-      return 1;
-    }
-    if (ferry_device_load_acquire(ring.words + 17) != 0) {
-      return 0;
-    }
-    ferry_device_pause();
-  }
-}
-
-/* Publishes a request. Returns its number, by which its answer is known; 0: the ring has ended. */
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post(ferry_device_ring ring,
-                                                              ferry_device_ring_request request) {
-  const ferry_device_u64 ticket = ferry_device_fetch_add(ring.producers, 1);
-  FERRY_DEVICE_GLOBAL ferry_device_u64* const slot =
-      ring.slots + (ticket & (ring.capacity - 1)) * 8;
-  if (!ferry_device_ring_has_room(ring, ticket)) {
-    return 0;
-  }
-  slot[1] = request.kind | (ferry_device_u64)request.completion_region << 32;
-  slot[2] = request.completion;
-  slot[3] = request.region | (ferry_device_u64)request.flags << 32;
-  slot[4] = request.offset;
-  slot[5] = request.value;
-  slot[6] = request.reserved[0];
-  slot[7] = request.reserved[1];
-  ferry_device_store_release(slot, (ticket >> ring.lap_shift) * 2 + 1);
-  return ticket + 1;
-}
-
 /* ---- Requests whose answers, if any, go to a completion of the ring: an index below what
  * ferry_ring_create was given, for one request at a time; or FERRY_DEVICE_RING_SILENT ---- */
 
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_ask(ferry_device_ring ring,
-                                                             ferry_device_u32 kind,
-                                                             ferry_device_place place,
-                                                             ferry_device_u64 value,
-                                                             ferry_device_u32 completion) {
+FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_request_for(
+    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_place place, ferry_device_u64 value,
+    ferry_device_u32 completion) {
   ferry_device_ring_request request;
   request.kind = kind;
   request.completion_region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
@@ -172,7 +68,16 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_ask(ferry_device_ring r
   request.value = value;
   request.reserved[0] = 0;
   request.reserved[1] = 0;
-  return ferry_device_ring_post(ring, request);
+  return request;
+}
+
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_ask(ferry_device_ring ring,
+                                                             ferry_device_u32 kind,
+                                                             ferry_device_place place,
+                                                             ferry_device_u64 value,
+                                                             ferry_device_u32 completion) {
+  return ferry_device_ring_post(
+      ring, ferry_device_ring_request_for(ring, kind, place, value, completion));
 }
 
 /* Answers `value`. */
@@ -234,12 +139,15 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_wait_at(
     ferry_device_ring ring, FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completion,
     ferry_device_u64 number) {
   ferry_device_u32 looks;
+  if (number == 0) {
+    const ferry_device_u64 ended = ferry_device_load_acquire(ring.words + 17);
+    return ended != 0 ? (int)ended : FERRY_DEVICE_RING_ERR_ARGUMENT;
+  }
   for (looks = 0;; ++looks) {
     /* Read before the completion: an answer that came before the end counts. */
     const ferry_device_u64 ended =
-        number == 0 || looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
-    const int status =
-        number == 0 ? FERRY_DEVICE_RING_PENDING : ferry_device_ring_test_at(completion, number);
+        looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
+    const int status = ferry_device_ring_test_at(completion, number);
     if (status != FERRY_DEVICE_RING_PENDING) {
       return status;
     }

@@ -1,6 +1,6 @@
 /* ferry/device/shmem.h - OpenSHMEM for kernels: the threads of a device put into, get from and wait
- * for the symmetric heaps of all PEs of their node by loads and stores. No host and no daemon takes
- * part.
+ * for the symmetric heaps of all PEs of their node by loads and stores, in which no host and no
+ * daemon takes part, and for those of other nodes by their ferryd, which they ask by a ring.
  *
  * After "Intel SHMEM" (sections III-C and III-F). The calls are those of OpenSHMEM 1.5 (Remote
  * Memory Access, Atomic Memory Operations, Signaling Operations, Collective Routines,
@@ -22,15 +22,19 @@
  * (_warp, _wave) those of the sub-group. Launches are of one dimension.
  *
  * Memory: `dest`, or `source`, of another PE is in the symmetric heap; the other end is any memory
- * that the device reaches. What other threads of the group have written of it needs a barrier of
+ * that the device reaches. Of other nodes it should be in the symmetric heap, too: else the bytes
+ * travel a few at a time. What other threads of the group have written of it needs a barrier of
  * the group (groups.h) before the call.
  *
  * Errors: calls return 0 or a status of ferry.h, the same to all threads of a group:
  * SHMEMX_DEVICE_ERR_... in table.h. Calls that return a value return 0 where they fail, and
- * shmemx_device_quiet tells. A call that has failed has written nothing, but for collectives.
+ * shmemx_device_quiet tells; so it does of what fails at another node after its call. A call that
+ * has failed has written nothing, but for collectives.
  *
- * Blocking: waits and collectives wait for other PEs. They end with an error when a PE of the team
- * has died, or the daemon; the others do not block. */
+ * Blocking: waits and collectives wait for other PEs; gets and fetches from other nodes for their
+ * answer, puts of more than 16 bytes until their source may be changed, quiet for the end of all.
+ * They end with an error when a PE of the team has died, or the daemon; the others do not block,
+ * but while the ring is full. */
 #ifndef FERRY_DEVICE_SHMEM_H
 #define FERRY_DEVICE_SHMEM_H
 

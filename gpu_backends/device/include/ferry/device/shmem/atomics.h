@@ -6,55 +6,81 @@
  *   void ..._atomic_set, _add, _and, _or, _xor(d, dest, value, pe), ..._atomic_inc(d, dest, pe)
  *
  * They agree with those of all PEs, of the host and of other devices. Where the device's link has
- * no operations that are atomic to CPUs, all but fetch and set fail (SHMEMX_DEVICE_ERR_UNSUPPORTED,
- * told by quiet). float and double: fetch, set and swap.
- * A signal is such a word of 64 bits: ..._signal_fetch(d, sig_addr), ..._signal_set and
- * _signal_add(d, sig_addr, signal, pe). */
+ * no operations that are atomic to CPUs, ferryd is asked for all but fetch and set. float and
+ * double: fetch, set and swap. A signal is such a word of 64 bits: ..._signal_fetch(d, sig_addr),
+ * ..._signal_set and _signal_add(d, sig_addr, signal, pe). */
 #ifndef FERRY_DEVICE_SHMEM_ATOMICS_H
 #define FERRY_DEVICE_SHMEM_ATOMICS_H
 
 #include "ferry/device/atomics.h"
+#include "ferry/device/shmem/asked_operations.h"
 #include "ferry/device/shmem/table.h"
 #include "ferry/device/shmem/types.h"
 
 /* ---- The true ones, by width ---- */
 
-#define FERRY_SHMEM_OF_WIDTH(bits, load, store, compare_exchange)                                \
-  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_fetch_##bits(                           \
-      shmemx_device_t d, ferry_device_u64 source, int pe) {                                      \
-    const ferry_shmem_place word = ferry_shmem_find_word(d, source, (bits) / 8, pe);             \
-    ferry_shmem_note(d, word.status);                                                            \
-    return word.status != SHMEMX_DEVICE_SUCCESS                                                  \
-               ? 0                                                                               \
-               : load((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address);                  \
-  }                                                                                              \
-  FERRY_DEVICE_FUNCTION void ferry_shmem_set_##bits(shmemx_device_t d, ferry_device_u64 dest,    \
-                                                    ferry_device_u##bits value, int pe) {        \
-    const ferry_shmem_place word = ferry_shmem_find_word(d, dest, (bits) / 8, pe);               \
-    ferry_shmem_note(d, word.status);                                                            \
-    if (word.status == SHMEMX_DEVICE_SUCCESS) {                                                  \
-      store((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address, value);                     \
-    }                                                                                            \
-  }                                                                                              \
-  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_change_##bits(                          \
-      shmemx_device_t d, ferry_device_u64 dest, ferry_device_u32 operation,                      \
-      ferry_device_u##bits value, int pe) {                                                      \
-    const ferry_shmem_place word = ferry_shmem_find_atomic(d, dest, (bits) / 8, pe);             \
-    ferry_shmem_note(d, word.status);                                                            \
-    return word.status != SHMEMX_DEVICE_SUCCESS                                                  \
-               ? 0                                                                               \
-               : ferry_device_change_##bits(                                                     \
-                     (FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address, operation, value); \
-  }                                                                                              \
-  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_compare_swap_##bits(                    \
-      shmemx_device_t d, ferry_device_u64 dest, ferry_device_u##bits condition,                  \
-      ferry_device_u##bits value, int pe) {                                                      \
-    const ferry_shmem_place word = ferry_shmem_find_atomic(d, dest, (bits) / 8, pe);             \
-    ferry_shmem_note(d, word.status);                                                            \
-    return word.status != SHMEMX_DEVICE_SUCCESS                                                  \
-               ? 0                                                                               \
-               : compare_exchange((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address,       \
-                                  condition, value);                                             \
+/* What ferryd calls ferry_device_change's operation. */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_shmem_asked_change(ferry_device_u32 operation) {
+  return operation == FERRY_DEVICE_SET ? FERRY_DEVICE_RING_SWAP
+                                       : FERRY_DEVICE_RING_ADD + operation - FERRY_DEVICE_ADD;
+}
+
+#define FERRY_SHMEM_OF_WIDTH(bits, load, store, compare_exchange)                                  \
+  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_fetch_##bits(                             \
+      shmemx_device_t d, ferry_device_u64 source, int pe) {                                        \
+    const ferry_shmem_place word = ferry_shmem_find_word(d, source, (bits) / 8, pe);               \
+    ferry_shmem_note(d, word.status);                                                              \
+    return word.status != SHMEMX_DEVICE_SUCCESS ? 0                                                \
+           : word.address != 0 ? load((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address)     \
+                               : (ferry_device_u##bits)ferry_shmem_ask_atomic(                     \
+                                     d, word, pe, FERRY_DEVICE_RING_FETCH, (bits) / 8, 0, 0);      \
+  }                                                                                                \
+  FERRY_DEVICE_FUNCTION void ferry_shmem_set_##bits(shmemx_device_t d, ferry_device_u64 dest,      \
+                                                    ferry_device_u##bits value, int pe) {          \
+    const ferry_shmem_place word = ferry_shmem_find_word(d, dest, (bits) / 8, pe);                 \
+    ferry_shmem_note(d, word.status);                                                              \
+    if (word.status == SHMEMX_DEVICE_SUCCESS && word.address != 0) {                               \
+      store((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address, value);                       \
+    } else if (word.status == SHMEMX_DEVICE_SUCCESS) {                                             \
+      ferry_shmem_ask_update(d, word, pe, FERRY_DEVICE_RING_SET, (bits) / 8, value);               \
+    }                                                                                              \
+  }                                                                                                \
+  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_change_##bits(                            \
+      shmemx_device_t d, ferry_device_u64 dest, ferry_device_u32 operation,                        \
+      ferry_device_u##bits value, int pe) {                                                        \
+    const ferry_shmem_place word = ferry_shmem_find_atomic(d, dest, (bits) / 8, pe);               \
+    ferry_shmem_note(d, word.status);                                                              \
+    return word.status != SHMEMX_DEVICE_SUCCESS ? 0                                                \
+           : word.address != 0                                                                     \
+               ? ferry_device_change_##bits(                                                       \
+                     (FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address, operation, value)    \
+               : (ferry_device_u##bits)ferry_shmem_ask_atomic(                                     \
+                     d, word, pe, ferry_shmem_asked_change(operation), (bits) / 8, value, 0);      \
+  }                                                                                                \
+  /* The same where nobody wants to know what was there. */                                        \
+  FERRY_DEVICE_FUNCTION void ferry_shmem_update_##bits(shmemx_device_t d, ferry_device_u64 dest,   \
+                                                       ferry_device_u32 operation,                 \
+                                                       ferry_device_u##bits value, int pe) {       \
+    const ferry_shmem_place word = ferry_shmem_find_atomic(d, dest, (bits) / 8, pe);               \
+    ferry_shmem_note(d, word.status);                                                              \
+    if (word.status == SHMEMX_DEVICE_SUCCESS && word.address != 0) {                               \
+      (void)ferry_device_change_##bits((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address,    \
+                                       operation, value);                                          \
+    } else if (word.status == SHMEMX_DEVICE_SUCCESS) {                                             \
+      ferry_shmem_ask_update(d, word, pe, ferry_shmem_asked_change(operation), (bits) / 8, value); \
+    }                                                                                              \
+  }                                                                                                \
+  FERRY_DEVICE_FUNCTION ferry_device_u##bits ferry_shmem_compare_swap_##bits(                      \
+      shmemx_device_t d, ferry_device_u64 dest, ferry_device_u##bits condition,                    \
+      ferry_device_u##bits value, int pe) {                                                        \
+    const ferry_shmem_place word = ferry_shmem_find_atomic(d, dest, (bits) / 8, pe);               \
+    ferry_shmem_note(d, word.status);                                                              \
+    return word.status != SHMEMX_DEVICE_SUCCESS ? 0                                                \
+           : word.address != 0                                                                     \
+               ? compare_exchange((FERRY_DEVICE_GLOBAL ferry_device_u##bits*)word.address,         \
+                                  condition, value)                                                \
+               : (ferry_device_u##bits)ferry_shmem_ask_atomic(                                     \
+                     d, word, pe, FERRY_DEVICE_RING_COMPARE_SWAP, (bits) / 8, value, condition);   \
   }
 
 FERRY_SHMEM_OF_WIDTH(32, ferry_device_load_acquire_32, ferry_device_store_release_32,
@@ -68,7 +94,7 @@ FERRY_SHMEM_OF_WIDTH(64, ferry_device_load_acquire, ferry_device_store_release,
 #define FERRY_SHMEM_CHANGE(type, bits, call, operation)                                          \
   FERRY_DEVICE_FUNCTION void shmemx_device_##call(                                               \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, type value, int pe) {                   \
-    ferry_shmem_change_##bits(d, (ferry_device_u64)dest, operation, (ferry_device_u##bits)value, \
+    ferry_shmem_update_##bits(d, (ferry_device_u64)dest, operation, (ferry_device_u##bits)value, \
                               pe);                                                               \
   }
 #define FERRY_SHMEM_FETCHING(type, bits, call, operation)                        \
@@ -94,7 +120,7 @@ FERRY_SHMEM_OF_WIDTH(64, ferry_device_load_acquire, ferry_device_store_release,
   }                                                                                              \
   FERRY_DEVICE_FUNCTION void shmemx_device_##name##_atomic_inc(                                  \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, int pe) {                               \
-    ferry_shmem_change_##bits(d, (ferry_device_u64)dest, FERRY_DEVICE_ADD, 1, pe);               \
+    ferry_shmem_update_##bits(d, (ferry_device_u64)dest, FERRY_DEVICE_ADD, 1, pe);               \
   }                                                                                              \
   FERRY_DEVICE_FUNCTION void shmemx_device_##name##_atomic_set(                                  \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, type value, int pe) {                   \
@@ -164,7 +190,7 @@ FERRY_DEVICE_FUNCTION void shmemx_device_signal_set(shmemx_device_t d,
 FERRY_DEVICE_FUNCTION void shmemx_device_signal_add(shmemx_device_t d,
                                                     FERRY_DEVICE_GLOBAL __UINT64_TYPE__* sig_addr,
                                                     __UINT64_TYPE__ signal, int pe) {
-  ferry_shmem_change_64(d, (ferry_device_u64)sig_addr, FERRY_DEVICE_ADD, signal, pe);
+  ferry_shmem_update_64(d, (ferry_device_u64)sig_addr, FERRY_DEVICE_ADD, signal, pe);
 }
 
 #endif

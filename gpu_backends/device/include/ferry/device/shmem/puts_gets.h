@@ -14,6 +14,7 @@
 #define FERRY_DEVICE_SHMEM_PUTS_GETS_H
 
 #include "ferry/device/bytes.h"
+#include "ferry/device/shmem/asked_operations.h"
 #include "ferry/device/shmem/table.h"
 #include "ferry/device/shmem/types.h"
 
@@ -31,38 +32,67 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_copy(ferry_device_crew crew, ferry_device
                          crew.count);
 }
 
+FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put(shmemx_device_t d, ferry_device_crew crew,
+                                                ferry_device_u64 dest, ferry_device_u64 source,
+                                                ferry_device_u64 bytes, int pe, int is_nbi) {
+  const ferry_shmem_place to = ferry_shmem_find(d, dest, bytes, pe);
+  if (to.status != SHMEMX_DEVICE_SUCCESS) {
+    return to.status;
+  }
+  if (ferry_shmem_is_asked(d, crew, FERRY_SHMEM_PUT, to, source, bytes)) {
+    return ferry_shmem_ask_put(d, crew, to, source, bytes, pe, is_nbi);
+  }
+  ferry_shmem_copy(crew, to.address, source, bytes);
+  return SHMEMX_DEVICE_SUCCESS;
+}
 FERRY_DEVICE_FUNCTION int ferry_shmem_put(shmemx_device_t d, ferry_device_crew crew,
                                           ferry_device_u64 dest, ferry_device_u64 source,
                                           ferry_device_u64 bytes, int pe) {
-  const ferry_shmem_place to = ferry_shmem_find(d, dest, bytes, pe);
-  if (to.status == SHMEMX_DEVICE_SUCCESS) {
-    ferry_shmem_copy(crew, to.address, source, bytes);
-  }
-  return to.status;
+  return ferry_shmem_begin_put(d, crew, dest, source, bytes, pe, 0);
+}
+FERRY_DEVICE_FUNCTION int ferry_shmem_put_nbi(shmemx_device_t d, ferry_device_crew crew,
+                                              ferry_device_u64 dest, ferry_device_u64 source,
+                                              ferry_device_u64 bytes, int pe) {
+  return ferry_shmem_begin_put(d, crew, dest, source, bytes, pe, 1);
 }
 
+FERRY_DEVICE_FUNCTION int ferry_shmem_begin_get(shmemx_device_t d, ferry_device_crew crew,
+                                                ferry_device_u64 dest, ferry_device_u64 source,
+                                                ferry_device_u64 bytes, int pe, int is_nbi) {
+  const ferry_shmem_place from = ferry_shmem_find(d, source, bytes, pe);
+  if (from.status != SHMEMX_DEVICE_SUCCESS) {
+    return from.status;
+  }
+  if (ferry_shmem_is_asked(d, crew, FERRY_SHMEM_GET, from, dest, bytes)) {
+    return ferry_shmem_ask_get(d, crew, dest, from, bytes, pe, is_nbi);
+  }
+  ferry_shmem_copy(crew, dest, from.address, bytes);
+  return SHMEMX_DEVICE_SUCCESS;
+}
 FERRY_DEVICE_FUNCTION int ferry_shmem_get(shmemx_device_t d, ferry_device_crew crew,
                                           ferry_device_u64 dest, ferry_device_u64 source,
                                           ferry_device_u64 bytes, int pe) {
-  const ferry_shmem_place from = ferry_shmem_find(d, source, bytes, pe);
-  if (from.status == SHMEMX_DEVICE_SUCCESS) {
-    ferry_shmem_copy(crew, dest, from.address, bytes);
-  }
-  return from.status;
+  return ferry_shmem_begin_get(d, crew, dest, source, bytes, pe, 0);
+}
+FERRY_DEVICE_FUNCTION int ferry_shmem_get_nbi(shmemx_device_t d, ferry_device_crew crew,
+                                              ferry_device_u64 dest, ferry_device_u64 source,
+                                              ferry_device_u64 bytes, int pe) {
+  return ferry_shmem_begin_get(d, crew, dest, source, bytes, pe, 1);
 }
 
 /* Who sees the signal sees the data of all threads of the crew. */
-FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal(shmemx_device_t d, ferry_device_crew crew,
-                                                 ferry_device_u64 dest, ferry_device_u64 source,
-                                                 ferry_device_u64 bytes,
-                                                 ferry_device_u64 signal_address,
-                                                 ferry_device_u64 signal, int operation, int pe) {
+FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_signal(
+    shmemx_device_t d, ferry_device_crew crew, ferry_device_u64 dest, ferry_device_u64 source,
+    ferry_device_u64 bytes, ferry_device_u64 signal_address, ferry_device_u64 signal, int operation,
+    int pe, int is_nbi) {
   const ferry_shmem_place to = ferry_shmem_find(d, dest, bytes, pe);
   const ferry_shmem_place word = operation == SHMEM_SIGNAL_ADD
                                      ? ferry_shmem_find_atomic(d, signal_address, 8, pe)
                                      : ferry_shmem_find_word(d, signal_address, 8, pe);
   FERRY_DEVICE_GLOBAL ferry_device_u64* const at =
       (FERRY_DEVICE_GLOBAL ferry_device_u64*)word.address;
+  int is_asked;
+  int status;
   if (to.status != SHMEMX_DEVICE_SUCCESS) {
     return to.status;
   }
@@ -72,17 +102,47 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal(shmemx_device_t d, ferry_device
   if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) {
     return SHMEMX_DEVICE_ERR_ARGUMENT;
   }
-  ferry_shmem_copy(crew, to.address, source, bytes);
+  is_asked = ferry_shmem_is_asked(d, crew, FERRY_SHMEM_PUT, to, source, bytes);
+  if (is_asked) {
+    status = ferry_shmem_ask_put(d, crew, to, source, bytes, pe, is_nbi);
+    if (status != SHMEMX_DEVICE_SUCCESS) {
+      return status;
+    }
+  } else {
+    ferry_shmem_copy(crew, to.address, source, bytes);
+  }
   ferry_device_fence();
   ferry_device_crew_barrier(crew);
-  if (crew.thread == 0) {
-    if (operation == SHMEM_SIGNAL_SET) {
-      ferry_device_store_release(at, signal);
-    } else {
-      ferry_device_fetch_add(at, signal);
-    }
+  if (crew.thread != 0) {
+    return SHMEMX_DEVICE_SUCCESS;
+  }
+  if (is_asked || at == 0) {
+    ferry_shmem_ask_signal(
+        d, ferry_shmem_there(d, word, pe),
+        operation == SHMEM_SIGNAL_SET ? FERRY_DEVICE_RING_SET : FERRY_DEVICE_RING_ADD, signal, pe);
+  } else if (operation == SHMEM_SIGNAL_SET) {
+    ferry_device_store_release(at, signal);
+  } else {
+    ferry_device_fetch_add(at, signal);
   }
   return SHMEMX_DEVICE_SUCCESS;
+}
+FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal(shmemx_device_t d, ferry_device_crew crew,
+                                                 ferry_device_u64 dest, ferry_device_u64 source,
+                                                 ferry_device_u64 bytes,
+                                                 ferry_device_u64 signal_address,
+                                                 ferry_device_u64 signal, int operation, int pe) {
+  return ferry_shmem_begin_put_signal(d, crew, dest, source, bytes, signal_address, signal,
+                                      operation, pe, 0);
+}
+FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal_nbi(shmemx_device_t d, ferry_device_crew crew,
+                                                     ferry_device_u64 dest, ferry_device_u64 source,
+                                                     ferry_device_u64 bytes,
+                                                     ferry_device_u64 signal_address,
+                                                     ferry_device_u64 signal, int operation,
+                                                     int pe) {
+  return ferry_shmem_begin_put_signal(d, crew, dest, source, bytes, signal_address, signal,
+                                      operation, pe, 1);
 }
 
 /* ---- Their names ---- */
@@ -98,55 +158,71 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal(shmemx_device_t d, ferry_device
     return status;                                                                               \
   }
 
-#define FERRY_SHMEM_SIGNALLED(name, suffix, kind, type, size)                                    \
+#define FERRY_SHMEM_SIGNALLED(name, suffix, kind, type, size, call)                              \
   FERRY_DEVICE_FUNCTION int shmemx_device_##name##suffix(                                        \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, const FERRY_DEVICE_GLOBAL type* source, \
       ferry_device_u64 nelems, FERRY_DEVICE_GLOBAL __UINT64_TYPE__* sig_addr,                    \
       ferry_device_u64 signal, int sig_op, int pe) {                                             \
-    return ferry_shmem_put_signal(d, ferry_device_crew_of(kind), (ferry_device_u64)dest,         \
-                                  (ferry_device_u64)source, nelems * (size),                     \
-                                  (ferry_device_u64)sig_addr, signal, sig_op, pe);               \
+    return ferry_shmem_##call(d, ferry_device_crew_of(kind), (ferry_device_u64)dest,             \
+                              (ferry_device_u64)source, nelems * (size),                         \
+                              (ferry_device_u64)sig_addr, signal, sig_op, pe);                   \
   }
 
 #define FERRY_SHMEM_END ferry_device_crew_barrier(crew)
 #define FERRY_SHMEM_NO_END (void)0
 
-#define FERRY_SHMEM_TYPED_MOVES(suffix, kind, name, type)                                     \
-  FERRY_SHMEM_MOVE(name##_put, suffix, kind, type, sizeof(type), put, FERRY_SHMEM_END)        \
-  FERRY_SHMEM_MOVE(name##_get, suffix, kind, type, sizeof(type), get, FERRY_SHMEM_END)        \
-  FERRY_SHMEM_MOVE(name##_put_nbi, suffix, kind, type, sizeof(type), put, FERRY_SHMEM_NO_END) \
-  FERRY_SHMEM_MOVE(name##_get_nbi, suffix, kind, type, sizeof(type), get, FERRY_SHMEM_NO_END) \
-  FERRY_SHMEM_SIGNALLED(name##_put_signal, suffix, kind, type, sizeof(type))                  \
-  FERRY_SHMEM_SIGNALLED(name##_put_signal_nbi, suffix, kind, type, sizeof(type))
+#define FERRY_SHMEM_TYPED_MOVES(suffix, kind, name, type)                                         \
+  FERRY_SHMEM_MOVE(name##_put, suffix, kind, type, sizeof(type), put, FERRY_SHMEM_END)            \
+  FERRY_SHMEM_MOVE(name##_get, suffix, kind, type, sizeof(type), get, FERRY_SHMEM_END)            \
+  FERRY_SHMEM_MOVE(name##_put_nbi, suffix, kind, type, sizeof(type), put_nbi, FERRY_SHMEM_NO_END) \
+  FERRY_SHMEM_MOVE(name##_get_nbi, suffix, kind, type, sizeof(type), get_nbi, FERRY_SHMEM_NO_END) \
+  FERRY_SHMEM_SIGNALLED(name##_put_signal, suffix, kind, type, sizeof(type), put_signal)          \
+  FERRY_SHMEM_SIGNALLED(name##_put_signal_nbi, suffix, kind, type, sizeof(type), put_signal_nbi)
 
-#define FERRY_SHMEM_BYTE_MOVES(suffix, kind)                                   \
-  FERRY_SHMEM_MOVE(putmem, suffix, kind, void, 1, put, FERRY_SHMEM_END)        \
-  FERRY_SHMEM_MOVE(getmem, suffix, kind, void, 1, get, FERRY_SHMEM_END)        \
-  FERRY_SHMEM_MOVE(putmem_nbi, suffix, kind, void, 1, put, FERRY_SHMEM_NO_END) \
-  FERRY_SHMEM_MOVE(getmem_nbi, suffix, kind, void, 1, get, FERRY_SHMEM_NO_END) \
-  FERRY_SHMEM_SIGNALLED(putmem_signal, suffix, kind, void, 1)                  \
-  FERRY_SHMEM_SIGNALLED(putmem_signal_nbi, suffix, kind, void, 1)
+#define FERRY_SHMEM_BYTE_MOVES(suffix, kind)                                       \
+  FERRY_SHMEM_MOVE(putmem, suffix, kind, void, 1, put, FERRY_SHMEM_END)            \
+  FERRY_SHMEM_MOVE(getmem, suffix, kind, void, 1, get, FERRY_SHMEM_END)            \
+  FERRY_SHMEM_MOVE(putmem_nbi, suffix, kind, void, 1, put_nbi, FERRY_SHMEM_NO_END) \
+  FERRY_SHMEM_MOVE(getmem_nbi, suffix, kind, void, 1, get_nbi, FERRY_SHMEM_NO_END) \
+  FERRY_SHMEM_SIGNALLED(putmem_signal, suffix, kind, void, 1, put_signal)          \
+  FERRY_SHMEM_SIGNALLED(putmem_signal_nbi, suffix, kind, void, 1, put_signal_nbi)
 
 FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_TYPED_MOVES)
 FERRY_SHMEM_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_BYTE_MOVES)
 
-/* Single values: by one thread. */
+/* Single values: by one thread. They travel to and from ferryd as the words of their bits. */
 #define FERRY_SHMEM_SINGLE(suffix, kind, name, type)                                             \
   FERRY_DEVICE_FUNCTION void shmemx_device_##name##_p(                                           \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, type value, int pe) {                   \
     const ferry_shmem_place to = ferry_shmem_find(d, (ferry_device_u64)dest, sizeof(type), pe);  \
-    if (to.status == SHMEMX_DEVICE_SUCCESS) {                                                    \
-      *(FERRY_DEVICE_GLOBAL type*)to.address = value;                                            \
-    }                                                                                            \
     ferry_shmem_note(d, to.status);                                                              \
+    if (to.status == SHMEMX_DEVICE_SUCCESS && to.address != 0) {                                 \
+      *(FERRY_DEVICE_GLOBAL type*)to.address = value;                                            \
+    } else if (to.status == SHMEMX_DEVICE_SUCCESS) {                                             \
+      union {                                                                                    \
+        type value;                                                                              \
+        ferry_device_u64 word;                                                                   \
+      } both;                                                                                    \
+      both.word = 0;                                                                             \
+      both.value = value;                                                                        \
+      ferry_shmem_ask_p(d, to, both.word, sizeof(type), pe);                                     \
+    }                                                                                            \
   }                                                                                              \
   FERRY_DEVICE_FUNCTION type shmemx_device_##name##_g(                                           \
       shmemx_device_t d, const FERRY_DEVICE_GLOBAL type* source, int pe) {                       \
     const ferry_shmem_place from =                                                               \
         ferry_shmem_find(d, (ferry_device_u64)source, sizeof(type), pe);                         \
+    union {                                                                                      \
+      type value;                                                                                \
+      ferry_device_u64 word;                                                                     \
+    } both;                                                                                      \
     ferry_shmem_note(d, from.status);                                                            \
-    return from.status == SHMEMX_DEVICE_SUCCESS ? *(const FERRY_DEVICE_GLOBAL type*)from.address \
-                                                : (type)0;                                       \
+    if (from.status == SHMEMX_DEVICE_SUCCESS && from.address != 0) {                             \
+      return *(const FERRY_DEVICE_GLOBAL type*)from.address;                                     \
+    }                                                                                            \
+    both.word =                                                                                  \
+        from.status == SHMEMX_DEVICE_SUCCESS ? ferry_shmem_ask_g(d, from, sizeof(type), pe) : 0; \
+    return both.value;                                                                           \
   }
 
 FERRY_SHMEM_ALL_TYPES(FERRY_SHMEM_SINGLE, , )

@@ -26,7 +26,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferr
 
 /* The element of PE `pe`, as an lvalue. */
 #define FERRY_SHMEM_ELEMENT(type, pe, offset, index) \
-  (((FERRY_DEVICE_GLOBAL type*)(d.ways[pe].heap + (offset)))[index])
+  (((FERRY_DEVICE_GLOBAL type*)(d.ways[pe].heaps[0] + (offset)))[index])
 
 /* `combine` makes of a and b, both of `type`, their result. */
 #define FERRY_SHMEM_REDUCTION(name, type, combine)                                             \

@@ -4,6 +4,7 @@
 #define FERRY_DEVICE_SHMEM_TABLE_H
 
 #include "ferry/device/groups.h"
+#include "ferry/device/ring_operations.h"
 
 /* What calls return, as in ferry.h. */
 #define SHMEMX_DEVICE_SUCCESS 0
@@ -11,32 +12,72 @@
 #define SHMEMX_DEVICE_ERR_PEER_DIED 14   /* a PE of the team has died */
 #define SHMEMX_DEVICE_ERR_DAEMON_DIED 15 /* the node's ferryd has */
 #define SHMEMX_DEVICE_ERR_NOT_FOUND 19   /* a PE does not come: it has called shmem_finalize */
-/* The PE, or one of the team, is on another node; or the device's link to the host has no atomic
- * operations. */
+/* No ferryd could be asked for what loads and stores do not do: the PE is on another node, or the
+ * device's link to the host has no atomic operations. A collective: a PE is on another node. */
 #define SHMEMX_DEVICE_ERR_UNSUPPORTED 21
-#define SHMEMX_DEVICE_ERR_BUFFER 22 /* not all in the symmetric heap, or not aligned */
+#define SHMEMX_DEVICE_ERR_BUFFER 22 /* not all in one symmetric heap, or not aligned */
 
 /* ---- Layout: client/shmem/devices.cc fills it in ---- */
 
-#define FERRY_SHMEM_TABLE_VERSION 1u
+#define FERRY_SHMEM_TABLE_VERSION 2u
 
-/* How a PE of the team is reached. 0: it is on another node. */
+/* 0: the heap in host memory; the others are those in memory of devices (spaces). */
+#define FERRY_SHMEM_HEAPS 4
+
+/* How a PE of the team is reached. */
 typedef struct {
-  ferry_device_u64 heap;
-  ferry_device_u64 area; /* ferry_shmem_area, for this table's collectives */
+  /* Where kernels find its heaps; 0: loads and stores do not reach it, or there is no such heap. */
+  ferry_device_u64 heaps[FERRY_SHMEM_HEAPS];
+  ferry_device_u64 area;        /* ferry_shmem_area, for this table's collectives; 0: likewise */
+  ferry_device_u64 area_offset; /* where that lies in segments[0] */
+  ferry_device_u32 segments[FERRY_SHMEM_HEAPS]; /* what ferryd calls its heaps' memory */
+  ferry_device_u32 rank;                        /* what ferryd calls it */
+  ferry_device_u32 reserved0;
+  ferry_device_u64 reserved1;
 } ferry_shmem_way;
 
-/* In memory that the device reads fast; constant. One ferry_shmem_way for each PE follows. */
+/* From how many bytes on the leader of a crew asks ferryd in place of stores and loads by all of
+ * the crew. By operation, and by the crew's threads as a power of two, rounded down. */
+#define FERRY_SHMEM_PUT 0
+#define FERRY_SHMEM_GET 1
+#define FERRY_SHMEM_CUTOVER_SIZES 16
+#define FERRY_SHMEM_NEVER (~(ferry_device_u64)0)
+
+/* In memory that the device reads fast; constant. One ferry_shmem_way for each PE follows, then, if
+ * there is a ring, ferry_shmem_asks, at a multiple of 128 bytes. */
 typedef struct {
   ferry_device_u32 version;
   ferry_device_u32 pe;
   ferry_device_u32 pe_count;
   ferry_device_u32 is_one_node; /* all of the team are here */
-  ferry_device_u64 heap_bytes;
   ferry_device_u32 has_atomics; /* the device's operations on the heaps are atomic to CPUs */
   ferry_device_u32 reserved0;
-  ferry_device_u64 reserved[4];
+  ferry_device_u64 heap_bytes[FERRY_SHMEM_HEAPS];   /* 0: there is no such heap */
+  ferry_device_u64 heap_offsets[FERRY_SHMEM_HEAPS]; /* where each begins in its segment */
+  ferry_device_u64 ring;          /* by which ferryd is asked for what stores do not do; 0: none */
+  ferry_device_u64 ring_words[4]; /* what the ring says of itself (ferry_device_ring_open_by) */
+  ferry_device_u64 reserved1[8];
+  ferry_device_u64 cutovers[2][FERRY_SHMEM_CUTOVER_SIZES];
 } ferry_shmem_table;
+
+/* How many threads may wait for an answer of the ring at a time; others wait for them. A ring that
+ * a table has must have so many completions. */
+#define FERRY_SHMEM_PLACES 4096u
+
+/* A completion of the ring, and who uses it: one crew at a time. */
+typedef struct {
+  ferry_device_u64 taken;  /* not 0: by a crew */
+  ferry_device_u64 status; /* of its call, for all of its threads */
+} ferry_shmem_answer_place;
+
+/* What kernels of this PE write when they use the ring; zero at first. */
+typedef struct {
+  ferry_device_u64 producers[16]; /* the ring's (ferry_device_ring_open_with) */
+  ferry_device_u64 fenced;        /* the number of the last fence */
+  ferry_device_u64 asked_near;    /* not 0: PEs of this node were, too, and no answer awaited */
+  ferry_device_u64 reserved[14];
+  ferry_shmem_answer_place places[FERRY_SHMEM_PLACES];
+} ferry_shmem_asks;
 
 /* In host memory, with the heap; one for each table of each PE. One ferry_shmem_member for each PE
  * of the team follows. */
@@ -63,9 +104,10 @@ typedef struct {
 
 /* Small enough for registers. */
 typedef struct {
+  const FERRY_DEVICE_GLOBAL ferry_shmem_table* table;
   const FERRY_DEVICE_GLOBAL ferry_shmem_way* ways;
   FERRY_DEVICE_GLOBAL ferry_shmem_area* own;
-  ferry_device_u64 heap;
+  ferry_device_u64 heap; /* the first one */
   ferry_device_u64 heap_bytes;
   int pe;
   int pe_count;
@@ -78,15 +120,25 @@ FERRY_DEVICE_FUNCTION shmemx_device_t shmemx_device_open(const FERRY_DEVICE_GLOB
   const FERRY_DEVICE_GLOBAL ferry_shmem_table* const table =
       (const FERRY_DEVICE_GLOBAL ferry_shmem_table*)address;
   shmemx_device_t d;
+  d.table = table;
   d.ways = (const FERRY_DEVICE_GLOBAL ferry_shmem_way*)(table + 1);
   d.pe = (int)table->pe;
   d.pe_count = (int)table->pe_count;
   d.is_one_node = (int)table->is_one_node;
   d.has_atomics = (int)table->has_atomics;
-  d.heap = d.ways[d.pe].heap;
-  d.heap_bytes = table->heap_bytes;
+  d.heap = d.ways[d.pe].heaps[0];
+  d.heap_bytes = table->heap_bytes[0];
   d.own = (FERRY_DEVICE_GLOBAL ferry_shmem_area*)d.ways[d.pe].area;
   return d;
+}
+
+FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_asks* ferry_shmem_asks_of(shmemx_device_t d) {
+  const ferry_device_u64 end = (ferry_device_u64)(d.ways + d.pe_count);
+  return (FERRY_DEVICE_GLOBAL ferry_shmem_asks*)((end + 127) & ~(ferry_device_u64)127);
+}
+FERRY_DEVICE_FUNCTION ferry_device_ring ferry_shmem_ring(shmemx_device_t d) {
+  return ferry_device_ring_open_by((FERRY_DEVICE_GLOBAL void*)d.table->ring, d.table->ring_words,
+                                   ferry_shmem_asks_of(d)->producers);
 }
 
 FERRY_DEVICE_FUNCTION int shmemx_device_my_pe(shmemx_device_t d) { return d.pe; }
@@ -102,27 +154,53 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_shmem_member* ferry_shmem_member
 
 /* ---- Addresses ---- */
 
+/* A PE's place in a heap. */
 typedef struct {
-  ferry_device_u64 address;
+  ferry_device_u64 address; /* for loads and stores; 0: only ferryd reaches it */
+  ferry_device_u64 offset;  /* in the heap */
+  int heap;
   int status;
 } ferry_shmem_place;
 
-/* Where the device finds PE `pe`'s `bytes` bytes at this PE's address `symmetric`. */
+/* The heap that all of this PE's `bytes` bytes at `symmetric` lie in, and where; -1: there is none.
+ */
+FERRY_DEVICE_FUNCTION int ferry_shmem_heap_of(shmemx_device_t d, ferry_device_u64 symmetric,
+                                              ferry_device_u64 bytes, ferry_device_u64* offset) {
+  int heap;
+  *offset = symmetric - d.heap; /* huge for an address before it */
+  if (*offset <= d.heap_bytes && bytes <= d.heap_bytes - *offset) {
+    return 0;
+  }
+  for (heap = 1; heap < FERRY_SHMEM_HEAPS; ++heap) {
+    const ferry_device_u64 size = d.table->heap_bytes[heap];
+    *offset = symmetric - d.ways[d.pe].heaps[heap];
+    if (size != 0 && *offset <= size && bytes <= size - *offset) {
+      return heap;
+    }
+  }
+  return -1;
+}
+
+/* Where PE `pe` has what lies at this PE's address `symmetric`. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find(shmemx_device_t d,
                                                          ferry_device_u64 symmetric,
                                                          ferry_device_u64 bytes, int pe) {
-  const ferry_device_u64 offset = symmetric - d.heap; /* huge for an address before it */
   ferry_shmem_place place;
   place.address = 0;
+  place.offset = 0;
+  place.heap = 0;
   place.status = SHMEMX_DEVICE_SUCCESS;
   if (pe < 0 || pe >= d.pe_count) {
     place.status = SHMEMX_DEVICE_ERR_ARGUMENT;
-  } else if (offset > d.heap_bytes || bytes > d.heap_bytes - offset) {
+    return place;
+  }
+  place.heap = ferry_shmem_heap_of(d, symmetric, bytes, &place.offset);
+  if (place.heap < 0) {
     place.status = SHMEMX_DEVICE_ERR_BUFFER;
   } else {
-    const ferry_device_u64 heap = d.ways[pe].heap;
-    place.address = heap + offset;
-    if (heap == 0) {
+    const ferry_device_u64 heap = d.ways[pe].heaps[place.heap];
+    place.address = heap == 0 ? 0 : heap + place.offset;
+    if (heap == 0 && d.table->ring == 0) {
       place.status = SHMEMX_DEVICE_ERR_UNSUPPORTED;
     }
   }
@@ -146,7 +224,10 @@ FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_atomic(shmemx_device_t 
                                                                 ferry_device_u64 bytes, int pe) {
   ferry_shmem_place place = ferry_shmem_find_word(d, symmetric, bytes, pe);
   if (place.status == SHMEMX_DEVICE_SUCCESS && !d.has_atomics) {
-    place.status = SHMEMX_DEVICE_ERR_UNSUPPORTED;
+    place.address = 0; /* ferryd's CPU has them */
+    if (d.table->ring == 0) {
+      place.status = SHMEMX_DEVICE_ERR_UNSUPPORTED;
+    }
   }
   return place;
 }
@@ -169,15 +250,39 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL void* shmemx_device_ptr(
 
 /* ---- Order and completion ---- */
 
-/* This thread's puts, atomics and signals before it arrive at each PE before those after it. */
-FERRY_DEVICE_FUNCTION void shmemx_device_fence(shmemx_device_t d) {
-  (void)d;
-  ferry_device_fence();
+/* Blocks until all that the table's ring was asked for so far is over. Returns the first failure
+ * that no call has told, since the table was made; or why the ring has ended. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_quiet_ring(shmemx_device_t d) {
+  return d.table->ring == 0 ? SHMEMX_DEVICE_SUCCESS : ferry_device_ring_quiet(ferry_shmem_ring(d));
 }
-/* Completes what this thread has begun. Returns the first error of calls of this table that return
- * a value, from its making on. */
+
+/* This thread's puts, atomics and signals before it arrive at each PE before those after it. Blocks
+ * only where ferryd was asked for nonblocking puts to PEs of this node, which stores may overtake.
+ */
+FERRY_DEVICE_FUNCTION void shmemx_device_fence(shmemx_device_t d) {
+  FERRY_DEVICE_GLOBAL ferry_shmem_asks* const asks = ferry_shmem_asks_of(d);
+  ferry_device_u64 posted;
+  ferry_device_fence();
+  if (d.table->ring == 0) {
+    return;
+  }
+  posted = ferry_device_load_relaxed(asks->producers);
+  if (posted == ferry_device_load_relaxed(&asks->fenced)) {
+    return; /* nothing was asked for since the last fence */
+  }
+  if (ferry_device_load_relaxed(&asks->asked_near) != 0) {
+    (void)ferry_shmem_quiet_ring(d); /* a later quiet tells, too */
+  } else {
+    posted = ferry_device_ring_fence(ferry_shmem_ring(d));
+  }
+  ferry_device_store_relaxed(&asks->fenced, posted);
+}
+/* Completes what this thread has begun: blocks until ferryd has done what it was asked for. Returns
+ * the first error of calls of this table that return a value, or have returned before their end,
+ * from its making on. */
 FERRY_DEVICE_FUNCTION int shmemx_device_quiet(shmemx_device_t d) {
   ferry_device_fence();
+  ferry_shmem_note(d, ferry_shmem_quiet_ring(d));
   return (int)ferry_device_load_relaxed(&d.own->noted);
 }
 

@@ -1,0 +1,355 @@
+#include "daemon/pairs/ring_operations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shm/atomic_operation.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::OneSidedOperation;
+using shm::RingKind;
+using shm::RingOperation;
+
+constexpr uint32_t kMostLong = 64;                // under way, of one ring
+constexpr uint64_t kPieceBytes = 64 << 10;        // of a copy inside the node
+constexpr uint64_t kCopyBudgetBytes = 256 << 10;  // of one ring in one turn
+constexpr uint32_t kHeldBudget = 256;             // of one rank in one turn
+
+RingKind KindOf(const RingOperation& request) { return static_cast<RingKind>(request.kind); }
+
+bool IsInOrder(const RingOperation& request) { return (request.flags & shm::kRingInOrder) != 0; }
+
+// Whether somebody waits for what the operation finds, rather than for its source.
+bool WantsAnswer(const RingOperation& request) {
+  return KindOf(request) == RingKind::kGet ||
+         (KindOf(request) == RingKind::kAtomic && request.completion_region != 0);
+}
+
+bool IsPut(uint32_t kind) {
+  return static_cast<RingKind>(kind) == RingKind::kPut ||
+         static_cast<RingKind>(kind) == RingKind::kPutValue;
+}
+
+}  // namespace
+
+uint64_t RingOperations::BytesOf(const RingOperation& request) {
+  switch (KindOf(request)) {
+    case RingKind::kPut:
+    case RingKind::kGet:
+      return request.compare;
+    case RingKind::kPutValue:
+      return request.width;
+    default:
+      return 0;
+  }
+}
+
+namespace {
+
+// What the words say by themselves.
+bool IsSound(const RingOperation& request) {
+  const auto operation = static_cast<OneSidedOperation>(request.operation);
+  const bool has_plain_words = request.operation == 0 && request.width == 0;
+  if ((request.flags & ~shm::kRingInOrder) != 0) {
+    return false;
+  }
+  switch (KindOf(request)) {
+    case RingKind::kPut:
+      return has_plain_words && request.region != 0;
+    case RingKind::kGet:
+      return has_plain_words &&
+             (request.region != 0 || (request.operand == 0 && request.completion_region != 0 &&
+                                      request.compare <= sizeof(shm::RingCompletion::value)));
+    case RingKind::kPutValue:
+      return request.operation == 0 && request.region == 0 && request.width != 0 &&
+             request.width <= shm::kInlinePutBytes;
+    case RingKind::kAtomic:
+      return request.region == 0 && shm::IsAtomic(operation) &&
+             (request.width == 4 || request.width == 8);
+    case RingKind::kFence:
+      return has_plain_words && request.flags == 0 && request.region == 0 && request.operand == 0 &&
+             request.there == 0 && request.rank == 0 && request.segment == 0 &&
+             request.compare == 0;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+RingOperations::RingOperations(OneSided& one_sided, ServedRank& rank, uint64_t ring,
+                               uint64_t timeout_ns, Tell tell)
+    : one_sided_(one_sided),
+      rank_(rank),
+      ring_(ring),
+      timeout_ns_(timeout_ns),
+      tell_(std::move(tell)) {}
+
+ErrorCode RingOperations::Check(const RingOperation& request) const {
+  if (!IsSound(request) || !rank_.job->IsRank(request.rank)) {
+    return ErrorCode::kInvalidArgument;
+  }
+  const bool names_own = KindOf(request) == RingKind::kPut ||
+                         (KindOf(request) == RingKind::kGet && request.region != 0);
+  if (names_own &&
+      rank_.FindRegion({request.region, 0, request.operand}, request.compare) == nullptr) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  return ErrorCode::kOk;
+}
+
+RingCall RingOperations::CallOf(const RingOperation& request, uint64_t sequence) const {
+  RingCall call;
+  call.token = {ring_, sequence};
+  call.width = request.width;
+  call.wants_answer = WantsAnswer(request);
+  call.peer = request.rank;
+  call.segment = request.segment;
+  call.offset = request.there;
+  call.size_bytes = BytesOf(request);
+  switch (KindOf(request)) {
+    case RingKind::kPut:
+    case RingKind::kGet:
+      call.operation =
+          KindOf(request) == RingKind::kPut ? OneSidedOperation::kPut : OneSidedOperation::kGet;
+      call.here = {request.region, 0, request.operand};
+      break;
+    case RingKind::kPutValue:
+      call.operation = OneSidedOperation::kPut;
+      call.width = 0;
+      call.operand = request.operand;
+      call.compare = request.compare;
+      break;
+    default:
+      call.operation = static_cast<OneSidedOperation>(request.operation);
+      call.operand = request.operand;
+      call.compare = request.compare;
+      break;
+  }
+  return call;
+}
+
+// ---- Beginning ----------------------------------------------------------------------------------
+
+void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64_t now_ns) {
+  const uint64_t sequence = first_ + flights_.size();
+  flights_.push_back(
+      {ticket, request.kind, request.rank, {request.completion_region, 0, request.completion}});
+  const ErrorCode error = Check(request);
+  if (error == ErrorCode::kOk && KindOf(request) == RingKind::kFence) {
+    Fence(sequence);
+  }
+  if (error != ErrorCode::kOk ||
+      (BytesOf(request) == 0 && KindOf(request) != RingKind::kAtomic)) {  // there is nothing to do
+    return End(sequence, error, 0);
+  }
+  bool in_order = IsInOrder(request);
+  if (const auto found = peers_.find(request.rank); found != peers_.end()) {
+    in_order |= std::exchange(found->second.is_fenced, false);
+  }
+  Held operation{sequence, request, in_order, {}};
+  const ErrorCode code =
+      MustHold(request.rank, in_order) ? ErrorCode::kWouldBlock : Issue(operation, now_ns);
+  if (code == ErrorCode::kWouldBlock) {
+    Peer& peer = peers_[request.rank];
+    if (peer.held.empty()) {
+      peers_with_held_.push_back(request.rank);
+    }
+    peer.held.push_back(std::move(operation));
+  } else if (code != ErrorCode::kOk) {
+    End(sequence, code, 0);
+  }
+}
+
+void RingOperations::Fence(uint64_t sequence) {
+  last_fence_ = sequence;
+  for (auto& [rank, peer] : peers_) {
+    peer.is_fenced |= peer.longs != 0 || !peer.held.empty();
+    peer.is_broken |= peer.failed != ErrorCode::kOk;
+  }
+}
+
+bool RingOperations::MustHold(uint32_t rank, bool in_order) const {
+  const auto found = peers_.find(rank);
+  return found != peers_.end() &&
+         (!found->second.held.empty() || (in_order && found->second.longs != 0));
+}
+
+// kOk: it is under way, or over. kWouldBlock: it cannot begin yet.
+ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
+  const uint32_t rank = operation.request.rank;
+  if (const auto found = peers_.find(rank); found != peers_.end() &&
+                                            found->second.failed != ErrorCode::kOk &&
+                                            (operation.in_order || found->second.is_broken)) {
+    return found->second.failed;
+  }
+  if (longs_ >= kMostLong && BytesOf(operation.request) > shm::kCellBytes) {
+    return ErrorCode::kWouldBlock;
+  }
+  const RingCall call = CallOf(operation.request, operation.sequence);
+  if (rank_.job->IsLocal(rank)) {
+    return IssueHere(call, now_ns);
+  }
+  bool is_long = false;
+  const ErrorCode code = one_sided_.BeginForRing(rank_, call, now_ns, &operation.claim, &is_long);
+  if (code == ErrorCode::kOk) {
+    OnIssued(operation.sequence, is_long);
+  }
+  return code;
+}
+
+ErrorCode RingOperations::IssueHere(const RingCall& call, uint64_t now_ns) {
+  if (call.size_bytes > shm::kCellBytes) {
+    ServedRank* const other = rank_.job->served[call.peer];
+    if (other != nullptr && other->FindRegion({shm::RegionOf(call.segment), 0, call.offset},
+                                              call.size_bytes) == nullptr) {
+      return ErrorCode::kInvalidBuffer;  // before the first piece is stored
+    }
+    copies_.push_back({call.token.sequence, call});
+    OnIssued(call.token.sequence, /*is_long=*/true);
+    return ErrorCode::kOk;
+  }
+  uint64_t value = 0;
+  const ErrorCode code = one_sided_.CarryOutForRing(rank_, call, now_ns, &value);
+  if (code == ErrorCode::kOk) {
+    End(call.token.sequence, code, value);
+  }
+  return code;
+}
+
+// A short put is in the hands of the network: its source may be changed.
+void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
+  Flight& flight = FlightOf(sequence);
+  flight.state = State::kUnderWay;
+  flight.is_long = is_long;
+  if (is_long) {
+    ++longs_;
+    ++peers_[flight.peer].longs;
+  } else if (IsPut(flight.kind) && flight.completion.region != 0) {
+    const shm::Location completion = std::exchange(flight.completion, {});
+    tell_({flight.ticket, flight.kind, completion, ErrorCode::kOk, 0});
+  }
+}
+
+// ---- Ending -------------------------------------------------------------------------------------
+
+void RingOperations::End(uint64_t sequence, ErrorCode error, uint64_t value) {
+  if (sequence < first_ || sequence - first_ >= flights_.size()) {
+    return;
+  }
+  Flight& flight = FlightOf(sequence);
+  if (flight.state == State::kOver) {
+    return;
+  }
+  flight.state = State::kOver;
+  if (flight.is_long) {
+    --longs_;
+    --peers_[flight.peer].longs;
+  }
+  const bool is_silent = flight.completion.region == 0;
+  if (error != ErrorCode::kOk && is_silent) {
+    failed_ = failed_ == ErrorCode::kOk ? error : failed_;
+    if (rank_.job->IsRank(flight.peer)) {
+      Peer& peer = peers_[flight.peer];
+      peer.failed = error;
+      peer.is_broken |= sequence < last_fence_;
+    }
+  }
+  if (error != ErrorCode::kOk || !is_silent) {
+    tell_({flight.ticket, flight.kind, flight.completion, error, value});
+  }
+  while (!flights_.empty() && flights_.front().state == State::kOver) {
+    flights_.pop_front();
+    ++first_;
+  }
+}
+
+void RingOperations::EndAll(ErrorCode error) {
+  copies_.clear();
+  peers_.clear();
+  peers_with_held_.clear();
+  for (const Flight& flight : std::exchange(flights_, {})) {
+    if (flight.state != State::kOver) {
+      tell_({flight.ticket, flight.kind, flight.completion, error, 0});
+    }
+  }
+}
+
+// ---- Going on -----------------------------------------------------------------------------------
+
+uint32_t RingOperations::Advance(uint64_t now_ns) {
+  uint32_t done = 0;
+  uint64_t budget_bytes = kCopyBudgetBytes;
+  for (size_t left = copies_.size(); left != 0 && budget_bytes != 0; --left) {
+    Copy copy = std::move(copies_.front());  // in turn
+    copies_.pop_front();
+    ++done;
+    if (!AdvanceCopy(copy, &budget_bytes, now_ns)) {
+      copies_.push_back(std::move(copy));
+    }
+  }
+  std::erase_if(peers_with_held_, [&](uint32_t rank) {
+    Peer& peer = peers_[rank];
+    done += IssueHeld(peer, now_ns);
+    return peer.held.empty();
+  });
+  return done;
+}
+
+// Carries out a piece. True: the copy has ended.
+bool RingOperations::AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t now_ns) {
+  RingCall piece = copy.call;
+  piece.size_bytes = std::min({copy.call.size_bytes - copy.done_bytes, kPieceBytes, *budget_bytes});
+  piece.offset += copy.done_bytes;
+  piece.here.address += copy.done_bytes;
+  uint64_t value = 0;
+  const ErrorCode code = one_sided_.CarryOutForRing(rank_, piece, now_ns, &value);
+  copy.done_bytes += piece.size_bytes;
+  *budget_bytes -= piece.size_bytes;
+  const bool is_over = code != ErrorCode::kOk || copy.done_bytes == copy.call.size_bytes;
+  if (is_over) {
+    End(copy.sequence, code, 0);
+  }
+  return is_over;
+}
+
+uint32_t RingOperations::IssueHeld(Peer& peer, uint64_t now_ns) {
+  uint32_t issued = 0;
+  while (!peer.held.empty() && issued < kHeldBudget) {
+    Held& next = peer.held.front();
+    if (next.in_order && peer.longs != 0) {
+      break;
+    }
+    const uint64_t sequence = next.sequence;
+    ErrorCode code = Issue(next, now_ns);
+    if (code == ErrorCode::kWouldBlock && IsStuck(peer, now_ns)) {
+      code = ErrorCode::kNodeUnreachable;
+    }
+    if (code == ErrorCode::kWouldBlock) {
+      break;
+    }
+    peer.stuck_since_ns = 0;
+    peer.held.pop_front();
+    ++issued;
+    if (code != ErrorCode::kOk) {
+      End(sequence, code, 0);
+    }
+  }
+  return issued;
+}
+
+// Whether the first of those held has waited too long for the network alone.
+bool RingOperations::IsStuck(Peer& peer, uint64_t now_ns) const {
+  const Held& next = peer.held.front();
+  if (next.claim.waiting() || (longs_ >= kMostLong && BytesOf(next.request) > shm::kCellBytes)) {
+    peer.stuck_since_ns = 0;
+    return false;
+  }
+  peer.stuck_since_ns = peer.stuck_since_ns == 0 ? now_ns : peer.stuck_since_ns;
+  return now_ns - peer.stuck_since_ns > timeout_ns_;
+}
+
+}  // namespace ferry::daemon

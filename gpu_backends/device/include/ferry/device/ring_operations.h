@@ -1,0 +1,147 @@
+/* ferry/device/ring_operations.h - operations in the memory of other ranks, as a device asks its
+ * node's ferryd for them: ferry/one_sided.h for kernels. See ferry/device/ring.h.
+ *
+ * Memory of the other rank is named by rank, segment and offset, as ferry_locate has told that
+ * rank. The own bytes are memory that ferry_ring_place names, or, if they are few, in the request.
+ *
+ *   ferry_device_ring_put(ring, to, from, size_bytes, flags, completion)   answers once the source
+ *       may be changed
+ *   ferry_device_ring_put_value(ring, to, low, high, size_bytes, flags, completion)   up to 16
+ * bytes ferry_device_ring_get(ring, to, from, size_bytes, completion)          answers once it is
+ * there ferry_device_ring_get_value(ring, from, size_bytes, completion)        up to 8, in the
+ * answer ferry_device_ring_atomic(ring, word, operation, width, operand, compare, flags,
+ * completion) answers what was there before ferry_device_ring_fence(ring),
+ * ferry_device_ring_quiet(ring)
+ *
+ * All but quiet post a request and return its number, as ferry_device_ring_post does: 0 if the ring
+ * has ended. With FERRY_DEVICE_RING_SILENT nothing is answered; quiet waits for all of them, and
+ * tells the first failure of those without an answer, and of what puts became after theirs.
+ *
+ * Order: up to 8 KiB at a time, requests of a thread with one rank keep their order. Longer ones
+ * are in order only with FERRY_DEVICE_RING_IN_ORDER, or a fence before. */
+#ifndef FERRY_DEVICE_RING_OPERATIONS_H
+#define FERRY_DEVICE_RING_OPERATIONS_H
+
+#include "ferry/device/ring.h"
+
+#define FERRY_DEVICE_RING_PUT 5u
+#define FERRY_DEVICE_RING_GET 6u
+#define FERRY_DEVICE_RING_PUT_VALUE 7u
+#define FERRY_DEVICE_RING_ATOMIC 8u
+#define FERRY_DEVICE_RING_FENCE 9u
+
+/* A flag: it comes, at its rank, after all that the ring was asked for there before it. */
+#define FERRY_DEVICE_RING_IN_ORDER 1u
+
+/* Atomic operations: FERRY_ATOMIC_... of ferry/one_sided.h. */
+#define FERRY_DEVICE_RING_FETCH 3u
+#define FERRY_DEVICE_RING_SET 4u
+#define FERRY_DEVICE_RING_SWAP 5u
+#define FERRY_DEVICE_RING_COMPARE_SWAP 6u
+#define FERRY_DEVICE_RING_ADD 7u
+#define FERRY_DEVICE_RING_AND 8u
+#define FERRY_DEVICE_RING_OR 9u
+#define FERRY_DEVICE_RING_XOR 10u
+
+/* A place in any rank's memory, as ferry_place of ferry/one_sided.h. */
+typedef struct {
+  ferry_device_u32 rank;
+  ferry_device_u32 segment;
+  ferry_device_u64 offset;
+} ferry_device_far_place;
+
+/* `own_region`: 0 for those that carry their bytes. `details`: the operation, above it 8 bits of
+ * width, and 16 of flags. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_operate(
+    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_far_place there,
+    ferry_device_u32 own_region, ferry_device_u32 details, ferry_device_u64 operand,
+    ferry_device_u64 compare, ferry_device_u32 completion) {
+  ferry_device_ring_request request;
+  request.kind = kind;
+  request.completion_region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
+  request.completion =
+      completion == FERRY_DEVICE_RING_SILENT
+          ? 0
+          : ring.completions_offset + completion * (ferry_device_u64)sizeof(*ring.completions);
+  request.region = own_region;
+  request.flags = details;
+  request.offset = operand;
+  request.value = there.offset;
+  request.reserved[0] = there.rank | (ferry_device_u64)there.segment << 32;
+  request.reserved[1] = compare;
+  return ferry_device_ring_post(ring, request);
+}
+
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put(
+    ferry_device_ring ring, ferry_device_far_place to, ferry_device_place from,
+    ferry_device_u64 size_bytes, ferry_device_u32 flags, ferry_device_u32 completion) {
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_PUT, to, from.region, flags << 16,
+                                   from.offset, size_bytes, completion);
+}
+
+/* `low` has the first 8 bytes, `high` the rest. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put_value(
+    ferry_device_ring ring, ferry_device_far_place to, ferry_device_u64 low, ferry_device_u64 high,
+    ferry_device_u32 size_bytes, ferry_device_u32 flags, ferry_device_u32 completion) {
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_PUT_VALUE, to, 0,
+                                   size_bytes << 8 | flags << 16, low, high, completion);
+}
+
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_get(ferry_device_ring ring,
+                                                             ferry_device_place to,
+                                                             ferry_device_far_place from,
+                                                             ferry_device_u64 size_bytes,
+                                                             ferry_device_u32 completion) {
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_GET, from, to.region, 0, to.offset,
+                                   size_bytes, completion);
+}
+
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_get_value(ferry_device_ring ring,
+                                                                   ferry_device_far_place from,
+                                                                   ferry_device_u64 size_bytes,
+                                                                   ferry_device_u32 completion) {
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_GET, from, 0, 0, 0, size_bytes,
+                                   completion);
+}
+
+/* `width`: 4 or 8 bytes. Without an answer nobody learns what was there. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_atomic(
+    ferry_device_ring ring, ferry_device_far_place word, ferry_device_u32 operation,
+    ferry_device_u32 width, ferry_device_u64 operand, ferry_device_u64 compare,
+    ferry_device_u32 flags, ferry_device_u32 completion) {
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_ATOMIC, word, 0,
+                                   operation | width << 8 | flags << 16, operand, compare,
+                                   completion);
+}
+
+/* What is posted after it comes, at each rank, after what was posted before it. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_fence(ferry_device_ring ring) {
+  ferry_device_far_place nowhere;
+  nowhere.rank = 0;
+  nowhere.segment = 0;
+  nowhere.offset = 0;
+  return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_FENCE, nowhere, 0, 0, 0, 0,
+                                   FERRY_DEVICE_RING_SILENT);
+}
+
+/* Blocks until every operation that was posted before, by whatever thread, is over. Returns the
+ * first failure that no answer has told, since the ring was made; or why the ring has ended. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_quiet(ferry_device_ring ring) {
+  const ferry_device_u64 posted = ferry_device_load_acquire(ring.producers);
+  ferry_device_u32 looks;
+  for (looks = 0;; ++looks) {
+    /* Read before the other word: what was over before the end counts. */
+    const ferry_device_u64 ended =
+        looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
+    /* Pairs with the daemon's store of it: acquires what gets have brought, and the failure. */
+    if (ferry_device_load_acquire(ring.words + 18) >= posted) {
+      return (int)ferry_device_load_relaxed(ring.words + 19);
+    }
+    if (ended != 0) {
+      return (int)ended;
+    }
+    ferry_device_pause();
+  }
+}
+
+#endif
