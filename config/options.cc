@@ -362,6 +362,12 @@ constexpr Option kTable[] = {
         "1: calls of OpenSHMEM are checked: that memory of the symmetric heap is in use and does "
         "not overlap, that all PEs make the same collective calls, and that nothing is left at "
         "the end (docs/shmem.md). This takes time. PE 0's value counts for the whole job."),
+    Text(
+        Group::kShmem, "shmem_cutovers", &Options::shmem_cutovers, 0, kPathMax,
+        "From how many bytes on a kernel's put or get inside a node is asked of ferryd in place of "
+        "stores and loads by the threads that call, such as put=32k,put/128=1m,get=never: the "
+        "number behind the operation says from how many threads on. ferryctl tune --kernels "
+        "measures it (docs/tuning.md). Empty: never."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),

@@ -136,6 +136,7 @@ struct Options {
   uint64_t shmem_heap_bytes = 0;  // 0: as the node's memory allows
   std::string shmem_statics = "shared";
   uint64_t shmem_check = 0;
+  std::string shmem_cutovers;  // empty: kernels store and load, whatever the size
 
   // Log.
   std::string log_level = "info";

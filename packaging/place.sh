@@ -29,7 +29,8 @@ place() {
     return 1
   }
   install -Dt "$root${at[sbin]}" "$built/daemon/ferryd"
-  install -Dt "$root${at[libexec]}" "$built/daemon/ferry-worker" "$built/tools/tune/ferry-meter"
+  install -Dt "$root${at[libexec]}" "$built/daemon/ferry-worker" \
+    "$built"/tools/tune/{ferry-meter,ferry-kernel-meter}
   install -Dt "$root${at[bin]}" "$built"/tools/{ferryctl/ferryctl,ferryrun/ferryrun}
   install -D -m 644 "$so" "$root${at[lib]}/libferry.so.$version"
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"

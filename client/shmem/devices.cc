@@ -11,6 +11,7 @@
 
 #include "client/include/ferry/ferry.h"
 #include "client/shmem/call_comparison.h"
+#include "client/shmem/cutovers.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
@@ -52,10 +53,12 @@ struct Table {
   uint64_t area = 0;       // offset in the region; 0: none
   void* memory = nullptr;  // for kernels
   bool has_atomics = false;
+  Cutovers cutovers = NoCutovers();
+  uint64_t scratch = 0;  // offset in the region; 0: there is no ring
   client::FrontEnd::DeviceRing ring = {};  // by which they ask ferryd
 
-  // What loads and stores do not do.
-  bool MustAsk() const { return !job.AreNear(pes) || !has_atomics; }
+  // What loads and stores do not do, or not well.
+  bool MustAsk() const { return !job.AreNear(pes) || !has_atomics || cutovers != NoCutovers(); }
 };
 
 struct Devices {
@@ -66,6 +69,9 @@ struct Devices {
   bool is_ending = false;
 };
 Devices& devices = *new Devices();
+
+// Of the copies by which kernels compute what they do not reach: a part of each PE's elements.
+size_t ScratchBytes(size_t pes) { return std::max(size_t{256} << 10, pes * 1024); }
 
 size_t AreaBytes(size_t pes) { return sizeof(ferry_shmem_area) + pes * sizeof(ferry_shmem_member); }
 
@@ -131,7 +137,7 @@ Status MakeRing(Table* table, int device) {
       job.front_end->MakeRing(device, kRingSlots, FERRY_SHMEM_PLACES);
   if (!ring.ok()) {
     return {ring.status().code(),
-            "kernels would have no ring by which to ask ferryd for operations with other nodes (" +
+            "kernels would have no ring by which to ask ferryd for what stores do not do (" +
                 ring.status().ToString() + ")"};
   }
   table->ring = *ring;
@@ -158,13 +164,19 @@ Status Begin(Table* table, int device) {
                 ") do not see what CPUs store while they run, so they could not wait for PEs"};
   }
   table->has_atomics = info->host_atomics;
+  StatusOr<Cutovers> cutovers =
+      ParseCutovers(job.front_end->options().shmem_cutovers, "FERRY_SHMEM_CUTOVERS");
+  FERRY_RETURN_IF_ERROR(cutovers.status());
+  table->cutovers = *cutovers;
   for (const int pe : table->pes) {
     if (job.IsNear(pe)) {
       FERRY_RETURN_IF_ERROR(LetReach(pe));
     }
   }
+  const bool needs_scratch = table->MustAsk();
   table->area = job.region->AllocateSystem(AreaBytes(table->pes.size()));
-  if (table->area == 0) {
+  table->scratch = needs_scratch ? job.region->AllocateSystem(ScratchBytes(table->pes.size())) : 0;
+  if (table->area == 0 || (needs_scratch && table->scratch == 0)) {
     return {ErrorCode::kLimitExceeded,
             "there are too many tables and teams: release what is not needed"};
   }
@@ -193,6 +205,9 @@ void Free(Table* table) {
   if (table->area != 0) {
     job.region->FreeSystem(table->area, AreaBytes(table->pes.size()));
   }
+  if (table->scratch != 0) {
+    job.region->FreeSystem(table->scratch, ScratchBytes(table->pes.size()));
+  }
 }
 
 // What each PE of the team tells the others.
@@ -211,7 +226,12 @@ void Fill(const char* call, const Table& table, const std::vector<Offer>& offers
   head.heap_bytes[0] = job.heap.size_bytes;
   head.heap_offsets[0] = kHeapOffset;
   head.has_atomics = table.has_atomics ? 1 : 0;
-  std::fill_n(&head.cutovers[0][0], 2 * FERRY_SHMEM_CUTOVER_SIZES, FERRY_SHMEM_NEVER);
+  static_assert(sizeof(head.cutovers) == sizeof(table.cutovers));
+  std::memcpy(head.cutovers, table.cutovers.data(), sizeof(head.cutovers));
+  if (table.scratch != 0) {
+    head.scratch = reinterpret_cast<uintptr_t>(job.region->base() + table.scratch);
+    head.scratch_bytes = ScratchBytes(table.pes.size());
+  }
   if (table.ring.handle != 0) {
     head.ring = reinterpret_cast<uintptr_t>(table.ring.address);
     std::memcpy(

@@ -40,7 +40,7 @@ depends() {
   printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
   (cd "$stage" && find root/usr -path root/usr/share -prune -o -type f \
     \( -name ferryd -o -name ferryctl -o -name ferryrun -o -name ferry-worker -o -name ferry-meter \
-    -o -name '*.so*' \) -exec \
+    -o -name ferry-kernel-meter -o -name '*.so*' \) -exec \
     dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
     sed -n 's/^shlibs:Depends=//p'
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The pages that `./dev bench p2p` and `mpi` write, of programs that only print figures."""
+"""The pages that `./dev bench p2p`, `mpi` and `kernels` write, of programs that only print figures."""
 
 import json
 import os
@@ -24,6 +24,16 @@ while [ "$1" != private ] && [ "$1" != allocated ]; do shift; done
 case $1 in private) figure=%s ;; *) figure=%s ;; esac
 shift 3
 for size; do echo "$size $figure"; done
+"""
+# Nanoseconds: of stores, of ferryd, and with cutovers between them.
+KERNELS = """
+while [ "${1#*libferry_shmem}" = "$1" ]; do shift; done
+case $FERRY_SHMEM_CUTOVERS in "") figure=100 ;; put=0,get=0) figure=200 ;; *) figure=50 ;; esac
+what=$2 items=$4 names=$2
+[ "$what" != moves ] || names="put get"
+for size in $(echo "$5" | tr , ' '); do
+  for name in $names; do echo "$name $items $size $figure"; done
+done
 """
 
 
@@ -51,10 +61,10 @@ class RunsTest(unittest.TestCase):
             file.write("#!/bin/sh\n" + script)
         os.chmod(self.path(name), 0o755)
 
-    def start(self, benchmark, *arguments):
+    def start(self, benchmark, *arguments, limit=("--limit", "1")):
         """(exit code, the page, {(benchmark, size): row})"""
         environment = {"PATH": self.path("bin") + ":/usr/bin:/bin", "PYTHONPATH": self.folder}
-        done = subprocess.run([os.path.join(ROOT, "benchmarks", benchmark, "run"), "--quick", "--limit", "1",
+        done = subprocess.run([os.path.join(ROOT, "benchmarks", benchmark, "run"), "--quick", *limit,
                                "--json", "rows", "--output", "page", *arguments], cwd=self.folder, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.said = done.stdout
@@ -105,6 +115,19 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(rows["mpi/latency", 8]["ratio_to_best_peer"], 0.5)
         self.assertEqual(rows["mpi/latency/allocated", 8]["ratio_to_best_peer"], 0.2)
         self.assertNotIn(("mpi/bcast/allocated", 8), rows)
+
+    def test_kernels_stand_beside_what_their_cutovers_choose_from(self):
+        self.write(FERRYRUN, KERNELS)
+        self.write("out/bin/tools/tune/ferry-kernel-meter", "")
+        self.write("out/bin/client/shmem/libferry_shmem.so.0", "")
+        self.write("out/bin/tools/ferryctl/ferryctl", "echo '# measured'; echo 'shmem_cutovers = \"put=4096\"'\n")
+        code, page, rows = self.start("kernels", limit=())
+        self.assertEqual(code, 0, self.said)
+        self.assertIn('`shmem_cutovers` is "put=4096"', page)
+        row = rows["kernels/put/16", 8]
+        self.assertEqual((row["ferry"], row["peers"]), (160, {"stores": 80, "ferryd": 40}))
+        self.assertEqual(rows["kernels/broadcast/128x12", 64]["ferry"], 50)
+        self.assertIn(("kernels/fcollect/128x8", 4096), rows)
 
     def test_what_is_left_out_is_named(self):
         self.write(FERRYRUN, PATTERN % (2, 1))

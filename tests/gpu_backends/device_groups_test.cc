@@ -71,6 +71,25 @@ TEST(BarrierTest, KeepsACrewInStep) {
   }
 }
 
+TEST(BroadcastTest, GivesAllThreadsOfACrewTheFirstOnesValue) {
+  for (const uint32_t kind :
+       {FERRY_DEVICE_CREW_THREAD, FERRY_DEVICE_CREW_SUB_GROUP, FERRY_DEVICE_CREW_GROUP}) {
+    Launch({3, 7, 3}, [&] {
+      const ferry_device_crew crew = ferry_device_crew_of(kind);
+      const uint64_t first = ferry_device_thread() - crew.thread;
+      for (uint64_t round = 1; round <= 50; ++round) {
+        EXPECT_EQ(ferry_device_crew_broadcast(crew, (ferry_device_thread() << 40) + round),
+                  (first << 40) + round);
+      }
+    });
+  }
+  EXPECT_EQ(ferry_device_group_broadcast(5), 5u);  // a thread by itself
+}
+TEST(BroadcastTest, IsABarrier) {
+  ExpectInStep({2, 6, 4}, FERRY_DEVICE_CREW_GROUP,
+               [](ferry_device_crew crew) { ferry_device_crew_broadcast(crew, 1); });
+}
+
 // ---- Words --------------------------------------------------------------------------------------
 
 template <typename Word, typename Change>

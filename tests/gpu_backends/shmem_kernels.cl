@@ -56,6 +56,29 @@ FERRY_DEVICE_KERNEL test_groups(const FERRY_DEVICE_GLOBAL void* table,
   }
 }
 
+FERRY_DEVICE_KERNEL test_sets(const FERRY_DEVICE_GLOBAL void* table, FERRY_DEVICE_GLOBAL int* ints,
+                              FERRY_DEVICE_GLOBAL long* longs,
+                              FERRY_DEVICE_GLOBAL __SIZE_TYPE__* indices) {
+  const shmemx_device_t d = shmemx_device_open(table);
+  __SIZE_TYPE__ found =
+      shmemx_device_long_wait_until_any_work_group(d, longs, 4, ints, SHMEM_CMP_NE, 0);
+  found += shmemx_device_int_test_some_vector_sub_group(d, ints, 4, indices, 0, SHMEM_CMP_EQ, ints);
+  int status = shmemx_device_uint64_wait_until_all(d, (FERRY_DEVICE_GLOBAL __UINT64_TYPE__*)longs, 4,
+                                                   0, SHMEM_CMP_GT, 7);
+  status += shmemx_device_signal_wait_until_block(d, (FERRY_DEVICE_GLOBAL __UINT64_TYPE__*)longs,
+                                                  SHMEM_CMP_EQ, 1);
+  status += shmemx_device_long_iput_work_group(d, longs, longs + 16, 2, 3, 4, 0);
+  status += shmemx_device_int_ibget_warp(d, ints, ints + 64, 4, 5, 3, 4, 0);
+  status += shmemx_device_long_alltoalls_wg(d, longs, longs + 16, 2, 1, 4);
+  status += shmemx_device_int_sum_inscan_block(d, ints, ints + 64, 4);
+  status += shmemx_device_float_sum_exscan(d, (FERRY_DEVICE_GLOBAL float*)ints,
+                                           (FERRY_DEVICE_GLOBAL float*)ints, 4);
+  if (ferry_device_thread() == 0) {
+    ints[0] = status;
+    longs[0] = (long)found;
+  }
+}
+
 FERRY_DEVICE_KERNEL test_ring(FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL int* status,
                               ferry_device_u32 count) {
   FERRY_DEVICE_SHARED ferry_device_u64 word;

@@ -89,6 +89,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/include/ferry/halo/requests.h",
                            "usr/include/ferry/mpi/mpix.h",
                            "usr/libexec/ferry/ferry-worker",
+                           "usr/libexec/ferry/ferry-kernel-meter",
                            "usr/libexec/ferry/ferry-meter",
                            "usr/libexec/ferry/slurm/prolog",
                            "usr/libexec/ferry/slurm/epilog",

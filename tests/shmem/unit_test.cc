@@ -1,11 +1,14 @@
 // Parts of client/shmem that need no job.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "client/mpi/comm/context_ids.h"
+#include "client/shmem/cutovers.h"
 #include "client/shmem/message_contexts.h"
 #include "client/shmem/pieces.h"
 #include "client/shmem/reduction.h"
@@ -13,6 +16,8 @@
 
 namespace ferry::shmem {
 namespace {
+
+using testing::HasSubstr;
 
 uint64_t SizeOf(std::string_view text) {
   const StatusOr<uint64_t> size = ParseSize(text);
@@ -54,6 +59,45 @@ TEST(SettingsTest, RefusesWhatIsNoSize) {
     const StatusOr<uint64_t> size = ParseSize(text);
     EXPECT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), ErrorCode::kConfiguration) << text;
+  }
+}
+
+// ---- Cutovers of kernels ------------------------------------------------------------------------
+
+std::string Formatted(std::string_view text) {
+  const StatusOr<Cutovers> cutovers = ParseCutovers(text, "here");
+  return cutovers.ok() ? FormatCutovers(*cutovers) : cutovers.status().message();
+}
+
+TEST(CutoversTest, HoldFromSoManyThreadsOn) {
+  const StatusOr<Cutovers> cutovers = ParseCutovers("put=32k,put/128=1m,get/16=0", "here");
+  ASSERT_TRUE(cutovers.ok());
+  const auto& [put, get] = *cutovers;
+  EXPECT_EQ(put[0], 32768U);
+  EXPECT_EQ(put[6], 32768U) << "64 threads";
+  EXPECT_EQ(put[7], 1U << 20) << "128 threads";
+  EXPECT_EQ(put[FERRY_SHMEM_CUTOVER_SIZES - 1], 1U << 20);
+  EXPECT_EQ(get[3], FERRY_SHMEM_NEVER);
+  EXPECT_EQ(get[4], 0U);
+  EXPECT_EQ(*ParseCutovers("", "here"), NoCutovers());
+}
+
+TEST(CutoversTest, AreFormattedAsTheyAreRead) {
+  EXPECT_EQ(Formatted(""), "");
+  EXPECT_EQ(Formatted("put=never"), "");
+  EXPECT_EQ(Formatted("get=1k,put/2=4k"), "put/2=4096,get=1024");
+  EXPECT_EQ(Formatted("put=8,put/4=8,put/8=never,put/32768=1"), "put=8,put/8=never,put/32768=1");
+}
+
+TEST(CutoversTest, SayWhatIsWrong) {
+  EXPECT_THAT(Formatted("put"), HasSubstr("here: \"put\" is not of the form put=BYTES"));
+  EXPECT_THAT(Formatted("get=1,add=5"), HasSubstr("\"add=5\" is not of the form"));
+  EXPECT_THAT(Formatted("put=lots"), HasSubstr("here: \"lots\" is no size"));
+  EXPECT_THAT(Formatted("put=,get=1"), HasSubstr("is no size"));
+  for (const std::string threads : {"0", "", "3", "-1", "65536", "16x", "99999999999999999999"}) {
+    EXPECT_THAT(Formatted("put/" + threads + "=1"),
+                HasSubstr("\"" + threads + "\" in \"put/" + threads +
+                          "=1\" is no number of threads: a power of two of at most 32768"));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "tools/ferryctl/certs.h"
 #include "tools/tune/collective_tune.h"
+#include "tools/tune/kernel_tune.h"
 #include "tools/tune/tune.h"
 
 namespace ferry::tools {
@@ -39,6 +40,9 @@ struct CtlArguments {
   bool serve = false;
   bool tune_collectives = false;
   CollectivePlan collectives;
+  bool tune_kernels = false;
+  KernelPlan kernels;
+  std::string tune_job;  // of collectives or kernels: flags of ferryrun
   std::optional<uint32_t> repetitions;
 };
 

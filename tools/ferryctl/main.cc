@@ -23,6 +23,7 @@
 #include "tools/flags/app.h"
 #include "tools/flags/option_flags.h"
 #include "tools/tune/collective_tune.h"
+#include "tools/tune/kernel_tune.h"
 #include "tools/tune/tune.h"
 #include "transports/loader/loader.h"
 
@@ -65,6 +66,7 @@ void SayHowToKeep(const char* what) {
 // By jobs, which ask what daemon there is.
 Status TuneMpi(const CtlArguments& arguments) {
   CollectivePlan plan = arguments.collectives;
+  plan.job = arguments.tune_job;
   plan.sizes = arguments.tune.sizes;
   plan.force = arguments.tune.force;
   plan.output = arguments.tune.output;
@@ -88,6 +90,33 @@ Status TuneMpi(const CtlArguments& arguments) {
   return {};
 }
 
+// By jobs, too.
+Status TuneShmem(const CtlArguments& arguments) {
+  KernelPlan plan = arguments.kernels;
+  plan.job = arguments.tune_job;
+  plan.sizes = arguments.tune.sizes;
+  plan.force = arguments.tune.force;
+  plan.output = arguments.tune.output;
+  plan.rounds = arguments.repetitions.value_or(plan.rounds);
+  plan.options = arguments.options;
+  const StatusOr<KernelResult> result = TuneKernels(plan);
+  FERRY_RETURN_IF_ERROR(result.status());
+  if (arguments.json) {
+    ordered_json json = KernelJson(*result);
+    if (!plan.output.empty()) {
+      json["file"] = plan.output;
+    }
+    PrintJson(json);
+  } else if (plan.output.empty()) {
+    Print(KernelFile(*result));
+    SayHowToKeep("this option");
+  } else {
+    Print(KernelText(*result) + "\n" + plan.output +
+          " has the option. For jobs: ferryrun --config_file=" + plan.output + "\n");
+  }
+  return {};
+}
+
 // Says which of the requested files holds what.
 std::string TunedFilesText(const TunePlan& plan) {
   std::string text;
@@ -101,12 +130,18 @@ std::string TunedFilesText(const TunePlan& plan) {
   return text;
 }
 
-// Asks no daemon, except for collectives.
+// Asks no daemon, except for collectives and kernels.
 Status Tune(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
   if (arguments.tune_collectives) {
     return TuneMpi(arguments);
+  }
+  if (arguments.tune_kernels) {
+    return TuneShmem(arguments);
+  }
+  if (!arguments.tune_job.empty()) {
+    return {ErrorCode::kInvalidArgument, "--job belongs to --collectives and to --kernels"};
   }
   if (arguments.serve) {
     return ServeTune(*options, arguments);
@@ -204,7 +239,7 @@ constexpr Command kCommands[] = {
     {"drain", "Take no new jobs; wait until the running ones have ended", Drain},
     {"shutdown", "Take no new jobs, and stop once the running ones have ended", Shutdown},
     {"watch", "The status, again after every change", Watch},
-    {"tune", "Measures, and chooses options of the pipeline, or algorithms of collectives", Tune},
+    {"tune", "Measures, and chooses options of the pipeline or of kernels, or algorithms", Tune},
     {"certs", "Makes certificates to try TLS between daemons", Certs},
     {"config", "The effective options and where each comes from", ShowOptions},
     {"version", "Versions of this program and of the daemon", ShowVersion},
@@ -233,13 +268,15 @@ void AddTuneArguments(CLI::App* subcommand, CtlArguments* arguments) {
       subcommand->add_option("--device", plan->device, "which device of the GPU backend (0)");
   subcommand
       ->add_option("--sizes", plan->sizes,
-                   "what to measure (16,4K,8K,...,4M; of collectives 8,64,512,4K,16K,...,1M)")
+                   "what to measure (16,4K,8K,...,4M; of collectives 8,64,512,4K,16K,...,1M;\n"
+                   "of kernels 64,512,4K,16K,...,1M)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(CLI::AsSizeValue(false));
   subcommand
       ->add_option("--repetitions", arguments->repetitions,
-                   "of each size (15, medians count; of collectives 3, the shortest times do)")
+                   "of each size (15, medians count; of collectives and kernels 3, the shortest\n"
+                   "times do)")
       ->check(CLI::Range(1U, 10'000U));
   CLI::Option* peer = subcommand->add_option(
       "--peer", plan->peer, "read from another node: the word that --serve prints there");
@@ -254,13 +291,27 @@ void AddTuneArguments(CLI::App* subcommand, CtlArguments* arguments) {
           ->excludes(serve)
           ->excludes(plot)
           ->excludes(device);
+  CLI::Option* kernels =
+      subcommand
+          ->add_flag("--kernels", arguments->tune_kernels,
+                     "instead: from which sizes on kernels of OpenSHMEM ask ferryd, by jobs")
+          ->excludes(peer)
+          ->excludes(serve)
+          ->excludes(plot)
+          ->excludes(device)
+          ->excludes(collectives);
   subcommand
-      ->add_option("--job", arguments->collectives.job,
-                   "of these: ferryrun's flags for the jobs (\"-n CPUS\")")
-      ->needs(collectives);
+      ->add_option("--threads", arguments->kernels.threads,
+                   "of these: threads of a work-group to measure (1,16,128)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(kernels);
+  subcommand->add_option("--job", arguments->tune_job,
+                         "of collectives and kernels: ferryrun's flags for the jobs (\"-n CPUS\",\n"
+                         "of kernels \"-n 2\")");
   subcommand
       ->add_option("--collective", arguments->collectives.collectives,
-                   "of these: only some, such as bcast,allreduce (all)")
+                   "of collectives: only some, such as bcast,allreduce (all)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->needs(collectives);

@@ -1,45 +1,21 @@
 #include "tools/tune/collective_tune.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <filesystem>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "common/own_program.h"
-#include "common/unique_fd.h"
-#include "config/environment.h"
-#include "tools/ferryrun/process.h"
+#include "tools/tune/measuring_job.h"
 #include "tools/tune/meter_text.h"
 #include "tools/tune/new_file.h"
 
 namespace ferry::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr uint64_t kMostBytes = 64ULL << 20;
 constexpr unsigned kMostRanks = 16;  // by default
 constexpr char kBudgetUs[] = "3000";
-
-// Finds a file beside this program, as installed or as built. Empty: it is in neither place.
-std::string Beside(std::initializer_list<const char*> places) {
-  for (const char* place : places) {
-    const fs::path path = (fs::path(OwnDirectory()) / place).lexically_normal();
-    if (std::error_code ignored; fs::exists(path, ignored)) {
-      return path.string();
-    }
-  }
-  return "";
-}
 
 struct Programs {
   std::string ferryrun;
@@ -48,10 +24,10 @@ struct Programs {
 };
 
 StatusOr<Programs> FindPrograms() {
-  Programs found{.ferryrun = Beside({"ferryrun", "../ferryrun/ferryrun"}),
-                 .meter = Beside({"ferry-meter", "../libexec/ferry/ferry-meter",
+  Programs found{.ferryrun = FindBeside({"ferryrun", "../ferryrun/ferryrun"}),
+                 .meter = FindBeside({"ferry-meter", "../libexec/ferry/ferry-meter",
                                   "../lib/ferry/ferry-meter", "../tune/ferry-meter"}),
-                 .library = Beside({"../lib/libmpi_abi.so.1", "../../client/mpi/libmpi_abi.so.1"})};
+                 .library = FindBeside({"../lib/libmpi_abi.so.1", "../../client/mpi/libmpi_abi.so.1"})};
   if (found.ferryrun.empty() || found.meter.empty()) {
     return Status(ErrorCode::kNotFound, std::string("no ") +
                                             (found.meter.empty() ? "ferry-meter" : "ferryrun") +
@@ -63,15 +39,6 @@ StatusOr<Programs> FindPrograms() {
   return found;
 }
 
-std::vector<std::string> WordsOf(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) {
-    words.push_back(word);
-  }
-  return words;
-}
-
 template <typename Items, typename Text>
 std::string Joined(const Items& items, Text text) {
   std::string joined;
@@ -79,50 +46,6 @@ std::string Joined(const Items& items, Text text) {
     joined += (joined.empty() ? "" : ",") + text(item);
   }
   return joined;
-}
-
-// All of a stream until its writers have closed it.
-StatusOr<std::string> ReadAll(int fd) {
-  std::string text;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t got = read(fd, piece.data(), piece.size());
-    if (got == 0) {
-      return text;
-    }
-    if (got < 0 && errno != EINTR) {
-      return StatusFromErrno(errno, "cannot read what the job says");
-    }
-    text.append(piece.data(), got > 0 ? static_cast<size_t>(got) : 0);
-  }
-}
-
-// Runs the program to its end, and returns what it wrote to its standard output.
-StatusOr<std::string> Run(const std::vector<std::string>& arguments) {
-  StatusOr<Pipe> out = MakePipe();
-  FERRY_RETURN_IF_ERROR(out.status());
-  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  std::vector<std::string> environment;
-  for (const char* const* entry = config::ProcessEnvironment(); *entry != nullptr; ++entry) {
-    environment.emplace_back(*entry);
-  }
-  const StatusOr<pid_t> pid = Spawn({.path = arguments[0],
-                                     .arguments = arguments,
-                                     .environment = std::move(environment),
-                                     .stdin_fd = nothing.get(),
-                                     .stdout_fd = out->write.get(),
-                                     .stderr_fd = STDERR_FILENO,
-                                     .parent_death_signal = SIGTERM});
-  FERRY_RETURN_IF_ERROR(pid.status());
-  out->write.Reset();
-  StatusOr<std::string> text = ReadAll(out->read.get());
-  int how = 0;
-  while (waitpid(*pid, &how, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) {
-    return Status(ErrorCode::kSystem, "the job that measures failed: see above");
-  }
-  return text;
 }
 
 struct Meters {
@@ -136,7 +59,7 @@ StatusOr<MeterResult> Try(const Meters& meters, const Trial& trial) {
   arguments.insert(arguments.end(), meters.program.begin(), meters.program.end());
   arguments.push_back(Joined(
       trial.candidates, [](const auto& one) -> std::string { return CollectiveName(one.first); }));
-  const StatusOr<std::string> text = Run(arguments);
+  const StatusOr<std::string> text = RunMeasuringJob(arguments);
   FERRY_RETURN_IF_ERROR(text.status());
   return ReadMeter(*text);
 }

@@ -20,7 +20,9 @@ class DeviceTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(DeviceTest, KernelsPutAndGet) { Expect({"device_moves"}); }
+TEST_P(DeviceTest, KernelsPutAndGetWithStrides) { Expect({"device_strided"}); }
 TEST_P(DeviceTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
+TEST_P(DeviceTest, KernelsWaitForManyWords) { Expect({"device_waits"}); }
 TEST_P(DeviceTest, KernelsMeet) { Expect({"device_collectives"}); }
 TEST_P(DeviceTest, KernelsRunOnStreams) { Expect({"device_life", "stream"}); }
 TEST_P(DeviceTest, TablesAreMadeAgain) { Expect({"device_life", "again"}); }
@@ -38,6 +40,9 @@ class DeviceNodesTest : public testing::TestWithParam<int> {
 
 TEST_P(DeviceNodesTest, KernelsPutAndGet) { Expect({"device_moves"}); }
 TEST_P(DeviceNodesTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
+TEST_P(DeviceNodesTest, KernelsPutAndGetWithStrides) { Expect({"device_strided"}); }
+TEST_P(DeviceNodesTest, KernelsWaitForManyWords) { Expect({"device_waits"}); }
+TEST_P(DeviceNodesTest, KernelsMeet) { Expect({"device_collectives"}); }
 TEST_P(DeviceNodesTest, LongBlocksOrderAndPrivateMemory) { Expect({"device_far"}); }
 TEST_P(DeviceNodesTest, TablesEndWithWhatTheyHaveAskedFor) {
   Expect({"device_life", "unfinished"});
@@ -45,6 +50,19 @@ TEST_P(DeviceNodesTest, TablesEndWithWhatTheyHaveAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(, DeviceNodesTest, testing::Values(2, 4),
                          [](const auto& info) { return std::to_string(info.param) + "Pes"; });
+
+// Whatever ferryd can carry out in the node it is asked for.
+class DeviceCutoverTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceCutoverTest, FerrydMovesWhatStoresWould) {
+  std::vector<std::string> variables = kTwoDevices;
+  variables.push_back("FERRY_SHMEM_CUTOVERS=put=0,get=0");
+  ExpectAllOk({.pes = 3, .variables = variables}, {GetParam()});
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceCutoverTest,
+                         testing::Values("device_collectives", "device_moves", "device_strided"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(DeviceTableTest, LiesWhereFunctionsReachItBehindAGuardedLink) {
   std::vector<std::string> variables = kTwoDevices;
@@ -72,6 +90,16 @@ TEST(NoDeviceTableTest, ForAnUnknownDeviceOfOnePe) {
                                 " is not between 0 and 1"));
     EXPECT_THAT(said, HasSubstr("rank 0: shmemx_device_prepare: PE 1 has no table, and says why"));
   }
+}
+
+TEST(NoDeviceTableTest, WhereCutoversAreNone) {
+  std::vector<std::string> variables = kTwoDevices;
+  variables.push_back("FERRY_SHMEM_CUTOVERS=put=4k,store=5");
+  const JobSettings settings{.variables = variables};
+  ExpectAllOk(settings, {"device_life", "none", "0"});
+  EXPECT_THAT(RunJob(settings, {"device_life", "none", "0"}).err,
+              HasSubstr("shmemx_device_prepare: FERRY_SHMEM_CUTOVERS: \"store=5\" is not of the "
+                        "form put=BYTES"));
 }
 
 // ---- Misuse, and PEs that are gone --------------------------------------------------------------
@@ -111,7 +139,25 @@ TEST_P(DeviceDeathTest, EndsWhatKernelsWaitFor) {
       << result.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(, DeviceDeathTest, testing::Values("wait", "signal", "sync", "reduce"),
+INSTANTIATE_TEST_SUITE_P(, DeviceDeathTest,
+                         testing::Values("wait", "signal", "wait_of_group", "sync", "reduce",
+                                         "scan"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// PE 1 is on the dead one's node, 2 and 3 are on the other.
+class DeviceNodesDeathTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceNodesDeathTest, EndsWhatKernelsWaitFor) {
+  const e2e::CommandResult result =
+      RunJob({.pes = 4, .nodes = 2, .flags = {"--keep-going"}, .variables = kTwoDevices},
+             {"device_life", "dies_in", GetParam()});
+  EXPECT_THAT(e2e::SortedLines(result.out),
+              testing::ElementsAre("PE 1: ok", "PE 2: ok", "PE 3: ok"))
+      << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceNodesDeathTest,
+                         testing::Values("wait_of_group", "sync", "reduce", "scan"),
                          [](const auto& info) { return std::string(info.param); });
 
 // PE 0 dies, and one of the others is on another node.

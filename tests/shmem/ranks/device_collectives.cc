@@ -1,5 +1,5 @@
 // Collectives from kernels: all names and types, then lengths and groups of all sizes, then several
-// groups at once on different teams.
+// groups at once on different teams. On several nodes not all names: it would take long.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -29,6 +29,7 @@ struct DataCalls {
   using Call = int (*)(shmemx_device_t, T*, const T*, ferry_device_u64);
   int (*broadcast)(shmemx_device_t, T*, const T*, ferry_device_u64, int);
   Call fcollect, collect, alltoall;
+  int (*alltoalls)(shmemx_device_t, T*, const T*, ptrdiff_t, ptrdiff_t, ferry_device_u64);
 };
 
 // How many elements a PE has in a collect: some have none.
@@ -49,7 +50,7 @@ void TestData(const Table& table, const Arena& arena, const ferry::device::Shape
               ferry_device_u32 kind, size_t count, const DataCalls<T>& call) {
   auto* const dest = reinterpret_cast<T*>(arena.dest);
   auto* const source = reinterpret_cast<T*>(arena.source);
-  const size_t most = (count + 8) * static_cast<size_t>(pes);
+  const size_t most = (2 * count + 8) * static_cast<size_t>(pes);
   for (size_t i = 0; i < most; ++i) {
     source[i] = ValueOf<T>(me, i);
   }
@@ -77,6 +78,14 @@ void TestData(const Table& table, const Arena& arena, const ferry::device::Shape
       const size_t block = static_cast<size_t>(me) * count;
       CHECK(dest[static_cast<size_t>(pe) * count + i] == ValueOf<T>(pe, block + i));
     }
+  }
+  // Elements at every second place, of those that lie side by side.
+  run([&](shmemx_device_t d) { return call.alltoalls(d, dest, source, 2, 1, count); });
+  for (size_t i = 0; i < most; ++i) {
+    const size_t pe = count == 0 ? pes : i / 2 / count;
+    const bool is_gap = i % 2 != 0 || pe >= static_cast<size_t>(pes);
+    const size_t from = is_gap ? 0 : static_cast<size_t>(me) * count + i / 2 % count;
+    CHECK(dest[i] == (is_gap ? T{} : ValueOf<T>(static_cast<int>(pe), from)));
   }
 }
 
@@ -111,6 +120,35 @@ void TestReduction(const Table& table, const Arena& arena, const ferry::device::
   CHECK(dest[count] == T{99});
 }
 
+// Sums of the PEs up to the own one: with it, and without it.
+template <typename T>
+void TestScans(const Table& table, const Arena& arena, const ferry::device::Shape& shape,
+               ferry_device_u32 kind, size_t count, bool in_place, ReduceCall<T> inclusive,
+               ReduceCall<T> exclusive) {
+  auto* const source = reinterpret_cast<T*>(arena.source);
+  auto* const dest = in_place ? source : reinterpret_cast<T*>(arena.dest);
+  for (const bool includes_own : {true, false}) {
+    for (size_t i = 0; i < count; ++i) {
+      dest[i] = T{};
+      source[i] = ValueOf<T>(me, i);
+    }
+    dest[count] = T{99};
+    ferry::device::Launch(shape, [&] {
+      if (Takes(kind)) {
+        CHECK((includes_own ? inclusive : exclusive)(table.Open(), dest, source, count) == 0);
+      }
+    });
+    for (size_t i = 0; i < count; ++i) {
+      T expected{};
+      for (int pe = 0; pe < (includes_own ? me + 1 : me); ++pe) {
+        expected = static_cast<T>(expected + ValueOf<T>(pe, i));
+      }
+      CHECK(dest[i] == expected);
+    }
+    CHECK(dest[count] == T{99});
+  }
+}
+
 constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
 constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
 
@@ -122,7 +160,11 @@ void EveryName(const Table& table, const Arena& arena) {
   TestData<type>(                                                                         \
       table, arena, kSmall, kind, kFew,                                                   \
       {shmemx_device_##name##_broadcast##suffix, shmemx_device_##name##_fcollect##suffix, \
-       shmemx_device_##name##_collect##suffix, shmemx_device_##name##_alltoall##suffix}); \
+       shmemx_device_##name##_collect##suffix, shmemx_device_##name##_alltoall##suffix,   \
+       shmemx_device_##name##_alltoalls##suffix});                                        \
+  TestScans<type>(table, arena, kSmall, kind, kFew, false,                                \
+                  shmemx_device_##name##_sum_inscan##suffix,                              \
+                  shmemx_device_##name##_sum_exscan##suffix);                             \
   TestReduction<type>(table, arena, kSmall, kind, kFew, false,                            \
                       shmemx_device_##name##_sum_reduce##suffix, std::plus<>());          \
   TestReduction<type>(table, arena, kSmall, kind, kFew, false,                            \
@@ -151,14 +193,32 @@ void Sizes(const Table& table, const Arena& arena) {
       TestData<int64_t>(
           table, arena, shape, FERRY_DEVICE_CREW_GROUP, count,
           {shmemx_device_int64_broadcast_work_group, shmemx_device_int64_fcollect_work_group,
-           shmemx_device_int64_collect_work_group, shmemx_device_int64_alltoall_work_group});
+           shmemx_device_int64_collect_work_group, shmemx_device_int64_alltoall_work_group,
+           shmemx_device_int64_alltoalls_work_group});
       for (const bool in_place : {false, true}) {
         TestReduction<double>(table, arena, shape, FERRY_DEVICE_CREW_GROUP, count, in_place,
                               shmemx_device_double_sum_reduce_work_group, std::plus<>());
         TestReduction<int32_t>(table, arena, shape, FERRY_DEVICE_CREW_GROUP, count, in_place,
                                shmemx_device_int32_xor_reduce_work_group, std::bit_xor<>());
+        TestScans<int64_t>(table, arena, shape, FERRY_DEVICE_CREW_GROUP, count, in_place,
+                           shmemx_device_int64_sum_inscan_work_group,
+                           shmemx_device_int64_sum_exscan_work_group);
       }
     }
+  }
+}
+
+// Vectors that a PE of another node cannot hold a copy of at once.
+void LongVectors(const Table& table) {
+  constexpr size_t kLong = 50'000;
+  const Arena arena{Symmetric<char>((kLong + 1) * sizeof(int64_t)),
+                    Symmetric<char>((kLong + 1) * sizeof(int64_t))};
+  for (const bool in_place : {false, true}) {
+    TestReduction<int64_t>(table, arena, {1, 3}, FERRY_DEVICE_CREW_GROUP, kLong, in_place,
+                           shmemx_device_int64_sum_reduce_work_group, std::plus<>());
+    TestScans<int64_t>(table, arena, {1, 3}, FERRY_DEVICE_CREW_GROUP, kLong, in_place,
+                       shmemx_device_int64_sum_inscan_work_group,
+                       shmemx_device_int64_sum_exscan_work_group);
   }
 }
 
@@ -168,6 +228,7 @@ void BytesAndBarriers(const Table& table, const Arena& arena) {
   auto* const source = reinterpret_cast<unsigned char*>(arena.source);
   auto* const dest = reinterpret_cast<unsigned char*>(arena.dest);
   fill(source, 100, static_cast<unsigned>(me));
+  std::fill(dest, dest + 500, 0);
   shmem_barrier_all();
   ferry::device::Launch({1, 4}, [&] {
     const shmemx_device_t d = table.Open();
@@ -175,6 +236,7 @@ void BytesAndBarriers(const Table& table, const Arena& arena) {
     CHECK(shmemx_device_fcollectmem_work_group(d, dest + 100, source, 3) == 0);
     CHECK(shmemx_device_collectmem_work_group(d, dest + 200, source, 1) == 0);
     CHECK(shmemx_device_alltoallmem_work_group(d, dest + 300, source, 1) == 0);
+    CHECK(shmemx_device_alltoallsmem_work_group(d, dest + 400, source, 3, 2, 1) == 0);
   });
   CHECK(is_filled(dest, 100, 0));
   for (int pe = 0; pe < pes; ++pe) {
@@ -182,6 +244,7 @@ void BytesAndBarriers(const Table& table, const Arena& arena) {
     fill(theirs, 100, static_cast<unsigned>(pe));
     CHECK(memcmp(dest + 100 + size_t{3} * static_cast<size_t>(pe), theirs, 3) == 0);
     CHECK(dest[200 + pe] == theirs[0] && dest[300 + pe] == theirs[me]);
+    CHECK(dest[400 + 3 * pe] == theirs[2 * me] && dest[401 + 3 * pe] == 0);
   }
   // After a barrier each PE sees what all others did before it, whichever form it has.
   auto* const words = Symmetric<int>(static_cast<size_t>(pes));
@@ -211,6 +274,42 @@ void BytesAndBarriers(const Table& table, const Arena& arena) {
       }
       CHECK(meet(d) == 0);  // before the next round changes them
     });
+  }
+}
+
+// Each thread of a group puts two words; the group's quiet completes all, its fence orders them.
+void GroupsComplete(const Table& table) {
+  using Fence = void (*)(shmemx_device_t);
+  using Quiet = int (*)(shmemx_device_t);
+  constexpr uint64_t kThreads = 4;
+  auto* const words = Symmetric<uint64_t>(2 * kThreads);
+  auto* const flags = Symmetric<uint64_t>(kThreads);
+  uint64_t round = 0;
+  for (const auto& [fence, quiet] :
+       {std::pair<Fence, Quiet>(shmemx_device_fence_work_group, shmemx_device_quiet_work_group),
+        std::pair<Fence, Quiet>(shmemx_device_fence_block, shmemx_device_quiet_block),
+        std::pair<Fence, Quiet>(shmemx_device_fence_wg, shmemx_device_quiet_wg),
+        std::pair<Fence, Quiet>(shmemx_device_fence_sub_group, shmemx_device_quiet_sub_group),
+        std::pair<Fence, Quiet>(shmemx_device_fence_warp, shmemx_device_quiet_warp),
+        std::pair<Fence, Quiet>(shmemx_device_fence_wave, shmemx_device_quiet_wave)}) {
+    ++round;
+    ferry::device::Launch({1, kThreads, kThreads}, [&, order = fence, complete = quiet] {
+      const shmemx_device_t d = table.Open();
+      const uint64_t thread = ferry_device_group_thread();
+      shmemx_device_uint64_p(d, words + thread, round, after);
+      order(d);
+      // By another thread than the one that has put there.
+      shmemx_device_uint64_p(d, flags + (thread + 1) % kThreads, round, after);
+      CHECK(shmemx_device_uint64_wait_until(d, flags + (thread + 1) % kThreads, SHMEM_CMP_GE,
+                                            round) == 0);
+      for (uint64_t i = 0; i < kThreads; ++i) {
+        CHECK(words[i] == round);
+      }
+      shmemx_device_uint64_p(d, words + kThreads + thread, round, after);
+      CHECK(complete(d) == 0);
+      CHECK(shmemx_device_uint64_g(d, words + kThreads + (thread + 1) % kThreads, after) == round);
+    });
+    shmem_barrier_all();
   }
 }
 
@@ -272,7 +371,13 @@ void Mistakes(const Table& table, const Arena& arena) {
   CHECK(shmemx_device_long_fcollect(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_alltoall(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_collect(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
+  CHECK(shmemx_device_long_alltoalls(d, dest, &local, 1, 1, 1) == SHMEMX_DEVICE_ERR_BUFFER);
+  CHECK(shmemx_device_long_alltoalls(d, dest, dest, 0, 1, 2) == SHMEMX_DEVICE_ERR_ARGUMENT);
+  CHECK(shmemx_device_long_alltoalls(d, dest, dest, 1, 1, SIZE_MAX / 4) ==
+        SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_sum_reduce(d, dest, &local, 1) == SHMEMX_DEVICE_ERR_BUFFER);
+  CHECK(shmemx_device_long_sum_reduce(d, dest, dest, SIZE_MAX / 8 + 2) == SHMEMX_DEVICE_ERR_BUFFER);
+  CHECK(shmemx_device_long_sum_exscan(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_sync(d) == 0);  // all are in step still
 }
 
@@ -283,9 +388,13 @@ int main() {
   const Arena arena;
   {
     const Table table;
-    EveryName(table, arena);
+    if (shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes) {
+      EveryName(table, arena);
+    }
     Sizes(table, arena);
+    LongVectors(table);
     BytesAndBarriers(table, arena);
+    GroupsComplete(table);
     Mistakes(table, arena);
   }
   GroupsOnTeams(arena);

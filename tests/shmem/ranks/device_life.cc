@@ -10,36 +10,49 @@
 
 namespace {
 
-// A kernel on the device's own stream.
-int OnAStream() {
+// Kernels on both devices' own streams at once, which meet those of the other PEs' same devices.
+int OnStreams() {
   begin();
+  constexpr int kDevices = 2;
+  constexpr int kRounds = 20;
   struct Arguments {
     const void* table;
-    int* word;
+    int* words;  // one for each PE
     int status;
   };
-  Arguments arguments{shmemx_device_prepare(SHMEM_TEAM_WORLD, 0), Symmetric<int>(1), -1};
-  ferry_stream stream = nullptr;
-  CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
+  Arguments arguments[kDevices];
+  ferry_stream streams[kDevices] = {};
   const auto kernel = [](void* argument) {
     auto& its = *static_cast<Arguments*>(argument);
     ferry::device::Launch({1, 4}, [&] {
       const shmemx_device_t d = shmemx_device_open(its.table);
-      if (ferry_device_group_thread() == 0) {
-        shmemx_device_int_p(d, its.word, shmemx_device_my_pe(d) + 1,
-                            (shmemx_device_my_pe(d) + 1) % shmemx_device_n_pes(d));
-      }
-      const int status = shmemx_device_barrier_work_group(d);
-      if (ferry_device_group_thread() == 0) {
-        its.status = status;
+      const int next = (shmemx_device_my_pe(d) + 1) % shmemx_device_n_pes(d);
+      for (int round = 1; round <= kRounds; ++round) {
+        if (ferry_device_group_thread() == 0) {
+          shmemx_device_int_p(d, its.words + shmemx_device_my_pe(d), round, next);
+        }
+        const int status = shmemx_device_barrier_work_group(d);
+        if (ferry_device_group_thread() == 0 && its.status == 0) {
+          its.status = status;
+        }
       }
     });
   };
-  CHECK(ferry_stream_launch(stream, kernel, &arguments) == FERRY_SUCCESS);
-  CHECK(ferry_stream_synchronize(stream) == FERRY_SUCCESS);
-  CHECK(arguments.status == 0 && *arguments.word == before + 1);
-  CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
-  return end_well();  // which frees the table
+  for (int device = 0; device < kDevices; ++device) {
+    arguments[device] = {shmemx_device_prepare(SHMEM_TEAM_WORLD, device),
+                         Symmetric<int>(static_cast<size_t>(pes)), 0};
+    CHECK(ferry_stream_create(device, &streams[device]) == FERRY_SUCCESS);
+  }
+  for (int i = 0; i < kDevices; ++i) {  // not all begin with the same one
+    const int device = (i + me) % kDevices;
+    CHECK(ferry_stream_launch(streams[device], kernel, &arguments[device]) == FERRY_SUCCESS);
+  }
+  for (int device = 0; device < kDevices; ++device) {
+    CHECK(ferry_stream_synchronize(streams[device]) == FERRY_SUCCESS);
+    CHECK(arguments[device].status == 0 && arguments[device].words[before] == kRounds);
+    CHECK(ferry_stream_destroy(&streams[device]) == FERRY_SUCCESS);
+  }
+  return end_well();  // which frees the tables
 }
 
 // Makes tables again and again, in two lives of OpenSHMEM.
@@ -136,6 +149,7 @@ int Dies(std::string_view where) {
     shmem_long_wait_until(words, SHMEM_CMP_EQ, pes - 1);  // all others are about to wait
     kill(getpid(), SIGKILL);
   }
+  const bool is_near_it = is_near(0);
   shmem_long_atomic_inc(words, 0);
   ferry::device::Launch({1, 3}, [&] {
     const shmemx_device_t d = shmemx_device_open(all);
@@ -147,20 +161,32 @@ int Dies(std::string_view where) {
                                                SHMEM_CMP_NE, 0);
     } else if (where == "sync") {
       status = shmemx_device_sync_work_group(d);
+    } else if (where == "wait_of_group") {
+      status =
+          shmemx_device_long_wait_until_all_work_group(d, words + 1, 2, nullptr, SHMEM_CMP_NE, 0);
+    } else if (where == "scan") {
+      status = shmemx_device_long_sum_inscan_work_group(d, words + 2, words + 3, 2);
     } else {
       status = shmemx_device_long_sum_reduce_work_group(d, words + 2, words + 3, 2);
     }
     CHECK(status == SHMEMX_DEVICE_ERR_PEER_DIED);
-    if (where != "wait" && where != "signal") {
+    if (where == "sync" || where == "scan" || where == "reduce") {
       CHECK(shmemx_device_sync_work_group(d) == SHMEMX_DEVICE_ERR_PEER_DIED);  // and from then on
     }
     const shmemx_device_t rest = shmemx_device_open(survivors);
     for (int i = 0; i < 10; ++i) {
       CHECK(shmemx_device_sync_work_group(rest) == 0);
     }
-    CHECK(shmemx_device_ptr(d, words, 0) != nullptr);
-    (void)shmemx_device_long_g(d, words, 0);  // its memory stays
-    CHECK(shmemx_device_quiet(d) == 0);
+    if (is_near_it) {
+      CHECK(shmemx_device_ptr(d, words, 0) != nullptr);
+      (void)shmemx_device_long_g(d, words, 0);  // its memory stays
+      CHECK(shmemx_device_quiet(d) == 0);
+    }
+    if (where == "wait_of_group") {  // that cannot return an error
+      CHECK(shmemx_device_long_wait_until_any_work_group(d, words + 1, 2, nullptr, SHMEM_CMP_NE,
+                                                         0) == SIZE_MAX);
+      CHECK(shmemx_device_quiet(d) == SHMEMX_DEVICE_ERR_PEER_DIED);
+    }
   });
   return end_well();
 }
@@ -222,7 +248,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const std::string_view how = argc > 2 ? argv[2] : "";
   if (what == "stream") {
-    return OnAStream();
+    return OnStreams();
   }
   if (what == "again") {
     return Again();

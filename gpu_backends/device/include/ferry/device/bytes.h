@@ -82,23 +82,21 @@ FERRY_DEVICE_FUNCTION void ferry_device_copy(FERRY_DEVICE_GLOBAL ferry_device_u8
   ferry_device_copy_part(to, from, size_bytes, ferry_device_thread(), ferry_device_thread_count());
 }
 
-/* The calling thread's part of the copy of `count` blocks of `block_bytes`, which begin
+/* Copies the part of thread `thread` of `threads` of `count` blocks of `block_bytes`, which begin
  * `to_stride_bytes` and `from_stride_bytes` after each other (two's complement: they may go
- * backwards). Destinations do not overlap. */
-FERRY_DEVICE_FUNCTION void ferry_device_copy_blocks(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
-                                                    ferry_device_u64 to_stride_bytes,
-                                                    const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
-                                                    ferry_device_u64 from_stride_bytes,
-                                                    ferry_device_u64 count,
-                                                    ferry_device_u64 block_bytes) {
+ * backwards). All of the threads must call it. Destinations do not overlap. */
+FERRY_DEVICE_FUNCTION void ferry_device_copy_blocks_part(
+    FERRY_DEVICE_GLOBAL ferry_device_u8* to, ferry_device_u64 to_stride_bytes,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from, ferry_device_u64 from_stride_bytes,
+    ferry_device_u64 count, ferry_device_u64 block_bytes, ferry_device_u64 thread,
+    ferry_device_u64 threads) {
   const ferry_device_u64 width =
       ferry_device_width((ferry_device_u64)to | (ferry_device_u64)from | to_stride_bytes |
                          from_stride_bytes | block_bytes);
   const ferry_device_u64 units = block_bytes / width; /* of a block */
   const ferry_device_u64 all = units * count;
-  const ferry_device_u64 threads = ferry_device_thread_count();
   ferry_device_u64 i;
-  for (i = ferry_device_thread(); i < all; i += threads) {
+  for (i = thread; i < all; i += threads) {
     /* Divisions of 64 bits take many times as long. */
     const ferry_device_u64 block =
         all >> 32 == 0 ? (ferry_device_u32)i / (ferry_device_u32)units : i / units;
@@ -106,6 +104,17 @@ FERRY_DEVICE_FUNCTION void ferry_device_copy_blocks(FERRY_DEVICE_GLOBAL ferry_de
     ferry_device_move_unit(to + block * to_stride_bytes + place,
                            from + block * from_stride_bytes + place, width);
   }
+}
+
+/* The calling thread's part of such a copy by the whole launch. */
+FERRY_DEVICE_FUNCTION void ferry_device_copy_blocks(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
+                                                    ferry_device_u64 to_stride_bytes,
+                                                    const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
+                                                    ferry_device_u64 from_stride_bytes,
+                                                    ferry_device_u64 count,
+                                                    ferry_device_u64 block_bytes) {
+  ferry_device_copy_blocks_part(to, to_stride_bytes, from, from_stride_bytes, count, block_bytes,
+                                ferry_device_thread(), ferry_device_thread_count());
 }
 
 #endif

@@ -3,7 +3,8 @@
  *
  * See platform.h for the languages. Launches are of one dimension, x, and of whole work-groups. All
  * threads of a group must come to its barrier; what each stored before it, all see after it. They
- * must come to a broadcast, too, which gives all of them its first thread's value. */
+ * must come to a broadcast, too, which gives all of them its first thread's value; that of a
+ * work-group is a barrier of it. */
 #ifndef FERRY_DEVICE_GROUPS_H
 #define FERRY_DEVICE_GROUPS_H
 
@@ -55,18 +56,26 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   ferry_device_host_barrier_wait(ferry_device_host_thread.sub_group_barrier);
 }
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
-  ferry_device_host_barrier* const barrier = ferry_device_host_thread.sub_group_barrier;
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_host_broadcast(
+    ferry_device_host_barrier* barrier, ferry_device_u32 thread, ferry_device_u64 value) {
   if (barrier == nullptr) {
     return value;
   }
-  if (ferry_device_host_thread.sub_group_thread == 0) {
+  if (thread == 0) {
     barrier->word = value;
   }
   ferry_device_host_barrier_wait(barrier);
   value = barrier->word;
   ferry_device_host_barrier_wait(barrier); /* before the next one changes it */
   return value;
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  return ferry_device_host_broadcast(ferry_device_host_thread.group_barrier,
+                                     ferry_device_host_thread.group_thread, value);
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  return ferry_device_host_broadcast(ferry_device_host_thread.sub_group_barrier,
+                                     ferry_device_host_thread.sub_group_thread, value);
 }
 
 #elif defined(FERRY_DEVICE_IS_SPIRV)
@@ -88,6 +97,10 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
 }
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   sub_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  ferry_device_group_barrier();
+  return work_group_broadcast(value, 0);
 }
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
   return sub_group_broadcast(value, 0);
@@ -130,6 +143,23 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_mask(void) {
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   const ferry_device_u32 all = ferry_device_sub_group_mask();
   __asm__ volatile("bar.warp.sync %0;" : : "r"(all) : "memory"); /* PTX 6.0 */
+}
+/* Through a word that the threads of the group share; OpenCL C has none outside kernels. The first
+ * barrier: all have read what an earlier broadcast left there. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  ferry_device_u64 result;
+  __asm__ volatile(
+      "{\n\t.shared .align 8 .u64 ferry_word;\n\t"
+      ".reg .pred %%first;\n\t"
+      "setp.eq.u32 %%first, %2, 0;\n\t"
+      "bar.sync 0;\n\t"
+      "@%%first st.shared.u64 [ferry_word], %1;\n\t"
+      "bar.sync 0;\n\t"
+      "ld.shared.u64 %0, [ferry_word];\n\t}"
+      : "=l"(result)
+      : "l"(value), "r"(ferry_device_group_thread())
+      : "memory");
+  return result;
 }
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
   const ferry_device_u32 all = ferry_device_sub_group_mask();
@@ -176,6 +206,23 @@ FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
+#if defined(__OPENCL_C_VERSION__) /* whose library has it */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  ferry_device_group_barrier();
+  return work_group_broadcast(value, 0);
+}
+#else
+/* The first barrier: all have read what an earlier broadcast left there. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  static FERRY_DEVICE_SHARED ferry_device_u64 word;
+  ferry_device_group_barrier();
+  if (ferry_device_group_thread() == 0) {
+    word = value;
+  }
+  ferry_device_group_barrier();
+  return word;
+}
+#endif
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
   const ferry_device_u32 low = (ferry_device_u32)__builtin_amdgcn_readfirstlane((int)value);
   const ferry_device_u32 high =
@@ -223,6 +270,19 @@ FERRY_DEVICE_FUNCTION void ferry_device_crew_barrier(ferry_device_crew crew) {
   } else if (crew.kind == FERRY_DEVICE_CREW_SUB_GROUP) {
     ferry_device_sub_group_barrier();
   }
+}
+
+/* The leader's `value`, to all threads of the crew; a barrier of it, too. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_crew_broadcast(ferry_device_crew crew,
+                                                                   ferry_device_u64 value) {
+  if (crew.kind == FERRY_DEVICE_CREW_GROUP) {
+    return ferry_device_group_broadcast(value);
+  }
+  if (crew.kind == FERRY_DEVICE_CREW_SUB_GROUP) {
+    ferry_device_sub_group_barrier();
+    return ferry_device_sub_group_broadcast(value);
+  }
+  return value;
 }
 
 #endif

@@ -40,8 +40,10 @@
 
 #include "ferry/device/shmem/atomics.h"
 #include "ferry/device/shmem/collectives.h"
+#include "ferry/device/shmem/ordering.h"
 #include "ferry/device/shmem/puts_gets.h"
 #include "ferry/device/shmem/reductions.h"
+#include "ferry/device/shmem/strided.h"
 #include "ferry/device/shmem/table.h"
 #include "ferry/device/shmem/waits.h"
 

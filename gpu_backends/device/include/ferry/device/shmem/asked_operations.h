@@ -141,6 +141,23 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_ask_signal(shmemx_device_t d, ferry_devic
   ferry_shmem_ask_silently(d, request, pe);
 }
 
+/* Returns once all that the ring was asked for, by these threads too, is over: the first failure
+ * that no call has told, the same to all threads of the crew. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_quiet_together(shmemx_device_t d, ferry_device_crew crew) {
+  int status = SHMEMX_DEVICE_SUCCESS;
+  if (d.table->ring == 0) {
+    return status;
+  }
+  ferry_device_crew_barrier(crew); /* all have asked */
+  if (crew.thread == 0) {
+    status = ferry_shmem_quiet_ring(d);
+    ferry_shmem_note(d, status);
+  }
+  status = (int)ferry_device_crew_broadcast(crew, (ferry_device_u64)status);
+  ferry_device_fence(); /* what ferryd has brought, before this thread's loads */
+  return status;
+}
+
 /* ---- Between the areas ---- */
 
 /* The words of ferry_shmem_member that other PEs store. */

@@ -54,14 +54,20 @@ FERRY_DEVICE_FUNCTION ferry_shmem_request ferry_shmem_request_of(ferry_device_u3
   return request;
 }
 
-/* Names `bytes` own bytes at `address` in the request. 0: they are in none of this PE's heaps. */
+/* Names `bytes` own bytes at `address` in the request. 0: they are in none of this PE's heaps, nor
+ * in its scratch memory. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_name_own(shmemx_device_t d, ferry_device_u64 address,
                                                ferry_device_u64 bytes,
                                                ferry_shmem_request* request) {
   ferry_device_u64 offset;
-  const int heap = ferry_shmem_heap_of(d, address, bytes, &offset);
+  int heap = ferry_shmem_heap_of(d, address, bytes, &offset);
   if (heap < 0) {
-    return 0;
+    const ferry_device_u64 within = address - d.table->scratch;
+    if (within > d.table->scratch_bytes || bytes > d.table->scratch_bytes - within) {
+      return 0;
+    }
+    heap = 0; /* in whose segment it is, before it */
+    offset = address - d.heap;
   }
   /* The highest bit says that only streams reach the memory, which ferryd knows of its own. */
   request->own_region = d.ways[d.pe].segments[heap] & 0x7fffffffu;

@@ -1,12 +1,15 @@
-/* ferry/device/shmem/reductions.h - reductions over the team of a table. See
+/* ferry/device/shmem/reductions.h - reductions and scans over the team of a table. See
  * ferry/device/shmem.h, and collectives.h for what all collectives have in common.
  *
  *   int shmemx_device_TYPE_sum_reduce(d, dest, source, nreduce)    in all forms
  *   and prod, min, max; and, or, xor of the types that OpenSHMEM has them for
+ *   int shmemx_device_TYPE_sum_inscan, _sum_exscan(d, dest, source, nelems): the sums of the PEs up
+ *   to the own one, with it or without it; without any it is 0
  *
  * Each PE computes a share of the elements for all: it loads them from all PEs, in the order of the
  * PEs, and stores the result into all. So results are the same on all PEs, each element crosses a
- * link twice, and `dest` may be `source`. */
+ * link twice, and `dest` may be `source`. Where loads and stores do not reach all PEs, it works on
+ * copies of the others' elements, part by part. */
 #ifndef FERRY_DEVICE_SHMEM_REDUCTIONS_H
 #define FERRY_DEVICE_SHMEM_REDUCTIONS_H
 
@@ -24,48 +27,188 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferr
   return count / pes * before + (before < rest ? before : rest);
 }
 
-/* The element of PE `pe`, as an lvalue. */
-#define FERRY_SHMEM_ELEMENT(type, pe, offset, index) \
-  (((FERRY_DEVICE_GLOBAL type*)(d.ways[pe].heaps[0] + (offset)))[index])
+/* What this PE is to compute: its share, in parts. */
+typedef struct {
+  ferry_shmem_place dest; /* its own */
+  ferry_shmem_place source;
+  ferry_device_u64 size;  /* of an element */
+  ferry_device_u64 first; /* the part goes from this element on */
+  ferry_device_u64 last;  /* to before this one, */
+  ferry_device_u64 end;   /* the share to before that one */
+  ferry_device_u64 slots; /* copies of the PEs' parts; 0: loads and stores reach them */
+  ferry_device_u64 slot_bytes;
+  int status;
+} ferry_shmem_task;
 
-/* `combine` makes of a and b, both of `type`, their result. */
-#define FERRY_SHMEM_REDUCTION(name, type, combine)                                             \
+/* Whether loads and stores reach this heap of all PEs. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_reaches_all(shmemx_device_t d, int heap) {
+  int pe;
+  for (pe = 0; pe < d.pe_count; ++pe) {
+    if (d.ways[pe].heaps[heap] == 0) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* Returns once all PEs have their `source`. */
+FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferry_device_crew crew,
+                                                         ferry_device_u64 dest,
+                                                         ferry_device_u64 source,
+                                                         ferry_device_u64 count,
+                                                         ferry_device_u64 size) {
+  const ferry_device_u64 bytes = count * size;
+  ferry_shmem_task task;
+  task.dest = ferry_shmem_find(d, dest, bytes, d.pe);
+  task.source = ferry_shmem_find(d, source, bytes, d.pe);
+  task.size = size;
+  task.first = ferry_shmem_share(d, count, d.pe);
+  task.last = task.first;
+  task.end = ferry_shmem_share(d, count, d.pe + 1);
+  task.slots = 0;
+  task.slot_bytes = 0;
+  task.status = task.dest.status != SHMEMX_DEVICE_SUCCESS ? task.dest.status : task.source.status;
+  if (bytes / size != count) {
+    task.status = SHMEMX_DEVICE_ERR_BUFFER;
+  } else if (task.status == SHMEMX_DEVICE_SUCCESS &&
+             !(ferry_shmem_reaches_all(d, task.dest.heap) &&
+               ferry_shmem_reaches_all(d, task.source.heap))) {
+    task.slots = d.table->ring == 0 ? 0 : d.table->scratch;
+    task.slot_bytes = d.table->scratch_bytes / (ferry_device_u64)d.pe_count / 16 * 16;
+    task.status = task.slots == 0 ? SHMEMX_DEVICE_ERR_UNSUPPORTED : SHMEMX_DEVICE_SUCCESS;
+  }
+  if (task.status == SHMEMX_DEVICE_SUCCESS) {
+    task.status = ferry_shmem_meet(d, crew);
+  }
+  return task;
+}
+
+/* The part's place in this PE's `place`, for puts and gets. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_part_of(shmemx_device_t d, ferry_shmem_task task,
+                                                           ferry_shmem_place place) {
+  return d.ways[d.pe].heaps[place.heap] + place.offset + task.first * task.size;
+}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_slot_of(ferry_shmem_task task, int pe) {
+  return task.slots + (ferry_device_u64)pe * task.slot_bytes;
+}
+
+/* Whether there is another part; then all of its elements are within reach. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device_crew crew,
+                                                 ferry_shmem_task* task) {
+  const ferry_device_u64 most = task->slot_bytes / task->size;
+  int pe;
+  if (task->status != SHMEMX_DEVICE_SUCCESS || task->first == task->end) {
+    return 0;
+  }
+  task->last = task->end;
+  if (task->slots == 0) {
+    return 1;
+  }
+  if (task->end - task->first > most) {
+    task->last = task->first + most;
+  }
+  for (pe = 0; pe < d.pe_count; ++pe) {
+    (void)ferry_shmem_begin_get(d, crew, ferry_shmem_slot_of(*task, pe),
+                                ferry_shmem_part_of(d, *task, task->source),
+                                (task->last - task->first) * task->size, pe, 1);
+  }
+  task->status = ferry_shmem_quiet_together(d, crew);
+  return task->status == SHMEMX_DEVICE_SUCCESS;
+}
+
+/* What was computed goes to where it belongs. */
+FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_crew crew,
+                                                ferry_shmem_task* task) {
+  int pe;
+  if (task->slots != 0) {
+    ferry_device_fence(); /* this thread's results, before the leader asks for their puts */
+    ferry_device_crew_barrier(crew);
+    for (pe = 0; pe < d.pe_count; ++pe) {
+      (void)ferry_shmem_begin_put(d, crew, ferry_shmem_part_of(d, *task, task->dest),
+                                  ferry_shmem_slot_of(*task, pe),
+                                  (task->last - task->first) * task->size, pe, 1);
+    }
+    task->status = ferry_shmem_quiet_together(d, crew);
+  }
+  task->first = task->last;
+}
+
+/* Where PE `pe` has the elements of `place`, as if element 0 were there too. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
+                                                            ferry_shmem_task task,
+                                                            ferry_shmem_place place, int pe) {
+  return task.slots == 0
+             ? d.ways[pe].heaps[place.heap] + place.offset
+             : task.slots + (ferry_device_u64)pe * task.slot_bytes - task.first * task.size;
+}
+
+/* Element i of PE `pe`, as an lvalue. */
+#define FERRY_SHMEM_ELEMENT(type, place, pe) \
+  (((FERRY_DEVICE_GLOBAL type*)ferry_shmem_elements(d, task, task.place, pe))[i])
+
+/* The collective whose work on element i ferry_shmem_NAME_at does. */
+#define FERRY_SHMEM_COMPUTATION(name, type)                                                    \
   FERRY_DEVICE_FUNCTION int ferry_shmem_##name(shmemx_device_t d, ferry_device_crew crew,      \
                                                ferry_device_u64 dest, ferry_device_u64 source, \
                                                ferry_device_u64 count) {                       \
-    const ferry_device_u64 end = ferry_shmem_share(d, count, d.pe + 1);                        \
-    const ferry_device_u64 bytes = count * sizeof(type);                                       \
+    ferry_shmem_task task = ferry_shmem_begin(d, crew, dest, source, count, sizeof(type));     \
     ferry_device_u64 i;                                                                        \
-    int pe;                                                                                    \
-    int status = ferry_shmem_check(d, dest, bytes, source, bytes);                             \
-    if (status == SHMEMX_DEVICE_SUCCESS) {                                                     \
-      status = ferry_shmem_meet(d, crew); /* all have their `source` */                        \
+    int status;                                                                                \
+    if (task.status != SHMEMX_DEVICE_SUCCESS) {                                                \
+      return task.status;                                                                      \
     }                                                                                          \
-    if (status != SHMEMX_DEVICE_SUCCESS) {                                                     \
-      return status;                                                                           \
-    }                                                                                          \
-    for (i = ferry_shmem_share(d, count, d.pe) + crew.thread; i < end; i += crew.count) {      \
-      type a = FERRY_SHMEM_ELEMENT(type, 0, source - d.heap, i);                               \
-      for (pe = 1; pe < d.pe_count; ++pe) {                                                    \
-        const type b = FERRY_SHMEM_ELEMENT(type, pe, source - d.heap, i);                      \
-        a = (type)(combine);                                                                   \
+    while (ferry_shmem_begin_part(d, crew, &task)) {                                           \
+      for (i = task.first + crew.thread; i < task.last; i += crew.count) {                     \
+        ferry_shmem_##name##_at(d, task, i);                                                   \
       }                                                                                        \
-      for (pe = 0; pe < d.pe_count; ++pe) {                                                    \
-        FERRY_SHMEM_ELEMENT(type, pe, dest - d.heap, i) = a;                                   \
-      }                                                                                        \
+      ferry_shmem_end_part(d, crew, &task);                                                    \
     }                                                                                          \
-    return ferry_shmem_meet(d, crew);                                                          \
+    status = ferry_shmem_meet(d, crew);                                                        \
+    return task.status != SHMEMX_DEVICE_SUCCESS ? task.status : status;                        \
   }
 
-#define FERRY_SHMEM_ARITHMETIC(suffix, kind, name, type) \
-  FERRY_SHMEM_REDUCTION(name##_sum, type, a + b)         \
-  FERRY_SHMEM_REDUCTION(name##_prod, type, a* b)         \
-  FERRY_SHMEM_REDUCTION(name##_min, type, b < a ? b : a) \
-  FERRY_SHMEM_REDUCTION(name##_max, type, a < b ? b : a)
-#define FERRY_SHMEM_BITWISE(suffix, kind, name, type) \
-  FERRY_SHMEM_REDUCTION(name##_and, type, a& b)       \
-  FERRY_SHMEM_REDUCTION(name##_or, type, a | b)       \
-  FERRY_SHMEM_REDUCTION(name##_xor, type, a ^ b)
+/* `combine` makes of a and b, both of `type`, their result. */
+#define FERRY_SHMEM_REDUCTION(name, type, combine)                                             \
+  FERRY_DEVICE_FUNCTION void ferry_shmem_##name##_at(shmemx_device_t d, ferry_shmem_task task, \
+                                                     ferry_device_u64 i) {                     \
+    type a = FERRY_SHMEM_ELEMENT(type, source, 0);                                             \
+    int pe;                                                                                    \
+    for (pe = 1; pe < d.pe_count; ++pe) {                                                      \
+      const type b = FERRY_SHMEM_ELEMENT(type, source, pe);                                    \
+      a = (type)(combine);                                                                     \
+    }                                                                                          \
+    for (pe = 0; pe < d.pe_count; ++pe) {                                                      \
+      FERRY_SHMEM_ELEMENT(type, dest, pe) = a;                                                 \
+    }                                                                                          \
+  }                                                                                            \
+  FERRY_SHMEM_COMPUTATION(name, type)
+
+/* `result`: a is the sum of the PEs before one, and b what that one has, which is read before its
+ * result is stored. */
+#define FERRY_SHMEM_SCAN(name, type, result)                                                   \
+  FERRY_DEVICE_FUNCTION void ferry_shmem_##name##_at(shmemx_device_t d, ferry_shmem_task task, \
+                                                     ferry_device_u64 i) {                     \
+    type a = 0;                                                                                \
+    int pe;                                                                                    \
+    for (pe = 0; pe < d.pe_count; ++pe) {                                                      \
+      const type b = FERRY_SHMEM_ELEMENT(type, source, pe);                                    \
+      FERRY_SHMEM_ELEMENT(type, dest, pe) = (type)(result);                                    \
+      a = (type)(a + b);                                                                       \
+    }                                                                                          \
+  }                                                                                            \
+  FERRY_SHMEM_COMPUTATION(name, type)
+
+#define FERRY_SHMEM_ARITHMETIC(suffix, kind, name, type)        \
+  FERRY_SHMEM_SCAN(name##_sum_inscan, type, a + b)              \
+  FERRY_SHMEM_SCAN(name##_sum_exscan, type, a)                  \
+  FERRY_SHMEM_REDUCTION(name##_sum_reduce, type, a + b)         \
+  FERRY_SHMEM_REDUCTION(name##_prod_reduce, type, a* b)         \
+  FERRY_SHMEM_REDUCTION(name##_min_reduce, type, b < a ? b : a) \
+  FERRY_SHMEM_REDUCTION(name##_max_reduce, type, a < b ? b : a)
+#define FERRY_SHMEM_BITWISE(suffix, kind, name, type)  \
+  FERRY_SHMEM_REDUCTION(name##_and_reduce, type, a& b) \
+  FERRY_SHMEM_REDUCTION(name##_or_reduce, type, a | b) \
+  FERRY_SHMEM_REDUCTION(name##_xor_reduce, type, a ^ b)
 
 FERRY_SHMEM_ALL_TYPES(FERRY_SHMEM_ARITHMETIC, , )
 FERRY_SHMEM_BITWISE_TYPES(FERRY_SHMEM_BITWISE, , )
@@ -73,7 +216,7 @@ FERRY_SHMEM_BITWISE_TYPES(FERRY_SHMEM_BITWISE, , )
 /* ---- Their names ---- */
 
 #define FERRY_SHMEM_REDUCE(suffix, kind, name, type)                                             \
-  FERRY_DEVICE_FUNCTION int shmemx_device_##name##_reduce##suffix(                               \
+  FERRY_DEVICE_FUNCTION int shmemx_device_##name##suffix(                                        \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, const FERRY_DEVICE_GLOBAL type* source, \
       ferry_device_u64 nreduce) {                                                                \
     return ferry_shmem_##name(d, ferry_device_crew_of(kind), (ferry_device_u64)dest,             \
@@ -81,20 +224,24 @@ FERRY_SHMEM_BITWISE_TYPES(FERRY_SHMEM_BITWISE, , )
   }
 
 #define FERRY_SHMEM_ARITHMETIC_REDUCE(suffix, kind, name, type) \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_sum, type)            \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_prod, type)           \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_min, type)            \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_max, type)
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_sum_reduce, type)     \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_prod_reduce, type)    \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_min_reduce, type)     \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_max_reduce, type)     \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_sum_inscan, type)     \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_sum_exscan, type)
 #define FERRY_SHMEM_BITWISE_REDUCE(suffix, kind, name, type) \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_and, type)         \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_or, type)          \
-  FERRY_SHMEM_REDUCE(suffix, kind, name##_xor, type)
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_and_reduce, type)  \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_or_reduce, type)   \
+  FERRY_SHMEM_REDUCE(suffix, kind, name##_xor_reduce, type)
 
 FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_ARITHMETIC_REDUCE)
 FERRY_SHMEM_FORMS(FERRY_SHMEM_BITWISE_TYPES, FERRY_SHMEM_BITWISE_REDUCE)
 
 #undef FERRY_SHMEM_ELEMENT
+#undef FERRY_SHMEM_COMPUTATION
 #undef FERRY_SHMEM_REDUCTION
+#undef FERRY_SHMEM_SCAN
 #undef FERRY_SHMEM_ARITHMETIC
 #undef FERRY_SHMEM_BITWISE
 #undef FERRY_SHMEM_REDUCE

@@ -56,7 +56,10 @@ typedef struct {
   ferry_device_u64 heap_offsets[FERRY_SHMEM_HEAPS]; /* where each begins in its segment */
   ferry_device_u64 ring;          /* by which ferryd is asked for what stores do not do; 0: none */
   ferry_device_u64 ring_words[4]; /* what the ring says of itself (ferry_device_ring_open_by) */
-  ferry_device_u64 reserved1[8];
+  /* This PE's, for collectives with PEs whom loads and stores do not reach; 0: there is no ring. */
+  ferry_device_u64 scratch;
+  ferry_device_u64 scratch_bytes;
+  ferry_device_u64 reserved1[6];
   ferry_device_u64 cutovers[2][FERRY_SHMEM_CUTOVER_SIZES];
 } ferry_shmem_table;
 

@@ -44,30 +44,37 @@
   M(suffix, kind, longlong, ferry_device_i64)  \
   M(suffix, kind, ptrdiff, __PTRDIFF_TYPE__)
 
-/* Atomics and waits: M(name, type, bits) */
-#define FERRY_SHMEM_WORD_TYPES(M)    \
-  M(int, int, 32)                    \
-  M(uint, unsigned int, 32)          \
-  M(int32, __INT32_TYPE__, 32)       \
-  M(uint32, __UINT32_TYPE__, 32)     \
-  M(long, long, 64)                  \
-  M(ulong, unsigned long, 64)        \
-  M(longlong, ferry_device_i64, 64)  \
-  M(ulonglong, ferry_device_u64, 64) \
-  M(int64, __INT64_TYPE__, 64)       \
-  M(uint64, __UINT64_TYPE__, 64)     \
-  M(size, __SIZE_TYPE__, 64)         \
-  M(ptrdiff, __PTRDIFF_TYPE__, 64)
+/* Waits, and tests: M(suffix, kind, name, type, bits). */
+#define FERRY_SHMEM_WAIT_TYPES(M, suffix, kind)    \
+  M(suffix, kind, int, int, 32)                    \
+  M(suffix, kind, uint, unsigned int, 32)          \
+  M(suffix, kind, int32, __INT32_TYPE__, 32)       \
+  M(suffix, kind, uint32, __UINT32_TYPE__, 32)     \
+  M(suffix, kind, long, long, 64)                  \
+  M(suffix, kind, ulong, unsigned long, 64)        \
+  M(suffix, kind, longlong, ferry_device_i64, 64)  \
+  M(suffix, kind, ulonglong, ferry_device_u64, 64) \
+  M(suffix, kind, int64, __INT64_TYPE__, 64)       \
+  M(suffix, kind, uint64, __UINT64_TYPE__, 64)     \
+  M(suffix, kind, size, __SIZE_TYPE__, 64)         \
+  M(suffix, kind, ptrdiff, __PTRDIFF_TYPE__, 64)
 
-/* LIST(M, suffix, kind) for each of the forms that a call has. */
-#define FERRY_SHMEM_FORMS(LIST, M)                 \
-  LIST(M, , FERRY_DEVICE_CREW_THREAD)              \
+/* Atomics, which one thread calls, have the same types: M(name, type, bits). */
+#define FERRY_SHMEM_WITHOUT_FORM(M, kind, name, type, bits) M(name, type, bits)
+#define FERRY_SHMEM_WORD_TYPES(M) FERRY_SHMEM_WAIT_TYPES(FERRY_SHMEM_WITHOUT_FORM, M, )
+
+/* LIST(M, suffix, kind) for each of the forms that a call has for groups. */
+#define FERRY_SHMEM_GROUP_FORMS(LIST, M)           \
   LIST(M, _work_group, FERRY_DEVICE_CREW_GROUP)    \
   LIST(M, _block, FERRY_DEVICE_CREW_GROUP)         \
   LIST(M, _wg, FERRY_DEVICE_CREW_GROUP)            \
   LIST(M, _sub_group, FERRY_DEVICE_CREW_SUB_GROUP) \
   LIST(M, _warp, FERRY_DEVICE_CREW_SUB_GROUP)      \
   LIST(M, _wave, FERRY_DEVICE_CREW_SUB_GROUP)
+/* The same, and for one thread. */
+#define FERRY_SHMEM_FORMS(LIST, M)    \
+  LIST(M, , FERRY_DEVICE_CREW_THREAD) \
+  FERRY_SHMEM_GROUP_FORMS(LIST, M)
 
 /* A list of one: for calls without a type. */
 #define FERRY_SHMEM_NO_TYPE(M, suffix, kind) M(suffix, kind)
