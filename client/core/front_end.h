@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "client/core/address_hull.h"
 #include "client/core/host_call.h"
 #include "client/core/one_sided.h"
 #include "client/core/program_step.h"
@@ -218,6 +219,9 @@ class FrontEnd {
   virtual int DeviceOf(const void* pointer) const = 0;
   // Whether CPUs cannot access this memory, so that only the three calls above touch its bytes.
   bool IsByStream(const void* pointer) const { return DeviceOf(pointer) >= 0; }
+  // A look that costs next to nothing: false if IsByStream is; true for such memory, and for what
+  // lies between several pieces of it.
+  bool MayBeByStream(const void* pointer) const { return by_stream_->Contains(pointer); }
 
   // ---- The ranks of this node ------------------------------------------------------------------
   // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
@@ -234,15 +238,20 @@ class FrontEnd {
   // Whether such copies reach memory that AllocateMemory has not returned.
   virtual bool IsPrivateMemoryReachable(uint32_t rank) const = 0;
   // Maps memory of another rank that its AllocateMemory returned, or that it shares, for as long as
-  // the pointer lives.
+  // the pointer lives. What only streams reach is for Copy, CopyStrided and kernels, and is told by
+  // `is_by_stream`; kInvalidBuffer for such memory where that is null.
   virtual StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
-                                                       uint64_t size_bytes) = 0;
+                                                       uint64_t size_bytes,
+                                                       bool* is_by_stream = nullptr) = 0;
   // Lets kernels of all devices reach host memory at this process's addresses, until the mapping
   // ends: `base` is what MapPeer has returned for the beginning of a peer's region, or memory that
   // this rank shares. All of it is pinned, so that each of its pages takes memory from now on; may
   // block while that happens. Does nothing if they reach it already. kUnsupported without a GPU
   // backend; kInvalidBuffer for other memory; errors of gpu::GpuBackend::RegisterHostMemory.
   virtual Status LetDevicesReach(const std::byte* base) = 0;
+  // Lets kernels of the device load from and store to memory of a device at this address, which
+  // AllocateMemory or MapPeer has returned. kUnsupported, with the reason: they cannot.
+  virtual Status LetKernelsReach(int device, const void* pointer) = 0;
   // How many devices the GPU backend has; 0 without one.
   virtual int DeviceCount() const = 0;
   // Of a device that there is.
@@ -280,7 +289,8 @@ class FrontEnd {
   uint32_t size_ = 0;
   std::vector<uint32_t> nodes_;  // by rank
   config::Options options_;
-  bool is_crowded_ = false;  // ranks of the node share cores
+  bool is_crowded_ = false;                 // ranks of the node share cores
+  const AddressHull* by_stream_ = nullptr;  // once the rank has joined
 };
 
 // Bumped with each change of this file.

@@ -455,7 +455,8 @@ bool Memory::IsRegionByStream(const void* pointer) const {
 }
 
 int Memory::DeviceByStream(const void* pointer) const {
-  const OwnRegion* region = regions_.any_by_stream() ? regions_.Around(pointer) : nullptr;
+  const OwnRegion* region =
+      regions_.by_stream().Contains(pointer) ? regions_.Around(pointer) : nullptr;
   return region != nullptr && region->by_stream ? region->device : -1;
 }
 

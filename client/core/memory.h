@@ -90,7 +90,7 @@ class Memory {
   }
   // Whether this is device memory that only streams reach.
   bool IsByStream(const void* pointer) const {
-    return regions_.any_by_stream() && IsRegionByStream(pointer);
+    return regions_.by_stream().Contains(pointer) && IsRegionByStream(pointer);
   }
 
   // The device that owns this memory, if only streams reach it; else -1.
@@ -100,7 +100,7 @@ class Memory {
   bool IsDevice(const void* pointer) const;
 
   // Whether CheckBuffer accepts every buffer.
-  bool IsAnyBufferPlain() const { return !regions_.any_by_stream(); }
+  bool IsAnyBufferPlain() const { return regions_.by_stream().is_empty(); }
   // kInvalidBuffer for a buffer that begins in device memory that only streams reach, and runs past
   // its end.
   Status CheckBuffer(const void* pointer, uint64_t size_bytes) const;

@@ -54,7 +54,7 @@ const OwnRegion* RegionTable::ById(uint32_t id) const {
 
 void RegionTable::Add(const OwnRegion& region) {
   if (region.by_stream) {
-    any_by_stream_.store(true, std::memory_order_relaxed);
+    by_stream_.Add(region.base, region.size_bytes);
   }
   Table table = *current_.load(std::memory_order_relaxed);
   table.insert(

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/core/address_hull.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::client {
@@ -37,8 +38,9 @@ class RegionTable {
   shm::Location FindForNode(const void* pointer, uint64_t size_bytes) const;
   // The region around `pointer`, or null.
   const OwnRegion* Around(const void* pointer) const;
-  // Whether some region is, or was, for streams only. Where not, no address needs to be looked up.
-  bool any_by_stream() const { return any_by_stream_.load(std::memory_order_relaxed); }
+  // Around all regions that are, or were, for streams only. No address outside needs to be looked
+  // up.
+  const AddressHull& by_stream() const { return by_stream_; }
   // The region with this id, or null.
   const OwnRegion* ById(uint32_t id) const;
 
@@ -50,7 +52,7 @@ class RegionTable {
   void Publish(Table table);
 
   std::atomic<const Table*> current_;
-  std::atomic<bool> any_by_stream_{false};
+  AddressHull by_stream_;
   std::vector<std::unique_ptr<const Table>> all_;
 };
 

@@ -173,6 +173,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   progress_.emplace(Progress::Parts{view_, &peers_, engine, own_lane_, doorbell_.get(), wait_policy,
                                     threads_asked_for_});
   memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
+  by_stream_ = &memory_->regions().by_stream();
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);
   }

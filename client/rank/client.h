@@ -139,7 +139,8 @@ class Client final : public FrontEnd {
     return peer_memory_->IsPrivateMemoryReachable(rank);
   }
   StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
-                                               uint64_t size_bytes) override;
+                                               uint64_t size_bytes, bool* is_by_stream) override;
+  Status LetKernelsReach(int device, const void* pointer) override;
   Status LetDevicesReach(const std::byte* base) override;
   int DeviceCount() const override;
   StatusOr<gpu::DeviceInfo> DescribeDevice(int device) const override;

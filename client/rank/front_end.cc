@@ -82,10 +82,12 @@ ErrorCode Client::CopyToPeer(uint32_t rank, const shm::Location& to, const void*
 }
 
 StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::Location& where,
-                                                     uint64_t size_bytes) {
+                                                     uint64_t size_bytes, bool* is_by_stream) {
   StatusOr<PeerMemory::ForGood> mapped = peer_memory_->MapForGood(rank, where, size_bytes);
   FERRY_RETURN_IF_ERROR(mapped.status());
-  if (mapped->by_stream) {
+  if (is_by_stream != nullptr) {
+    *is_by_stream = mapped->by_stream;
+  } else if (mapped->by_stream) {
     return Status(ErrorCode::kInvalidBuffer, "only streams reach that memory");
   }
   return mapped->memory;
@@ -94,6 +96,12 @@ StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::L
 Status Client::LetDevicesReach(const std::byte* base) {
   return memory_->SharedSize(base) != 0 ? memory_->LetDevicesReach(base)
                                         : peer_memory_->LetDevicesReach(base);
+}
+
+Status Client::LetKernelsReach(int device, const void* pointer) {
+  gpu::GpuBackend* const backend = memory_->backend();
+  return backend == nullptr ? Status(ErrorCode::kUnsupported, "no GPU backend is in use")
+                            : backend->LetKernelsReach(device, pointer);
 }
 
 int Client::DeviceCount() const {

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
 #include <string>
 
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
@@ -16,10 +20,10 @@ using collective::Collective;
 using collective::NodeAddress;
 using collective::RunFailure;
 
-// Regions of addresses in symmetric memory: the heap, and before it the static segments. libferry's
-// own numbers are far smaller.
-constexpr uint32_t kHeapRegion = UINT32_MAX;
-constexpr uint32_t kStaticRegions = kHeapRegion - kMostStatics;
+// Regions of addresses in symmetric memory: first the static segments, then the heaps by their
+// numbers. libferry's own numbers are far smaller.
+constexpr uint32_t kHeapRegions = UINT32_MAX - kMostSpaces;
+constexpr uint32_t kStaticRegions = kHeapRegions - kMostStatics;
 
 // Few cells, so that a team costs little: whatever is longer than a few of them is copied straight
 // between the PEs.
@@ -48,11 +52,14 @@ collective::BoardLayout* BoardAt(int pe, uint64_t offset) {
 
 // The place in member memory that NodeAddress names, or null if it is not symmetric.
 std::byte* SymmetricAt(int pe, const NodeAddress& address) {
-  if (address.region <= kStaticRegions) {
+  if (address.region < kStaticRegions) {
     return nullptr;
   }
   const Segment& segment =
-      address.region == kHeapRegion ? job.heap : job.statics[address.region - kStaticRegions - 1];
+      address.region < kHeapRegions ? job.statics[address.region - kStaticRegions]
+      : address.region == kHeapRegions
+          ? job.heap
+          : *job.spaces[address.region - kHeapRegions - 1].load(std::memory_order_acquire);
   return segment.base + address.address + segment.shifts[static_cast<size_t>(pe)];
 }
 
@@ -90,6 +97,45 @@ class OneAtATime {
   std::atomic<bool>& is_busy_;
 };
 
+// Stands in for memory of the own PE that CPUs do not reach.
+class HostCopy {
+ public:
+  HostCopy(const char* call, size_t bytes)
+      : call_(call), bytes_(bytes), shadow_(job.front_end->TakeShadow(bytes)) {
+    if (shadow_ == nullptr) {
+      plain_.reset(new (std::nothrow) std::byte[bytes]);
+    }
+    if (memory() == nullptr) {
+      Fail(call, "no host memory for " + std::to_string(bytes) +
+                     " bytes of device memory that CPUs do not reach: use fewer at a time");
+    }
+  }
+  ~HostCopy() {
+    if (shadow_ != nullptr) {
+      (void)job.front_end->GiveShadow(shadow_);
+    }
+  }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  void* memory() const { return shadow_ != nullptr ? shadow_ : plain_.get(); }
+  void Fetch(const void* from) const { CopyByStream(call_, memory(), from, bytes_); }
+  void Deliver(void* to) const { CopyByStream(call_, to, memory(), bytes_); }
+
+ private:
+  const char* const call_;
+  const size_t bytes_;
+  void* const shadow_;  // of libferry, which devices copy to at full speed
+  std::unique_ptr<std::byte[]> plain_;
+};
+
+// Whether CPUs have to work on memory that they do not reach. Messages copy it themselves.
+bool NeedsHostCopies(const collective::Binding& binding, bool are_all_near) {
+  return (are_all_near || binding.reducer != nullptr) &&
+         (MayBeByStream(binding.input) || MayBeByStream(binding.output)) &&
+         (IsByStream(binding.input) || IsByStream(binding.output));
+}
+
 }  // namespace
 
 // ---- The link -----------------------------------------------------------------------------------
@@ -106,14 +152,13 @@ ErrorCode AssemblyLink::StateOf(int member) { return shmem::StateOf(PeOf(member)
 
 NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
   const Segment* const segment = job.FindSegment(pointer, size_bytes);
-  if (segment == nullptr) {
+  if (segment == nullptr || segment->is_by_stream) {
     const shm::Location location = job.front_end->Locate(pointer, size_bytes);
     return {location.region, location.flags, location.address};
   }
   const uint32_t region =
-      segment == &job.heap
-          ? kHeapRegion
-          : kStaticRegions + 1 + static_cast<uint32_t>(segment - job.statics.data());
+      segment->is_heap() ? kHeapRegions + static_cast<uint32_t>(segment->heap)
+                         : kStaticRegions + static_cast<uint32_t>(segment - job.statics.data());
   return {region, 0, static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
 }
 
@@ -177,21 +222,56 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   const OneAtATime one_at_a_time(call, &is_busy_);
   problem->rank = self();
   problem->size = size();
+  if (NeedsHostCopies(binding, are_all_near())) [[unlikely]] {
+    RunOnCopies(call, *problem, binding);
+  } else {
+    RunWhereItIs(call, *problem, binding);
+  }
+}
+
+void Assembly::RunOnCopies(const char* call, const collective::Problem& problem,
+                           const collective::Binding& binding) {
+  collective::Binding copied = binding;
+  std::optional<HostCopy> input;
+  std::optional<HostCopy> output;
+  if (const size_t bytes = collective::InputBytes(problem);
+      bytes != 0 && IsByStream(binding.input)) {
+    input.emplace(call, bytes);
+    input->Fetch(binding.input);
+    copied.input = input->memory();
+  }
+  const bool is_bcast = problem.collective == Collective::kBcast;
+  const bool is_source = is_bcast && problem.rank == problem.root;
+  if (const size_t bytes = collective::OutputBytes(problem);
+      bytes != 0 && IsByStream(binding.output)) {
+    output.emplace(call, bytes);
+    // What is only written need not be fetched, unless a part of it stays.
+    if (is_source || (problem.in_place && !is_bcast) || problem.collective == Collective::kExscan) {
+      output->Fetch(binding.output);
+    }
+    copied.output = output->memory();
+  }
+  RunWhereItIs(call, problem, copied);
+  if (output.has_value() && !is_source) {
+    output->Deliver(binding.output);
+  }
+}
+
+void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem,
+                            const collective::Binding& binding) {
   RunFailure failure;
   collective::BoardResult result = collective::BoardResult::kDone;
   ++number_;
   if (are_all_near()) [[likely]] {
-    result = collective::RunOnBoard(&*board_, number_, *problem, binding, limits_, &failure);
+    result = collective::RunOnBoard(&*board_, number_, problem, binding, limits_, &failure);
   } else {
-    failure = RunOverNodes(*problem, binding);
+    failure = RunOverNodes(problem, binding);
   }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     Explain(call, failure);
   }
   if (result != collective::BoardResult::kDone) [[unlikely]] {
-    Fail(call,
-         "this needs more room than the board of a team has, or memory of a device that other "
-         "PEs do not reach: use fewer bytes at a time");
+    Fail(call, "this needs more room than the board of a team has: use fewer bytes at a time");
   }
 }
 

@@ -86,6 +86,11 @@ class Assembly {
   void Run(const char* call, collective::Problem* problem, const collective::Binding& binding);
 
  private:
+  // With copies in host memory of what CPUs do not reach.
+  void RunOnCopies(const char* call, const collective::Problem& problem,
+                   const collective::Binding& binding);
+  void RunWhereItIs(const char* call, const collective::Problem& problem,
+                    const collective::Binding& binding);
   collective::RunFailure RunOverNodes(const collective::Problem& problem,
                                       const collective::Binding& binding);
   int FindGone() const;

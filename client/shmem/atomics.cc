@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "client/shmem/checks.h"
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/far.h"
 #include "client/shmem/operations.h"
@@ -104,8 +105,9 @@ T* ReachNearWord(Context* context, T* dest, int pe) {
 }
 
 template <typename T>
-Target ReachWord(const char* call, Context* context, T* dest, int pe) {
-  const Target target = ReachSlowly(call, context, dest, sizeof(T), pe);
+Target ReachVariable(const char* call, Context* context, T* dest, int pe) {
+  const Target target =
+      ReachWordSlowly(call, context, "the variable's address", dest, sizeof(T), pe);
   if (!IsAligned(dest)) {
     FailUnaligned(call, dest, sizeof(T));
   }
@@ -117,7 +119,7 @@ Target ReachWord(const char* call, Context* context, T* dest, int pe) {
 template <typename T>
 [[gnu::noinline]] T FetchElsewhere(const char* call, Context* context, Atomic op, T* dest, T value,
                                    T condition, int pe) {
-  const Target target = ReachWord(call, context, dest, pe);
+  const Target target = ReachVariable(call, context, dest, pe);
   return target.is_near()
              ? Apply(call, op, *reinterpret_cast<T*>(target.address()), value, condition)
              : FromBits<T>(FetchFar(call, context, target, FarOf(op, value, condition)));
@@ -126,7 +128,8 @@ template <typename T>
 template <typename T>
 [[gnu::noinline]] void BeginElsewhere(const char* call, Context* context, Atomic op, T* dest,
                                       T value, T condition, int pe, T* found) {
-  const Target target = ReachWord(call, context, dest, pe);
+  const Target target = ReachVariable(call, context, dest, pe);
+  CheckLoadable(call, "fetch", found);
   if (job.is_checking && found != nullptr) {
     CheckGiven(call, {"fetch", found, sizeof(T)});
   }
@@ -157,7 +160,7 @@ template <typename T>
 void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
                  int pe, T* found) {
   T* const word = ReachNearWord(context, dest, pe);
-  if (word == nullptr) [[unlikely]] {
+  if (word == nullptr || job.front_end->MayBeByStream(found)) [[unlikely]] {
     return BeginElsewhere(call, context, op, dest, value, condition, pe, found);
   }
   const T old = Apply(call, op, *word, value, condition);

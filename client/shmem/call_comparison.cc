@@ -7,6 +7,7 @@
 
 #include "client/shmem/checks.h"
 #include "client/shmem/fail.h"
+#include "client/shmem/pieces.h"
 #include "client/shmem/reach.h"
 
 namespace ferry::shmem {
@@ -14,15 +15,17 @@ namespace {
 
 // Where symmetric memory begins, for all PEs alike.
 struct SymmetricPlace {
-  enum Segment : uint64_t { kNowhere, kHeap, kFirstStatic };
+  // A heap is kFirstHeap and its number (Segment::heap).
+  enum Segment : uint64_t { kNowhere, kFirstHeap, kFirstStatic = kFirstHeap + 1 + kMostSpaces };
   uint64_t segment;
   uint64_t offset;
 
   bool operator==(const SymmetricPlace&) const = default;
   bool is_nowhere() const { return segment == kNowhere; }
   std::string Text() const {
-    const std::string& name =
-        segment == kHeap ? job.heap.name : job.statics[segment - kFirstStatic].name;
+    const std::string name = segment < kFirstStatic
+                                 ? HeapName(static_cast<int>(segment - kFirstHeap))
+                                 : job.statics[segment - kFirstStatic].name;
     return "offset " + std::to_string(offset) + " of " + name;
   }
 };
@@ -75,8 +78,8 @@ SymmetricPlace PlaceOf(const void* address, size_t bytes) {
     return {SymmetricPlace::kNowhere, 0};
   }
   const uint64_t number =
-      segment == &job.heap
-          ? SymmetricPlace::kHeap
+      segment->is_heap()
+          ? SymmetricPlace::kFirstHeap + static_cast<uint64_t>(segment->heap)
           : SymmetricPlace::kFirstStatic + static_cast<uint64_t>(segment - job.statics.data());
   return {number, static_cast<uint64_t>(static_cast<const std::byte*>(address) - segment->base)};
 }

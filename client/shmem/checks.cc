@@ -7,6 +7,7 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/pieces.h"
+#include "client/shmem/spaces.h"
 #include "client/shmem/team.h"
 
 namespace ferry::shmem {
@@ -54,11 +55,12 @@ bool DoMeet(const Blocks& one, const Blocks& other, const Stride& stride) {
 }  // namespace
 
 void CheckGiven(const char* call, const MemoryArgument& bytes) {
-  if (bytes.size == 0 || !job.heap.Contains(bytes.address, 1)) {
+  const Segment* const segment = job.FindSegment(bytes.address, 1);
+  if (bytes.size == 0 || segment == nullptr || !segment->is_heap()) {
     return;
   }
-  const auto offset = static_cast<uint64_t>(bytes.begin() - job.heap.base);
-  if (const std::string fault = FindPieceFault(offset, bytes.size); !fault.empty()) {
+  const auto offset = static_cast<uint64_t>(bytes.begin() - segment->base);
+  if (const std::string fault = FindPieceFault(segment->heap, offset, bytes.size); !fault.empty()) {
     Fail(call, PlaceText(bytes) + " " + fault);
   }
 }
@@ -75,7 +77,7 @@ void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgumen
 
 void CheckMove(const char* call, const Target& there, const MemoryArgument& local) {
   CheckGiven(call, local);
-  if (there.is_near()) {
+  if (!there.is_far()) {
     CheckApart(call, {"the other PE's memory", there.address(), local.size}, local);
   }
 }
@@ -89,7 +91,7 @@ void CheckStridedMove(const char* call, const Target& there, const char* local_n
   for (size_t i = 0; i < stride.blocks; ++i) {
     CheckGiven(call, {local_name, here.At(i), stride.block_bytes});
   }
-  if (there.is_near() && here.ascend(stride) && far.ascend(stride) && DoMeet(here, far, stride)) {
+  if (!there.is_far() && here.ascend(stride) && far.ascend(stride) && DoMeet(here, far, stride)) {
     Fail(call, "a block from " + AddressText(far.first) + " on (the other PE's memory) and one " +
                    "from " + AddressText(local) + " on (" + local_name +
                    ") have bytes in common: they must not overlap");
@@ -97,7 +99,7 @@ void CheckStridedMove(const char* call, const Target& there, const char* local_n
 }
 
 void CheckSignal(const char* call, const Target& to, size_t bytes, const Target& signal) {
-  if (to.is_near() && signal.is_near()) {
+  if (!to.is_far() && !signal.is_far()) {
     CheckApart(call, {"dest", to.address(), bytes},
                {"the signal's address", signal.address(), sizeof(uint64_t)});
   }
@@ -110,12 +112,15 @@ void WarnOfLeftovers(const char* call) {
   const std::vector<Piece> pieces = LivePieces();
   for (size_t i = 0; i < std::min(pieces.size(), kMostLeftovers); ++i) {
     Warn(call, CountText(pieces[i].bytes, "byte") + " at offset " +
-                   std::to_string(pieces[i].offset) + " of the symmetric heap, which " +
-                   pieces[i].given_by + " has returned, were never freed");
+                   std::to_string(pieces[i].offset) + " of " + HeapName(pieces[i].heap) +
+                   ", which " + pieces[i].given_by + " has returned, were never freed");
   }
   if (pieces.size() > kMostLeftovers) {
     Warn(call, CountText(pieces.size() - kMostLeftovers, "further piece") +
-                   " of the symmetric heap were never freed");
+                   " of symmetric memory were never freed");
+  }
+  if (const size_t spaces = CountOpenSpaces(); spaces != 0) {
+    Warn(call, CountText(spaces, "space") + " never destroyed: call shmemx_space_destroy");
   }
   if (const size_t teams = CountOpenTeams(); teams != 0) {
     Warn(call, CountText(teams, "team") + " never destroyed: call shmem_team_destroy");

@@ -27,7 +27,7 @@ struct MemoryArgument {
   const std::byte* end() const { return begin() + size; }
 };
 
-// If the bytes are in the symmetric heap, the program has them: they were given out, and not freed.
+// If the bytes are in a symmetric heap, the program has them: they were given out, and not freed.
 void CheckGiven(const char* call, const MemoryArgument& bytes);
 // They have no byte in common.
 void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgument& other);

@@ -9,6 +9,7 @@
 #include "client/shmem/assembly.h"
 #include "client/shmem/call_comparison.h"
 #include "client/shmem/checks.h"
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
@@ -34,11 +35,52 @@ std::byte* At(const Assembly& assembly, int member, const void* address, size_t 
          segment->shifts[static_cast<size_t>(assembly.PeOf(member))];
 }
 
-void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes != 0 && to != from) {
-    std::memmove(to, from, bytes);
+// Whether `dest` lies in a space that CPUs do not reach, as it then does on all PEs.
+bool IsOfDevices(const void* dest, size_t bytes) {
+  const Segment* const segment = bytes == 0 ? nullptr : job.FindSegment(dest, bytes);
+  return segment != nullptr && segment->is_by_stream;
+}
+
+// Where it does, and all PEs are near, each block goes from the PE that has it to the others by
+// copies of the devices, in place of a way through host memory.
+bool GoesByStream(const Assembly& assembly, const void* dest, size_t bytes) {
+  return assembly.are_all_near() && IsOfDevices(dest, bytes);
+}
+
+// Returns once all PEs are here, so that their `dest` may be written, with the same size and root.
+void MeetForCopies(const char* call, Assembly& assembly, size_t bytes, int root) {
+  struct Size {
+    uint64_t bytes;
+    int64_t root;
+  };
+  const Size own{bytes, root};
+  std::vector<Size> all(static_cast<size_t>(assembly.size()));
+  assembly.Gather(call, &own, sizeof(own), all.data());
+  for (int member = 0; member < assembly.size(); ++member) {
+    const Size& theirs = all[static_cast<size_t>(member)];
+    if (theirs.bytes != own.bytes || theirs.root != own.root) {
+      Fail(call,
+           "PE " + std::to_string(assembly.PeOf(member)) + " has passed " +
+               (theirs.root != own.root ? "the root " + std::to_string(theirs.root)
+                                        : "another size (" + std::to_string(theirs.bytes) +
+                                              " bytes, here " + std::to_string(own.bytes) + ")") +
+               ": all PEs of the team must pass the same");
+    }
   }
 }
+
+// The same block to all, this PE included, or to all others. Each PE begins with the one behind it,
+// so that not all write to one PE at a time.
+void CopyToAll(const char* call, const Assembly& assembly, void* dest, const void* source,
+               size_t bytes, bool with_self) {
+  const bool by_stream = IsOfDevices(dest, bytes);
+  for (int step = 1; step < assembly.size() + (with_self ? 1 : 0) && bytes != 0; ++step) {
+    const int member = (assembly.self() + step) % assembly.size();
+    CopyAnyhow(call, At(assembly, member, dest, bytes), source, bytes, by_stream);
+  }
+}
+
+std::byte* Behind(void* memory, size_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
 
 size_t Times(int members, size_t bytes) { return static_cast<size_t>(members) * bytes; }
 
@@ -73,6 +115,14 @@ int Broadcast(const char* call, const Group& group, void* dest, const void* sour
   }
   CheckSymmetric(call, "dest", dest, bytes);
   const bool is_root = assembly.self() == root;
+  if (GoesByStream(assembly, dest, bytes)) [[unlikely]] {
+    MeetForCopies(call, assembly, bytes, root);
+    if (is_root) {
+      CopyToAll(call, assembly, dest, source, bytes, writes_root);
+    }
+    assembly.Sync(call);
+    return 0;
+  }
   Problem problem;
   problem.collective = Collective::kBcast;
   problem.root = root;
@@ -83,7 +133,7 @@ int Broadcast(const char* call, const Group& group, void* dest, const void* sour
     assembly.Run(call, &problem, {.output = data});
   }
   if (is_root && writes_root) {
-    CopyBytes(dest, source, bytes);
+    CopyAnyhow(call, dest, source, bytes, false);
   }
   return 0;
 }
@@ -97,6 +147,12 @@ int Fcollect(const char* call, const Group& group, void* dest, const void* sourc
                    .source_bytes = bytes,
                    .amount = bytes});
   CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  if (GoesByStream(assembly, dest, bytes)) [[unlikely]] {
+    MeetForCopies(call, assembly, bytes, 0);
+    CopyToAll(call, assembly, Behind(dest, Times(assembly.self(), bytes)), source, bytes, true);
+    assembly.Sync(call);
+    return 0;
+  }
   Problem problem;
   problem.collective = Collective::kAllgather;
   problem.block_bytes = bytes;
@@ -142,11 +198,7 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
     CollectByMessages(call, assembly, dest, source, sizes);
     return 0;
   }
-  // Each begins with the one behind it, so that not all write to one PE at a time.
-  for (int step = 0; step < assembly.size() && bytes != 0; ++step) {
-    const int member = (assembly.self() + step) % assembly.size();
-    CopyBytes(At(assembly, member, dest, all) + offset, source, bytes);
-  }
+  CopyToAll(call, assembly, Behind(dest, offset), source, bytes, true);
   assembly.Sync(call);
   return 0;
 }
@@ -161,6 +213,16 @@ int Alltoall(const char* call, const Group& group, void* dest, const void* sourc
                    .source_bytes = all_bytes,
                    .amount = bytes});
   CheckSymmetric(call, "dest", dest, all_bytes);
+  if (GoesByStream(assembly, dest, bytes) && dest != source) [[unlikely]] {
+    MeetForCopies(call, assembly, bytes, 0);
+    for (int step = 1; step <= assembly.size(); ++step) {
+      const int member = (assembly.self() + step) % assembly.size();
+      CopyByStream(call, At(assembly, member, Behind(dest, Times(assembly.self(), bytes)), bytes),
+                   static_cast<const std::byte*>(source) + Times(member, bytes), bytes);
+    }
+    assembly.Sync(call);
+    return 0;
+  }
   Problem problem;
   problem.collective = Collective::kAlltoall;
   problem.in_place = dest == source;
@@ -171,9 +233,16 @@ int Alltoall(const char* call, const Group& group, void* dest, const void* sourc
 
 namespace {
 
-// Elements that lie `step` bytes apart.
-void CopyElements(std::byte* to, size_t to_step, const std::byte* from, size_t from_step,
-                  size_t elements, size_t element_bytes) {
+// Elements that lie `step` bytes apart. `by_stream`: `to` does.
+void CopyElements(const char* call, std::byte* to, bool by_stream, size_t to_step,
+                  const std::byte* from, size_t from_step, size_t elements, size_t element_bytes) {
+  if (by_stream || IsByStream(from)) [[unlikely]] {
+    return CopyBlocksByStream(call, to, by_stream, from, IsByStream(from),
+                              {.dest_stride_bytes = static_cast<ptrdiff_t>(to_step),
+                               .source_stride_bytes = static_cast<ptrdiff_t>(from_step),
+                               .block_bytes = element_bytes,
+                               .blocks = elements});
+  }
   for (size_t i = 0; i < elements; ++i) {
     std::memcpy(to, from, element_bytes);
     to += to_step;
@@ -188,12 +257,12 @@ void AlltoallsByMessages(const char* call, Assembly& assembly, std::byte* dest, 
   const size_t all = Times(assembly.size(), elements);
   std::vector<std::byte> out(all * element_bytes);
   std::vector<std::byte> in(all * element_bytes);
-  CopyElements(out.data(), element_bytes, source, from_step, all, element_bytes);
+  CopyElements(call, out.data(), false, element_bytes, source, from_step, all, element_bytes);
   Problem problem;
   problem.collective = Collective::kAlltoall;
   problem.block_bytes = elements * element_bytes;
   assembly.Run(call, &problem, {.input = out.data(), .output = in.data()});
-  CopyElements(dest, to_step, in.data(), element_bytes, all, element_bytes);
+  CopyElements(call, dest, IsByStream(dest), to_step, in.data(), element_bytes, all, element_bytes);
 }
 
 }  // namespace
@@ -226,11 +295,13 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
     return 0;
   }
   assembly.Sync(call);  // all are here, so their dest may be written
+  const bool by_stream = IsOfDevices(dest, extent);
   for (int step = 0; step < assembly.size() && elements != 0; ++step) {
     const int member = (assembly.self() + step) % assembly.size();
-    CopyElements(At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step),
-                 to_step, from + Times(member, elements * from_step), from_step, elements,
-                 element_bytes);
+    CopyElements(call,
+                 At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step),
+                 by_stream, to_step, from + Times(member, elements * from_step), from_step,
+                 elements, element_bytes);
   }
   assembly.Sync(call);
   return 0;
@@ -280,7 +351,12 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
   CheckSymmetric(call, "dest", dest, problem.block_bytes);
   assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
   if (!inclusive && assembly.self() == 0 && count != 0) {
-    std::memset(dest, 0, problem.block_bytes);  // the sum of nothing, where MPI says nothing
+    // The sum of nothing, where MPI says nothing.
+    if (IsByStream(dest)) {
+      ClearByStream(call, dest, problem.block_bytes);
+    } else {
+      std::memset(dest, 0, problem.block_bytes);
+    }
   }
   return 0;
 }

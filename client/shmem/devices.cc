@@ -49,9 +49,11 @@ constexpr uint64_t kAsksAlignment = 128;
 
 struct Table {
   Team* team;
-  std::vector<int> pes;    // of the world
-  uint64_t area = 0;       // offset in the region; 0: none
-  void* memory = nullptr;  // for kernels
+  int device = 0;
+  std::vector<int> pes;               // of the world
+  uint64_t area = 0;                  // offset in the region; 0: none
+  void* memory = nullptr;             // for kernels
+  std::vector<std::byte> image = {};  // what lies there: the head and the ways
   bool has_atomics = false;
   Cutovers cutovers = NoCutovers();
   uint64_t scratch = 0;  // offset in the region; 0: there is no ring
@@ -146,16 +148,7 @@ Status MakeRing(Table* table, int device) {
 
 // What this PE does by itself: its own area, a ring if need be, and memory for the table.
 Status Begin(Table* table, int device) {
-  const int count = job.front_end->DeviceCount();
-  if (count == 0) {
-    return {ErrorCode::kUnsupported,
-            "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
-            "emulates devices"};
-  }
-  if (device < 0 || device >= count) {
-    return {ErrorCode::kInvalidArgument, "the device " + std::to_string(device) +
-                                             " is not between 0 and " + std::to_string(count - 1)};
-  }
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
   const StatusOr<gpu::DeviceInfo> info = job.front_end->DescribeDevice(device);
   FERRY_RETURN_IF_ERROR(info.status());
   if (!info->host_words) {
@@ -216,33 +209,69 @@ struct Offer {
   int64_t error;  // ErrorCode
 };
 
+// Where kernels of the device find what PE `pe` has of a space; 0: they do not reach it.
+uint64_t AddressForKernels(const Segment& space, int pe, int device) {
+  const ptrdiff_t shift = space.shifts[static_cast<size_t>(pe)];
+  std::byte* const there = shift == kFar ? nullptr : space.base + shift;
+  return there != nullptr && job.front_end->LetKernelsReach(device, there).ok()
+             ? reinterpret_cast<uintptr_t>(there)
+             : 0;
+}
+
+// Puts the spaces that there are into the table's image.
+void SetSpaces(Table* table) {
+  auto* const head = reinterpret_cast<ferry_shmem_table*>(table->image.data());
+  auto* const ways = reinterpret_cast<ferry_shmem_way*>(head + 1);
+  for (size_t i = 0; i < kMostSpaces; ++i) {
+    const size_t heap = i + 1;
+    const Segment* const space = job.spaces[i].load(std::memory_order_acquire);
+    head->heap_bytes[heap] = space == nullptr ? 0 : space->size_bytes;
+    head->heap_bases[heap] = space == nullptr ? 0 : reinterpret_cast<uintptr_t>(space->base);
+    for (size_t j = 0; j < table->pes.size(); ++j) {
+      const int pe = table->pes[j];
+      ways[j].heaps[heap] = space == nullptr ? 0 : AddressForKernels(*space, pe, table->device);
+      ways[j].segments[heap] = space == nullptr ? 0 : space->numbers[static_cast<size_t>(pe)];
+    }
+  }
+}
+
+// Copies a part of the image to the device.
+void CopyImage(const char* call, const Table& table, size_t offset, size_t bytes) {
+  const Status copied = job.front_end->Copy(static_cast<std::byte*>(table.memory) + offset,
+                                            table.image.data() + offset, bytes);
+  if (!copied.ok()) {
+    Fail(call, "the table cannot be copied to the device: " + copied.ToString());
+  }
+}
+
 // Writes the table, now that all areas are known.
-void Fill(const char* call, const Table& table, const std::vector<Offer>& offers) {
+void Fill(const char* call, Table* table, const std::vector<Offer>& offers) {
   ferry_shmem_table head{};
   head.version = FERRY_SHMEM_TABLE_VERSION;
-  head.pe = static_cast<uint32_t>(table.team->self);
-  head.pe_count = static_cast<uint32_t>(table.pes.size());
-  head.is_one_node = job.AreNear(table.pes) ? 1 : 0;
+  head.pe = static_cast<uint32_t>(table->team->self);
+  head.pe_count = static_cast<uint32_t>(table->pes.size());
+  head.is_one_node = job.AreNear(table->pes) ? 1 : 0;
   head.heap_bytes[0] = job.heap.size_bytes;
   head.heap_offsets[0] = kHeapOffset;
-  head.has_atomics = table.has_atomics ? 1 : 0;
-  static_assert(sizeof(head.cutovers) == sizeof(table.cutovers));
-  std::memcpy(head.cutovers, table.cutovers.data(), sizeof(head.cutovers));
-  if (table.scratch != 0) {
-    head.scratch = reinterpret_cast<uintptr_t>(job.region->base() + table.scratch);
-    head.scratch_bytes = ScratchBytes(table.pes.size());
+  head.heap_bases[0] = reinterpret_cast<uintptr_t>(job.heap.base);
+  head.has_atomics = table->has_atomics ? 1 : 0;
+  static_assert(sizeof(head.cutovers) == sizeof(table->cutovers));
+  std::memcpy(head.cutovers, table->cutovers.data(), sizeof(head.cutovers));
+  if (table->scratch != 0) {
+    head.scratch = reinterpret_cast<uintptr_t>(job.region->base() + table->scratch);
+    head.scratch_bytes = ScratchBytes(table->pes.size());
   }
-  if (table.ring.handle != 0) {
-    head.ring = reinterpret_cast<uintptr_t>(table.ring.address);
-    std::memcpy(
-        head.ring_words,
-        static_cast<const std::byte*>(table.ring.address) + offsetof(shm::MpscRingLayout, capacity),
-        sizeof(head.ring_words));
+  if (table->ring.handle != 0) {
+    head.ring = reinterpret_cast<uintptr_t>(table->ring.address);
+    std::memcpy(head.ring_words,
+                static_cast<const std::byte*>(table->ring.address) +
+                    offsetof(shm::MpscRingLayout, capacity),
+                sizeof(head.ring_words));
   }
-  std::vector<std::byte> bytes(BytesOf(table));  // zeros are the first state of ferry_shmem_asks
-  std::memcpy(bytes.data(), &head, sizeof(head));
+  table->image.assign(BytesOf(*table), {});  // zeros are the first state of ferry_shmem_asks
+  std::memcpy(table->image.data(), &head, sizeof(head));
   for (size_t i = 0; i < offers.size(); ++i) {
-    const int pe = table.pes[i];
+    const int pe = table->pes[i];
     ferry_shmem_way way{};
     way.rank = static_cast<uint32_t>(pe);
     way.segments[0] = job.region->numbers()[static_cast<size_t>(pe)];
@@ -252,12 +281,12 @@ void Fill(const char* call, const Table& table, const std::vector<Offer>& offers
       way.heaps[0] = base + kHeapOffset;
       way.area = base + offers[i].area;
     }
-    std::memcpy(bytes.data() + sizeof(head) + i * sizeof(way), &way, sizeof(way));
+    std::memcpy(table->image.data() + sizeof(head) + i * sizeof(way), &way, sizeof(way));
   }
-  const Status copied = job.front_end->Copy(table.memory, bytes.data(), bytes.size());
-  if (!copied.ok()) {
-    Fail(call, "the table cannot be copied to the device: " + copied.ToString());
-  }
+  SetSpaces(table);
+  CopyImage(call, *table, 0, table->image.size());
+  table->image.resize(sizeof(head) + offers.size() * sizeof(ferry_shmem_way));
+  table->image.shrink_to_fit();
 }
 
 void Enter(const char* call, std::unique_ptr<Table> table) {
@@ -289,6 +318,31 @@ std::unique_ptr<Table> Take(const void* memory) {
 
 }  // namespace
 
+Status CheckDevice(int device) {
+  const int count = job.front_end->DeviceCount();
+  if (count == 0) {
+    return {ErrorCode::kUnsupported,
+            "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
+            "emulates devices"};
+  }
+  if (device < 0 || device >= count) {
+    return {ErrorCode::kInvalidArgument, "the device " + std::to_string(device) +
+                                             " is not between 0 and " + std::to_string(count - 1)};
+  }
+  return {};
+}
+
+void RefillTables(const char* call) {
+  std::lock_guard lock(devices.mutex);
+  for (const std::unique_ptr<Table>& table : devices.tables) {
+    SetSpaces(table.get());
+    constexpr size_t kBegin = offsetof(ferry_shmem_table, heap_bytes);
+    constexpr size_t kEnd = offsetof(ferry_shmem_table, ring);
+    CopyImage(call, *table, kBegin, kEnd - kBegin);
+    CopyImage(call, *table, sizeof(ferry_shmem_table), table->pes.size() * sizeof(ferry_shmem_way));
+  }
+}
+
 int DeviceCount(const char* call) {
   CheckRunning(call);
   return job.front_end->DeviceCount();
@@ -299,6 +353,7 @@ void* DevicePrepare(const char* call, Team* team, int device) {
   const Team& its = CheckTeam(call, team);
   auto table = std::make_unique<Table>();
   table->team = team;
+  table->device = device;
   table->pes = its.pes;
   const Status begun = Begin(table.get(), device);
   const Offer own{table->area, static_cast<int64_t>(begun.code())};
@@ -314,7 +369,7 @@ void* DevicePrepare(const char* call, Team* team, int device) {
       return nullptr;
     }
   }
-  Fill(call, *table, offers);
+  Fill(call, table.get(), offers);
   void* const memory = table->memory;
   Enter(call, std::move(table));
   return memory;

@@ -7,8 +7,15 @@
 // who has died, so it tells them by words in the areas.
 #pragma once
 
+#include "common/status.h"
+
 namespace ferry::shmem {
 
+// Whether there is such a device: kUnsupported without a GPU backend, kInvalidArgument. Any thread.
+Status CheckDevice(int device);
+// Writes the spaces (spaces.h) that there are by now into all tables. Calling thread: that makes or
+// destroys one. Blocks while they are copied to the devices.
+void RefillTables(const char* call);
 // Blocks until ferryd has done what kernels have asked for by the tables, which no kernel may use any
 // more.
 void CompleteDevices();

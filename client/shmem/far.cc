@@ -1,12 +1,12 @@
 #include "client/shmem/far.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <list>
 #include <mutex>
 #include <string>
 
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
@@ -167,6 +167,7 @@ void PutStridedFar(const char* call, Context* context, const Target& to, const v
   const bool is_packed =
       IsOnePiece(stride.dest_stride_bytes, stride) && bytes != 0 && bytes <= kPackBytes / 2;
   const size_t most = is_packed ? kPackBytes / bytes : 1;
+  const bool is_by_stream = IsByStream(source);
   std::byte pack[kPackBytes];
   for (size_t i = 0; i < stride.blocks; i += most) {
     const size_t count = std::min(most, stride.blocks - i);
@@ -176,10 +177,8 @@ void PutStridedFar(const char* call, Context* context, const Target& to, const v
       from += stride.source_stride_bytes;
       continue;
     }
-    for (size_t block = 0; block < count; ++block) {
-      std::memcpy(pack + block * bytes, from, bytes);
-      from += stride.source_stride_bytes;
-    }
+    PackBlocks(call, pack, from, is_by_stream, stride.source_stride_bytes, bytes, count);
+    from += stride.source_stride_bytes * static_cast<ptrdiff_t>(count);
     PutFar(call, context, there, pack, count * bytes, Completion::kBlocking);
   }
 }

@@ -36,6 +36,12 @@ const Segment* Job::FindSegment(const void* address, size_t bytes) const {
       return &segment;
     }
   }
+  for (const std::atomic<const Segment*>& slot : spaces) {
+    const Segment* const space = slot.load(std::memory_order_acquire);  // Pairs with SpaceCreate.
+    if (space != nullptr && space->Contains(address, bytes)) {
+      return space;
+    }
+  }
   return nullptr;
 }
 

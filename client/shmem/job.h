@@ -4,6 +4,7 @@
 // Calling thread: shmem_init and shmem_finalize change it, all others read it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +19,12 @@ namespace ferry::shmem {
 
 enum class Phase : uint8_t { kBefore, kRunning, kAfter };
 
-// A stretch of memory that all PEs have, each at an address of its own: the heap, and the static
-// data of the program and its libraries.
+// Symmetric heaps in memory of devices (spaces.h), beside the one in host memory.
+inline constexpr size_t kMostSpaces = 3;
+inline constexpr int kNoHeap = -1;
+
+// A stretch of memory that all PEs have, each at an address of its own: the heap, spaces, and the
+// static data of the program and its libraries.
 struct Segment {
   std::string name;
   std::byte* base = nullptr;
@@ -29,7 +34,10 @@ struct Segment {
   // by PE, and where in that this stretch begins.
   std::vector<uint32_t> numbers = {};
   uint64_t first_offset = 0;
+  int heap = kNoHeap;         // 0: the heap in host memory; else the space's number
+  bool is_by_stream = false;  // CPUs do not reach it, here or on another PE: only streams do
 
+  bool is_heap() const { return heap != kNoHeap; }
   bool Contains(const void* address, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - base);
     return offset < size_bytes && bytes <= size_bytes - offset;
@@ -46,6 +54,9 @@ struct Job {
   std::unique_ptr<Region> region;
   Segment heap;  // of size 0 unless running
   std::vector<Segment> statics;
+  // By number, from 1 on; null: there is none. Who may still look at one that is taken out finds
+  // it where it was.
+  std::array<std::atomic<const Segment*>, kMostSpaces> spaces{};
   bool is_checking = false;  // the checking mode (checks.h), on all PEs or on none
   std::atomic<Phase> phase{Phase::kBefore};
 

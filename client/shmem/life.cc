@@ -24,6 +24,7 @@
 #include "client/shmem/operations.h"
 #include "client/shmem/queues.h"
 #include "client/shmem/settings.h"
+#include "client/shmem/spaces.h"
 #include "client/shmem/static_data.h"
 #include "client/shmem/team.h"
 #include "common/clock.h"
@@ -125,7 +126,8 @@ void MakeRegion(const char* call) {
               .base = job.region->base() + kHeapOffset,
               .size_bytes = job.region->heap_bytes(),
               .numbers = job.region->numbers(),
-              .first_offset = kHeapOffset};
+              .first_offset = kHeapOffset,
+              .heap = 0};
   for (int pe = 0; pe < job.size; ++pe) {
     job.heap.shifts.push_back(job.region->shift_of(pe));
   }
@@ -148,7 +150,7 @@ void Begin(const char* call, int level) {
   job.thread_level = level;
   FindNearPes();
   MakeRegion(call);
-  OpenHeap();
+  OpenHeap(0);
   Announce(job.front_end->options(), job.heap.size_bytes, job.is_checking);
   OpenPredefinedTeams();
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kRunning));
@@ -222,12 +224,14 @@ void End(const char* call) {
     WarnOfLeftovers(call);
   }
   CompleteDevices();
+  UnmapSpaces();  // before the others hear that this PE has come: then they free theirs
   AwaitAll(call);
   job.phase.store(Phase::kAfter, std::memory_order_release);
   ForgetDevices();
   ForgetActiveSets();
   CloseAllTeams(call);
   ForgetContexts();
+  ForgetSpaces();
   const Status status = job.region->End();
   if (job.front_end->poison() == ErrorCode::kOk) {  // else the region has ended with the daemon
     Require(call, status);

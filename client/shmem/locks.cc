@@ -63,7 +63,8 @@ class Word {
  public:
   // `at`: its place in the lock.
   Word(const char* call, long* lock, size_t at, int pe)
-      : call_(call), target_(Reach(call, DefaultContext(), lock, sizeof(*lock), pe).At(at)) {}
+      : call_(call),
+        target_(ReachWord(call, DefaultContext(), "the lock", lock, sizeof(*lock), pe).At(at)) {}
 
   bool is_near() const { return target_.is_near(); }
   uint32_t Load() const {

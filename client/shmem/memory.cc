@@ -1,8 +1,10 @@
-// The symmetric heap (OpenSHMEM 1.5, section 9.3). See operations.h.
+// The symmetric heaps (OpenSHMEM 1.5, section 9.3). See operations.h and heap.h.
 //
-// Each PE has an allocator of its own, outside the heap. All of them get the same calls in the same
+// Each PE has allocators of its own, outside the heaps. All of them get the same calls in the same
 // order, so they return the same offsets; that this holds is compared at each call, in the exchange
 // that the standard's barrier is made of.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "client/core/offset_allocator.h"
 #include "client/shmem/call_comparison.h"
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/heap.h"
 #include "client/shmem/job.h"
@@ -23,22 +26,45 @@ namespace {
 using client::OffsetAllocator;
 
 constexpr size_t kSmallestAlignment = 16;
+constexpr uint64_t kNowhere = ~uint64_t{0};
 
 struct Heap {
-  std::mutex mutex;
   OffsetAllocator pieces;
+  uint64_t alignment = 0;  // of its beginning
   uint64_t used_bytes = 0;
   uint64_t touched_end = 0;  // beyond, nothing was ever given out: all is zero
 };
-Heap& heap = *new Heap();
+struct Heaps {
+  std::mutex mutex;
+  std::array<Heap, 1 + kMostSpaces> all;
+};
+Heaps& heaps = *new Heaps();
+
+Heap& HeapOf(int heap) { return heaps.all[static_cast<size_t>(heap)]; }
+
+// Where it lies. Of a space it is there for as long as that is.
+const Segment& SegmentOf(int heap) {
+  return heap == 0 ? job.heap
+                   : *job.spaces[static_cast<size_t>(heap - 1)].load(std::memory_order_acquire);
+}
+
+// Some of a heap's memory, of this PE.
+struct Block {
+  int heap;
+  uint64_t offset;  // kNowhere: it is null
+
+  const Segment& segment() const { return SegmentOf(heap); }
+  std::byte* address() const { return offset == kNowhere ? nullptr : segment().base + offset; }
+};
 
 // What a PE passes to a collective call about memory, for all to compare.
 struct MemoryCall {
   enum Kind : uint64_t { kMalloc, kRealloc, kFree };
   uint64_t kind;
+  uint64_t heap;
   uint64_t bytes;
   uint64_t alignment;
-  uint64_t offset;  // of what is to be freed; ~0: none
+  uint64_t offset;  // of what is to be freed, or was found
 
   bool operator==(const MemoryCall&) const = default;
   std::string Text() const {
@@ -48,9 +74,9 @@ struct MemoryCall {
     if (kind == kMalloc && alignment > kSmallestAlignment) {
       text += " aligned to " + std::to_string(alignment);
     } else if (kind != kMalloc) {
-      text += offset == ~uint64_t{0} ? " at null" : " at offset " + std::to_string(offset);
+      text += offset == kNowhere ? " at null" : " at offset " + std::to_string(offset);
     }
-    return text;
+    return heap == 0 ? text : text + " of " + HeapName(static_cast<int>(heap));
   }
 };
 
@@ -69,108 +95,124 @@ void MeetAndCompare(const char* call, const MemoryCall& own) {
   }
 }
 
-void WarnOfExhaustion(const char* call, uint64_t bytes) {
-  Warn(call, std::to_string(bytes) + " bytes asked for, " + std::to_string(heap.used_bytes) +
-                 " of the symmetric heap's " + std::to_string(job.heap.size_bytes) +
+MemoryCall CallOf(MemoryCall::Kind kind, const Block& piece, uint64_t bytes, uint64_t alignment) {
+  return {kind, static_cast<uint64_t>(piece.heap), bytes, alignment, piece.offset};
+}
+
+void WarnOfExhaustion(const char* call, int heap, uint64_t bytes) {
+  const Heap& its = HeapOf(heap);
+  Warn(call, std::to_string(bytes) + " bytes asked for, " + std::to_string(its.used_bytes) +
+                 " of " + HeapName(heap) + "'s " + std::to_string(SegmentOf(heap).size_bytes) +
                  " are in use, and the largest free piece has " +
-                 std::to_string(heap.pieces.LargestFreeBytes()) +
-                 ": raise SHMEM_SYMMETRIC_SIZE, or free memory");
+                 std::to_string(its.pieces.LargestFreeBytes()) + ": " +
+                 (heap == 0 ? "raise SHMEM_SYMMETRIC_SIZE" : "make a larger space") +
+                 ", or free memory");
 }
 
 // Null: there is none.
-std::byte* Take(const char* call, uint64_t bytes, uint64_t alignment) {
-  std::lock_guard lock(heap.mutex);
-  const uint64_t offset = heap.pieces.Allocate(bytes, alignment);
+Block Take(const char* call, int heap, uint64_t bytes, uint64_t alignment) {
+  std::lock_guard lock(heaps.mutex);
+  Heap& its = HeapOf(heap);
+  const uint64_t offset = its.pieces.Allocate(bytes, alignment);
   if (offset == OffsetAllocator::kNone) {
-    WarnOfExhaustion(call, bytes);
-    return nullptr;
+    WarnOfExhaustion(call, heap, bytes);
+    return {heap, kNowhere};
   }
-  heap.used_bytes += heap.pieces.SizeOf(offset);
-  return job.heap.base + offset;
+  its.used_bytes += its.pieces.SizeOf(offset);
+  return {heap, offset};
 }
 
 // Makes a new piece zero; what nobody has had before is zero already.
-void Clear(std::byte* piece, uint64_t bytes) {
-  const auto offset = static_cast<uint64_t>(piece - job.heap.base);
-  if (offset < heap.touched_end) {
-    std::memset(piece, 0, std::min(bytes, heap.touched_end - offset));
+void Clear(const char* call, const Block& piece, uint64_t bytes) {
+  const uint64_t touched_end = HeapOf(piece.heap).touched_end;
+  if (piece.offset >= touched_end) {
+    return;
+  }
+  const uint64_t dirty_bytes = std::min(bytes, touched_end - piece.offset);
+  if (piece.segment().is_by_stream) {
+    ClearByStream(call, piece.address(), dirty_bytes);
+  } else {
+    std::memset(piece.address(), 0, dirty_bytes);
   }
 }
 
-void NoteTouched(const std::byte* piece, uint64_t bytes) {
-  const auto end = static_cast<uint64_t>(piece - job.heap.base) + bytes;
-  heap.touched_end = std::max(heap.touched_end, end);
-}
-
-uint64_t OffsetOf(const void* pointer) {
-  return pointer == nullptr
-             ? ~uint64_t{0}
-             : static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - job.heap.base);
-}
-
-// What the checking mode knows of the heap.
-void NoteGiven(const char* call, const std::byte* piece, uint64_t bytes) {
+// The program has it from now on; what the checking mode knows of it, too.
+void NoteGiven(const char* call, const Block& piece, uint64_t bytes) {
+  Heap& its = HeapOf(piece.heap);
+  its.touched_end = std::max(its.touched_end, piece.offset + bytes);
   if (job.is_checking) {
-    NotePiece(call, OffsetOf(piece), bytes);
+    NotePiece(call, piece.heap, piece.offset, bytes);
   }
 }
-void NoteReturned(const char* call, const void* piece) {
+
+// What was given out there, and its size; else the program ends.
+Block FindBlock(const char* call, const void* pointer, uint64_t* size_bytes) {
+  const Segment* const segment = job.FindSegment(pointer, 1);
+  if (segment == nullptr || !segment->is_heap()) {
+    Fail(call, AddressText(pointer) + " is not in the symmetric heap" +
+                   (segment == nullptr ? "" : ", but in " + segment->name));
+  }
+  std::lock_guard lock(heaps.mutex);
+  const Block piece{segment->heap,
+                    static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
+  *size_bytes = HeapOf(piece.heap).pieces.SizeOf(piece.offset);
+  if (*size_bytes == 0) {
+    Fail(call, AddressText(pointer) + " is where no memory begins that " +
+                   (piece.heap == 0 ? "shmem_malloc" : "shmemx_space_malloc") +
+                   " has returned: was it freed before?");
+  }
+  return piece;
+}
+
+void Give(const char* call, const Block& piece) {
   if (job.is_checking) {
-    NoteFreed(call, OffsetOf(piece));
+    NoteFreed(call, piece.heap, piece.offset);
   }
+  std::lock_guard lock(heaps.mutex);
+  HeapOf(piece.heap).used_bytes -= HeapOf(piece.heap).pieces.Free(piece.offset);
 }
 
-// What was given out there; else the program ends.
-uint64_t CheckPiece(const char* call, const void* pointer) {
-  std::lock_guard lock(heap.mutex);
-  const uint64_t size_bytes =
-      job.heap.Contains(pointer, 1) ? heap.pieces.SizeOf(OffsetOf(pointer)) : 0;
-  if (size_bytes == 0) {
-    Fail(call, AddressText(pointer) +
-                   (job.heap.Contains(pointer, 1)
-                        ? " is where no memory begins that shmem_malloc has returned: was it freed "
-                          "before?"
-                        : " is not in the symmetric heap"));
+// Offsets in the first heap are aligned as they are asked for; its beginning is to pages.
+void CheckAlignment(const char* call, int heap, size_t alignment) {
+  if ((alignment & (alignment - 1)) != 0 || alignment > SegmentOf(heap).size_bytes) {
+    Fail(call, "the alignment " + std::to_string(alignment) +
+                   " is no power of two, or larger than the heap");
   }
-  return size_bytes;
-}
-
-void Give(const void* pointer) {
-  std::lock_guard lock(heap.mutex);
-  heap.used_bytes -= heap.pieces.Free(OffsetOf(pointer));
+  if (heap != 0 && alignment > HeapOf(heap).alignment) {
+    Fail(call, "the alignment " + std::to_string(alignment) + " is more than that of " +
+                   HeapName(heap) + " itself, which is " + std::to_string(HeapOf(heap).alignment));
+  }
 }
 
 }  // namespace
 
-void OpenHeap() {
-  std::lock_guard lock(heap.mutex);
-  heap.pieces = OffsetAllocator(job.heap.size_bytes);
-  heap.used_bytes = 0;
-  heap.touched_end = 0;
-  ForgetPieces();
+void OpenHeap(int heap, uint64_t alignment) {
+  std::lock_guard lock(heaps.mutex);
+  HeapOf(heap) = {.pieces = OffsetAllocator(SegmentOf(heap).size_bytes), .alignment = alignment};
+  ForgetPieces(heap);
 }
 
-void* Malloc(const char* call, size_t bytes, size_t alignment, bool zero, long hints) {
-  CheckRunning(call);
-  if ((alignment & (alignment - 1)) != 0 || alignment > job.heap.size_bytes) {
-    Fail(call, "the alignment " + std::to_string(alignment) +
-                   " is no power of two, or larger than the heap");
-  }
-  (void)hints;  // all of the heap is good for atomics and signals
+void* MallocIn(const char* call, int heap, size_t bytes, size_t alignment, bool zero) {
+  CheckAlignment(call, heap, alignment);
   if (bytes == 0) {
     return nullptr;
   }
   const uint64_t wanted = std::max(alignment, kSmallestAlignment);
-  std::byte* const piece = Take(call, bytes, wanted);
-  if (piece != nullptr) {
+  const Block piece = Take(call, heap, bytes, wanted);
+  if (piece.offset != kNowhere) {
     if (zero) {
-      Clear(piece, bytes);
+      Clear(call, piece, bytes);
     }
-    NoteTouched(piece, bytes);
     NoteGiven(call, piece, bytes);
   }
-  MeetAndCompare(call, {MemoryCall::kMalloc, bytes, wanted, OffsetOf(piece)});
-  return piece;
+  MeetAndCompare(call, CallOf(MemoryCall::kMalloc, piece, bytes, wanted));
+  return piece.address();
+}
+
+void* Malloc(const char* call, size_t bytes, size_t alignment, bool zero, long hints) {
+  CheckRunning(call);
+  (void)hints;  // all of the heap is good for atomics and signals
+  return MallocIn(call, 0, bytes, alignment, zero);
 }
 
 void Free(const char* call, void* pointer) {
@@ -178,10 +220,10 @@ void Free(const char* call, void* pointer) {
   if (pointer == nullptr) {
     return;
   }
-  (void)CheckPiece(call, pointer);
-  MeetAndCompare(call, {MemoryCall::kFree, 0, 0, OffsetOf(pointer)});
-  NoteReturned(call, pointer);
-  Give(pointer);
+  uint64_t size_bytes = 0;
+  const Block piece = FindBlock(call, pointer, &size_bytes);
+  MeetAndCompare(call, CallOf(MemoryCall::kFree, piece, 0, 0));
+  Give(call, piece);
 }
 
 void* Realloc(const char* call, void* pointer, size_t bytes) {
@@ -193,32 +235,38 @@ void* Realloc(const char* call, void* pointer, size_t bytes) {
     Free(call, pointer);
     return nullptr;
   }
-  const uint64_t old_bytes = CheckPiece(call, pointer);
-  MeetAndCompare(call, {MemoryCall::kRealloc, bytes, 0, OffsetOf(pointer)});
+  uint64_t old_bytes = 0;
+  const Block old = FindBlock(call, pointer, &old_bytes);
+  MeetAndCompare(call, CallOf(MemoryCall::kRealloc, old, bytes, 0));
   if (bytes <= old_bytes) {
-    NoteGiven(call, static_cast<std::byte*>(pointer), bytes);
+    NoteGiven(call, old, bytes);
     return pointer;
   }
-  std::byte* const piece = Take(call, bytes, kSmallestAlignment);
-  if (piece == nullptr) {
+  const Block piece = Take(call, old.heap, bytes, kSmallestAlignment);
+  if (piece.offset == kNowhere) {
     return nullptr;  // the old memory stays
   }
-  std::memcpy(piece, pointer, old_bytes);
-  NoteTouched(piece, bytes);
+  CopyAnyhow(call, piece.address(), pointer, old_bytes, piece.segment().is_by_stream);
   NoteGiven(call, piece, bytes);
   WorldTeam()->assembly->Sync(call);
-  NoteReturned(call, pointer);
-  Give(pointer);
-  return piece;
+  Give(call, old);
+  return piece.address();
+}
+
+void GetHeapInfoOf(int heap, HeapInfo* info) {
+  std::lock_guard lock(heaps.mutex);
+  const Heap& its = HeapOf(heap);
+  const size_t reserved_bytes = SegmentOf(heap).size_bytes;
+  // Devices' memory is there from the beginning.
+  *info = {.reserved_bytes = reserved_bytes,
+           .size_bytes = heap == 0 ? its.touched_end : reserved_bytes,
+           .used_bytes = its.used_bytes,
+           .largest_free_bytes = its.pieces.LargestFreeBytes()};
 }
 
 void GetHeapInfo(const char* call, HeapInfo* info) {
   CheckRunning(call);
-  std::lock_guard lock(heap.mutex);
-  *info = {.reserved_bytes = job.heap.size_bytes,
-           .size_bytes = heap.touched_end,
-           .used_bytes = heap.used_bytes,
-           .largest_free_bytes = heap.pieces.LargestFreeBytes()};
+  GetHeapInfoOf(0, info);
 }
 
 }  // namespace ferry::shmem

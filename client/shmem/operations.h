@@ -161,16 +161,8 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
 // Enqueues a call of the above: a thread of libferry's makes it when the queue's stream gets there.
 // Returns 0, or an error of ferry.h where the stream takes no work any more. `queue`: ferry_queue.
 int OnQueue(const char* call, uint64_t queue, std::function<void()> make);
-// For such calls: as the above, and the other memory may be any, also such as only streams reach.
-void PutFromAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
-                int pe, Completion completion);
-void GetToAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
-              int pe, Completion completion);
-void PutSignalFromAny(const char* call, Context* context, void* dest, const void* source,
-                      size_t bytes, uint64_t* signal_address, uint64_t signal, int signal_op,
-                      int pe, Completion completion);
 
-// ---- Life, queries, memory, teams, contexts: the API's own arguments ----------------------------
+// ---- Life, queries, memory: the API's own arguments ---------------------------------------------
 int InitThread(const char* call, int requested, int* provided);
 void Finalize(const char* call);
 [[noreturn]] void GlobalExit(const char* call, int status);
@@ -193,6 +185,21 @@ struct HeapInfo {
 };
 void GetHeapInfo(const char* call, HeapInfo* info);
 
+// ---- Spaces: symmetric heaps in memory of devices (shmemx.h) ------------------------------------
+// shmemx_space_t points to one. Free, Realloc and all operations take their addresses.
+struct Space;
+// Null on all PEs, with a line that says why, if one of them cannot have its part.
+Space* SpaceCreate(const char* call, int device, size_t bytes);
+void SpaceDestroy(const char* call, Space* space);
+void* SpaceMalloc(const char* call, Space* space, size_t bytes, size_t alignment, bool zero);
+struct SpaceInfo {
+  int device;      // of this PE
+  bool cpu_reach;  // loads and stores of CPUs reach it, on all PEs
+  HeapInfo heap;
+};
+void GetSpaceInfo(const char* call, Space* space, SpaceInfo* info);
+
+// ---- Teams and contexts (9.4, 9.5) --------------------------------------------------------------
 struct TeamConfig {
   int num_contexts;
 };

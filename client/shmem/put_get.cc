@@ -1,11 +1,13 @@
 // Puts, gets, ordering and signals (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11): with near PEs,
-// loads and stores of the calling thread in memory that it has mapped; with far ones, operations of
+// loads and stores of the calling thread in memory that it has mapped, or, in device memory that no
+// CPU reaches, copies by the device; with far ones, operations of
 // libferry (far.h). See operations.h.
 #include <atomic>
 #include <cstring>
 #include <string>
 
 #include "client/shmem/checks.h"
+#include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/far.h"
 #include "client/shmem/operations.h"
@@ -75,10 +77,10 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
   if (job.is_checking) {
     CheckMove(call, to, {"source", source, bytes});
   }
-  if (to.is_near()) {
-    CopyBytes(to.address(), source, bytes);
-  } else {
+  if (to.is_far()) {
     PutFar(call, context, to, source, bytes, completion);
+  } else {
+    CopyAnyhow(call, to.address(), source, bytes, to.is_by_stream());
   }
 }
 
@@ -89,10 +91,10 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
   if (job.is_checking) {
     CheckMove(call, from, {"dest", dest, bytes});
   }
-  if (from.is_near()) {
-    CopyBytes(dest, from.address(), bytes);
-  } else {
+  if (from.is_far()) {
     GetFar(call, context, dest, from, bytes, completion);
+  } else {
+    CopyAnyhow(call, dest, from.address(), bytes, from.is_by_stream());
   }
 }
 
@@ -120,7 +122,8 @@ void Update(uint64_t& word, uint64_t signal, bool is_set) {
 
 void UpdateSignal(const char* call, Context* context, uint64_t* address, uint64_t signal,
                   bool is_set, int pe) {
-  const Target word = Reach(call, context, address, sizeof(*address), pe);
+  const Target word =
+      ReachWord(call, context, "the signal's address", address, sizeof(*address), pe);
   if (word.is_near()) [[likely]] {
     return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
   }
@@ -131,7 +134,8 @@ void UpdateSignal(const char* call, Context* context, uint64_t* address, uint64_
 
 void Put(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion) {
-  if (std::byte* const to = ReachNearHeap(context, dest, bytes, pe)) [[likely]] {
+  std::byte* const to = ReachNearHeap(context, dest, bytes, pe);
+  if (to != nullptr && !MayBeByStream(source)) [[likely]] {
     return CopyBytes(to, source, bytes);
   }
   PutElsewhere(call, context, dest, source, bytes, pe, completion);
@@ -139,7 +143,8 @@ void Put(const char* call, Context* context, void* dest, const void* source, siz
 
 void Get(const char* call, Context* context, void* dest, const void* source, size_t bytes, int pe,
          Completion completion) {
-  if (const std::byte* const from = ReachNearHeap(context, source, bytes, pe)) [[likely]] {
+  const std::byte* const from = ReachNearHeap(context, source, bytes, pe);
+  if (from != nullptr && !MayBeByStream(dest)) [[likely]] {
     return CopyBytes(dest, from, bytes);
   }
   GetElsewhere(call, context, dest, source, bytes, pe, completion);
@@ -153,10 +158,15 @@ void PutStrided(const char* call, Context* context, void* dest, const void* sour
     if (job.is_checking) [[unlikely]] {
       CheckStridedMove(call, to, "source", source, stride);
     }
-    if (to.is_near()) [[likely]] {
-      return CopyBlocks(to.address(), static_cast<const std::byte*>(source), stride);
+    if (to.is_far()) {
+      return PutStridedFar(call, context, to, source, stride);
     }
-    PutStridedFar(call, context, to, source, stride);
+    const auto* const from = static_cast<const std::byte*>(source);
+    const bool is_by_stream = IsByStream(from);
+    if (to.is_near() && !is_by_stream) [[likely]] {
+      return CopyBlocks(to.address(), from, stride);
+    }
+    CopyBlocksByStream(call, to.address(), to.is_by_stream(), from, is_by_stream, stride);
   }
 }
 
@@ -168,10 +178,15 @@ void GetStrided(const char* call, Context* context, void* dest, const void* sour
     if (job.is_checking) [[unlikely]] {
       CheckStridedMove(call, from, "dest", dest, stride);
     }
-    if (from.is_near()) [[likely]] {
-      return CopyBlocks(static_cast<std::byte*>(dest), from.address(), stride);
+    if (from.is_far()) {
+      return GetStridedFar(call, context, dest, from, stride);
     }
-    GetStridedFar(call, context, dest, from, stride);
+    auto* const to = static_cast<std::byte*>(dest);
+    const bool is_by_stream = IsByStream(to);
+    if (from.is_near() && !is_by_stream) [[likely]] {
+      return CopyBlocks(to, from.address(), stride);
+    }
+    CopyBlocksByStream(call, to, is_by_stream, from.address(), from.is_by_stream(), stride);
   }
 }
 
@@ -186,13 +201,18 @@ void PutSignal(const char* call, Context* context, void* dest, const void* sourc
                    " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
   const Target to = Reach(call, context, dest, bytes, pe);
-  const Target word = Reach(call, context, signal_address, sizeof(*signal_address), pe);
+  const Target word =
+      ReachWord(call, context, "the signal's address", signal_address, sizeof(*signal_address), pe);
   if (job.is_checking) [[unlikely]] {
     CheckMove(call, to, {"source", source, bytes});
     CheckSignal(call, to, bytes, word);
   }
   if (word.is_near()) [[likely]] {
-    CopyBytes(to.address(), source, bytes);
+    if (to.is_near() && !MayBeByStream(source)) [[likely]] {
+      CopyBytes(to.address(), source, bytes);
+    } else {
+      CopyAnyhow(call, to.address(), source, bytes, to.is_by_stream());
+    }
     return Update(*reinterpret_cast<uint64_t*>(word.address()), signal, is_set);
   }
   if (bytes == 0) {
@@ -208,7 +228,7 @@ void PutSignal(const char* call, Context* context, void* dest, const void* sourc
 }
 
 uint64_t SignalFetch(const char* call, const uint64_t* signal_address) {
-  CheckSymmetric(call, "the signal's address", signal_address, sizeof(*signal_address));
+  CheckWords(call, "the signal's address", signal_address, sizeof(*signal_address));
   return shm::LoadAcquire(*signal_address);  // Pairs with PutSignal.
 }
 
@@ -273,7 +293,8 @@ void CheckPe(const char* call, int pe) {
 
 void* PointerTo(const void* address, int pe) {
   const Segment* const segment = job.FindSegment(address, 1);
-  if (segment == nullptr || segment->shifts[static_cast<size_t>(pe)] == kFar) {
+  if (segment == nullptr || segment->is_by_stream ||
+      segment->shifts[static_cast<size_t>(pe)] == kFar) {
     return nullptr;
   }
   return const_cast<std::byte*>(static_cast<const std::byte*>(address)) +

@@ -12,7 +12,6 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
-#include "client/shmem/reach.h"
 
 namespace ferry::shmem {
 namespace {
@@ -50,18 +49,6 @@ class OpenCall {
  private:
   std::list<OpenCalls::One>::iterator place_;
 };
-
-// Whether no CPU can copy it. (Far PEs are reached by libferry, which knows all kinds of memory.)
-bool IsByStream(const void* memory, size_t bytes) {
-  return bytes != 0 && job.front_end->IsByStream(memory);
-}
-
-void CopyByStream(const char* call, void* to, const void* from, size_t bytes) {
-  const Status copied = job.front_end->Copy(to, from, bytes);
-  if (!copied.ok()) {
-    GiveUp(call, copied.code(), "the device cannot copy the data: " + copied.ToString());
-  }
-}
 
 }  // namespace
 
@@ -108,40 +95,6 @@ void AwaitQueues(const char* call) {
                      status.ToString());
     }
   }
-}
-
-// ---- Other memory of any kind -------------------------------------------------------------------
-
-void PutFromAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
-                int pe, Completion completion) {
-  if (IsByStream(source, bytes)) {
-    if (const Target to = Reach(call, context, dest, bytes, pe); to.is_near()) {
-      return CopyByStream(call, to.address(), source, bytes);
-    }
-  }
-  Put(call, context, dest, source, bytes, pe, completion);
-}
-
-void GetToAny(const char* call, Context* context, void* dest, const void* source, size_t bytes,
-              int pe, Completion completion) {
-  if (IsByStream(dest, bytes)) {
-    if (const Target from = Reach(call, context, source, bytes, pe); from.is_near()) {
-      return CopyByStream(call, dest, from.address(), bytes);
-    }
-  }
-  Get(call, context, dest, source, bytes, pe, completion);
-}
-
-void PutSignalFromAny(const char* call, Context* context, void* dest, const void* source,
-                      size_t bytes, uint64_t* signal_address, uint64_t signal, int signal_op,
-                      int pe, Completion completion) {
-  if (IsByStream(source, bytes)) {
-    if (const Target to = Reach(call, context, dest, bytes, pe); to.is_near()) {
-      CopyByStream(call, to.address(), source, bytes);
-      bytes = 0;
-    }
-  }
-  PutSignal(call, context, dest, source, bytes, signal_address, signal, signal_op, pe, completion);
 }
 
 }  // namespace ferry::shmem

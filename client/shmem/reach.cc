@@ -23,8 +23,8 @@ std::string BytesText(size_t bytes) {
   }
   Fail(call,
        std::string(argument) + " is " + AddressText(address) +
-           ", which is no symmetric memory: use memory of shmem_malloc, or static data of the "
-           "program");
+           ", which is no symmetric memory: use memory of shmem_malloc or shmemx_space_malloc, or "
+           "static data of the program");
 }
 
 [[noreturn]] void FailNoPe(const char* call, const Context* context, int pe) {
@@ -61,13 +61,39 @@ Target ReachSlowly(const char* call, const Context* context, const void* address
   const int world_pe = context->team->pes[static_cast<size_t>(pe)];
   const auto index = static_cast<size_t>(world_pe);
   if (segment->shifts[index] != kFar) {
-    return Target::Near(place + segment->shifts[index]);
+    std::byte* const there = place + segment->shifts[index];
+    return segment->is_by_stream ? Target::ByStream(there) : Target::Near(there);
   }
   if (bytes == 0) {
     return Target::Near(place);
   }
   const auto offset = static_cast<uint64_t>(place - segment->base);
   return Target::Far(world_pe, segment->numbers[index], segment->first_offset + offset);
+}
+
+namespace {
+
+void CheckCpusReach(const char* call, const char* argument, const void* address, size_t bytes) {
+  const Segment* const segment = job.FindSegment(address, bytes);
+  if (segment != nullptr && segment->is_by_stream) [[unlikely]] {
+    Fail(call, AddressText(address) + " (" + argument + ") lies in " + segment->name +
+                   ", which no CPU reaches: words of signals, atomics, waits and locks belong in "
+                   "the heap in host memory (shmem_malloc)");
+  }
+}
+
+}  // namespace
+
+Target ReachWordSlowly(const char* call, const Context* context, const char* argument,
+                       const void* address, size_t bytes, int pe) {
+  const Target target = ReachSlowly(call, context, address, bytes, pe);
+  CheckCpusReach(call, argument, address, bytes);
+  return target;
+}
+
+void CheckWords(const char* call, const char* argument, const void* address, size_t bytes) {
+  CheckSymmetric(call, argument, address, bytes);
+  CheckCpusReach(call, argument, address, bytes);
 }
 
 void CheckSymmetric(const char* call, const char* argument, const void* address, size_t bytes) {

@@ -13,17 +13,23 @@
 
 namespace ferry::shmem {
 
-// A place in a PE's memory: its address here, or, of a far PE, what libferry calls it.
+// A place in a PE's memory: its address here, or, of a far PE, what libferry calls it. Of device
+// memory of a near PE that only streams reach, the address is for those (copies.h).
 class Target {
  public:
   static Target Near(std::byte* address) {
     return Target(reinterpret_cast<uint64_t>(address), kNear, 0);
   }
+  static Target ByStream(std::byte* address) {
+    return Target(reinterpret_cast<uint64_t>(address), kByStream, 0);
+  }
   static Target Far(int pe, uint32_t segment, uint64_t offset) {
     return Target(offset, static_cast<uint32_t>(pe), segment);
   }
 
-  bool is_near() const { return rank_ == kNear; }
+  bool is_near() const { return rank_ == kNear; }  // loads and stores reach it
+  bool is_by_stream() const { return rank_ == kByStream; }
+  bool is_far() const { return rank_ < kByStream; }
   std::byte* address() const { return reinterpret_cast<std::byte*>(at_); }
   client::Place place() const { return {rank_, segment_, at_}; }
   int far_pe() const { return static_cast<int>(rank_); }
@@ -34,6 +40,7 @@ class Target {
 
  private:
   static constexpr uint32_t kNear = UINT32_MAX;
+  static constexpr uint32_t kByStream = kNear - 1;
   Target(uint64_t at, uint32_t rank, uint32_t segment) : at_(at), rank_(rank), segment_(segment) {}
 
   uint64_t at_;
@@ -74,8 +81,21 @@ inline Target Reach(const char* call, const Context* context, const void* addres
   return there != nullptr ? Target::Near(there) : ReachSlowly(call, context, address, bytes, pe);
 }
 
-// Ends the program unless all of these bytes are symmetric memory. `argument`: its name in
-// messages.
+// The same for a word that CPUs change or wait for: ends the program if only streams reach it.
+// `argument`: its name in messages.
+Target ReachWordSlowly(const char* call, const Context* context, const char* argument,
+                       const void* address, size_t bytes, int pe);
+
+inline Target ReachWord(const char* call, const Context* context, const char* argument,
+                        const void* address, size_t bytes, int pe) {
+  std::byte* const there = ReachNearHeap(context, address, bytes, pe);
+  return there != nullptr ? Target::Near(there)
+                          : ReachWordSlowly(call, context, argument, address, bytes, pe);
+}
+
+// Ends the program unless all of these bytes are symmetric memory.
 void CheckSymmetric(const char* call, const char* argument, const void* address, size_t bytes);
+// The same, and that CPUs reach them.
+void CheckWords(const char* call, const char* argument, const void* address, size_t bytes);
 
 }  // namespace ferry::shmem

@@ -51,7 +51,7 @@ template <typename T>
 void Check(const char* call, const WaitCall<T>& wait) {
   CheckRunning(call);
   CheckComparison(call, wait.comparison);
-  CheckSymmetric(call, "the variables' address", wait.variables, wait.count * sizeof(T));
+  CheckWords(call, "the variables' address", wait.variables, wait.count * sizeof(T));
 }
 
 // Looks once at all. `is_empty`: everything is masked, so there is nothing to wait for.
@@ -121,7 +121,7 @@ uint64_t SignalWaitUntil(const char* call, uint64_t* signal_address, int compari
                          uint64_t value) {
   CheckRunning(call);
   CheckComparison(call, comparison);
-  CheckSymmetric(call, "the signal's address", signal_address, sizeof(*signal_address));
+  CheckWords(call, "the signal's address", signal_address, sizeof(*signal_address));
   uint64_t found = 0;
   Await(call, [&] {
     found = shm::LoadAcquire(*signal_address);  // Pairs with PutSignal.

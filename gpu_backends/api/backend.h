@@ -67,6 +67,12 @@ class GpuBackend {
   // kUnsupported where the driver, the device or the kernel has none.
   virtual StatusOr<Dmabuf> ExportDmabuf(const void* pointer) = 0;
 
+  // Lets kernels of the device load from and store to device memory at `pointer`, allocated here or
+  // imported. Its own they reach anyway; that of other devices over a link between the two, which
+  // stays open. kUnsupported where there is none, and, unless kernels are functions of this
+  // process, for a pointer that this backend does not know.
+  virtual Status LetKernelsReach(int device, const void* pointer) = 0;
+
   // Makes [pointer, pointer + size_bytes) of existing host memory reachable by devices. It stays
   // the caller's and must be unregistered before it is released. kInvalidArgument for null, zero
   // bytes or a range that wraps around; kAlreadyExists where it overlaps memory that this backend

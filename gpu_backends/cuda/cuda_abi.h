@@ -27,6 +27,7 @@ inline constexpr CudaError kCudaErrorInvalidHandle = 400;
 inline constexpr CudaError kCudaErrorNotFound = 500;
 inline constexpr CudaError kCudaErrorNotReady = 600;
 inline constexpr CudaError kCudaErrorIllegalAddress = 700;
+inline constexpr CudaError kCudaErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr CudaError kCudaErrorContextIsDestroyed = 709;
 inline constexpr CudaError kCudaErrorHostMemoryAlreadyRegistered = 712;
 inline constexpr CudaError kCudaErrorHostMemoryNotRegistered = 713;

@@ -105,6 +105,8 @@ void ResolveAll(Resolver& resolver, CudaApi& api) {
       Required("cuIpcGetMemHandle", 4010, &api.ipc_get_mem_handle),
       Required("cuIpcOpenMemHandle", 11000, "cuIpcOpenMemHandle_v2", &api.ipc_open_mem_handle),
       Required("cuIpcCloseMemHandle", 4010, &api.ipc_close_mem_handle),
+      Required("cuDeviceCanAccessPeer", 4000, &api.device_can_access_peer),
+      Required("cuCtxEnablePeerAccess", 4000, &api.ctx_enable_peer_access),
       Required("cuMemHostRegister", 6050, "cuMemHostRegister_v2", &api.mem_host_register),
       Required("cuMemHostUnregister", 4000, &api.mem_host_unregister),
       Optional("cuMemGetHandleForAddressRange", 11070, "cuMemGetHandleForAddressRange",
@@ -138,6 +140,7 @@ ErrorCode CodeOf(CudaError error) {
       return ErrorCode::kWouldBlock;
     case kCudaErrorOutOfMemory:
       return ErrorCode::kOutOfMemory;
+    case kCudaErrorPeerAccessAlreadyEnabled:
     case kCudaErrorHostMemoryAlreadyRegistered:
       return ErrorCode::kAlreadyExists;
     case kCudaErrorNotSupported:

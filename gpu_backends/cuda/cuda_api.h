@@ -40,6 +40,8 @@ struct CudaApi {
   CudaError (*ipc_get_mem_handle)(CudaIpcMemHandle* handle, CudaDevicePtr pointer);
   CudaError (*ipc_open_mem_handle)(CudaDevicePtr* pointer, CudaIpcMemHandle handle, unsigned flags);
   CudaError (*ipc_close_mem_handle)(CudaDevicePtr pointer);
+  CudaError (*device_can_access_peer)(int* can, CudaDevice device, CudaDevice peer);
+  CudaError (*ctx_enable_peer_access)(CudaContext peer, unsigned flags);
   CudaError (*mem_host_register)(void* pointer, size_t bytes, unsigned flags);
   CudaError (*mem_host_unregister)(void* pointer);
 

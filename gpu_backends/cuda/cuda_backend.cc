@@ -121,6 +121,7 @@ class CudaDriver final : public CudaLikeDriver<CudaVendor> {
   StatusOr<int> DeviceOf(const void* pointer) override;
   StatusOr<CudaDevicePtr> DeviceAddress(const void* pointer) override;
   StatusOr<void*> LoadModule(int device, const DeviceImage& image) override;
+  Status EnablePeerAccess(int device, int other) override;
   Status EnqueueHeldStep(int device, NativeStream stream, void* held) override {
     return Call(device, "LaunchHostFunc", api_.launch_host_func, stream, &RunHostStep, held);
   }
@@ -274,6 +275,12 @@ StatusOr<Dmabuf> CudaDriver::ExportDmabuf(void* base, uint64_t size_bytes) {
   dmabuf.fd.Reset(fd);
   dmabuf.offset_bytes = ToAddress(base) - begin;
   return dmabuf;
+}
+
+Status CudaDriver::EnablePeerAccess(int device, int other) {
+  const StatusOr<CudaContext> context = devices_.Get(other);
+  FERRY_RETURN_IF_ERROR(context.status());
+  return Call(device, "CtxEnablePeerAccess", api_.ctx_enable_peer_access, *context, /*flags=*/0U);
 }
 
 // ---- Streams ----

@@ -88,6 +88,20 @@ class CudaLikeDriver : public Driver {
     return Call(device, "StreamWaitEvent", api_.stream_wait_event, stream, event, /*flags=*/0);
   }
 
+  Status LetKernelsReach(int device, int other) override {
+    int can = 0;
+    FERRY_RETURN_IF_ERROR(
+        Check("DeviceCanAccessPeer",
+              api_.device_can_access_peer(&can, devices_.native(device), devices_.native(other))));
+    if (can == 0) {
+      return {ErrorCode::kUnsupported, "device " + std::to_string(device) +
+                                           " does not reach the memory of device " +
+                                           std::to_string(other)};
+    }
+    const Status opened = EnablePeerAccess(device, other);
+    return opened.code() == ErrorCode::kAlreadyExists ? Status() : opened;
+  }
+
   Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) override {
     return CallWith(device, word, "StreamWriteValue64", [&](Address address) {
       return api_.stream_write_value64(stream, address, value, /*flags=*/0);
@@ -164,6 +178,8 @@ class CudaLikeDriver : public Driver {
   // The address at which devices see memory that the vendor knows. Called in a scope.
   virtual StatusOr<Address> DeviceAddress(const void* pointer) = 0;
   virtual StatusOr<void*> LoadModule(int device, const DeviceImage& image) = 0;
+  // kAlreadyExists: it was enabled before.
+  virtual Status EnablePeerAccess(int device, int other) = 0;
   // Enqueues a call of RunHostStep.
   virtual Status EnqueueHeldStep(int device, NativeStream stream, void* held) = 0;
 

@@ -84,6 +84,10 @@ class Driver {
   virtual Status CloseImport(void* base) = 0;
   virtual StatusOr<Dmabuf> ExportDmabuf(void* base, uint64_t size_bytes) = 0;
 
+  // Lets kernels of `device` load and store in the memory of another one, from now on. kUnsupported
+  // where there is no way. It may be called again.
+  virtual Status LetKernelsReach(int device, int other) = 0;
+
   // Registers whole pages, none of which is registered yet.
   virtual Status Register(void* pointer, uint64_t size_bytes) = 0;
   virtual Status Unregister(void* pointer) = 0;

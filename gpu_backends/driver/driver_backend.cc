@@ -158,6 +158,7 @@ class DriverBackend final : public GpuBackend {
   StatusOr<void*> ImportIpc(const IpcHandle& handle) override;
   Status CloseIpc(void* pointer) override;
   StatusOr<Dmabuf> ExportDmabuf(const void* pointer) override;
+  Status LetKernelsReach(int device, const void* pointer) override;
 
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
   Status UnregisterHostMemory(void* pointer) override;
@@ -406,6 +407,16 @@ StatusOr<void*> DriverBackend::ImportIpc(const IpcHandle& handle) {
 Status DriverBackend::CloseIpc(void* pointer) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
   return imports_.Close(pointer);
+}
+
+Status DriverBackend::LetKernelsReach(int device, const void* pointer) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  const PointerInfo info = Identify(pointer);
+  if (info.kind != PointerKind::kDevice) {
+    return {ErrorCode::kUnsupported,
+            "LetKernelsReach: " + std::string(name()) + " knows no device memory at this address"};
+  }
+  return info.device == device ? Status() : driver().LetKernelsReach(device, info.device);
 }
 
 Status DriverBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {

@@ -28,6 +28,7 @@ inline constexpr HipError kHipErrorNoBinaryForGpu = 209;
 inline constexpr HipError kHipErrorInvalidHandle = 400;
 inline constexpr HipError kHipErrorNotFound = 500;
 inline constexpr HipError kHipErrorNotReady = 600;
+inline constexpr HipError kHipErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr HipError kHipErrorContextIsDestroyed = 709;  // also: no stream
 inline constexpr HipError kHipErrorHostMemoryAlreadyRegistered = 712;
 inline constexpr HipError kHipErrorHostMemoryNotRegistered = 713;

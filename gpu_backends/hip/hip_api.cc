@@ -11,6 +11,7 @@ ErrorCode CodeOf(HipError error) {
       return ErrorCode::kWouldBlock;
     case kHipErrorOutOfMemory:
       return ErrorCode::kOutOfMemory;
+    case kHipErrorPeerAccessAlreadyEnabled:
     case kHipErrorHostMemoryAlreadyRegistered:
       return ErrorCode::kAlreadyExists;
     case kHipErrorNotSupported:
@@ -49,6 +50,8 @@ Status ResolveAll(const Library& library, HipApi& api) {
       Symbol::Required("hipIpcGetMemHandle", &api.ipc_get_mem_handle),
       Symbol::Required("hipIpcOpenMemHandle", &api.ipc_open_mem_handle),
       Symbol::Required("hipIpcCloseMemHandle", &api.ipc_close_mem_handle),
+      Symbol::Required("hipDeviceCanAccessPeer", &api.device_can_access_peer),
+      Symbol::Required("hipDeviceEnablePeerAccess", &api.device_enable_peer_access),
       Symbol::Required("hipHostRegister", &api.host_register),
       Symbol::Required("hipHostUnregister", &api.host_unregister),
       Symbol::Required("hipHostGetDevicePointer", &api.host_get_device_pointer),

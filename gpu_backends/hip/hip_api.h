@@ -37,6 +37,8 @@ struct HipApi {
   HipError (*ipc_get_mem_handle)(HipIpcMemHandle* handle, void* pointer);
   HipError (*ipc_open_mem_handle)(void** pointer, HipIpcMemHandle handle, unsigned flags);
   HipError (*ipc_close_mem_handle)(void* pointer);
+  HipError (*device_can_access_peer)(int* can, int device, int peer);
+  HipError (*device_enable_peer_access)(int peer, unsigned flags);
   HipError (*host_register)(void* pointer, size_t bytes, unsigned flags);
   HipError (*host_unregister)(void* pointer);
   HipError (*host_get_device_pointer)(void** device_pointer, void* pointer, unsigned flags);

@@ -173,6 +173,10 @@ class HipDriver final : public CudaLikeDriver<HipVendor> {
   StatusOr<int> DeviceOf(const void* pointer) override;
   StatusOr<void*> DeviceAddress(const void* pointer) override;
   StatusOr<void*> LoadModule(int device, const DeviceImage& image) override;
+  Status EnablePeerAccess(int device, int other) override {
+    return Call(device, "DeviceEnablePeerAccess", api_.device_enable_peer_access, other,
+                /*flags=*/0U);
+  }
   Status EnqueueHeldStep(int device, NativeStream stream, void* held) override {
     return api_.launch_host_func != nullptr
                ? Call(device, "LaunchHostFunc", api_.launch_host_func, stream, &RunHostStep, held)

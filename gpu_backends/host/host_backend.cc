@@ -57,6 +57,7 @@ class HostBackend final : public GpuBackend {
   StatusOr<void*> ImportIpc(const IpcHandle& handle) override;
   Status CloseIpc(void* pointer) override;
   StatusOr<Dmabuf> ExportDmabuf(const void* pointer) override;
+  Status LetKernelsReach(int device, const void* pointer) override;
 
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
   Status UnregisterHostMemory(void* pointer) override;
@@ -169,6 +170,16 @@ Status HostBackend::Free(void* pointer) {
 StatusOr<Dmabuf> HostBackend::ExportDmabuf(const void* /*pointer*/) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
   return Status(ErrorCode::kUnsupported, "ExportDmabuf: an emulated device's memory is no dma-buf");
+}
+
+// A kernel is a function of this process, which reaches what its threads do.
+Status HostBackend::LetKernelsReach(int device, const void* pointer) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  const bool is_guarded = link_ != nullptr && options_.link.guard;
+  return is_guarded && Identify(pointer).kind == PointerKind::kDevice
+             ? Status(ErrorCode::kUnsupported,
+                      "functions do not reach device memory behind a guarded link")
+             : Status();
 }
 
 StatusOr<IpcHandle> HostBackend::ExportIpc(const void* pointer) {

@@ -82,6 +82,7 @@ StatusOr<LevelZeroApi> OpenLevelZero(std::string_view library_path) {
                        &api.device_get_external_memory_properties),
       Symbol::Required("zeDeviceGetCommandQueueGroupProperties",
                        &api.device_get_command_queue_group_properties),
+      Symbol::Required("zeDeviceCanAccessPeer", &api.device_can_access_peer),
       Symbol::Required("zeContextCreate", &api.context_create),
       Symbol::Required("zeContextDestroy", &api.context_destroy),
       Symbol::Required("zeCommandListCreateImmediate", &api.command_list_create_immediate),

@@ -56,6 +56,7 @@ struct LevelZeroApi {
   decltype(&zeDeviceGetMemoryAccessProperties) device_get_memory_access_properties;
   decltype(&zeDeviceGetExternalMemoryProperties) device_get_external_memory_properties;
   decltype(&zeDeviceGetCommandQueueGroupProperties) device_get_command_queue_group_properties;
+  decltype(&zeDeviceCanAccessPeer) device_can_access_peer;
   decltype(&zeContextCreate) context_create;
   decltype(&zeContextDestroy) context_destroy;
   decltype(&zeCommandListCreateImmediate) command_list_create_immediate;

@@ -48,6 +48,7 @@ class LevelZeroDriver final : public Driver {
   StatusOr<void*> Import(int device, const IpcHandle& handle) override;
   Status CloseImport(void* base) override;
   StatusOr<Dmabuf> ExportDmabuf(void* base, uint64_t size_bytes) override;
+  Status LetKernelsReach(int device, int other) override;
   Status Register(void* pointer, uint64_t size_bytes) override;
   Status Unregister(void* pointer) override;
 
@@ -340,6 +341,21 @@ StatusOr<void*> LevelZeroDriver::Import(int device, const IpcHandle& handle) {
 
 Status LevelZeroDriver::CloseImport(void* base) {
   return ZeStatus("zeMemCloseIpcHandle", api_.mem_close_ipc_handle(ContextOf(base).handle(), base));
+}
+
+// Memory of a context is there for all of its devices that reach each other.
+Status LevelZeroDriver::LetKernelsReach(int device, int other) {
+  const LevelZeroDevice& from = *devices_[device];
+  ze_bool_t can = 0;
+  if (&from.context() == &devices_[other]->context()) {
+    FERRY_RETURN_IF_ERROR(
+        ZeStatus("zeDeviceCanAccessPeer",
+                 api_.device_can_access_peer(from.handle(), devices_[other]->handle(), &can)));
+  }
+  return can != 0 ? Status()
+                  : Status(ErrorCode::kUnsupported, "device " + std::to_string(device) +
+                                                        " does not reach the memory of device " +
+                                                        std::to_string(other));
 }
 
 StatusOr<Dmabuf> LevelZeroDriver::ExportDmabuf(void* base, uint64_t /*size_bytes*/) {

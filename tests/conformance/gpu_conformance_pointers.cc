@@ -49,6 +49,24 @@ TEST_P(GpuBackendConformance, RejectsADeviceThatDoesNotExist) {
   }
 }
 
+// Whether devices reach each other is the machine's; the answer stays.
+TEST_P(GpuBackendConformance, KernelsReachTheMemoryOfTheirDeviceAndOfOthers) {
+  for (int owner = 0; owner < backend().device_count(); ++owner) {
+    StatusOr<void*> data = backend().AllocateDevice(owner, kSize);
+    ASSERT_TRUE(data.ok()) << data.status().ToString();
+    const Memory memory(&backend(), *data);
+    FERRY_EXPECT_OK(backend().LetKernelsReach(owner, memory.bytes() + kSize / 2));
+    for (const int device : {-1, backend().device_count()}) {
+      FERRY_EXPECT_CODE(kInvalidArgument, backend().LetKernelsReach(device, memory.data()));
+    }
+    for (int device = 0; device < backend().device_count(); ++device) {
+      const Status opened = backend().LetKernelsReach(device, memory.data());
+      EXPECT_TRUE(opened.ok() || opened.code() == ErrorCode::kUnsupported) << opened.ToString();
+      EXPECT_EQ(backend().LetKernelsReach(device, memory.data()).code(), opened.code());
+    }
+  }
+}
+
 TEST_P(GpuBackendConformance, IdentifiesDeviceMemoryFromFirstToLastByte) {
   for (int device = 0; device < backend().device_count(); ++device) {
     StatusOr<void*> data = backend().AllocateDevice(device, kSize);

@@ -81,6 +81,9 @@ class BreakingBackend final : public gpu::GpuBackend {
   StatusOr<gpu::Dmabuf> ExportDmabuf(const void* pointer) override {
     return real_->ExportDmabuf(pointer);
   }
+  Status LetKernelsReach(int device, const void* pointer) override {
+    return real_->LetKernelsReach(device, pointer);
+  }
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override {
     return real_->RegisterHostMemory(pointer, size_bytes);
   }

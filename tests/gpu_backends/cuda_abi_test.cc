@@ -34,6 +34,7 @@ TEST(CudaAbiTest, ErrorsAreTheToolkits) {
   FERRY_SAME_NUMBER(kCudaErrorNotFound, CUDA_ERROR_NOT_FOUND);
   FERRY_SAME_NUMBER(kCudaErrorNotReady, CUDA_ERROR_NOT_READY);
   FERRY_SAME_NUMBER(kCudaErrorIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS);
+  FERRY_SAME_NUMBER(kCudaErrorPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
   FERRY_SAME_NUMBER(kCudaErrorContextIsDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   FERRY_SAME_NUMBER(kCudaErrorHostMemoryAlreadyRegistered,
                     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -122,6 +123,8 @@ TEST(CudaAbiTest, FunctionsAreTheToolkits) {
   FERRY_SAME_SHAPE(ctx_push_current, cuCtxPushCurrent, 4000);
   FERRY_SAME_SHAPE(ctx_pop_current, cuCtxPopCurrent, 4000);
   FERRY_SAME_SHAPE(mem_get_info, cuMemGetInfo, 3020);
+  FERRY_SAME_SHAPE(device_can_access_peer, cuDeviceCanAccessPeer, 4000);
+  FERRY_SAME_SHAPE(ctx_enable_peer_access, cuCtxEnablePeerAccess, 4000);
   FERRY_SAME_SHAPE(mem_alloc, cuMemAlloc, 3020);
   FERRY_SAME_SHAPE(mem_free, cuMemFree, 3020);
   FERRY_SAME_SHAPE(mem_host_alloc, cuMemHostAlloc, 2020);

@@ -101,4 +101,30 @@ TEST_F(DeviceShmemTest, AWaitEndsByTheHostsWord) {
             SHMEMX_DEVICE_ERR_PEER_DIED);
 }
 
+// A space that the device reaches of PE 0 only, and one that it reaches of both.
+TEST_F(DeviceShmemTest, FindsTheHeapsOfDevices) {
+  uint64_t near_only[8] = {};
+  uint64_t both[2][4] = {};
+  (void)Open(true, true);
+  table_.head.heap_bytes[1] = sizeof(near_only);
+  table_.head.heap_bases[1] = reinterpret_cast<uintptr_t>(near_only);
+  table_.ways[0].heaps[1] = reinterpret_cast<uintptr_t>(near_only);
+  table_.head.heap_bytes[3] = sizeof(both[0]);
+  table_.head.heap_bases[3] = reinterpret_cast<uintptr_t>(both[0]);
+  for (int pe = 0; pe < 2; ++pe) {
+    table_.ways[pe].heaps[3] = reinterpret_cast<uintptr_t>(both[pe]);
+  }
+  const shmemx_device_t d = shmemx_device_open(&table_);
+  shmemx_device_uint64_p(d, both[0] + 3, 7, 1);
+  EXPECT_EQ(both[1][3], 7u);
+  EXPECT_EQ(shmemx_device_uint64_atomic_fetch_add(d, both[0] + 3, 2, 1), 7u);
+  EXPECT_EQ(shmemx_device_uint64_put(d, near_only, both[0], 4, 0), SHMEMX_DEVICE_SUCCESS);
+  EXPECT_EQ(shmemx_device_uint64_put(d, near_only, both[0], 4, 1), SHMEMX_DEVICE_ERR_UNSUPPORTED);
+  EXPECT_EQ(shmemx_device_ptr(d, near_only, 1), nullptr);
+  EXPECT_EQ(shmemx_device_uint64_sum_reduce(d, near_only, words_, 2),
+            SHMEMX_DEVICE_ERR_UNSUPPORTED);
+  EXPECT_EQ(shmemx_device_uint64_put(d, both[0] + 2, words_, 3, 1), SHMEMX_DEVICE_ERR_BUFFER);
+  EXPECT_EQ(shmemx_device_uint64_put(d, near_only + 8, words_, 1, 0), SHMEMX_DEVICE_ERR_BUFFER);
+}
+
 }  // namespace

@@ -36,6 +36,7 @@ TEST(HipAbiTest, ErrorsAreAmds) {
   FERRY_SAME_NUMBER(kHipErrorInvalidHandle, hipErrorInvalidHandle);
   FERRY_SAME_NUMBER(kHipErrorNotFound, hipErrorNotFound);
   FERRY_SAME_NUMBER(kHipErrorNotReady, hipErrorNotReady);
+  FERRY_SAME_NUMBER(kHipErrorPeerAccessAlreadyEnabled, hipErrorPeerAccessAlreadyEnabled);
   FERRY_SAME_NUMBER(kHipErrorContextIsDestroyed, hipErrorContextIsDestroyed);
   FERRY_SAME_NUMBER(kHipErrorHostMemoryAlreadyRegistered, hipErrorHostMemoryAlreadyRegistered);
   FERRY_SAME_NUMBER(kHipErrorHostMemoryNotRegistered, hipErrorHostMemoryNotRegistered);
@@ -116,6 +117,8 @@ TEST(HipAbiTest, FunctionsAreAmds) {
   FERRY_SAME_SHAPE(device_get_pci_bus_id, hipDeviceGetPCIBusId);
   FERRY_SAME_SHAPE(device_get_attribute, hipDeviceGetAttribute);
   FERRY_SAME_SHAPE(mem_get_info, hipMemGetInfo);
+  FERRY_SAME_SHAPE(device_can_access_peer, hipDeviceCanAccessPeer);
+  FERRY_SAME_SHAPE(device_enable_peer_access, hipDeviceEnablePeerAccess);
   FERRY_SAME_SHAPE(get_error_name, hipGetErrorName);
   FERRY_SAME_SHAPE(get_last_error, hipGetLastError);
   FERRY_SAME_SHAPE(peek_at_last_error, hipPeekAtLastError);

@@ -34,6 +34,7 @@ class FakeBackend final : public GpuBackend {
   StatusOr<void*> ImportIpc(const IpcHandle&) override { return Unused(); }
   Status CloseIpc(void*) override { return Unused(); }
   StatusOr<Dmabuf> ExportDmabuf(const void*) override { return Unused(); }
+  Status LetKernelsReach(int, const void*) override { return Unused(); }
   Status RegisterHostMemory(void*, uint64_t) override { return Unused(); }
   Status UnregisterHostMemory(void*) override { return Unused(); }
   StatusOr<std::unique_ptr<Stream>> CreateStream(int) override { return Unused(); }

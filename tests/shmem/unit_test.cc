@@ -138,48 +138,68 @@ TEST(ReductionTest, RefusesWhatATypeDoesNotHave) {
 // ---- Pieces of the heap, as the checking mode knows them ----------------------------------------
 
 TEST(PiecesTest, AreKnownToTheByte) {
-  ForgetPieces();
-  NotePiece("shmem_malloc", 128, 20);
-  EXPECT_EQ(FindPieceFault(128, 20), "");
-  EXPECT_EQ(FindPieceFault(147, 1), "");
-  EXPECT_EQ(FindPieceFault(147, 2),
+  ForgetPieces(0);
+  NotePiece("shmem_malloc", 0, 128, 20);
+  EXPECT_EQ(FindPieceFault(0, 128, 20), "");
+  EXPECT_EQ(FindPieceFault(0, 147, 1), "");
+  EXPECT_EQ(FindPieceFault(0, 147, 2),
             "run past the end of the 20 bytes at offset 128 of the symmetric heap, which "
             "shmem_malloc has returned");
-  EXPECT_EQ(FindPieceFault(148, 1),
+  EXPECT_EQ(FindPieceFault(0, 148, 1),
             "lie right behind the end of the 20 bytes at offset 128 of the symmetric heap, which "
             "shmem_malloc has returned");
-  EXPECT_EQ(FindPieceFault(127, 10),
+  EXPECT_EQ(FindPieceFault(0, 127, 10),
             "lie where the program has been given no memory of the symmetric heap");
-  EXPECT_NE(FindPieceFault(140, UINT64_MAX), "");
+  EXPECT_NE(FindPieceFault(0, 140, UINT64_MAX), "");
 }
 
 TEST(PiecesTest, ThatWereFreedAreNamedUntilTheirMemoryIsGivenOutAgain) {
-  ForgetPieces();
-  NotePiece("shmem_malloc", 0, 100);
-  NotePiece("shmem_calloc", 128, 100);
-  NotePiece("shmem_align", 256, 100);
-  NoteFreed("shmem_free", 0);
-  NoteFreed("shmem_realloc", 128);
+  ForgetPieces(0);
+  NotePiece("shmem_malloc", 0, 0, 100);
+  NotePiece("shmem_calloc", 0, 128, 100);
+  NotePiece("shmem_align", 0, 256, 100);
+  NoteFreed("shmem_free", 0, 0);
+  NoteFreed("shmem_realloc", 0, 128);
   EXPECT_EQ(LivePieces().size(), 1U);
-  EXPECT_EQ(FindPieceFault(130, 8),
+  EXPECT_EQ(FindPieceFault(0, 130, 8),
             "lie in the 100 bytes at offset 128 of the symmetric heap, which shmem_calloc has "
             "returned and shmem_realloc has freed");
-  NotePiece("shmem_malloc", 64, 80);  // over the end of the one, and the beginning of the other
-  EXPECT_EQ(FindPieceFault(64, 80), "");
-  EXPECT_EQ(FindPieceFault(0, 8),
+  NotePiece("shmem_malloc", 0, 64, 80);  // over the end of the one, and the beginning of the other
+  EXPECT_EQ(FindPieceFault(0, 64, 80), "");
+  EXPECT_EQ(FindPieceFault(0, 0, 8),
             "lie where the program has been given no memory of the symmetric heap");
-  EXPECT_EQ(FindPieceFault(150, 8),
+  EXPECT_EQ(FindPieceFault(0, 150, 8),
             "lie 6 bytes behind the end of the 80 bytes at offset 64 of the symmetric heap, which "
             "shmem_malloc has returned");
-  EXPECT_EQ(FindPieceFault(256, 100), "");
+  EXPECT_EQ(FindPieceFault(0, 256, 100), "");
+}
+
+// The same offset of two heaps is not one place.
+TEST(PiecesTest, BelongToTheirHeap) {
+  ForgetPieces(0);
+  ForgetPieces(2);
+  NotePiece("shmem_malloc", 0, 0, 100);
+  NotePiece("shmemx_space_malloc", 2, 0, 50);
+  EXPECT_EQ(FindPieceFault(2, 0, 50), "");
+  EXPECT_EQ(FindPieceFault(2, 0, 51),
+            "run past the end of the 50 bytes at offset 0 of space 2, which shmemx_space_malloc "
+            "has returned");
+  EXPECT_EQ(FindPieceFault(1, 0, 1), "lie where the program has been given no memory of space 1");
+  EXPECT_EQ(LivePieces().size(), 2U);
+  NoteFreed("shmem_free", 2, 0);
+  EXPECT_NE(FindPieceFault(2, 0, 1), "");
+  EXPECT_EQ(FindPieceFault(0, 0, 100), "");
+  NotePiece("shmemx_space_malloc", 2, 0, 8);
+  ForgetPieces(2);
+  EXPECT_EQ(LivePieces().size(), 1U);
 }
 
 TEST(PiecesTest, MayBecomeSmallerWhereTheyAre) {
-  ForgetPieces();
-  NotePiece("shmem_malloc", 0, 100);
-  NotePiece("shmem_realloc", 0, 10);
-  EXPECT_EQ(FindPieceFault(0, 10), "");
-  EXPECT_NE(FindPieceFault(0, 11), "");
+  ForgetPieces(0);
+  NotePiece("shmem_malloc", 0, 0, 100);
+  NotePiece("shmem_realloc", 0, 0, 10);
+  EXPECT_EQ(FindPieceFault(0, 0, 10), "");
+  EXPECT_NE(FindPieceFault(0, 0, 11), "");
   ASSERT_EQ(LivePieces().size(), 1U);
   EXPECT_EQ(LivePieces().front().bytes, 10U);
 }

@@ -36,6 +36,11 @@ BoardShape ShapeFor(int members, bool crowded);
 // `reachable`: all ranks can read and write each other's memory.
 BoardLimits LimitsFor(int members, bool crowded, bool reachable);
 
+// Bytes of what lies in the input and in the output of a problem without blocks of their own sizes,
+// as this rank knows it.
+size_t InputBytes(const Problem& problem);
+size_t OutputBytes(const Problem& problem);
+
 // Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/collective/board/board_run.h"
 #include "client/collective/board/task.h"
 
 namespace ferry::collective {

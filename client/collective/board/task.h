@@ -52,10 +52,6 @@ inline void CopyBytes(void* to, const void* from, size_t bytes) {
   }
 }
 
-// Bytes of what lies in the input and in the output, as this rank knows it.
-size_t InputBytes(const Problem& problem);
-size_t OutputBytes(const Problem& problem);
-
 // Through lines and cells. False: failed (board.Fail has been told why).
 bool RunInPieces(const BoardTask& task);
 // Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.

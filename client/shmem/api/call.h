@@ -74,6 +74,16 @@ inline shmem_team_t HandleOf(Team* team) {
   return team == SharedTeam() ? SHMEM_TEAM_SHARED : reinterpret_cast<shmem_team_t>(team);
 }
 
+inline Space* SpaceOf(shmemx_space_t handle) { return reinterpret_cast<Space*>(handle); }
+inline shmemx_space_t HandleOf(Space* space) { return reinterpret_cast<shmemx_space_t>(space); }
+
+inline shmemx_heap_info_t InfoOf(const HeapInfo& found) {
+  return {.reserved_bytes = found.reserved_bytes,
+          .size_bytes = found.size_bytes,
+          .used_bytes = found.used_bytes,
+          .largest_free_bytes = found.largest_free_bytes};
+}
+
 // ---- Who takes part ----
 inline Group TeamGroup(shmem_team_t team) { return {TeamOf(team), 0, 0, 0}; }
 inline Group WorldGroup() { return {WorldTeam(), 0, 0, 0}; }

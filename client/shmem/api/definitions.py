@@ -151,6 +151,12 @@ _SHORT = {
     "clear_lock": "ClearLock({call}, lock);",
     "test_lock": "return TestLock({call}, lock);",
     "pcontrol": "static_cast<void>(level);",
+    "shmemx_space_create": "return HandleOf(SpaceCreate({call}, device, size));",
+    "shmemx_space_destroy": "SpaceDestroy({call}, SpaceOf(space));",
+    "shmemx_space_malloc": "return SpaceMalloc({call}, SpaceOf(space), size, 0, false);",
+    "shmemx_space_calloc": (
+        "return SpaceMalloc({call}, SpaceOf(space), Bytes(count, size), 0, true);"),
+    "shmemx_space_align": "return SpaceMalloc({call}, SpaceOf(space), size, alignment, false);",
     "shmemx_device_count": "return DeviceCount({call});",
     "shmemx_device_prepare": "return DevicePrepare({call}, TeamOf(team), device);",
     "shmemx_device_release": "DeviceRelease({call}, table);",
@@ -218,10 +224,13 @@ shmemx_wtime
 shmemx_heap_info
   HeapInfo found;
   GetHeapInfo({call}, &found);
-  *info = {{.reserved_bytes = found.reserved_bytes,
-           .size_bytes = found.size_bytes,
-           .used_bytes = found.used_bytes,
-           .largest_free_bytes = found.largest_free_bytes}};
+  *info = InfoOf(found);
+shmemx_space_info
+  SpaceInfo found;
+  GetSpaceInfo({call}, SpaceOf(space), &found);
+  *info = {{.device = found.device,
+           .cpu_reach = found.cpu_reach ? 1 : 0,
+           .heap = InfoOf(found.heap)}};
 """
 
 
@@ -240,17 +249,11 @@ _OLD_NAMES = {"start_pes": "init", "_my_pe": "my_pe", "_num_pes": "n_pes", "shma
               "shfree": "free", "shrealloc": "realloc", "shmemalign": "align"}
 
 
-# On queues the memory of puts and gets may be any.
-_OF_ANY_MEMORY = {"Put(": "PutFromAny(", "Get(": "GetToAny(", "PutSignal(": "PutSignalFromAny("}
-
-
 def _on_queues(bodies):
     made = {}
     for family in FAMILIES:
         if family.group == "on queues":
             action = bodies[family.key.removesuffix("_on_queue")].removeprefix("return ")
-            function = action[:action.index("(") + 1]
-            action = _OF_ANY_MEMORY.get(function, function) + action[len(function):]
             made[family.key] = f"return OnQueue({{call}}, queue, [=] {{{{ {action} }}}});"
     return made
 

@@ -506,6 +506,36 @@ def _also():
             "How large this PE's symmetric heap is, and what is free of it.",
             full_name="shmemx_heap_info"),
         also(
+            "", "shmemx_space_t", "int device, size_t size",
+            "Makes a space: a symmetric heap of `size` bytes for each PE, in the memory of its "
+            "device `device`. Collective over all PEs; they may name different devices, several "
+            "the same one, and one PE several in turn. Returns SHMEMX_SPACE_INVALID on all PEs, "
+            "with a line that says why, if one of them cannot have its part: there is no GPU "
+            "backend, no such device or not so much memory, or there are SHMEMX_MOST_SPACES.",
+            full_name="shmemx_space_create"),
+        also(
+            "", "void", "shmemx_space_t space",
+            "Frees a space, with all that was allocated in it and that nobody uses any more. "
+            "Collective over all PEs. SHMEMX_SPACE_INVALID: nothing happens. shmem_finalize frees "
+            "those that are left.",
+            full_name="shmemx_space_destroy"),
+        also(
+            "", "void*", "shmemx_space_t space, size_t size",
+            "As shmem_malloc, in the space. shmem_free and shmem_realloc take such blocks.",
+            full_name="shmemx_space_malloc"),
+        also(
+            "", "void*", "shmemx_space_t space, size_t count, size_t size",
+            "As shmem_calloc, in the space.",
+            full_name="shmemx_space_calloc"),
+        also(
+            "", "void*", "shmemx_space_t space, size_t alignment, size_t size",
+            "As shmem_align, in the space; `alignment` is at most that of the device's memory.",
+            full_name="shmemx_space_align"),
+        also(
+            "", "void", "shmemx_space_t space, shmemx_space_info_t* info",
+            "Where this PE's part of the space is, how large, and what is free of it.",
+            full_name="shmemx_space_info"),
+        also(
             "", "int", "",
             "How many devices (GPUs) the GPU backend in use has; 0 without one.",
             full_name="shmemx_device_count"),
@@ -516,7 +546,7 @@ def _also():
             "the team. Collective over the team; PEs may name different devices, and one PE may "
             "have several tables. Pins the heaps. Returns null on all PEs of the team, with a line "
             "that says why, if one of them cannot have a table: there is no GPU backend, no such "
-            "device, or too little memory to pin.",
+            "device, or too little memory to pin. Spaces that are made later are in it, too.",
             full_name="shmemx_device_prepare"),
         also(
             "", "void", "void* table",

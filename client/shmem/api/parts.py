@@ -41,6 +41,18 @@ typedef struct {
   size_t used_bytes;         /* given out */
   size_t largest_free_bytes; /* what one shmem_malloc could still get */
 } shmemx_heap_info_t;
+
+/* A space: a symmetric heap in the memory of a device. The handle belongs to the PE that has it. */
+typedef struct ferry_shmem_space* shmemx_space_t;
+#define SHMEMX_SPACE_INVALID ((shmemx_space_t)0)
+#define SHMEMX_MOST_SPACES 3 /* at a time */
+
+/* This PE's part of a space. */
+typedef struct {
+  int device;              /* whose memory it is, as shmemx_space_create was told */
+  int cpu_reach;           /* 1 if loads and stores of CPUs reach it, on all PEs; 0: devices only */
+  shmemx_heap_info_t heap; /* in bytes */
+} shmemx_space_info_t;
 """
 
 PSHMEM_HEAD = """pshmem.h - the second name of each call, for tools (OpenSHMEM 1.5: Profiling

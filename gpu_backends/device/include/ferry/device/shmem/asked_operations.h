@@ -8,6 +8,12 @@
 
 /* ---- Puts, gets, atomics ---- */
 
+/* Whether this heap is a space that only streams reach: inside the node ferryd leaves those to
+ * kernels. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_is_by_stream(shmemx_device_t d, int heap) {
+  return (int)(d.ways[d.pe].segments[heap] >> 31);
+}
+
 /* Whether the leader is to ask, rather than the crew to load and store. `own`: this PE's end, which
  * ferryd must know to do it well. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_is_asked(shmemx_device_t d, ferry_device_crew crew,
@@ -15,14 +21,19 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_is_asked(shmemx_device_t d, ferry_device_c
                                                ferry_device_u64 own, ferry_device_u64 bytes) {
   ferry_device_u32 size = 0;
   ferry_device_u64 offset;
+  int own_heap;
   if (place.address == 0 || d.table->ring == 0) {
     return place.address == 0;
   }
   while (size + 1 < FERRY_SHMEM_CUTOVER_SIZES && crew.count >> (size + 1) != 0) {
     ++size;
   }
-  return bytes >= d.table->cutovers[operation][size] &&
-         ferry_shmem_heap_of(d, own, bytes, &offset) >= 0;
+  if (bytes < d.table->cutovers[operation][size]) {
+    return 0;
+  }
+  own_heap = ferry_shmem_heap_of(d, own, bytes, &offset);
+  return own_heap >= 0 && !ferry_shmem_is_by_stream(d, own_heap) &&
+         !ferry_shmem_is_by_stream(d, place.heap);
 }
 
 /* Has the bytes travel in requests: each thread of the crew posts its share. */

@@ -86,7 +86,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
 /* The part's place in this PE's `place`, for puts and gets. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_part_of(shmemx_device_t d, ferry_shmem_task task,
                                                            ferry_shmem_place place) {
-  return d.ways[d.pe].heaps[place.heap] + place.offset + task.first * task.size;
+  return d.table->heap_bases[place.heap] + place.offset + task.first * task.size;
 }
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_slot_of(ferry_shmem_task task, int pe) {
   return task.slots + (ferry_device_u64)pe * task.slot_bytes;

@@ -54,12 +54,15 @@ typedef struct {
   ferry_device_u32 reserved0;
   ferry_device_u64 heap_bytes[FERRY_SHMEM_HEAPS];   /* 0: there is no such heap */
   ferry_device_u64 heap_offsets[FERRY_SHMEM_HEAPS]; /* where each begins in its segment */
+  /* This PE's addresses of them, by which programs name what lies there; kernels need not reach it.
+   */
+  ferry_device_u64 heap_bases[FERRY_SHMEM_HEAPS];
   ferry_device_u64 ring;          /* by which ferryd is asked for what stores do not do; 0: none */
   ferry_device_u64 ring_words[4]; /* what the ring says of itself (ferry_device_ring_open_by) */
   /* This PE's, for collectives with PEs whom loads and stores do not reach; 0: there is no ring. */
   ferry_device_u64 scratch;
   ferry_device_u64 scratch_bytes;
-  ferry_device_u64 reserved1[6];
+  ferry_device_u64 reserved1[2];
   ferry_device_u64 cutovers[2][FERRY_SHMEM_CUTOVER_SIZES];
 } ferry_shmem_table;
 
@@ -176,7 +179,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_heap_of(shmemx_device_t d, ferry_device_u6
   }
   for (heap = 1; heap < FERRY_SHMEM_HEAPS; ++heap) {
     const ferry_device_u64 size = d.table->heap_bytes[heap];
-    *offset = symmetric - d.ways[d.pe].heaps[heap];
+    *offset = symmetric - d.table->heap_bases[heap];
     if (size != 0 && *offset <= size && bytes <= size - *offset) {
       return heap;
     }

@@ -1,0 +1,289 @@
+#include "client/shmem/spaces.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/core/one_sided.h"
+#include "client/shmem/call_comparison.h"
+#include "client/shmem/devices.h"
+#include "client/shmem/fail.h"
+#include "client/shmem/heap.h"
+#include "client/shmem/job.h"
+#include "client/shmem/operations.h"
+#include "client/shmem/pieces.h"
+#include "client/shmem/team.h"
+
+namespace ferry::shmem {
+
+// Never given back to the system, so that a handle that the program uses too late is noticed, and
+// that nobody looks at a segment which is gone.
+struct Space {
+  int number = 0;  // from 1 on, the same on all PEs; 0: it was destroyed
+  int device = -1;
+  Segment segment;
+  std::vector<std::shared_ptr<std::byte>> mapped = {};  // near PEs' parts
+};
+
+namespace {
+
+struct Spaces {
+  std::mutex mutex;
+  std::deque<Space> all;
+};
+Spaces& spaces = *new Spaces();
+
+std::atomic<const Segment*>& SlotOf(int number) {
+  return job.spaces[static_cast<size_t>(number - 1)];
+}
+
+// The first number that is free; 0: none is. All PEs make and destroy spaces in the same order.
+int FreeNumber() {
+  for (int number = 1; number <= static_cast<int>(kMostSpaces); ++number) {
+    if (SlotOf(number).load(std::memory_order_relaxed) == nullptr) {
+      return number;
+    }
+  }
+  return 0;
+}
+
+// What a PE tells the others of its part.
+struct Offer {
+  uint64_t bytes = 0;  // that it was asked for
+  int64_t error = 0;   // ErrorCode
+  uint64_t size_bytes = 0;
+  uint64_t alignment = 0;
+  shm::Location where{};
+};
+
+// ---- Making one ---------------------------------------------------------------------------------
+
+// This PE's part.
+Status Allocate(Space* space, size_t bytes) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(space->device));
+  if (space->number == 0) {
+    return {ErrorCode::kLimitExceeded, "there are " + std::to_string(kMostSpaces) +
+                                           " spaces already: destroy one that is not needed"};
+  }
+  if (bytes == 0) {
+    return {ErrorCode::kInvalidArgument, "a space has at least one byte"};
+  }
+  const StatusOr<void*> memory =
+      job.front_end->AllocateMemory(bytes, client::MemoryKind::kDevice, space->device);
+  FERRY_RETURN_IF_ERROR(memory.status());
+  space->segment.base = static_cast<std::byte*>(*memory);
+  space->segment.size_bytes = bytes;
+  return {};
+}
+
+Offer OfferOf(const Space& space, size_t bytes, const Status& made) {
+  Offer offer{.bytes = bytes, .error = static_cast<int64_t>(made.code())};
+  if (made.ok()) {
+    const auto address = reinterpret_cast<uintptr_t>(space.segment.base);
+    offer.size_bytes = space.segment.size_bytes;
+    offer.alignment = address & (~address + 1);
+    offer.where = job.front_end->Locate(space.segment.base, bytes);
+  }
+  return offer;
+}
+
+// Finds the others' parts, and maps those of near PEs.
+Status FindParts(Space* space, const std::vector<Offer>& offers) {
+  Segment& segment = space->segment;
+  for (int pe = 0; pe < job.size; ++pe) {
+    const Offer& offer = offers[static_cast<size_t>(pe)];
+    segment.numbers.push_back(client::SegmentOf(offer.where));
+    segment.is_by_stream |= offer.where.flags != 0;
+    std::byte* base = pe == job.self ? segment.base : nullptr;
+    if (pe != job.self && job.IsNear(pe)) {
+      bool is_by_stream = false;
+      StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->MapPeer(
+          static_cast<uint32_t>(pe), offer.where, offer.size_bytes, &is_by_stream);
+      if (!mapped.ok()) {
+        return {mapped.status().code(), "this process cannot map the part of PE " +
+                                            std::to_string(pe) + ": " + mapped.status().ToString()};
+      }
+      base = mapped->get();
+      space->mapped.push_back(std::move(*mapped));
+    }
+    segment.shifts.push_back(base == nullptr ? kFar : base - segment.base);
+  }
+  return {};
+}
+
+void FreePart(const char* call, Space* space) {
+  if (space->segment.base == nullptr) {
+    return;
+  }
+  const Status freed = job.front_end->FreeMemory(space->segment.base);
+  if (!freed.ok() && job.front_end->poison() == ErrorCode::kOk) {  // else the daemon has let go
+    Fail(call, HeapName(space->number) + ": " + freed.ToString());
+  }
+}
+
+// Whether no PE has an error. Tells the user of this PE's, or who has one.
+bool AreAllWell(const char* call, const std::vector<int64_t>& errors, const Status& own) {
+  for (int pe = 0; pe < job.size; ++pe) {
+    if (errors[static_cast<size_t>(pe)] != 0) {
+      Warn(call, own.ok() ? "PE " + std::to_string(pe) +
+                                " has no such space, and says why; so this one has none, either"
+                 : own.message().empty() ? own.ToString()
+                                         : own.message());
+      return false;
+    }
+  }
+  return true;
+}
+
+void CompareSizes(const char* call, size_t bytes, const std::vector<Offer>& offers) {
+  for (int pe = 0; pe < job.size; ++pe) {
+    const uint64_t theirs = offers[static_cast<size_t>(pe)].bytes;
+    if (theirs != bytes) {
+      Fail(call, "PE " + std::to_string(pe) + " asks for a space of " + std::to_string(theirs) +
+                     " bytes, this one for " + std::to_string(bytes) +
+                     ": all PEs must ask for the same");
+    }
+  }
+}
+
+// Two exchanges: nobody may free a part that another PE still maps.
+bool Make(const char* call, Space* space, size_t bytes) {
+  const auto pes = static_cast<size_t>(job.size);
+  Assembly& world = *WorldTeam()->assembly;
+  Status own = Allocate(space, bytes);
+  const Offer offer = OfferOf(*space, bytes, own);
+  std::vector<Offer> offers(pes);
+  world.Gather(call, &offer, sizeof(offer), offers.data());
+  CompareSizes(call, bytes, offers);
+  std::vector<int64_t> errors;
+  for (const Offer& each : offers) {
+    errors.push_back(each.error);
+  }
+  if (!AreAllWell(call, errors, own)) {
+    return false;
+  }
+  own = FindParts(space, offers);
+  const auto error = static_cast<int64_t>(own.code());
+  world.Gather(call, &error, sizeof(error), errors.data());
+  if (!AreAllWell(call, errors, own)) {
+    space->mapped.clear();
+    world.Sync(call);
+    return false;
+  }
+  uint64_t alignment = ~uint64_t{0};
+  for (const Offer& each : offers) {
+    alignment = std::min(alignment, each.alignment);
+  }
+  SlotOf(space->number)
+      .store(&space->segment, std::memory_order_release);  // Pairs with FindSegment.
+  OpenHeap(space->number, alignment);
+  return true;
+}
+
+Space& CheckSpace(const char* call, Space* space) {
+  CheckRunning(call);
+  if (space == nullptr) {
+    Fail(call, "the space is SHMEMX_SPACE_INVALID");
+  }
+  std::lock_guard lock(spaces.mutex);
+  const bool is_known = std::any_of(spaces.all.begin(), spaces.all.end(),
+                                    [&](const Space& each) { return &each == space; });
+  if (!is_known || space->number == 0) {
+    Fail(call, is_known ? "the space was destroyed before"
+                        : "this is no space that shmemx_space_create has returned");
+  }
+  return *space;
+}
+
+// Returns once all PEs are here, and destroy the same space.
+void MeetToDestroy(const char* call, const Space& space) {
+  std::vector<int> numbers(static_cast<size_t>(job.size));
+  Quiet(call, DefaultContext());
+  CheckCollective(call, *WorldTeam()->assembly, {});
+  WorldTeam()->assembly->Gather(call, &space.number, sizeof(space.number), numbers.data());
+  for (int pe = 0; pe < job.size; ++pe) {
+    if (numbers[static_cast<size_t>(pe)] != space.number) {
+      Fail(call, "PE " + std::to_string(pe) + " has passed " +
+                     HeapName(numbers[static_cast<size_t>(pe)]) + ", this one " +
+                     HeapName(space.number) + ": all PEs must pass the same");
+    }
+  }
+}
+
+}  // namespace
+
+Space* SpaceCreate(const char* call, int device, size_t bytes) {
+  CheckRunning(call);
+  CheckCollective(call, *WorldTeam()->assembly, {.amount = bytes});
+  const int number = FreeNumber();
+  Space* space = nullptr;
+  {
+    std::lock_guard lock(spaces.mutex);
+    space = &spaces.all.emplace_back(Space{
+        .number = number, .device = device, .segment = {.name = HeapName(number), .heap = number}});
+  }
+  if (!Make(call, space, bytes)) {
+    FreePart(call, space);
+    std::lock_guard lock(spaces.mutex);
+    spaces.all.pop_back();
+    return nullptr;
+  }
+  RefillTables(call);
+  return space;
+}
+
+void SpaceDestroy(const char* call, Space* space) {
+  CheckRunning(call);
+  if (space == nullptr) {
+    return;
+  }
+  Space& its = CheckSpace(call, space);
+  MeetToDestroy(call, its);
+  SlotOf(its.number).store(nullptr, std::memory_order_release);
+  ForgetPieces(its.number);
+  RefillTables(call);
+  its.mapped.clear();
+  WorldTeam()->assembly->Sync(call);  // nobody maps this PE's part any more
+  FreePart(call, &its);
+  std::lock_guard lock(spaces.mutex);
+  its.number = 0;
+}
+
+void* SpaceMalloc(const char* call, Space* space, size_t bytes, size_t alignment, bool zero) {
+  return MallocIn(call, CheckSpace(call, space).number, bytes, alignment, zero);
+}
+
+void GetSpaceInfo(const char* call, Space* space, SpaceInfo* info) {
+  const Space& its = CheckSpace(call, space);
+  info->device = its.device;
+  info->cpu_reach = !its.segment.is_by_stream;
+  GetHeapInfoOf(its.number, &info->heap);
+}
+
+size_t CountOpenSpaces() {
+  std::lock_guard lock(spaces.mutex);
+  return static_cast<size_t>(std::count_if(spaces.all.begin(), spaces.all.end(),
+                                           [](const Space& space) { return space.number != 0; }));
+}
+
+void UnmapSpaces() {
+  for (Space& space : spaces.all) {
+    space.mapped.clear();
+  }
+}
+
+void ForgetSpaces() {
+  for (Space& space : spaces.all) {
+    if (space.number != 0) {
+      SlotOf(space.number).store(nullptr, std::memory_order_release);
+      FreePart("shmem_finalize", &space);
+      space.number = 0;
+    }
+  }
+}
+
+}  // namespace ferry::shmem
