@@ -100,6 +100,13 @@ static inline void Put(Side* side) {
   shmem_quiet();
 }
 static inline void Get(Side* side) { shmem_getmem(side->copy, side->in, side->size, side->other); }
+static inline void PutOne(Side* side) {
+  shmem_uint64_p((uint64_t*)side->in, *(const uint64_t*)side->source, side->other);
+  shmem_quiet();
+}
+static inline void GetOne(Side* side) {
+  *(uint64_t*)side->copy = shmem_uint64_g((const uint64_t*)side->in, side->other);
+}
 static inline void PutWindow(Side* side) {
   for (int at = 0; at < kWindow; ++at) {
     shmem_put64_nbi((uint64_t*)side->in + at, (uint64_t*)side->source + at, 1, side->other);
@@ -203,6 +210,8 @@ static inline void SumReduceOut(Side* side) {
 ALONE(Memcpy)
 ALONE(Put)
 ALONE(Get)
+ALONE(PutOne)
+ALONE(GetOne)
 ALONE(PutWindow)
 ALONE(FetchAdd)
 ALONE(CompareSwap)
@@ -248,6 +257,23 @@ static void MeasureCopies(Side* side) {
   shmem_barrier_all();
 }
 
+/* A word by shmem_TYPE_p and shmem_TYPE_g. */
+static void MeasureOne(Side* side) {
+  side->size = sizeof(uint64_t);
+  Fill(side->source, side->me, side->size);
+  memset(side->in, 0, side->size);
+  memset(side->copy, 0, side->size);
+  shmem_barrier_all();
+  Measure(side, "p", RepeatPutOne, 1e9);
+  Measure(side, "g", RepeatGetOne, 1e9);
+  if (side->me == kRoot) {
+    Compare(side, side->copy, kRoot, "g");
+  } else {
+    Compare(side, side->in, kRoot, "p");
+  }
+  shmem_barrier_all();
+}
+
 static void MeasureRate(Side* side) {
   side->size = kWindow * sizeof(uint64_t);
   Fill(side->source, side->me, side->size);
@@ -280,6 +306,7 @@ static void MeasurePair(Side* side, int count, char** sizes) {
     side->size = strtoull(sizes[i], NULL, 10);
     MeasureCopies(side);
   }
+  MeasureOne(side);
   MeasureRate(side);
   MeasureAtomic(side, "fetch_add", RepeatFetchAdd);
   MeasureAtomic(side, "fetch_add_shared", RepeatSharedFetchAdd);

@@ -25,7 +25,11 @@ enum MallocHint : long { kAtomicsRemote = 1, kSignalRemote = 2 };  // SHMEM_MALL
 // The three below have the same address from the beginning to the end of the process.
 struct Context;
 struct Team;
-Context* DefaultContext();
+namespace internal {
+extern Context* const default_context;
+}  // namespace internal
+// In place: a call would cost a put of a word as much as the rest of it.
+inline Context* DefaultContext() { return internal::default_context; }
 Team* WorldTeam();
 Team* SharedTeam();
 
@@ -48,9 +52,6 @@ void PutStrided(const char* call, Context* context, void* dest, const void* sour
                 const Stride& stride, int pe);
 void GetStrided(const char* call, Context* context, void* dest, const void* source,
                 const Stride& stride, int pe);
-// The place of `dest` in that PE's memory, for a load or a store. Null: the PE is on another node,
-// and Put and Get reach it.
-void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe);
 
 // ---- Signals (9.8) ------------------------------------------------------------------------------
 void PutSignal(const char* call, Context* context, void* dest, const void* source, size_t bytes,

@@ -105,20 +105,4 @@ void CheckSymmetric(const char* call, const char* argument, const void* address,
   }
 }
 
-namespace {
-
-void* TranslateSlowly(const char* call, Context* context, const void* dest, size_t bytes, int pe) {
-  const Target target = ReachSlowly(call, context, dest, bytes, pe);
-  return target.is_near() ? target.address() : nullptr;
-}
-
-}  // namespace
-
-void* Translate(const char* call, Context* context, const void* dest, size_t bytes, int pe) {
-  if (std::byte* const there = ReachNearHeap(context, dest, bytes, pe)) [[likely]] {
-    return there;
-  }
-  return TranslateSlowly(call, context, dest, bytes, pe);
-}
-
 }  // namespace ferry::shmem

@@ -125,7 +125,9 @@ Team* TakeTeam() {
 
 const Team& no_team = *new Team();
 
-Context* DefaultContext() { return &default_context; }
+namespace internal {
+Context* const default_context = &ferry::shmem::default_context;
+}  // namespace internal
 Team* WorldTeam() { return &world_team; }
 Team* SharedTeam() { return &shared_team; }
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "client/shmem/operations.h"
+#include "client/shmem/reach.h"
 
 #if !defined(__clang__)
 // gcc finds out that some of them throw nothing, and misses that at their aliases.
@@ -127,22 +128,32 @@ void BeginBy(const char* call, Context* context, Atomic op, const T* dest,
 }
 
 // ---- Single elements ----
+// In the heap of a near PE they are a look into a table and a store, or a load, in the function
+// itself. Everything else is apart, so that this needs no stack.
+template <typename T>
+[[gnu::noinline]] void StoreElsewhere(const char* call, Context* context, T* dest, T value,
+                                      int pe) {
+  Put(call, context, dest, &value, sizeof(T), pe, Completion::kBlocking);
+}
 template <typename T>
 void StoreTo(const char* call, Context* context, T* dest, std::type_identity_t<T> value, int pe) {
-  if (void* const there = Translate(call, context, dest, sizeof(T), pe)) [[likely]] {
+  if (void* const there = ReachNearHeap(context, dest, sizeof(T), pe)) [[likely]] {
     *static_cast<T*>(there) = value;
   } else {
-    Put(call, context, dest, &value, sizeof(T), pe, Completion::kBlocking);
+    StoreElsewhere(call, context, dest, value, pe);
   }
 }
 template <typename T>
-T LoadFrom(const char* call, Context* context, const T* source, int pe) {
-  if (const void* const there = Translate(call, context, source, sizeof(T), pe)) [[likely]] {
-    return *static_cast<const T*>(there);
-  }
+[[gnu::noinline]] T LoadElsewhere(const char* call, Context* context, const T* source, int pe) {
   T value{};
   Get(call, context, &value, source, sizeof(T), pe, Completion::kBlocking);
   return value;
+}
+template <typename T>
+T LoadFrom(const char* call, Context* context, const T* source, int pe) {
+  const void* const there = ReachNearHeap(context, source, sizeof(T), pe);
+  return there != nullptr ? *static_cast<const T*>(there)
+                          : LoadElsewhere(call, context, source, pe);
 }
 
 // The variables of a wait or a test. `values`: one, or one for each.
