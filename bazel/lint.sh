@@ -28,7 +28,7 @@ query() { bazel query --noimplicit_deps --noshow_progress --ui_event_filters=-in
 # uses FOLDER ALLOWED...: prints what targets of FOLDER depend on outside the folders or labels allowed.
 uses() {
   local allowed expression="deps(//$1/...) intersect //..."
-  for allowed in "$@" third_party //bazel:sanitizers; do
+  for allowed in "$@" third_party bazel; do
     [[ $allowed == //* ]] || allowed="//$allowed/..."
     expression+=" except $allowed"
   done

@@ -1,7 +1,9 @@
 """precompiled_header: a header that the compiler reads in a tenth of the time.
 
-A target that depends on it compiles with `-include FILE`, the header's name without its folders, and with the flags of the
-command line and `copts`: the compiler passes over a precompiled header that was made with others.
+The rule `//PACKAGE:NAME` makes PACKAGE/NAME/prelude.h, which is `hdr`, and its compiled form. A
+target that depends on it compiles with `-include PACKAGE/NAME/prelude.h`, and with the flags of the command line and
+`copts`: the compiler passes over a precompiled header that was made with others. Headers and definitions of `deps` are
+handed on, for a compiler that passes over it reads the header itself; libraries to link are not.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -10,9 +12,10 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    needs = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
 
     # Beside its compiled form, in a folder where nothing else is: the compiler looks for that first.
-    header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
+    header = ctx.actions.declare_file(ctx.label.name + "/prelude.h")
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
     compiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
     variables = cc_common.create_compile_variables(
@@ -20,6 +23,8 @@ def _precompiled_header_impl(ctx):
         cc_toolchain = toolchain,
         source_file = ctx.file.hdr.path,
         output_file = compiled.path,
+        quote_include_directories = depset([".", ctx.bin_dir.path], transitive = [needs.quote_includes]),
+        preprocessor_defines = needs.defines,
         user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"],
         use_pic = True,
     )
@@ -28,20 +33,19 @@ def _precompiled_header_impl(ctx):
         executable = cc_common.get_tool_for_action(**command),
         arguments = cc_common.get_memory_inefficient_command_line(variables = variables, **command),
         env = cc_common.get_environment_variables(variables = variables, **command),
-        inputs = depset([ctx.file.hdr], transitive = [toolchain.all_files]),
+        inputs = depset([ctx.file.hdr], transitive = [toolchain.all_files, needs.headers]),
         outputs = [compiled],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling " + ctx.file.hdr.short_path,
     )
-    return [CcInfo(compilation_context = cc_common.create_compilation_context(
-        headers = depset([header, compiled]),
-        quote_includes = depset([header.dirname]),
-    ))]
+    made = cc_common.create_compilation_context(headers = depset([header, compiled]))
+    return [cc_common.merge_cc_infos(cc_infos = [CcInfo(compilation_context = context) for context in [made, needs]])]
 
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "copts": attr.string_list(),
+        "deps": attr.label_list(providers = [CcInfo]),
         "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },

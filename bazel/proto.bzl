@@ -17,7 +17,7 @@ def ferry_grpc_library(name, srcs, deps = [], visibility = None):
         name = name,
         srcs = [o for o in outs if o.endswith(".cc")],
         hdrs = [o for o in outs if o.endswith(".h")],
-        copts = ["-w"],  # generated code is not ours to lint
+        copts = ["-w", "-O1"],  # generated code is not ours to lint; the control plane's (prelude.bzl)
         visibility = visibility,
         deps = deps + ["//third_party:grpc"],
     )

@@ -4,7 +4,8 @@ Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names the
 their reasons, then every failure with the first of what it says, then prints `N passed, N failed`
 (and `, N skipped`) over all cases of all files. A test that was not built or not run, or died without
 a verdict, and any other target that was not built, count as failed. The line before says where the
-time went, if Bazel was told `--profile=FILE.profile.gz`, too. Exits with 1 if any failed.
+time went, if Bazel was told `--profile=FILE.profile.gz`, too; what `bazel build` wrote of the same
+into FILE.build is added. Exits with 1 if any failed.
 """
 
 import collections
@@ -140,17 +141,18 @@ def duration_s(path):
     return (end - begin) / 1000 if begin and end else None
 
 
-def parts_of_time(path):
+def parts_of_time(paths):
     """Of the time that actions took, which part each kind had: (kind, percent), largest first."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            events = json.load(file)["traceEvents"]
-    except (FileNotFoundError, ValueError, EOFError):
-        return []
     times = collections.Counter()
-    for event in events:
-        if event.get("cat") == "action processing":
-            times[ACTIONS.get(event["name"].split(" ")[0], "other")] += event.get("dur", 0)
+    for path in paths:
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+        except (FileNotFoundError, ValueError, EOFError):
+            continue
+        for event in events:
+            if event.get("cat") == "action processing":
+                times[ACTIONS.get(event["name"].split(" ")[0], "other")] += event.get("dur", 0)
     total = sum(times.values()) or 1
     return [(kind, 100 * time / total) for kind, time in times.most_common()]
 
@@ -159,13 +161,15 @@ def where_time_went(runs):
     """A line for runs (name, path); empty if none says how long it took."""
     texts, total = [], 0
     for name, path in runs:
-        time = duration_s(path)
-        if time is None:
+        files = [path + ".build", path]
+        times = [time for time in map(duration_s, files) if time is not None]
+        if not times:
             continue
-        parts = ", ".join("%s %.0f %%" % part for part in parts_of_time(path + ".profile.gz")
+        parts = ", ".join("%s %.0f %%" % part
+                          for part in parts_of_time(file + ".profile.gz" for file in files)
                           if part[1] >= 0.5)
-        texts.append("%s %.1f min%s" % (name, time / 60, " (%s)" % parts if parts else ""))
-        total += time
+        texts.append("%s %.1f min%s" % (name, sum(times) / 60, " (%s)" % parts if parts else ""))
+        total += sum(times)
     return "time: %s; %.1f min in all" % ("; ".join(texts), total / 60) if texts else ""
 
 

@@ -86,6 +86,22 @@ class TestSummaryTest(unittest.TestCase):
             ["time: run 1.5 min (compiling 60 %, running 36 %, other 4 %); 1.5 min in all",
              "0 passed, 0 failed"])
 
+    def test_adds_the_time_of_the_build_before(self):
+        self.add("started", {}, started={"startTimeMillis": "60000"})
+        for name, action in (("events", "Testing //a:x_test"), ("events.build", "Compiling a.cc")):
+            with gzip.open(self.path(name + ".profile.gz"), "wt", encoding="utf-8") as file:
+                json.dump({"traceEvents": [
+                    {"cat": "action processing", "name": action, "dur": 10}]}, file)
+        with open(self.path("events.build"), "w", encoding="utf-8") as file:
+            for kind, time in (("started", {"startTimeMillis": "1000"}),
+                               ("buildFinished", {"finishTimeMillis": "61000"})):
+                word = "started" if kind == "started" else "finished"
+                file.write(json.dumps({"id": {kind: {}}, word: time}) + "\n")
+        self.assertEqual(
+            self.sum_up(finishTimeMillis="90000"),
+            ["time: run 1.5 min (compiling 50 %, running 50 %); 1.5 min in all",
+             "0 passed, 0 failed"])
+
     def test_gives_the_reason_of_a_skip(self):
         self.add_target("//a:x_test")
         self.add_verdict("//a:x_test", "PASSED",

@@ -1,12 +1,15 @@
 """Fuzzers: an entry point each, run by libFuzzer (`./dev fuzz NAME`) or over its corpus, as a test."""
 
-def ferry_fuzz(name, srcs, deps, size = "small", env = {}, tags = []):
+load("//bazel:tests.bzl", "cc_library")
+
+def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags = []):
     """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler."""
-    native.cc_library(
+    cc_library(
         name = name + "_entry",
         testonly = True,
         srcs = srcs,
         alwayslink = True,
+        prelude = prelude,
         deps = deps + [":fuzz_input"],
     )
     native.cc_test(

@@ -103,20 +103,51 @@ ThreadNode::ThreadNode(int members, bool crowded, bool has_pauses)
     links_.push_back(std::make_unique<Link>(this, has_pauses));
     boards_.push_back(std::make_unique<Board>(layout, shape, links_.back().get(), member, crowded));
   }
+  parts_.resize(static_cast<size_t>(members));
+  for (int member = 0; member < members; ++member) {
+    threads_.emplace_back([this, member] { RunParts(member); });
+  }
 }
 
-ThreadNode::~ThreadNode() = default;
-
-void ThreadNode::Run(const std::function<void(int member)>& part, const std::vector<int>& without) {
-  std::vector<std::thread> threads;
-  for (int member = 0; member < members(); ++member) {
-    if (std::find(without.begin(), without.end(), member) == without.end()) {
-      threads.emplace_back([&part, member] { part(member); });
-    }
+ThreadNode::~ThreadNode() {
+  {
+    std::lock_guard lock(parts_mutex_);
+    is_ending_ = true;
   }
-  for (std::thread& thread : threads) {
+  parts_change_.notify_all();
+  for (std::thread& thread : threads_) {
     thread.join();
   }
+}
+
+void ThreadNode::RunParts(int member) {
+  std::unique_lock lock(parts_mutex_);
+  const std::function<void(int)>*& own = parts_[static_cast<size_t>(member)];
+  while (true) {
+    parts_change_.wait(lock, [&] { return is_ending_ || own != nullptr; });
+    if (own == nullptr) {
+      return;
+    }
+    const std::function<void(int)>& part = *own;
+    lock.unlock();
+    part(member);
+    lock.lock();
+    own = nullptr;
+    parts_change_.notify_all();
+  }
+}
+
+void ThreadNode::Run(const std::function<void(int member)>& part, const std::vector<int>& without) {
+  std::unique_lock lock(parts_mutex_);
+  for (int member = 0; member < members(); ++member) {
+    if (std::find(without.begin(), without.end(), member) == without.end()) {
+      parts_[static_cast<size_t>(member)] = &part;
+    }
+  }
+  parts_change_.notify_all();
+  parts_change_.wait(lock, [&] {
+    return std::all_of(parts_.begin(), parts_.end(), [](const auto* each) { return !each; });
+  });
 }
 
 void ThreadNode::AwaitSleep(int member) { links_[static_cast<size_t>(member)]->AwaitSleep(); }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "client/collective/board/board.h"
@@ -25,7 +26,7 @@ class ThreadNode {
   int members() const { return static_cast<int>(links_.size()); }
   // A member's view of the board, the same one at each call.
   Board& board(int member) { return *boards_[static_cast<size_t>(member)]; }
-  // Runs `part` for each member, except those of `without`, in a thread each. Blocks.
+  // Runs `part` for each member, except those of `without`, in its thread. Blocks.
   void Run(const std::function<void(int member)>& part, const std::vector<int>& without = {});
 
   // From now on that member does nothing any more.
@@ -47,6 +48,8 @@ class ThreadNode {
   };
 
   bool IsByStream(const void* pointer) const;
+  // What a member's thread does until the node ends.
+  void RunParts(int member);
 
   std::unique_ptr<std::byte, Free> memory_;
   std::vector<std::unique_ptr<Link>> links_;
@@ -56,6 +59,14 @@ class ThreadNode {
   const void* stream_begin_ = nullptr;
   size_t stream_bytes_ = 0;
   std::atomic<uint64_t> copies_{0};
+
+  // Threads last as long as the node: under a sanitizer it takes longer to start one than to run
+  // a collective.
+  std::mutex parts_mutex_;
+  std::condition_variable parts_change_;
+  std::vector<const std::function<void(int)>*> parts_;  // by member; null: nothing to do
+  bool is_ending_ = false;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace ferry::collective

@@ -1,0 +1,3 @@
+// What tests of services include most, precompiled (prelude.bzl).
+#include "bazel/grpc_prelude.h"
+#include "bazel/test_prelude.h"
