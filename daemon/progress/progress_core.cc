@@ -18,6 +18,9 @@ constexpr uint64_t kRetryNs = 1'000'000;
 constexpr uint64_t kDoorbellNs = 50'000;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
+// Requests of devices in one turn. So many come only from producers that go on, and that soon wait
+// for room.
+constexpr uint32_t kManyRequests = 32;
 
 RegistrationOptions RegistrationOptionsOf(const CoreOptions& options, const PlaneHooks& hooks) {
   RegistrationOptions registrations;
@@ -108,13 +111,15 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   for (const auto& rank : directory_.served()) {
     done += TakeCommands(*rank);
   }
-  done += rings_.Advance(now_ns);
+  uint32_t asked = rings_.Advance(now_ns);
   done += pairs_.Advance(now_ns);
   outbound_.Flush(now_ns);
   done += PollTransport();
   one_sided_.Report(now_ns);
   done += pairs_.Advance(now_ns);  // what came may have cleared messages to be sent
-  done += rings_.Advance(now_ns);
+  asked += rings_.Advance(now_ns);
+  is_asked_ = asked >= kManyRequests;
+  done += asked;
   done += registrar_.Collect();
   done += copies_->Collect(*this);
   if (device_copies_ != nullptr) {

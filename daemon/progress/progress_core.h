@@ -70,6 +70,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
 
   // Whether messages from other nodes came in the last turn.
   bool received() const { return received_; }
+  // Whether devices asked for so much in the last turn that there is more by now.
+  bool is_asked() const { return is_asked_; }
 
   // Before a sleep: tells every rank to ring its doorbell from now on, then looks once more. False:
   // there is something to do. Wake ends it.
@@ -165,6 +167,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   uint64_t now_ns_ = 0;
   uint64_t polled_ns_ = 0;
   bool received_ = false;
+  bool is_asked_ = false;
   uint64_t next_check_ns_ = 0;
   uint64_t leaves_told_ns_ = 0;
   uint64_t next_leaves_ns_ = UINT64_MAX;  // when to tell of ranks that have left

@@ -284,6 +284,19 @@ TEST_F(RingOperationsTest, DeviceMemoryThatOnlyStreamsReach) {
               ErrorCode::kOk);
     EXPECT_EQ(std::memcmp(own(), data.data(), size_bytes), 0);
   }
+  // And of the rank's own.
+  const ferry_device_place own_device = {kDeviceRegion, 0, 128};
+  for (const uint64_t size_bytes : {uint64_t{100}, uint64_t{100'000}}) {
+    std::memcpy(rank(0).device() + 128, data.data() + 1, size_bytes - 1);
+    ferry_device_ring_put(view_, There(kFar, 512), own_device, size_bytes - 1, 0, kSilent);
+    ASSERT_EQ(Quiet(), ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(rank(kFar).heap() + 512, data.data() + 1, size_bytes - 1), 0);
+    std::memset(rank(0).device() + 128, 0, size_bytes);
+    ASSERT_EQ(ring_->Answer(
+                  0, ferry_device_ring_get(view_, own_device, There(kFar, 512), size_bytes - 1, 0)),
+              ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(rank(0).device() + 128, data.data() + 1, size_bytes - 1), 0);
+  }
   // No word there can be changed, and nothing is fetched from a request.
   EXPECT_EQ(ring_->Answer(0, ferry_device_ring_put_value(view_, there, 1, 0, 8, 0, 0)),
             ErrorCode::kUnsupported);

@@ -147,18 +147,41 @@ TEST(RingBatchTest, RefusesMoreThanHalfTheRingAndNothing) {
   EXPECT_EQ(ferry_device_ring_post_many(ring, requests.data(), 8), 1u);
 }
 
-// Who waits for room takes no ticket, and leaves no hole, when the ring ends meanwhile.
-TEST(RingBatchTest, AFullRingThatHasEndedGivesNoTickets) {
+// Who waits for room, or would take what is left for others, has no ticket: it leaves no hole when
+// the ring ends meanwhile.
+TEST(RingBatchTest, WhoWaitsForRoomHasNoTicket) {
   TestRing made(16);
   const ferry_device_ring ring = made.Open();
-  for (uint32_t i = 0; i < 15; ++i) {
-    ferry_device_ring_post(ring, Nop(ring, i));
-  }
+  EXPECT_EQ(ferry_device_ring_spare(ring), 2u);
   made.consumer().End(ErrorCode::kDaemonDied);
+  for (uint32_t i = 0; i < 13; ++i) {
+    EXPECT_EQ(ferry_device_ring_post(ring, Nop(ring, i)), i + 1);
+  }
   const std::vector<ferry_device_ring_request> requests(2, Nop(ring, 1));
   EXPECT_EQ(ferry_device_ring_post_many(ring, requests.data(), 2), 0u);
   EXPECT_EQ(ferry_device_ring_wait(ring, 0, 0), static_cast<int>(ErrorCode::kDaemonDied));
-  EXPECT_EQ(made.tickets(), 15u);
+  EXPECT_EQ(made.tickets(), 13u);
+  EXPECT_EQ(ferry_device_ring_post(ring, Nop(ring, 1)), 14u);
+  EXPECT_EQ(ferry_device_ring_post(ring, Nop(ring, 1)), 0u);
+  EXPECT_EQ(made.tickets(), 14u);
+}
+
+// Not for ever: then it takes its place before those that come later.
+TEST(RingBatchTest, ATicketIsTakenInTheEnd) {
+  TestRing made(16);
+  const ferry_device_ring ring = made.Open();
+  for (uint32_t i = 0; i < 16; ++i) {  // the last ones take what is left for others
+    EXPECT_EQ(ferry_device_ring_post(ring, Nop(ring, i)), i + 1);
+  }
+  std::thread late([&] {
+    const std::vector<ferry_device_ring_request> requests(8, Nop(ring, 1));
+    EXPECT_EQ(ferry_device_ring_post_many(ring, requests.data(), 8), 17u);
+  });
+  while (made.tickets() != 24) {
+    std::this_thread::yield();
+  }
+  made.Serve(24);
+  late.join();
 }
 
 // A large batch among small ones: each takes its place in the end.

@@ -45,6 +45,7 @@ struct Library {
 };
 Library shmem;
 int me, pes;
+double* told;  // symmetric: by which PE 0 tells the others a time
 
 constexpr int kBatches = 7;
 constexpr int64_t kMostCalls = 1'000'000;
@@ -131,13 +132,13 @@ struct Shape {
 template <typename Call>
 int64_t CallsOf(const Shape& shape, bool all, const Call& call) {
   for (int64_t calls = 1;; calls *= 4) {
-    double time = 0;
     if (me == 0 || all) {
-      time = Launch(shape.threads, 1, calls, call) * static_cast<double>(calls);
+      *told = Launch(shape.threads, 1, calls, call) * static_cast<double>(calls);
     }
-    if (shmem.double_broadcast(SHMEM_TEAM_WORLD, &time, &time, 1, 0) != 0) {
+    if (shmem.double_broadcast(SHMEM_TEAM_WORLD, told, told, 1, 0) != 0) {
       Fail("broadcast", 0);
     }
+    const double time = *told;
     if (time >= shape.batch_ns || calls >= kMostCalls) {
       const double in_a_batch = static_cast<double>(calls) * shape.batch_ns / time;
       return std::clamp(static_cast<int64_t>(in_a_batch), int64_t{1}, kMostCalls);
@@ -275,8 +276,9 @@ int Run(int argc, char** argv) {
   const size_t all = largest * static_cast<size_t>(what == "fcollect" ? pes : 1);
   const Memory memory = {static_cast<unsigned char*>(shmem.align(4096, all)),
                          static_cast<unsigned char*>(shmem.align(4096, largest))};
+  told = static_cast<double*>(shmem.align(64, sizeof(*told)));
   void* const table = shmem.device_prepare(SHMEM_TEAM_WORLD, 0);
-  if (memory.in == nullptr || memory.out == nullptr || table == nullptr) {
+  if (memory.in == nullptr || memory.out == nullptr || told == nullptr || table == nullptr) {
     Fail("memory: there is too little, or no table", largest);
   }
   for (const size_t count : threads) {

@@ -81,7 +81,7 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
 /* ---- Posting ---- */
 
 /* How often a thread looks for room before it takes its place in the line. */
-#define FERRY_DEVICE_RING_LOOKS 64u
+#define FERRY_DEVICE_RING_LOOKS 1024u
 
 /* Whether the tickets before `end` have slots, seen from a head that may be older, or newer. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_fits(ferry_device_ring ring, ferry_device_u64 head,
@@ -95,6 +95,17 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_most(ferry_device_ring 
   return ring.capacity / 2;
 }
 
+/* How many slots stay free for those who took their tickets at the same time, and did not see each
+ * other's. Not on devices: their threads run until they end, so one may well wait with a ticket. */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_ring_spare(ferry_device_ring ring) {
+#if defined(FERRY_DEVICE_IS_HOST)
+  return ring.capacity / 8;
+#else
+  (void)ring;
+  return 0;
+#endif
+}
+
 /* Takes `count` tickets in a row by one fetch-add, and waits until their slots are free. Returns
  * the number of the first; each of them must be filled. 0: the ring has ended, or `count` is 0 or
  * more than ferry_device_ring_most.
@@ -105,7 +116,8 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_reserve(ferry_device_ri
                                                                  ferry_device_u32 count) {
   /* Pairs with the release by the thread that saw this head: the slots before it have been read. */
   ferry_device_u64 head = ferry_device_load_acquire(ring.producers + 1);
-  ferry_device_u64 end = ferry_device_load_relaxed(ring.producers) + count;
+  const ferry_device_u32 wanted = count + ferry_device_ring_spare(ring);
+  ferry_device_u64 end = ferry_device_load_relaxed(ring.producers) + wanted;
   ferry_device_u32 looks = 0;
   int is_taken = 0;
   if (count == 0 || count > ferry_device_ring_most(ring)) {
@@ -119,7 +131,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_reserve(ferry_device_ri
     } else if (is_taken || looks < FERRY_DEVICE_RING_LOOKS) {
       head = ferry_device_load_acquire(ring.words + 16);
       if (!is_taken) {
-        end = ferry_device_load_relaxed(ring.producers) + count;
+        end = ferry_device_load_relaxed(ring.producers) + wanted;
       }
       if (ferry_device_ring_fits(ring, head, end)) {
         ferry_device_store_release(ring.producers + 1, head); /* an older one does no harm */

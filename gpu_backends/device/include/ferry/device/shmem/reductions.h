@@ -29,7 +29,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferr
 
 /* What this PE is to compute: its share, in parts. */
 typedef struct {
-  ferry_shmem_place dest; /* its own */
+  ferry_device_u64 dest_address; /* as the caller has it */
+  ferry_device_u64 source_address;
+  ferry_shmem_place dest;
   ferry_shmem_place source;
   ferry_device_u64 size;  /* of an element */
   ferry_device_u64 first; /* the part goes from this element on */
@@ -59,6 +61,8 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
                                                          ferry_device_u64 size) {
   const ferry_device_u64 bytes = count * size;
   ferry_shmem_task task;
+  task.dest_address = dest;
+  task.source_address = source;
   task.dest = ferry_shmem_find(d, dest, bytes, d.pe);
   task.source = ferry_shmem_find(d, source, bytes, d.pe);
   task.size = size;
@@ -83,11 +87,6 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
   return task;
 }
 
-/* The part's place in this PE's `place`, for puts and gets. */
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_part_of(shmemx_device_t d, ferry_shmem_task task,
-                                                           ferry_shmem_place place) {
-  return d.table->heap_bases[place.heap] + place.offset + task.first * task.size;
-}
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_slot_of(ferry_shmem_task task, int pe) {
   return task.slots + (ferry_device_u64)pe * task.slot_bytes;
 }
@@ -109,7 +108,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device
   }
   for (pe = 0; pe < d.pe_count; ++pe) {
     (void)ferry_shmem_begin_get(d, crew, ferry_shmem_slot_of(*task, pe),
-                                ferry_shmem_part_of(d, *task, task->source),
+                                task->source_address + task->first * task->size,
                                 (task->last - task->first) * task->size, pe, 1);
   }
   task->status = ferry_shmem_quiet_together(d, crew);
@@ -124,7 +123,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_
     ferry_device_fence(); /* this thread's results, before the leader asks for their puts */
     ferry_device_crew_barrier(crew);
     for (pe = 0; pe < d.pe_count; ++pe) {
-      (void)ferry_shmem_begin_put(d, crew, ferry_shmem_part_of(d, *task, task->dest),
+      (void)ferry_shmem_begin_put(d, crew, task->dest_address + task->first * task->size,
                                   ferry_shmem_slot_of(*task, pe),
                                   (task->last - task->first) * task->size, pe, 1);
     }
