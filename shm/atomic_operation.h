@@ -14,8 +14,22 @@ constexpr bool IsAtomic(OneSidedOperation operation) {
   return operation >= OneSidedOperation::kFetch && operation <= OneSidedOperation::kXor;
 }
 
-// Returns what was there. OpenSHMEM asks for no order; acquire and release let programs use such
-// words as flags, which many do.
+namespace internal {
+
+// By a loop, and not by fetch_and and its like: where several of those stand in one switch, and the
+// caller may not want the old value, gcc 12 is known to forget the operand.
+template <SharedWord T, typename Change>
+T ChangeWord(T& word, std::memory_order order, Change change) {
+  T found = LoadRelaxed(word);
+  while (!CompareExchange(word, found, change(found), order)) {
+  }
+  return found;
+}
+
+}  // namespace internal
+
+// Returns what was there. OpenSHMEM asks for no order; acquire and release cost nothing on x86, and
+// let programs use such words as flags, which many do.
 template <SharedWord T>
 T ApplyAtomic(T& word, OneSidedOperation operation, T operand, T compare) {
   constexpr auto kOrder = std::memory_order_acq_rel;
@@ -30,11 +44,11 @@ T ApplyAtomic(T& word, OneSidedOperation operation, T operand, T compare) {
     case OneSidedOperation::kAdd:
       return FetchAdd(word, operand, kOrder);
     case OneSidedOperation::kAnd:
-      return FetchAnd(word, operand, kOrder);
+      return internal::ChangeWord(word, kOrder, [operand](T before) { return before & operand; });
     case OneSidedOperation::kOr:
-      return FetchOr(word, operand, kOrder);
+      return internal::ChangeWord(word, kOrder, [operand](T before) { return before | operand; });
     case OneSidedOperation::kXor:
-      return FetchXor(word, operand, kOrder);
+      return internal::ChangeWord(word, kOrder, [operand](T before) { return before ^ operand; });
     default:
       return LoadAcquire(word);
   }

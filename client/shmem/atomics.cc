@@ -11,13 +11,10 @@
 #include "client/shmem/operations.h"
 #include "client/shmem/reach.h"
 #include "shm/atomic.h"
+#include "shm/atomic_operation.h"
 
 namespace ferry::shmem {
 namespace {
-
-// The standard asks for no order. Acquire and release cost nothing on x86, and let programs use
-// atomics as flags, which many do.
-constexpr auto kOrder = std::memory_order_acq_rel;
 
 [[noreturn]] void FailUnaligned(const char* call, const void* dest, size_t bytes) {
   Fail(call, AddressText(dest) + " is no multiple of " + std::to_string(bytes) +
@@ -28,58 +25,31 @@ constexpr auto kOrder = std::memory_order_acq_rel;
   Fail(call, "there is no such atomic operation of this type");
 }
 
-template <typename T>
-T SwapIf(T& word, T condition, T value) {
-  T found = condition;
-  (void)shm::CompareExchange(word, found, value, kOrder);
-  return found;
-}
-
-// Not by fetch_or and its like: where nobody may want the old value, gcc 12 forgets the operand.
-template <typename T, typename Change>
-T Fetch(T& word, Change change) {
-  T found = shm::LoadAcquire(word);
-  while (!shm::CompareExchange(word, found, static_cast<T>(change(found)), kOrder)) {
-  }
-  return found;
-}
-
-// By this CPU. Returns the old value.
-template <typename T>
-inline T Apply(const char* call, Atomic op, T& word, T value, T condition) {
-  switch (op) {
-    case Atomic::kFetch:
-      return shm::LoadAcquire(word);
-    case Atomic::kSet:
-      shm::StoreRelease(word, value);
-      return value;
-    case Atomic::kSwap:
-      return shm::Exchange(word, value, kOrder);
-    default:
-      break;
-  }
-  if constexpr (std::is_integral_v<T>) {
-    switch (op) {
-      case Atomic::kCompareSwap:
-        return SwapIf(word, condition, value);
-      case Atomic::kAdd:
-        return shm::FetchAdd(word, value, kOrder);
-      case Atomic::kAnd:
-        return Fetch(word, [value](T found) { return found & value; });
-      case Atomic::kOr:
-        return Fetch(word, [value](T found) { return found | value; });
-      case Atomic::kXor:
-        return Fetch(word, [value](T found) { return found ^ value; });
-      default:
-        break;
-    }
-  }
-  FailUnknown(call);
-}
-
 // Values as libferry passes them: bits, in the lower half if they are 4 bytes.
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+template <typename T>
+constexpr bool IsKnown(Atomic op) {
+  return std::is_integral_v<T> ? shm::IsAtomic(op)
+                               : op == Atomic::kFetch || op == Atomic::kSet || op == Atomic::kSwap;
+}
+
+// By this CPU. Returns the old value, but of kSet, which is a store.
+template <typename T>
+inline T Apply(const char* call, Atomic op, T& word, T value, T condition) {
+  if (!IsKnown<T>(op)) [[unlikely]] {
+    FailUnknown(call);
+  }
+  auto& bits = reinterpret_cast<BitsOf<T>&>(word);
+  const auto operand = std::bit_cast<BitsOf<T>>(value);
+  if (op == Atomic::kSet) {
+    shm::StoreRelease(bits, operand);
+    return value;
+  }
+  return std::bit_cast<T>(shm::ApplyAtomic(bits, op, operand, std::bit_cast<BitsOf<T>>(condition)));
+}
+
 template <typename T>
 FarAtomic FarOf(Atomic op, T value, T condition) {
   return {.op = op,

@@ -268,7 +268,8 @@ class FaultyTransport final : public transport::ForwardingTransport {
 
   bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override {
-    const bool look = !held_.empty() || faults_.stalling();
+    // What was stalled is tried again once it is released, even if nothing else happens.
+    const bool look = !held_.empty() || stalled_peer_ || faults_.stalling();
     return std::min(real_->NextPollNs(now_ns), look ? now_ns + kLookNs : UINT64_MAX);
   }
 

@@ -254,7 +254,7 @@ void RingOperations::End(uint64_t sequence, ErrorCode error, uint64_t value) {
     failed_ = failed_ == ErrorCode::kOk ? error : failed_;
     if (rank_.job->IsRank(flight.peer)) {
       Peer& peer = peers_[flight.peer];
-      peer.failed = error;
+      peer.failed = peer.failed == ErrorCode::kOk ? error : peer.failed;
       peer.is_broken |= sequence < last_fence_;
     }
   }

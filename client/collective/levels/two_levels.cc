@@ -17,7 +17,7 @@ Problem PartOf(const Problem& problem, Collective collective) {
   part.collective = collective;
   part.rank = problem.rank;
   part.size = problem.size;
-  part.block_bytes = problem.block_bytes;
+  part.block_bytes = problem.collective == Collective::kBarrier ? 0 : problem.block_bytes;
   part.element_bytes = problem.element_bytes;
   part.commutative = problem.commutative;
   return part;
@@ -181,6 +181,9 @@ RunFailure TwoLevels::RunInNode(const Call& call, Part which, Problem part, cons
     part.of_devices = result == BoardResult::kElsewhere;
   }
   part.among = Among::kNode;
+  if (call.problem.collective == Collective::kBarrier) {
+    part.collective = Collective::kBarrier;  // there are no messages of nothing
+  }
   return call.messages->Run(part, binding, before);
 }
 

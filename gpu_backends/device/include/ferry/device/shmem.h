@@ -8,9 +8,11 @@
  * takes the place of a context and of a team: shmemx_device_prepare (shmemx.h) makes it on the
  * host, for a team and a device. PEs count in that team.
  *
- *   FERRY_DEVICE_KERNEL step(FERRY_DEVICE_GLOBAL const void* table, FERRY_DEVICE_GLOBAL long* row)
- * { const shmemx_device_t d = shmemx_device_open(table); const int next = (shmemx_device_my_pe(d) +
- * 1) % shmemx_device_n_pes(d); shmemx_device_long_put_work_group(d, row, row + 64, 64, next);
+ *   FERRY_DEVICE_KERNEL step(const FERRY_DEVICE_GLOBAL void* table,
+ *                            FERRY_DEVICE_GLOBAL long* row) {
+ *     const shmemx_device_t d = shmemx_device_open(table);
+ *     const int next = (shmemx_device_my_pe(d) + 1) % shmemx_device_n_pes(d);
+ *     shmemx_device_long_put_work_group(d, row, row + 64, 64, next);
  *     shmemx_device_sync_work_group(d);
  *   }
  *
