@@ -82,9 +82,10 @@ class RankEngine {
   // fails to take it.
   void StartSend(uint32_t request, Effects& effects);
   // One-sided commands: the same, without credits. If there is no room, the daemon wakes this rank.
+  // Whoever pushes one announces it (Wake::MustRing), since it is the only effect.
   uint32_t TryTakeCommandCell();
   void ReturnCommandCell(uint32_t cell) { producers_.back().ReturnCell(cell); }
-  bool TryCommand(const shm::Descriptor& command, Effects& effects);
+  bool TryCommand(const shm::Descriptor& command);
 
   // ---- Receiving ----------------------------------------------------------------------------
   // The request's slot is filled in. Matches a message that is there, or posts the receive.

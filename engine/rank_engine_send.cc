@@ -383,15 +383,12 @@ uint32_t RankEngine::TryTakeCommandCell() {
 // whether there is one. A holder killed before the stamp leaves none, but at most a lost cell; one
 // killed after it leaves a whole one, behind which the next producer goes on (shm/lane.h). The
 // number that belongs to it is the rank's own, and dies with it.
-bool RankEngine::TryCommand(const Descriptor& command, Effects& effects) {
+bool RankEngine::TryCommand(const Descriptor& command) {
   shm::LaneProducer& producer = producers_.back();
   if (!producer.TryPush(command)) {
     producer.AskForRoom();
-    if (!producer.TryPush(command)) {
-      return false;
-    }
+    return producer.TryPush(command);
   }
-  effects.to_daemon = true;
   return true;
 }
 

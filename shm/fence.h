@@ -35,6 +35,9 @@ inline bool IsLightFenceEnabled() {
 
 inline void LightFence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
+// For both sides of a Dekker pattern that each run often.
+inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
 // A system call of a few microseconds. False: the kernel refuses, nothing is ordered.
 bool HeavyFence();
 

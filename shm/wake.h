@@ -19,7 +19,8 @@
 // never sleeps for long.
 //
 // A daemon waits in epoll and not on the futex, and takes the bits of its own wake word at every
-// turn. Its publishers (AnnounceLane) always pay for the read-modify-write.
+// turn. Those who set one (AnnounceLane) always pay for the read-modify-write; commands need none
+// (MustRing).
 //
 // Calling thread: any. Publishing does not block (a futex wake is a system call); only Sleep
 // blocks. A publisher killed between its message and its announcement leaves the message
@@ -54,6 +55,16 @@ class Wake {
   // Publishes to a sleeper that waits for a descriptor and not for the futex: the daemon. True: it
   // sleeps (or is about to), so ring its doorbell.
   bool AnnounceLane(uint32_t lane);
+
+  // After a command in a rank's lane to the daemon, which looks for those by itself in every turn,
+  // and once more before it sleeps: so nothing is marked in a line that it reads all the time.
+  // True: it sleeps (or is about to), so ring its doorbell.
+  bool MustRing() {
+    // Not the light fence: the daemon sleeps between any two messages, and a heavy one that
+    // interrupts a busy rank takes as long as a message.
+    FullFence();  // Pairs with ProgressCore::PrepareToSleep.
+    return Load(layout_->sleepers, std::memory_order_seq_cst) != 0;
+  }
 
   // The lanes to look at, as bits of word `word_index` (0 .. kActivityWords - 1).
   uint64_t Activity(uint32_t word_index) const {

@@ -90,7 +90,8 @@ class OneSided {
   // context's long puts are over.
   virtual void Fence(OneSidedContext* context) = 0;
   // Blocks until all that was begun by the context is over, everywhere; or only with one rank.
-  // Returns the first error of what has failed since the last Quiet, and the rank it was with.
+  // Returns the first error of what has failed since the last Quiet, and the rank it was with. Of
+  // each rank the first failure is told, once, and to the context whose operation it was.
   virtual ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) = 0;
   virtual ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) = 0;
 

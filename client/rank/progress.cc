@@ -83,6 +83,12 @@ void Progress::AskToAttendSelf() {
   CallWorker(self, false);
 }
 
+void Progress::AnnounceCommand() {
+  if (daemon_wake_.MustRing()) {
+    eventfd_write(doorbell_, 1);
+  }
+}
+
 // Asks the daemon to look after ranks that compute, and at our lane to it.
 void Progress::CallWorker(const engine::LaneSet& ranks, bool to_daemon) {
   bool asleep = false;

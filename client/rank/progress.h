@@ -84,6 +84,9 @@ class Progress {
   // Asks the daemon to look at what this rank has for it.
   void RingDaemon() { CallWorker({}, true); }
 
+  // The same after a command in the lane to it.
+  void AnnounceCommand();
+
   // Whether messages with `peer`, or with some rank if it is negative, pass other nodes.
   bool MayBeRemote(int32_t peer) const {
     return peer < 0 ? peers_.rank_of_local.size() != view_.job_size

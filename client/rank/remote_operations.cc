@@ -100,9 +100,9 @@ ErrorCode RemoteOperations::AwaitRoom(uint32_t rank, Attempt&& attempt) {
   return state;
 }
 
-bool RemoteOperations::IsOver(uint32_t rank, uint64_t number) const {
-  // Pairs with the daemon's store of it: acquires the failures and answers up to there.
-  return shm::LoadAcquire(session().one_sided[rank].done) >= number;
+uint64_t RemoteOperations::LastOver(uint32_t rank) const {
+  // Pairs with OneSided::End: acquires the failures and answers up to there.
+  return shm::LoadAcquire(session().one_sided[rank].done);
 }
 
 // ---- Pushing ------------------------------------------------------------------------------------
@@ -112,25 +112,33 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
   shm::Descriptor descriptor = command.descriptor;
   std::memcpy(descriptor.payload, &command.words, sizeof(command.words));
   const uint32_t rank = descriptor.destination;
-  const auto push = [&](engine::Effects& effects) {
-    if (!progress_.engine().TryCommand(descriptor, effects)) {
-      return ErrorCode::kWouldBlock;
+  const auto push = [&] {
+    if (!progress_.Enter()) {
+      return false;
     }
-    shm::Statistics statistics = parts_.statistics;
-    statistics.Add(shm::Statistic::kOneSidedOperations);
-    statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
-    return ErrorCode::kOk;
+    const bool is_pushed = progress_.engine().TryCommand(descriptor);
+    if (is_pushed) {
+      shm::Statistics statistics = parts_.statistics;
+      statistics.Add(shm::Statistic::kOneSidedOperations);
+      statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
+    }
+    progress_.Exit();
+    return is_pushed;
   };
   const ErrorCode error = AwaitRoom(rank, [&] {
     const auto lock = Lock();
-    if (progress_.UnderLease(push) != ErrorCode::kOk) {
+    if (log_.is_full()) [[unlikely]] {
+      TakeFailures();
+    }
+    if ((log_.is_full() && !command.is_long()) || !push()) {
       return false;
     }
+    progress_.AnnounceCommand();
     if (command.is_long()) {
       return true;
     }
     const uint64_t number = ++issued_[rank];
-    context.Note(rank, number, command.has_answer());
+    log_.Add(&context, rank, number, !command.has_answer());
     if (command.has_answer()) {
       expected_[command.words.answer].number = number;
     }
@@ -381,7 +389,7 @@ ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expe
 std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
   const Expected& expected = expected_[place];
   const shm::AnswerLayout& answer = session().answers[place];
-  const bool is_over = !expected.is_long && IsOver(expected.rank, expected.number);
+  const bool is_over = !expected.is_long && LastOver(expected.rank) >= expected.number;
   // Pairs with the daemon's store of it: acquires the rest of the answer, and its cell.
   if (shm::LoadAcquire(answer.serial) == expected.serial) {
     return static_cast<ErrorCode>(shm::LoadRelaxed(answer.error));
@@ -502,21 +510,17 @@ ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& c
 // Other threads may begin more meanwhile, which it does not wait for.
 ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32_t> with,
                                   uint32_t* failed_rank) {
-  std::vector<OneSidedContext::Begun> begun;
+  std::vector<OneSidedLog::Begun> begun;
   {
     const auto lock = Lock();
-    if (!with) {
-      begun = context.begun();
-    } else if (const auto* found = context.Find(*with); found != nullptr) {
-      begun.push_back(*found);
-    }
-    if (begun.empty() && context.failures().empty() && !HasLong(context, with)) {
+    log_.List(&context, with, &begun);
+    if (begun.empty() && !context.has_failures() && !HasLong(context, with)) {
       return ErrorCode::kOk;
     }
   }
   size_t next = 0;  // all before it are over
   auto is_over = [&] {
-    while (next < begun.size() && IsOver(begun[next].rank, begun[next].last)) {
+    while (next < begun.size() && LastOver(begun[next].rank) >= begun[next].number) {
       ++next;
     }
     if (next != begun.size()) {
@@ -534,49 +538,33 @@ ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32
     }
   }
   const auto lock = Lock();
-  return Settle(context, begun, with, failed_rank);
+  TakeFailures();
+  return context.TakeFailures(with, failed_rank);
 }
 
-// Forgets what is over, and says what has failed of it. Call it with the lock held.
-ErrorCode RemoteOperations::Settle(OneSidedContext& context,
-                                   const std::vector<OneSidedContext::Begun>& begun,
-                                   std::optional<uint32_t> with, uint32_t* failed_rank) {
-  ErrorCode first = ErrorCode::kOk;
-  const auto note = [&](uint32_t rank, ErrorCode error) {
-    if (first == ErrorCode::kOk) {
-      first = error;
-      *failed_rank = rank;
-    }
-  };
-  std::erase_if(context.failures(), [&](const OneSidedContext::Failure& failure) {
-    const bool is_asked_for = !with || *with == failure.rank;
-    if (is_asked_for) {
-      note(failure.rank, failure.error);
-    }
-    return is_asked_for;
-  });
-  for (const OneSidedContext::Begun& until : begun) {
-    // Another thread's Quiet may have told, and forgotten, some of it.
-    const OneSidedContext::Begun* const known = context.Find(until.rank);
-    const shm::OneSidedWords& words = session().one_sided[until.rank];
-    if (known != nullptr && known->first_silent != 0 &&
-        shm::LoadRelaxed(words.last_failed) >= known->first_silent &&
-        shm::LoadRelaxed(words.first_failed) <= until.last_silent) {
-      note(until.rank, static_cast<ErrorCode>(shm::LoadRelaxed(words.error)));
-    }
-    context.Forget(until.rank, until.last);
+// Tells the contexts of what has failed, and forgets what is over. Call it with the lock held.
+void RemoteOperations::TakeFailures() {
+  log_.Look([this](uint32_t rank) { return LastOver(rank); });
+  // Pairs with OneSided::End.
+  const uint64_t count = shm::LoadAcquire(session().failure_count);
+  for (; failures_taken_ != count; ++failures_taken_) {
+    const shm::OneSidedFailure& failure = session().failures[failures_taken_ % shm::kFailures];
+    log_.ForEachSilent(failure.peer, failure.first, failure.last, [&](OneSidedContext& context) {
+      context.NoteFailure(failure.peer, static_cast<ErrorCode>(failure.error));
+    });
   }
-  return first;
+  log_.ForgetOver();
 }
 
 void RemoteOperations::Leave(OneSidedContext& context) {
   const auto lock = Lock();
   Abandon([&context](const Expected& expected) { return expected.context == &context; });
+  log_.Leave(&context);
 }
 
 void RemoteOperations::AwaitAll() {
   for (uint32_t rank = 0; rank < issued_.size(); ++rank) {
-    auto is_over = [&] { return IsOver(rank, issued_[rank]); };
+    auto is_over = [&] { return LastOver(rank) >= issued_[rank]; };
     if (!is_over()) {
       Wait(rank, is_over);
     }

@@ -2,7 +2,8 @@
 // daemon, which has them carried out there (shm/layout/one_sided_layout.h).
 //
 // The operations with one peer are numbered as they are pushed, and the daemon says which number
-// was the last that is over. An operation that finds something out has one of the *answers* of the
+// was the last that is over, and which have failed: the rank's log (OneSidedLog) knows whose they
+// are. An operation that finds something out has one of the *answers* of the
 // session, too; whoever waits, or needs an answer's place, *harvests* all that are there: takes
 // what was found to where it belongs, and frees the places.
 //
@@ -11,7 +12,7 @@
 // *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
 //
 // Calling thread: any that the thread level allows. Put, Get and Atomic block while there is no
-// room in the lane, or no place for an answer. The rank's poison ends every wait.
+// room in the lane or the log, or no place for an answer. The rank's poison ends every wait.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include "client/core/memory.h"
 #include "client/core/one_sided.h"
 #include "client/rank/one_sided_context.h"
+#include "client/rank/one_sided_log.h"
 #include "client/rank/progress.h"
 #include "shm/counters.h"
 
@@ -120,15 +122,16 @@ class RemoteOperations {
   void Collect(uint16_t place, ErrorCode error);
   template <typename Is>
   void Abandon(Is&& is);
-  bool IsOver(uint32_t rank, uint64_t number) const;
-  ErrorCode Settle(OneSidedContext& context, const std::vector<OneSidedContext::Begun>& begun,
-                   std::optional<uint32_t> with, uint32_t* failed_rank);
+  uint64_t LastOver(uint32_t rank) const;
+  void TakeFailures();
 
   const Parts parts_;
   Progress& progress_;
   std::mutex mutex_;
   std::vector<uint64_t> issued_;  // by rank: the number of the last operation
-  uint64_t taken_ = 0;            // bit i: answer i is expected
+  OneSidedLog log_;
+  uint64_t failures_taken_ = 0;  // of SessionLayout::failures
+  uint64_t taken_ = 0;           // bit i: answer i is expected
   std::array<Expected, shm::kAnswers> expected_;
   std::array<uint16_t, shm::kAnswers> serials_{};  // used last
 };

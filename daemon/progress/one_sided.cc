@@ -39,7 +39,7 @@ std::optional<std::string> OneSided::Check(const ServedRank& rank, const shm::De
   const bool wants_answer = words.answer != shm::kNoAnswer;
   if (!AreWordsSound(words.operation, words.signal, words.width, command.size_bytes, command.tag) ||
       (IsInCell(command) && !((is_put || is_long) && shm::LaneConsumer::IsCell(command.cell))) ||
-      (is_put && command.size_bytes != 0 && !is_inline && !IsInCell(command)) ||
+      (is_put && command.size_bytes != 0 && is_inline == IsInCell(command)) ||
       (is_long && !IsInCell(command)) || (wants_answer && words.answer >= shm::kAnswers) ||
       (is_put && wants_answer) ||
       ((is_long || operation == OneSidedOperation::kGet) && !wants_answer)) {
@@ -68,18 +68,32 @@ shm::Location OneSided::PlaceHere(const ServedRank& rank, const shm::Descriptor&
 
 namespace {
 
-// What the other daemon gets of a command; `number`: of the operation.
-WireOneSided WireOf(const OneSidedCommand& words, uint64_t number) {
+// What the other daemon gets of a command.
+WireOneSided WireOf(const shm::Descriptor& command, const OneSidedCommand& words) {
   WireOneSided wire{};
-  wire.number = number;
   wire.operation = words.operation;
   wire.signal = words.signal;
   wire.width = words.width;
   wire.wants_answer = words.answer != shm::kNoAnswer ? 1 : 0;
+  wire.region = command.context;
+  wire.size_bytes =
+      IsLongOperation(words.operation) ? 0 : static_cast<uint32_t>(command.size_bytes);
+  wire.signal_region = static_cast<uint32_t>(command.tag);
   wire.offset = words.offset;
   wire.operand = words.operand;
   wire.compare = words.compare;
   return wire;
+}
+
+// `number`: of the operation; 0: it is a long one.
+PacketHeader HeaderFor(const ServedRank& rank, const shm::Descriptor& command, uint64_t number) {
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(PacketKind::kOneSided);
+  header.source = rank.rank();
+  header.destination = command.destination;
+  header.size_bytes = number == 0 ? command.size_bytes : 0;
+  header.number = number;
+  return header;
 }
 
 constexpr uint32_t RequestOf(uint16_t answer) { return kOneSidedOffers + answer; }
@@ -111,7 +125,7 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   const uint64_t number = is_long ? 0 : begun + 1;
   ErrorCode code = job.ended[peer];
   if (code == ErrorCode::kOk) {
-    WireOneSided wire = WireOf(words, number);
+    WireOneSided wire = WireOf(command, words);
     std::span<const std::byte> data;
     if (is_long) {
       wire.operand = RequestOf(words.answer);
@@ -119,8 +133,9 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
     } else if (IsInCell(command)) {
       data = std::as_bytes(std::span(rank.commands.Cell(command.cell), command.size_bytes));
     }
-    code = outbound_.SendParts(job, HeaderOf(rank, command, PacketKind::kOneSided), BytesOf(wire),
-                               data, now_ns);
+    const PacketHeader header = HeaderFor(rank, command, number);
+    code = is_long ? outbound_.SendParts(job, header, BytesOf(wire), data, now_ns)
+                   : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns);
   }
   if (code == ErrorCode::kWouldBlock) {
     return false;
@@ -139,10 +154,10 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
 bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
                             const WireRts& offer, const transport::Attachment& data,
                             uint64_t now_ns) {
-  PacketHeader header = HeaderOf(rank, command, PacketKind::kOneSided);
+  PacketHeader header = HeaderFor(rank, command, 0);
   header.flags = flags;
   const ErrorCode code =
-      SendLongPut(rank, header, WireOf(WordsOf(command), 0), offer, data, now_ns);
+      SendLongPut(rank, header, WireOf(command, WordsOf(command)), offer, data, now_ns);
   if (code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && Refuse(rank, command, code);
   }
@@ -270,14 +285,17 @@ void OneSided::End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode e
     }
     return is_over;
   });
-  shm::OneSidedWords& words = rank.session->layout()->one_sided[peer];
+  shm::SessionLayout& session = *rank.session->layout();
   if (error != ErrorCode::kOk) {
-    words.error = static_cast<uint32_t>(error);
-    words.first_failed = words.first_failed == 0 ? counts.done + 1 : words.first_failed;
-    words.last_failed = number;
+    uint64_t& count = rank.one_sided.failures;
+    session.failures[count % shm::kFailures] = {counts.done + 1, number, peer,
+                                                static_cast<uint32_t>(error)};
+    // Pairs with RemoteOperations::TakeFailures, which looks after it has seen `done`.
+    shm::StoreRelease(session.failure_count, ++count);
   }
   counts.done = number;
-  shm::StoreRelease(words.done, number);  // Pairs with the rank that waits for it.
+  // Pairs with RemoteOperations::LastOver.
+  shm::StoreRelease(session.one_sided[peer].done, number);
   rank.delivery.NoteNews();
 }
 

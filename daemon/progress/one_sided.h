@@ -2,9 +2,9 @@
 // one passes it on, the daemon of the rank whose memory it is carries it out.
 //
 // Each rank's operations with one peer are numbered as they leave, travel in one stream and are
-// carried out in its order, at once: so a single number says which of them are over, and the peer's
-// daemon answers many with one packet. Only those whose result is wanted, and those that fail, have
-// answers of their own.
+// carried out in its order, at once: so those that leave together share a packet, a single number
+// says which of them are over, and the peer's daemon answers many with one packet. Only those whose
+// result is wanted, and those that fail, have answers of their own.
 //
 // The bytes of a long put or get are offered by the daemon that has them and fetched by the other
 // one, as a large message is (feeds.h, pulls.h), from and to memory of every kind. So it has no
@@ -103,9 +103,8 @@ class OneSided {
   static void ForgetRing(ServedRank& rank, uint64_t ring);
 
   // ---- Where the memory is
-  // Carries an operation out. False: no daemon sends such a packet.
-  bool OnOperation(Job& job, const PacketHeader& header, const WireOneSided& wire,
-                   std::span<const std::byte> data, uint64_t now_ns);
+  // Carries the operations of a kOneSided out. False: no daemon sends such a packet.
+  bool OnPacket(Job& job, const Packet& packet, uint64_t now_ns);
   // Tells the daemons of the ranks whose operations were carried out in this turn.
   void Report(uint64_t now_ns);
   // Go on with long gets whose memory was being registered: after a change of the registrations; or
@@ -137,6 +136,10 @@ class OneSided {
   static void End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode error);
   static void Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,
                      ErrorCode error, std::span<const std::byte> data);
+  bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
+  bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
+               std::span<const std::byte> data, uint64_t now_ns);
+  void NoteUntold(Job& job, const PacketHeader& header, uint64_t number);
   ErrorCode CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
                      std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
                      std::span<const std::byte>* found);

@@ -39,52 +39,115 @@ ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64
   return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
 }
 
+// The header's words, as they are for one of the operations of its packet.
+void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* header) {
+  header->context = wire.region;
+  header->tag = static_cast<int32_t>(wire.signal_region);
+  header->size_bytes = size_bytes;
+}
+
+// What lies behind one that is not long, in its packet.
+size_t DataBytes(const WireOneSided& wire) {
+  const bool is_inline = wire.signal == 0 && wire.size_bytes <= shm::kInlinePutBytes;
+  return IsPutOperation(wire.operation) && !is_inline ? wire.size_bytes : 0;
+}
+
 void Update(std::byte* signal, uint8_t update, uint64_t value) {
   shm::UpdateSignal(*reinterpret_cast<uint64_t*>(signal), static_cast<SignalUpdate>(update), value);
 }
 
 }  // namespace
 
-bool OneSided::OnOperation(Job& job, const PacketHeader& header, const WireOneSided& wire,
-                           std::span<const std::byte> data, uint64_t now_ns) {
-  const auto operation = static_cast<OneSidedOperation>(wire.operation);
-  const bool is_put = operation == OneSidedOperation::kPut;
-  const bool is_long_put = operation == OneSidedOperation::kLongPut;
-  const bool is_inline = is_put && data.empty() && wire.signal == 0;
-  const bool has_size = is_inline     ? header.size_bytes <= shm::kInlinePutBytes
-                        : is_long_put ? data.size() == sizeof(WireRts) ||
-                                            data.size() == sizeof(WireRts) + header.size_bytes
-                                      : data.size() == (is_put ? header.size_bytes : 0);
-  if (!has_size || wire.stream >= kOneSidedStreams ||
-      !AreWordsSound(wire.operation, wire.signal, wire.width, header.size_bytes, header.tag)) {
+bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
+  if (packet.header.stream >= kOneSidedStreams) {
     return false;
   }
-  if (is_inline) {
-    data = std::as_bytes(std::span(&wire.operand, 2)).first(header.size_bytes);
+  if (packet.header.number == 0) {
+    return OnLong(job, packet, now_ns);
+  }
+  PacketHeader header = packet.header;  // of one operation after the other
+  std::span<const std::byte> rest = packet.body;
+  uint64_t untold = 0;  // the last one of which nobody was told
+  bool is_sound = !rest.empty();
+  while (is_sound && !rest.empty()) {
+    const auto wire = HeadOf<WireOneSided>(rest);
+    const size_t data_bytes = wire ? DataBytes(*wire) : 0;
+    is_sound = wire && !IsLongOperation(wire->operation) &&
+               data_bytes <= rest.size() - sizeof(*wire) &&
+               AreWordsSound(wire->operation, wire->signal, wire->width, wire->size_bytes,
+                             static_cast<int32_t>(wire->signal_region));
+    if (!is_sound) {
+      break;
+    }
+    SetOperation(*wire, wire->size_bytes, &header);
+    const bool is_told =
+        Perform(job, header, *wire, rest.subspan(sizeof(*wire), data_bytes), now_ns);
+    untold = is_told ? 0 : header.number;
+    ++header.number;
+    rest = rest.subspan(std::min(rest.size(), sizeof(*wire) + data_bytes + PaddingOf(data_bytes)));
+  }
+  if (untold != 0) {
+    NoteUntold(job, header, untold);
+  }
+  return is_sound;
+}
+
+// A long one, which has its packet for itself.
+bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
+  const auto wire = HeadOf<WireOneSided>(packet.body);
+  PacketHeader header = packet.header;
+  if (!wire || !IsLongOperation(wire->operation) ||
+      !AreWordsSound(wire->operation, wire->signal, wire->width, header.size_bytes,
+                     static_cast<int32_t>(wire->signal_region))) {
+    return false;
+  }
+  const std::span<const std::byte> data = packet.body.subspan(sizeof(*wire));
+  const bool has_size =
+      IsPutOperation(wire->operation)
+          ? data.size() == sizeof(WireRts) || data.size() == sizeof(WireRts) + header.size_bytes
+          : data.empty();
+  if (!has_size) {
+    return false;
+  }
+  SetOperation(*wire, header.size_bytes, &header);
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  if (const ErrorCode error = CarryOut(job, header, *wire, data, now_ns, &value, &found);
+      error != ErrorCode::kOk) {
+    TellOfLong(job, header, *wire, data, error, now_ns);
+  }
+  return true;
+}
+
+// Carries out one that is not long, and tells its end if it has failed, or a result. Whether it has
+// told it.
+bool OneSided::Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                       std::span<const std::byte> data, uint64_t now_ns) {
+  if (data.empty() && wire.signal == 0) {
+    data = std::as_bytes(std::span(&wire.operand, 2))
+               .first(IsPutOperation(wire.operation) ? wire.size_bytes : 0);
   }
   uint64_t value = 0;
   std::span<const std::byte> found;
   const ErrorCode error = CarryOut(job, header, wire, data, now_ns, &value, &found);
-  if (IsLongOperation(wire.operation)) {
-    if (error != ErrorCode::kOk) {
-      TellOfLong(job, header, wire, data, error, now_ns);
-    }
-    return true;
+  if (error == ErrorCode::kOk && wire.wants_answer == 0) {
+    return false;
   }
-  if (error != ErrorCode::kOk || wire.wants_answer != 0) {
-    Tell(job, header, {wire.number, value, static_cast<int32_t>(error), wire.stream}, found,
-         now_ns);
-    return true;
-  }
+  Tell(job, header, {header.number, value, static_cast<int32_t>(error), header.stream}, found,
+       now_ns);
+  return true;
+}
+
+// It is told with others, at the end of the turn.
+void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number) {
   for (Untold& other : untold_) {
     if (other.job == &job && other.here == header.destination && other.source == header.source &&
-        other.stream == wire.stream) {
-      other.number = wire.number;
-      return true;
+        other.stream == header.stream) {
+      other.number = number;
+      return;
     }
   }
-  untold_.push_back({&job, header.destination, header.source, wire.stream, wire.number});
-  return true;
+  untold_.push_back({&job, header.destination, header.source, header.stream, number});
 }
 
 // All is looked at before anything is changed.

@@ -17,6 +17,7 @@ PacketHeader HeaderOf(const ServedRank& rank, const RingCall& call) {
   header.kind = static_cast<uint8_t>(PacketKind::kOneSided);
   header.source = rank.rank();
   header.destination = call.peer;
+  header.stream = static_cast<uint8_t>(OneSidedStream::kRings);
   header.context = shm::RegionOf(call.segment);
   header.size_bytes = call.size_bytes;
   return header;
@@ -24,10 +25,10 @@ PacketHeader HeaderOf(const ServedRank& rank, const RingCall& call) {
 
 WireOneSided WireOf(const RingCall& call, OneSidedOperation operation) {
   WireOneSided wire{};
-  wire.stream = static_cast<uint32_t>(OneSidedStream::kRings);
   wire.operation = static_cast<uint8_t>(operation);
   wire.width = call.width;
   wire.wants_answer = call.wants_answer ? 1 : 0;
+  wire.region = shm::RegionOf(call.segment);
   wire.offset = call.offset;
   wire.operand = call.operand;
   wire.compare = call.compare;
@@ -118,7 +119,11 @@ ErrorCode OneSided::BeginForRing(ServedRank& rank, const RingCall& call, uint64_
 ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
   RingStream& stream = rank.one_sided.ring_streams[call.peer];
   WireOneSided wire = WireOf(call, call.operation);
-  wire.number = stream.counts.begun + 1;
+  wire.size_bytes = static_cast<uint32_t>(call.size_bytes);
+  PacketHeader header = HeaderOf(rank, call);
+  header.context = 0;
+  header.size_bytes = 0;
+  header.number = stream.counts.begun + 1;
   std::span<const std::byte> data;
   if (call.is_put() && call.here.region != 0) {
     std::byte* own = nullptr;
@@ -136,11 +141,10 @@ ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t 
       data = {own, call.size_bytes};
     }
   }
-  const ErrorCode code =
-      outbound_.SendParts(*rank.job, HeaderOf(rank, call), BytesOf(wire), data, now_ns);
+  const ErrorCode code = outbound_.SendJoined(*rank.job, header, BytesOf(wire), data, now_ns);
   if (code == ErrorCode::kOk) {
-    stream.counts.begun = wire.number;
-    stream.flights.push_back({wire.number, call.token, call.wants_answer,
+    stream.counts.begun = header.number;
+    stream.flights.push_back({header.number, call.token, call.wants_answer,
                               call.is_get() ? call.size_bytes : 0, call.here});
   }
   return code;

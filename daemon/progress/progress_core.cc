@@ -6,6 +6,7 @@
 
 #include "shm/atomic.h"
 #include "shm/fault.h"
+#include "shm/fence.h"
 
 namespace ferry::daemon {
 namespace {
@@ -293,6 +294,7 @@ bool ProgressCore::PrepareToSleep() {
     // Pairs with Wake::AnnounceLane: either the rank sees this, or we see its bit below.
     shm::Exchange(rank->session->layout()->daemon_wake.sleepers, 1U, std::memory_order_seq_cst);
   }
+  shm::FullFence();  // Pairs with Wake::MustRing: the rank sees the above, or we see its command.
   for (const auto& rank : directory_.served()) {
     if (rank->ended) {
       continue;

@@ -154,9 +154,10 @@ void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome
 std::optional<std::string> RankCommands::Check(const ServedRank& rank,
                                                const Descriptor& command) const {
   const Job& job = *rank.job;
-  const std::string what = "a command of kind " + std::to_string(command.kind);
+  // Only where it is needed: it takes as long as all the rest.
+  const auto what = [&] { return "a command of kind " + std::to_string(command.kind); };
   if (!job.IsRank(command.destination) || job.IsLocal(command.destination)) {
-    return what + " goes to rank " + std::to_string(command.destination) +
+    return what() + " goes to rank " + std::to_string(command.destination) +
            ", which is on no other node";
   }
   switch (KindOf(command)) {
@@ -205,7 +206,7 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
     case DescriptorKind::kCredit:
       return std::nullopt;
     default:
-      return what;
+      return what();
   }
 }
 

@@ -43,6 +43,7 @@ struct Link {
   uint32_t routes = 0;                 // of jobs
   uint32_t outstanding = 0;            // messages that the transport has not completed
   std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
+  size_t last_packet = 0;              // where in the frame the last one begins, unless it is empty
   struct Waiting {
     PacketHeader header;
     std::vector<std::byte> body;
@@ -134,6 +135,7 @@ struct OneSidedState {
   std::vector<Offer> offers;
   uint32_t lent_generation = 0;                 // of the last of the latter
   uint32_t pulls = 0;                           // that no request of the rank is for
+  uint64_t failures = 0;                        // told: SessionLayout::failure_count
   std::map<uint32_t, RingStream> ring_streams;  // by peer
   std::vector<RingTransfer> ring_transfers;
   uint32_t ring_gets = 0;  // long ones so far

@@ -1,6 +1,7 @@
 #include "daemon/traffic/outbound.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace ferry::daemon {
@@ -37,6 +38,37 @@ ErrorCode Outbound::SendParts(Job& job, PacketHeader header, std::span<const std
   }
   Seal(job, route, words.size() + data.size(), &header);
   return SendTo(route.link, header, words, data, now_ns);
+}
+
+ErrorCode Outbound::SendJoined(Job& job, const PacketHeader& header,
+                               std::span<const std::byte> words, std::span<const std::byte> data,
+                               uint64_t now_ns) {
+  return TryJoin(job, job.RouteTo(header.destination), header, words, data)
+             ? ErrorCode::kOk
+             : SendParts(job, header, words, data, now_ns);
+}
+
+bool Outbound::TryJoin(const Job& job, const Route& route, const PacketHeader& header,
+                       std::span<const std::byte> words, std::span<const std::byte> data) {
+  Link* const link = route.link;
+  if (link == nullptr || link->failure != ErrorCode::kOk || link->broken || link->frame.empty() ||
+      data.size() > kGatherBytes ||
+      link->frame.size() + words.size() + data.size() + kPacketAlignment > kFrameBytes) {
+    return false;
+  }
+  PacketHeader last;
+  std::memcpy(&last, link->frame.data() + link->last_packet, sizeof(last));
+  if (last.kind != header.kind || last.source != header.source ||
+      last.destination != header.destination || last.stream != header.stream || last.number == 0 ||
+      last.key != route.send_key || last.job_key != job.plan.key) {
+    return false;
+  }
+  Append(words, &link->frame);
+  Append(data, &link->frame);
+  link->frame.resize(link->frame.size() + PaddingOf(words.size() + data.size()));
+  last.body_bytes = static_cast<uint32_t>(link->frame.size() - link->last_packet - sizeof(last));
+  std::memcpy(link->frame.data() + link->last_packet, &last, sizeof(last));
+  return true;
 }
 
 ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
@@ -102,6 +134,7 @@ ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<con
   }
   Append(data, &link->frame);
   link->frame.resize(link->frame.size() + PaddingOf(words.size() + data.size()));
+  link->last_packet = before;
   return ErrorCode::kOk;
 }
 

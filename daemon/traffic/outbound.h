@@ -32,6 +32,12 @@ class Outbound {
   ErrorCode SendParts(Job& job, PacketHeader header, std::span<const std::byte> words,
                       std::span<const std::byte> data, uint64_t now_ns);
 
+  // The same, in one packet with what the frame ends with, if that is of the same kind and between
+  // the same ranks: so they share a header, and are told apart by what they say of their lengths.
+  // Words and data are filled up to kPacketAlignment. For packets that have a number.
+  ErrorCode SendJoined(Job& job, const PacketHeader& header, std::span<const std::byte> words,
+                       std::span<const std::byte> data, uint64_t now_ns);
+
   // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
   // is while the transport has a use for its region.
   ErrorCode SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
@@ -65,6 +71,8 @@ class Outbound {
                  std::span<const std::byte> data, uint64_t now_ns);
   ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> words,
                    std::span<const std::byte> data, uint64_t now_ns);
+  static bool TryJoin(const Job& job, const Route& route, const PacketHeader& header,
+                      std::span<const std::byte> words, std::span<const std::byte> data);
   ErrorCode MakeRoom(Link* link, size_t bytes, uint64_t now_ns);
   ErrorCode EndFrame(Link* link, ErrorCode code);
   ErrorCode SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns);

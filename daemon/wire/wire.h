@@ -56,7 +56,7 @@ enum class PacketKind : uint8_t {
   // destination, for all its ranks.
   kLeft = 20,  // body: WireLeft
   // Operations in the memory of a rank there (one_sided_layout.h), carried out as they come.
-  kOneSided = 21,       // body: WireOneSided; of a long put WireRts, too; and perhaps the data
+  kOneSided = 21,       // body: WireOneSided and perhaps data, several times (docs/protocol.md)
   kOneSidedDone = 22,   // body: WireOneSidedDone, and the data of a get; back to the source
   kOneSidedOffer = 23,  // body: WireOneSidedOffer: the bytes of a long get; back to the source
 };
@@ -67,25 +67,27 @@ enum class PacketKind : uint8_t {
 struct PacketHeader {
   uint32_t magic;
   uint8_t version;
-  uint8_t kind;   // PacketKind
-  uint8_t flags;  // kEager, kRemoteRts: those of the descriptor; kFlagSourcePrivate of an offer
-  uint8_t reserved0;
+  uint8_t kind;      // PacketKind
+  uint8_t flags;     // kEager, kRemoteRts: those of the descriptor; kFlagSourcePrivate of an offer
+  uint8_t stream;    // kOneSided: OneSidedStream: whose `number` it is
   uint64_t key;      // of the sending daemon at the receiving one
   uint64_t job_key;  // JobPlan::key
   uint32_t source_node;
   uint32_t body_bytes;
   uint32_t source;
   uint32_t destination;
-  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's; kOneSided: the
-  // region of the destination, and of its signal.
-  uint32_t context;
+  uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's
   int32_t tag;
-  uint64_t size_bytes;  // of the whole message; kAdvert: what the receive takes; kOneSided: of data
-  uint64_t reserved1;
+  // Of the whole message; kAdvert: what the receive takes; kOneSided: of the data of a long one.
+  uint64_t size_bytes;
+  // kOneSided: of the first operation, among those of its stream from the source to the
+  // destination; 0: it is a long one.
+  uint64_t number;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
 static_assert(offsetof(PacketHeader, key) == 8 && offsetof(PacketHeader, source_node) == 24);
 static_assert(offsetof(PacketHeader, source) == 32 && offsetof(PacketHeader, size_bytes) == 48);
+static_assert(offsetof(PacketHeader, number) == 56);
 
 struct WireRts {
   uint32_t send_request;
@@ -183,22 +185,24 @@ static_assert(sizeof(WirePutDone) == 16);
 
 // Who counts the operations of a rank with a peer: the rank those of its lane, its daemon those of
 // its rings of devices.
-enum class OneSidedStream : uint32_t { kLane = 0, kRings = 1 };
+enum class OneSidedStream : uint8_t { kLane = 0, kRings = 1 };
 inline constexpr uint32_t kOneSidedStreams = 2;
 
-// The words of an OneSidedCommand.
+// The words of an OneSidedCommand. Behind it lie the data of a put, filled up to kPacketAlignment,
+// unless they fit into `operand` and `compare`; of a long put a WireRts, and perhaps the data.
 struct WireOneSided {
-  uint64_t number;  // of the operation, among those of its stream with the destination; 0: long
   uint8_t operation;
   uint8_t signal;
   uint8_t width;
   uint8_t wants_answer;  // 0: what was found is of no interest
-  uint32_t stream;       // OneSidedStream: whose numbers these are
+  uint32_t region;
+  uint32_t size_bytes;  // of data; not of a long one
+  uint32_t signal_region;
   uint64_t offset;
   uint64_t operand;  // of a long get: the request by which the source's daemon knows it,
   uint64_t compare;  // and its generation
 };
-static_assert(sizeof(WireOneSided) == 40);
+static_assert(sizeof(WireOneSided) == 40 && sizeof(WireOneSided) % 8 == 0);
 
 // That operation is over, and all before it: those that fail, or have answers, are told of alone.
 struct WireOneSidedDone {

@@ -65,16 +65,27 @@ FERRY_ASSERT_OFFSET(OneSidedCommand, answer, 4);
 FERRY_ASSERT_OFFSET(OneSidedCommand, offset, 8);
 FERRY_ASSERT_OFFSET(OneSidedCommand, compare, 24);
 
-// Of the operations with one peer. Written by the daemon, `done` last.
+// Of the operations with one peer. Written by the daemon.
 struct OneSidedWords {
-  uint64_t done;          // the last that is over; those before it are, too
-  uint64_t first_failed;  // of these; 0: none
-  uint64_t last_failed;
-  uint32_t error;  // ErrorCode of the last that failed
-  uint32_t reserved;
+  uint64_t done;  // the last that is over; those before it are, too
 };
-FERRY_ASSERT_LAYOUT(OneSidedWords, 32);
-FERRY_ASSERT_OFFSET(OneSidedWords, error, 24);
+FERRY_ASSERT_LAYOUT(OneSidedWords, 8);
+
+// Operations with one peer that have failed: those from `first` to `last` that have no answers,
+// which would tell it. Written by the daemon, before `done` of the last. The places are used in
+// turn: a rank has no more operations under way than there are, and has taken the failures of all
+// others.
+inline constexpr uint32_t kFailures = 1024;  // power of two
+struct OneSidedFailure {
+  uint64_t first;
+  uint64_t last;
+  uint32_t peer;
+  uint32_t error;  // ErrorCode
+};
+FERRY_ASSERT_LAYOUT(OneSidedFailure, 24);
+FERRY_ASSERT_OFFSET(OneSidedFailure, last, 8);
+FERRY_ASSERT_OFFSET(OneSidedFailure, peer, 16);
+FERRY_ASSERT_OFFSET(OneSidedFailure, error, 20);
 
 // What one operation found. Its bytes, if it is a get, lie in the cell of the same number. Written
 // by the daemon, before `done` of the peer.

@@ -106,6 +106,9 @@ struct alignas(4096) SessionLayout {
   alignas(4096) RingWords rings[kMaxRings];
   alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
   AnswerLayout answers[kAnswers];
+  // Of one-sided operations: how many entries of `failures` were ever written.
+  alignas(128) uint64_t failure_count;
+  OneSidedFailure failures[kFailures];
   alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // what gets have got
 };
 FERRY_ASSERT_LAYOUT(SessionLayout, 1343488);
@@ -127,7 +130,9 @@ FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);
 FERRY_ASSERT_OFFSET(SessionLayout, rings, 778240);
 FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 782336);
-FERRY_ASSERT_OFFSET(SessionLayout, answers, 815104);
+FERRY_ASSERT_OFFSET(SessionLayout, answers, 790528);
+FERRY_ASSERT_OFFSET(SessionLayout, failure_count, 791552);
+FERRY_ASSERT_OFFSET(SessionLayout, failures, 791560);
 FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 819200);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {

@@ -164,20 +164,21 @@ class FakeOneSidedDaemon {
     if (taken.is_long()) {
       return;
     }
-    shm::OneSidedWords& words = view_.layout->one_sided[taken.descriptor.destination];
+    const uint32_t peer = taken.descriptor.destination;
     if (error != ErrorCode::kOk) {
-      shm::StoreRelaxed(words.error, static_cast<uint32_t>(error));
-      shm::StoreRelaxed(words.last_failed, taken.number);
-      if (shm::LoadRelaxed(words.first_failed) == 0) {
-        shm::StoreRelaxed(words.first_failed, taken.number);
-      }
+      view_.layout->failures[failures_ % shm::kFailures] = {taken.number, taken.number, peer,
+                                                            static_cast<uint32_t>(error)};
+      // Pairs with RemoteOperations::TakeFailures.
+      shm::StoreRelease(view_.layout->failure_count, ++failures_);
     }
-    shm::StoreRelease(words.done, taken.number);  // Pairs with RemoteOperations::IsOver.
+    // Pairs with RemoteOperations::LastOver.
+    shm::StoreRelease(view_.layout->one_sided[peer].done, taken.number);
   }
 
   const engine::SessionView view_;
   shm::LaneConsumer lane_;
   std::map<uint32_t, uint64_t> begun_;  // by peer
+  uint64_t failures_ = 0;
   std::map<uint32_t, std::vector<std::byte>> memory_;
 };
 

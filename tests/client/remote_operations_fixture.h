@@ -103,6 +103,7 @@ class RemoteOperationsTest : public testing::Test {
   LonelyRank rank_;
   FakeOneSidedDaemon daemon_{rank_.view()};
   uint64_t patience_ = 10'000;
+  bool is_pushing_ = false;
   std::function<void()> meanwhile_ = [this] { daemon_.Serve(); };
   gpu::BackendRegistry backends_;
   Memory memory_{1 << 20, &backends_, nullptr, nullptr};

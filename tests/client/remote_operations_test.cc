@@ -153,29 +153,167 @@ TEST_F(RemoteOperationsTest, AQuietWithOneRankLeavesTheFailuresOfOthers) {
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
-TEST(OneSidedContextTest, RemembersWhatWasBegunByRank) {
-  OneSidedContext context;
-  context.Note(5, 10, false);
-  context.Note(2, 3, true);
-  context.Note(5, 12, false);
-  context.Note(5, 13, true);
-  ASSERT_EQ(context.begun().size(), 2U);
-  EXPECT_EQ(context.begun()[0].rank, 2U);
-  EXPECT_EQ(context.begun()[0].last, 3U);
-  EXPECT_EQ(context.begun()[0].first_silent, 0U);
-  EXPECT_EQ(context.begun()[1].last, 13U);
-  EXPECT_EQ(context.begun()[1].first_silent, 10U);
-  EXPECT_EQ(context.begun()[1].last_silent, 12U);
-  context.Forget(5, 11);
-  EXPECT_EQ(context.Find(5)->first_silent, 12U);
-  context.Forget(5, 12);
-  EXPECT_EQ(context.Find(5)->first_silent, 0U);
-  EXPECT_EQ(context.Find(5)->last, 13U);
-  context.Forget(5, 13);
-  EXPECT_EQ(context.Find(5), nullptr);
-  context.Forget(2, 3);
-  context.Forget(2, 3);
-  EXPECT_TRUE(context.begun().empty());
+// Neither the failure of another context between a context's own operations, nor one that was told
+// long ago, is this context's.
+TEST_F(RemoteOperationsTest, AFailureBetweenAContextsOperationsIsNotBlamedOnIt) {
+  OneSidedContext other;
+  const auto put = [this](OneSidedContext& context, uint32_t segment) {
+    EXPECT_EQ(remote_.Put(context, {kPeer, segment, 0}, "data", 4, {}), ErrorCode::kOk);
+  };
+  put(context_, kSegment + 1);
+  EXPECT_EQ(Quiet(), ErrorCode::kInvalidBuffer);
+  put(context_, kSegment);
+  put(other, kSegment + 1);
+  put(context_, kSegment);
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+  EXPECT_EQ(QuietOf(other), ErrorCode::kInvalidBuffer);
+  put(other, kSegment);
+  put(context_, kSegment + 1);
+  put(other, kSegment);
+  EXPECT_EQ(QuietOf(other), ErrorCode::kOk);
+  EXPECT_EQ(QuietOf(other), ErrorCode::kOk);
+  EXPECT_EQ(Quiet(), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+}
+
+// What was over before a cut has not failed with it, nor has what was begun after.
+TEST_F(RemoteOperationsTest, ACutIsBlamedOnWhatWasUnderWay) {
+  OneSidedContext before_and_after;
+  OneSidedContext under_way;
+  const auto put = [this](OneSidedContext& context) {
+    EXPECT_EQ(remote_.Put(context, {kPeer, kSegment, 0}, "data", 4, {}), ErrorCode::kOk);
+  };
+  put(before_and_after);
+  daemon_.Serve();
+  put(under_way);
+  daemon_.Lose(kPeer, ErrorCode::kLinkDown);
+  daemon_.Mend(kPeer);
+  put(before_and_after);
+  EXPECT_EQ(QuietOf(before_and_after), ErrorCode::kOk);
+  EXPECT_EQ(QuietOf(under_way), ErrorCode::kLinkDown);
+}
+
+TEST_F(RemoteOperationsTest, OfEachRankTheFirstFailureIsTold) {
+  uint32_t rank = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(remote_.Put(context_, {kOther, kSegment + 1, 0}, "lost", 4, {}), ErrorCode::kOk);
+    EXPECT_EQ(remote_.Put(context_, {kPeer, kSegment + 1, 0}, "lost", 4, {}), ErrorCode::kOk);
+  }
+  EXPECT_EQ(QuietOf(context_, kPeer), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(Quiet(&rank), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(rank, kOther);
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+}
+
+// More failures than the session has room for, all of which the daemon tells before anybody looks:
+// the rank has to stop, and to take them, in between.
+TEST_F(RemoteOperationsTest, ManyFailuresFindTheirContexts) {
+  constexpr uint64_t kPuts = 3 * OneSidedLog::kMost;
+  std::vector<OneSidedContext> contexts(7);
+  uint64_t most = 0;
+  meanwhile_ = [&] {
+    daemon_.Take();
+    most = std::max<uint64_t>(most, daemon_.under_way.size());
+    if (daemon_.under_way.size() >= OneSidedLog::kMost || !is_pushing_) {
+      daemon_.CarryOut();
+    }
+  };
+  is_pushing_ = true;
+  for (uint64_t i = 0; i < kPuts; ++i) {
+    // All of contexts 0, 2, 4 and 6 fail, at either peer; none of the others.
+    const uint64_t which = i % contexts.size();
+    const Place place{i % 2 == 0 ? kPeer : kOther, which % 2 == 0 ? kSegment + 1 : kSegment, 0};
+    ASSERT_EQ(remote_.Put(contexts[which], place, "data", 4, {}), ErrorCode::kOk);
+  }
+  is_pushing_ = false;
+  EXPECT_EQ(most, OneSidedLog::kMost);
+  for (uint64_t which = 0; which < contexts.size(); ++which) {
+    const ErrorCode error = which % 2 == 0 ? ErrorCode::kInvalidBuffer : ErrorCode::kOk;
+    EXPECT_EQ(QuietOf(contexts[which], kPeer), error) << which;
+    EXPECT_EQ(QuietOf(contexts[which]), error) << which;  // with the other peer
+    EXPECT_EQ(QuietOf(contexts[which]), ErrorCode::kOk) << which;
+  }
+}
+
+// One peer whose operations do not end does not stop those with others.
+TEST_F(RemoteOperationsTest, AStuckPeerLeavesRoomForOthers) {
+  OneSidedContext stuck;
+  EXPECT_EQ(remote_.Put(stuck, {kPeer, kSegment, 0}, "data", 4, {}), ErrorCode::kOk);
+  daemon_.Take();
+  const FakeOneSidedDaemon::Taken held = daemon_.under_way.front();
+  daemon_.under_way.clear();
+  for (uint64_t i = 0; i < 2 * OneSidedLog::kMost; ++i) {
+    ASSERT_EQ(Put(0, "data", {}, kOther), ErrorCode::kOk);
+  }
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+  daemon_.under_way.push_back(held);
+  EXPECT_EQ(QuietOf(stuck), ErrorCode::kOk);
+}
+
+TEST_F(RemoteOperationsTest, ADeathEndsTheWaitForRoomInTheLog) {
+  for (uint64_t i = 0; i < OneSidedLog::kMost; ++i) {
+    ASSERT_EQ(Put(0, "lost"), ErrorCode::kOk);
+    daemon_.Take();
+  }
+  meanwhile_ = [&] { daemon_.Lose(kPeer, ErrorCode::kPeerDied); };
+  EXPECT_EQ(Put(0, "lost"), ErrorCode::kPeerDied);
+  EXPECT_EQ(Put(0, "fine", {}, kOther), ErrorCode::kOk);
+  meanwhile_ = [&] { daemon_.Serve(); };
+  EXPECT_EQ(QuietOf(context_, kOther), ErrorCode::kOk);
+  EXPECT_EQ(Quiet(), ErrorCode::kPeerDied);
+}
+
+TEST_F(RemoteOperationsTest, AFailureAfterItsContextHasGoneIsNobodys) {
+  {
+    OneSidedContext gone;
+    EXPECT_EQ(remote_.Put(gone, {kPeer, kSegment + 1, 0}, "lost", 4, {}), ErrorCode::kOk);
+    remote_.Leave(gone);
+  }
+  EXPECT_EQ(Put(0, "fine"), ErrorCode::kOk);
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+}
+
+TEST(OneSidedLogTest, KnowsWhoseOperationsAreUnderWay) {
+  OneSidedContext a;
+  OneSidedContext b;
+  OneSidedLog log;
+  uint64_t done = 0;
+  const auto begun_by = [&](const OneSidedContext& context, std::optional<uint32_t> with) {
+    std::vector<OneSidedLog::Begun> begun;
+    log.List(&context, with, &begun);
+    return begun;
+  };
+  const auto forget = [&](uint64_t number) {
+    done = number;
+    log.Look([&](uint32_t rank) { return rank == 5 ? done : 0; });
+    log.ForgetOver();
+  };
+  log.Add(&a, 5, 1, true);
+  log.Add(&a, 5, 2, true);
+  log.Add(&b, 5, 3, true);
+  log.Add(&a, 5, 4, false);
+  log.Add(&a, 2, 1, true);
+  ASSERT_EQ(begun_by(a, 5).size(), 2U);
+  EXPECT_EQ(begun_by(a, 5).back().number, 4U);
+  ASSERT_EQ(begun_by(a, std::nullopt).size(), 3U);
+  EXPECT_EQ(begun_by(a, std::nullopt).back().rank, 2U);
+  std::vector<const OneSidedContext*> blamed;
+  const auto blame = [&](uint64_t first, uint64_t last) {
+    blamed.clear();
+    log.ForEachSilent(5, first, last, [&](OneSidedContext& of) { blamed.push_back(&of); });
+    return blamed;
+  };
+  EXPECT_EQ(blame(2, 3), (std::vector<const OneSidedContext*>{&a, &b}));
+  EXPECT_EQ(blame(3, 4), (std::vector<const OneSidedContext*>{&b}));
+  EXPECT_TRUE(blame(4, 9).empty());
+  forget(1);
+  EXPECT_TRUE(blame(1, 1).empty());
+  EXPECT_EQ(blame(2, 2).size(), 1U);
+  log.Leave(&b);
+  EXPECT_TRUE(blame(3, 3).empty());
+  forget(4);
+  EXPECT_TRUE(begun_by(a, 5).empty());
+  EXPECT_EQ(begun_by(a, 2).size(), 1U);
 }
 
 // ---- Answers

@@ -342,17 +342,13 @@ TEST_F(RankEngineRemoteTest, CommandsNeedNoCreditButRoom) {
   uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
   const Descriptor command = OneSidedCommandTo(kRemote);
   for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
-    Effects effects;
-    ASSERT_TRUE(rank().engine().TryCommand(command, effects));
-    EXPECT_TRUE(effects.to_daemon);
+    ASSERT_TRUE(rank().engine().TryCommand(command));
   }
   EXPECT_EQ(waiting, 0U);
-  Effects effects;
-  EXPECT_FALSE(rank().engine().TryCommand(command, effects));
-  EXPECT_FALSE(effects.to_daemon);
+  EXPECT_FALSE(rank().engine().TryCommand(command));
   EXPECT_EQ(waiting, 1U) << "the daemon is to wake this rank";
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kOneSided).size(), shm::kLaneSlots);
-  EXPECT_TRUE(rank().engine().TryCommand(command, effects));
+  EXPECT_TRUE(rank().engine().TryCommand(command));
 }
 
 TEST_F(RankEngineRemoteTest, CellsOfCommandsAreThoseOfTheLane) {

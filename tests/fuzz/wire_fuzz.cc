@@ -33,17 +33,32 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
                                   sizeof(daemon::WireOneSided),
                                   sizeof(daemon::WireOneSided) + 100,
                                   sizeof(daemon::WireOneSided) + sizeof(daemon::WireRts),
+                                  4 * sizeof(daemon::WireOneSided),
                                   sizeof(daemon::WireOneSidedOffer),
                                   8192,
                                   sizeof(daemon::WireRts) + 9000};
   std::vector<std::byte> body(kBodies[input.Below(std::size(kBodies))]);
-  const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), 48));
+  constexpr size_t kChosen = 3 * sizeof(daemon::WireOneSided);
+  const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), kChosen));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
   header.body_bytes = static_cast<uint32_t>(body.size());
   header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an offer, its data alone
   if (header.kind == static_cast<uint8_t>(daemon::PacketKind::kOneSided)) {
-    header.context = 1;
+    header.number = input.Below(3);
     header.size_bytes = body.size() > sizeof(daemon::WireOneSided) ? 100 : input.Below(17);
+    // Operations that may be, of which the input spoils some.
+    for (size_t at = 0; at + sizeof(daemon::WireOneSided) <= body.size() && input.Below(4) != 0;
+         at += sizeof(daemon::WireOneSided)) {
+      daemon::WireOneSided wire;
+      std::memcpy(&wire, body.data() + at, sizeof(wire));
+      wire.operation = static_cast<uint8_t>(input.Below(shm::kOneSidedOperations));
+      wire.width = 8;
+      wire.region = 1;
+      wire.size_bytes = input.Below(17);
+      wire.signal_region = 1;
+      wire.offset = 8 * input.Below(16);
+      std::memcpy(body.data() + at, &wire, sizeof(wire));
+    }
   }
   input.Spoil(&header);
   std::vector<std::byte> packet(sizeof(header) + body.size());

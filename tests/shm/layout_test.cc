@@ -208,11 +208,13 @@ TEST(LayoutTest, OneSided) {
   EXPECT_AT(OneSidedCommand, offset, 8);
   EXPECT_AT(OneSidedCommand, operand, 16);
   EXPECT_AT(OneSidedCommand, compare, 24);
-  EXPECT_SIZE(OneSidedWords, 32);
+  EXPECT_SIZE(OneSidedWords, 8);
   EXPECT_AT(OneSidedWords, done, 0);
-  EXPECT_AT(OneSidedWords, first_failed, 8);
-  EXPECT_AT(OneSidedWords, last_failed, 16);
-  EXPECT_AT(OneSidedWords, error, 24);
+  EXPECT_SIZE(OneSidedFailure, 24);
+  EXPECT_AT(OneSidedFailure, first, 0);
+  EXPECT_AT(OneSidedFailure, last, 8);
+  EXPECT_AT(OneSidedFailure, peer, 16);
+  EXPECT_AT(OneSidedFailure, error, 20);
   EXPECT_SIZE(AnswerLayout, 16);
   EXPECT_AT(AnswerLayout, value, 0);
   EXPECT_AT(AnswerLayout, error, 8);
@@ -243,7 +245,9 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, adverts, 581632);
   EXPECT_AT(SessionLayout, rings, 778240);
   EXPECT_AT(SessionLayout, one_sided, 782336);
-  EXPECT_AT(SessionLayout, answers, 815104);
+  EXPECT_AT(SessionLayout, answers, 790528);
+  EXPECT_AT(SessionLayout, failure_count, 791552);
+  EXPECT_AT(SessionLayout, failures, 791560);
   EXPECT_AT(SessionLayout, answer_cells, 819200);
 }
 

@@ -2,6 +2,9 @@
 #include "shm/wake.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -94,6 +97,16 @@ TEST(WakeTest, AnnouncerLearnsWhetherToRingTheDoorbell) {
   wake.CancelSleep();
   EXPECT_FALSE(wake.AnnounceLane(3));
   EXPECT_EQ(wake.TakeActivity(0), uint64_t{1} << 3);
+}
+
+TEST(WakeTest, ACommandMarksNothing) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  const WakeLayout before = *layout.get();
+  EXPECT_FALSE(wake.MustRing());
+  EXPECT_EQ(std::memcmp(&before, layout.get(), sizeof(before)), 0);
+  StoreRelaxed(layout->sleepers, 1);
+  EXPECT_TRUE(wake.MustRing());
 }
 
 TEST(WakeTest, SleepReturnsAtOnceAfterAPublication) {
@@ -258,6 +271,46 @@ TEST_P(WakeStressTest, NoWakeUpIsLostBetweenTwoProcesses) {
   ChildProcess other([&] { return Ping(right.get(), left.get(), false); });
   EXPECT_TRUE(Ping(left.get(), right.get(), true));
   EXPECT_TRUE(other.Join());
+}
+
+// The two sides of ProgressCore::PrepareToSleep: a lost command hangs.
+TEST(WakeTest, NoCommandIsLostByADaemonThatGoesToSleep) {
+  struct Words {
+    uint64_t command;
+    uint64_t taken;
+  };
+  Shared<WakeLayout> layout;
+  Shared<Words> words;
+  const int doorbell = eventfd(0, 0);
+  ASSERT_GE(doorbell, 0);
+  ChildProcess rank([&] {
+    Wake wake(layout.get());
+    for (uint64_t number = 1; number <= kRounds; ++number) {
+      StoreRelease(words->command, number);
+      if (wake.MustRing()) {
+        eventfd_write(doorbell, 1);
+      }
+      while (LoadAcquire(words->taken) != number) {
+        sched_yield();
+      }
+    }
+    return true;
+  });
+  const auto has_come = [&](uint64_t number) { return LoadAcquire(words->command) == number; };
+  for (uint64_t number = 1; number <= kRounds; ++number) {
+    while (!has_come(number)) {
+      Exchange(layout->sleepers, 1U, std::memory_order_seq_cst);
+      FullFence();
+      eventfd_t rings = 0;
+      if (!has_come(number)) {
+        ASSERT_EQ(eventfd_read(doorbell, &rings), 0);
+      }
+      StoreRelaxed(layout->sleepers, 0);
+    }
+    StoreRelease(words->taken, number);
+  }
+  EXPECT_TRUE(rank.Join());
+  close(doorbell);
 }
 
 TEST_P(WakeStressTest, NoWakeUpIsLostFromManySenders) {
