@@ -1,6 +1,5 @@
 #include "client/shmem/assembly.h"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -196,24 +195,15 @@ void AssemblyLink::GiveStaging(void* memory) { (void)job.front_end->GiveShadow(m
 size_t Assembly::BoardBytes(int members) { return ShapeOf(members).SizeBytes(); }
 
 Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where)
-    : pes_(pes),
-      near_pes_(job.NearOf(pes)),
-      link_(near_pes_),
-      where_(where),
-      limits_(LimitsOf(static_cast<int>(near_pes_.size()))) {
+    : link_(pes), where_(where), limits_(LimitsOf(static_cast<int>(pes.size()))) {
   sync_.collective = Collective::kBarrier;
   sync_.rank = self;
   sync_.size = static_cast<int>(pes.size());
   if (where.board_offset != 0) {
-    const auto index = std::find(near_pes_.begin(), near_pes_.end(), job.self) - near_pes_.begin();
-    board_.emplace(BoardAt(near_pes_.front(), where.board_offset),
-                   ShapeOf(static_cast<int>(near_pes_.size())), &link_, static_cast<int>(index),
+    board_.emplace(BoardAt(pes.front(), where.board_offset), ShapeOf(sync_.size), &link_, self,
                    job.front_end->IsCrowded());
-  }
-  if (where.context != 0) {
+  } else {
     messages_.emplace(where.context, pes, self);
-    levels_.emplace(job.NodesOf(pes), self, board_.has_value() ? &*board_ : nullptr, limits_,
-                    messages_->messenger());
   }
 }
 
@@ -222,7 +212,7 @@ void Assembly::Run(const char* call, collective::Problem* problem,
   const OneAtATime one_at_a_time(call, &is_busy_);
   problem->rank = self();
   problem->size = size();
-  if (NeedsHostCopies(binding, are_all_near())) [[unlikely]] {
+  if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
     RunOnCopies(call, *problem, binding);
   } else {
     RunWhereItIs(call, *problem, binding);
@@ -261,11 +251,10 @@ void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem
                             const collective::Binding& binding) {
   RunFailure failure;
   collective::BoardResult result = collective::BoardResult::kDone;
-  ++number_;
-  if (are_all_near()) [[likely]] {
-    result = collective::RunOnBoard(&*board_, number_, problem, binding, limits_, &failure);
+  if (board_.has_value()) [[likely]] {
+    result = collective::RunOnBoard(&*board_, ++number_, problem, binding, limits_, &failure);
   } else {
-    failure = RunOverNodes(problem, binding);
+    failure = messages_->Run(problem, binding);
   }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     Explain(call, failure);
@@ -273,25 +262,6 @@ void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem
   if (result != collective::BoardResult::kDone) [[unlikely]] {
     Fail(call, "this needs more room than the board of a team has: use fewer bytes at a time");
   }
-}
-
-RunFailure Assembly::RunOverNodes(const collective::Problem& problem,
-                                  const collective::Binding& binding) {
-  struct Parts : collective::PartsByMessages {
-    RunFailure Run(const collective::Problem& part, const collective::Binding& data,
-                   const RunFailure& before) override {
-      return messages->Run(number, part, data, before);
-    }
-    MessageRuns* messages;
-    uint32_t number;
-  } parts;
-  parts.messages = &*messages_;
-  parts.number = messages_->TakeNumber();
-  if (levels_->Takes(problem, MessageRuns::Table())) {
-    return levels_->Run(number_, problem, binding, &parts);
-  }
-  levels_->Skip(number_);
-  return parts.Run(problem, binding, {});
 }
 
 void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
@@ -307,7 +277,8 @@ void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void
 // reason.
 int Assembly::FindGone() const {
   int gone = -1;
-  for (const int pe : pes_) {
+  for (int member = 0; member < size(); ++member) {
+    const int pe = PeOf(member);
     const ErrorCode state = pe == job.self ? ErrorCode::kOk : shmem::StateOf(pe);
     if (state != ErrorCode::kOk && state != ErrorCode::kNotFound) {
       return pe;

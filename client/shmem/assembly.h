@@ -1,8 +1,7 @@
-// Where the PEs of a team, or of an active set, meet for collectives, on the engine that MPI's
-// collectives run on. If all are near, it is a board in memory of the first of them
-// (client/collective/board). If they are on several nodes, they meet by messages (message_runs.h),
-// and, where a node has several of them, in two levels (client/collective/levels). The terms are
-// MPI's: a member is a PE's index in the team.
+// Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
+// board in memory of the first of them, on the engine that MPI's collectives run on
+// (client/collective/board). If they are on several nodes, they meet by messages (message_runs.h).
+// The terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
 // sentence, when a PE that they wait for has died, has left (then a queue's call ends alone:
@@ -19,14 +18,12 @@
 #include "client/collective/board/board.h"
 #include "client/collective/board/board_run.h"
 #include "client/collective/board/node_link.h"
-#include "client/collective/levels/two_levels.h"
 #include "client/collective/problem.h"
 #include "client/shmem/message_runs.h"
 
 namespace ferry::shmem {
 
-// How members of a board reach each other: symmetric memory by its own mapping, other memory by
-// libferry.
+// How members reach each other: symmetric memory by its own mapping, other memory by libferry.
 class AssemblyLink : public collective::NodeLink {
  public:
   explicit AssemblyLink(std::vector<int> pes) : pes_(std::move(pes)) {}
@@ -50,11 +47,12 @@ class AssemblyLink : public collective::NodeLink {
   const std::vector<int> pes_;  // by member
 };
 
+// One of the two; none: nowhere.
 struct MeetingPlace {
-  // Where the board of the near ones lies in the region of the first of them, zeroed; 0: they have
-  // none.
-  uint64_t board_offset = 0;
-  uint32_t context = 0;  // of messages (message_contexts.h); 0: all are near
+  uint64_t board_offset = 0;  // where the board lies in the first PE's region, zeroed
+  uint32_t context = 0;       // of messages (message_contexts.h)
+
+  bool is_nowhere() const { return board_offset == 0 && context == 0; }
 };
 
 class Assembly {
@@ -65,6 +63,7 @@ class Assembly {
   // `pes`: of the world, in the order of the team; `self`: this PE's index.
   Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where);
 
+  // Whether it is a board: then all members are near.
   bool has_board() const { return board_.has_value(); }
   // This PE does not come to the board any more. The last to leave is told so: nobody looks at it
   // again.
@@ -72,10 +71,7 @@ class Assembly {
 
   int self() const { return sync_.rank; }
   int size() const { return sync_.size; }
-  int PeOf(int member) const { return pes_[static_cast<size_t>(member)]; }
-  // Those of this node, which the board is for.
-  const std::vector<int>& near_pes() const { return near_pes_; }
-  bool are_all_near() const { return !messages_.has_value(); }
+  int PeOf(int member) const { return link_.PeOf(member); }
   const MeetingPlace& where() const { return where_; }
 
   // Returns once all members have called it. Blocks.
@@ -91,20 +87,15 @@ class Assembly {
                    const collective::Binding& binding);
   void RunWhereItIs(const char* call, const collective::Problem& problem,
                     const collective::Binding& binding);
-  collective::RunFailure RunOverNodes(const collective::Problem& problem,
-                                      const collective::Binding& binding);
   int FindGone() const;
   void GiveUpForGone(const char* call) const;
   [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
 
-  const std::vector<int> pes_;  // by member
-  const std::vector<int> near_pes_;
   AssemblyLink link_;
   const MeetingPlace where_;
   std::optional<collective::Board> board_;
+  std::optional<MessageRuns> messages_;  // where there is no board
   const collective::BoardLimits limits_;
-  std::optional<MessageRuns> messages_;  // of several nodes
-  std::optional<collective::TwoLevels> levels_;
   collective::Problem sync_;
   uint64_t number_ = 0;
   std::atomic<bool> is_busy_{false};

@@ -44,7 +44,7 @@ bool IsOfDevices(const void* dest, size_t bytes) {
 // Where it does, and all PEs are near, each block goes from the PE that has it to the others by
 // copies of the devices, in place of a way through host memory.
 bool GoesByStream(const Assembly& assembly, const void* dest, size_t bytes) {
-  return assembly.are_all_near() && IsOfDevices(dest, bytes);
+  return assembly.has_board() && IsOfDevices(dest, bytes);
 }
 
 // Returns once all PEs are here, so that their `dest` may be written, with the same size and root.
@@ -194,7 +194,7 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
   if (job.is_checking) {
     CheckApart(call, {"dest", dest, all}, {"source", source, bytes});
   }
-  if (!assembly.are_all_near()) {
+  if (!assembly.has_board()) {
     CollectByMessages(call, assembly, dest, source, sizes);
     return 0;
   }
@@ -289,7 +289,7 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
                    .source_stride = source_stride});
   CheckSymmetric(call, "dest", dest, extent);
   const auto* const from = static_cast<const std::byte*>(source);
-  if (!assembly.are_all_near()) {
+  if (!assembly.has_board()) {
     AlltoallsByMessages(call, assembly, static_cast<std::byte*>(dest), to_step, from, from_step,
                         elements, element_bytes);
     return 0;

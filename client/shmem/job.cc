@@ -1,7 +1,6 @@
 #include "client/shmem/job.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "client/shmem/fail.h"
 
@@ -11,20 +10,6 @@ Job& job = *new Job();
 
 bool Job::AreNear(const std::vector<int>& pes) const {
   return !has_far_pes || std::all_of(pes.begin(), pes.end(), [&](int pe) { return IsNear(pe); });
-}
-
-std::vector<int> Job::NearOf(const std::vector<int>& pes) const {
-  std::vector<int> near;
-  std::copy_if(pes.begin(), pes.end(), std::back_inserter(near),
-               [this](int pe) { return IsNear(pe); });
-  return near;
-}
-
-std::vector<int> Job::NodesOf(const std::vector<int>& pes) const {
-  std::vector<int> nodes(pes.size());
-  std::transform(pes.begin(), pes.end(), nodes.begin(),
-                 [this](int pe) { return front_end->NodeOf(static_cast<uint32_t>(pe)); });
-  return nodes;
 }
 
 const Segment* Job::FindSegment(const void* address, size_t bytes) const {

@@ -65,10 +65,6 @@ struct Job {
            front_end->NodeOf(static_cast<uint32_t>(self));
   }
   bool AreNear(const std::vector<int>& pes) const;
-  // Those of them that are near, in the same order.
-  std::vector<int> NearOf(const std::vector<int>& pes) const;
-  // The nodes that they are on.
-  std::vector<int> NodesOf(const std::vector<int>& pes) const;
   bool is_running() const { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
   // The segment that all of these bytes lie in, or null.
   const Segment* FindSegment(const void* address, size_t bytes) const;

@@ -98,15 +98,16 @@ uint64_t AgreeOnHeapBytes(const char* call) {
   return shm::RoundUpToPage(bytes);
 }
 
-// Makes the boards of its node, if this PE is the first there.
+// Makes the boards that this PE is the first of; those of an own node's teams only.
 bool MakeBoards() {
   PlaceLayout& place = job.region->place();
   const auto make = [](size_t members, uint64_t* offset) {
     *offset = job.region->AllocateSystem(Assembly::BoardBytes(static_cast<int>(members)));
     return *offset != 0;
   };
-  return job.self != job.near_pes.front() || (make(job.near_pes.size(), &place.shared_board) &&
-                                              make(job.near_pes.size(), &place.world_board));
+  return job.self != job.near_pes.front() ||
+         (make(job.near_pes.size(), &place.shared_board) &&
+          (job.has_far_pes || make(job.near_pes.size(), &place.world_board)));
 }
 
 void MakeRegion(const char* call) {

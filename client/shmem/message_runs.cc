@@ -15,6 +15,21 @@ namespace {
 constexpr uint64_t kLookNs = 100'000'000;
 constexpr int kLooks = 5;
 
+// Ferry's own choices; MPI's options do not count here.
+const collective::SelectionTable& Table() {
+  static const collective::SelectionTable& table = *new collective::SelectionTable();
+  return table;
+}
+
+std::vector<int> NodesOf(const std::vector<int>& pes) {
+  std::vector<int> nodes;
+  nodes.reserve(pes.size());
+  for (const int pe : pes) {
+    nodes.push_back(job.front_end->NodeOf(static_cast<uint32_t>(pe)));
+  }
+  return nodes;
+}
+
 }  // namespace
 
 // What AwaitRun calls.
@@ -59,19 +74,13 @@ class MessageRuns::Wait {
 MessageRuns::MessageRuns(uint32_t context, const std::vector<int>& pes, int self)
     : messenger_(job.front_end, context, pes, self),
       runner_(&messenger_),
-      kept_(&runner_, self, job.NodesOf(pes)) {}
+      kept_(&runner_, self, NodesOf(pes)) {}
 
-const collective::SelectionTable& MessageRuns::Table() {
-  static const collective::SelectionTable& table = *new collective::SelectionTable();
-  return table;
-}
-
-collective::RunFailure MessageRuns::Run(uint32_t number, const collective::Problem& problem,
-                                        const collective::Binding& binding,
-                                        const collective::RunFailure& before) {
+collective::RunFailure MessageRuns::Run(const collective::Problem& problem,
+                                        const collective::Binding& binding) {
   collective::KeptRuns::Taken taken = kept_.Take(problem, Table());
   messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
-  runner_.Start(taken.run(), binding, number, before);
+  runner_.Start(taken.run(), binding, number_++);
   Wait wait(this);
   collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
   messenger_.SetPatient(false);

@@ -1,5 +1,5 @@
-// The collectives of a team, or of an active set, whose PEs are on several nodes, or parts of them:
-// by messages (client/collective/messages).
+// The collectives of a team, or of an active set, whose PEs are on several nodes: the schedules of
+// MPI's collectives, by messages (client/collective/messages).
 //
 // A failure on one PE makes the others fail, too (client/collective/runner.h).
 // Calling thread: one at a time, for one object.
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/collective/algorithms/selection.h"
 #include "client/collective/messages/front_messenger.h"
 #include "client/collective/messages/kept_runs.h"
 #include "client/collective/messenger.h"
@@ -23,19 +22,10 @@ class MessageRuns {
   // message_contexts.h.
   MessageRuns(uint32_t context, const std::vector<int>& pes, int self);
 
-  // The rules by which collectives take algorithms: Ferry's own; MPI's options do not count here.
-  static const collective::SelectionTable& Table();
-
-  // Of the next collective. The same on all PEs, which take one for each.
-  uint32_t TakeNumber() { return number_++; }
-  // Carries it out, or a part of it, or only tells the others what has failed `before`; returns how
-  // that failed, or kOk; kNotFound if a PE that it waits for has left. Blocks.
-  collective::RunFailure Run(uint32_t number, const collective::Problem& problem,
-                             const collective::Binding& binding,
-                             const collective::RunFailure& before = {});
-
-  // For scratch memory.
-  collective::Messenger* messenger() { return &messenger_; }
+  // Carries a collective out; returns how that failed, or kOk; kNotFound if a PE that it waits for
+  // has left. Blocks.
+  collective::RunFailure Run(const collective::Problem& problem,
+                             const collective::Binding& binding);
 
  private:
   class Wait;

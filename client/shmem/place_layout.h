@@ -35,8 +35,8 @@ struct alignas(128) PlaceLayout {
   uint32_t life;  // Life
   uint32_t reserved;
   uint64_t heap_bytes;
-  // Offsets in the region: those of the boards count at the first PE of the node.
-  uint64_t world_board;
+  // Offsets in the region: those of the boards count at the first PE of the team.
+  uint64_t world_board;  // 0: the world has several nodes
   uint64_t shared_board;
   // A byte for each PE, in which those of other nodes say that they are leaving; 0: there are none.
   // It is the first that each PE takes of its system area, so it lies at one offset everywhere.

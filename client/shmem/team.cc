@@ -72,42 +72,26 @@ void SweepRetired() {
   });
 }
 
-// Of the board of those of them that are near.
-size_t BoardBytesFor(const std::vector<int>& pes) {
-  return Assembly::BoardBytes(static_cast<int>(job.NearOf(pes).size()));
-}
-
-// This PE's part of the place where a new team of these PEs is to meet: the context, of which the
-// first one makes the number, and the board of each node, which the first one there makes. What is
-// not there, there is no room for, or others make it.
-MeetingPlace MakePlace(const std::vector<int>& pes) {
+// Where a new team is to meet, of which this PE is the first; nowhere, if there is no room.
+MeetingPlace MakePlace(bool is_near, int members) {
   std::lock_guard lock(teams.mutex);
-  MeetingPlace place;
-  const std::vector<int> near = job.NearOf(pes);
-  const bool has_far = near.size() < pes.size();
-  if (has_far && pes.front() == job.self) {
+  if (!is_near) {
     const auto rounds = static_cast<uint64_t>(teams.numbers_made++);
-    place.context =
-        TeamContext(rounds * static_cast<uint64_t>(job.size) + static_cast<uint64_t>(job.self));
+    return {.context = TeamContext(rounds * static_cast<uint64_t>(job.size) +
+                                   static_cast<uint64_t>(job.self))};
   }
-  if (near.front() == job.self && (near.size() > 1 || !has_far)) {
-    SweepRetired();
-    place.board_offset = job.region->AllocateSystem(BoardBytesFor(near));
-  }
-  return place;
+  SweepRetired();
+  return {.board_offset = job.region->AllocateSystem(Assembly::BoardBytes(members))};
 }
 
-// The first near PE gives the board back, once all have left it.
+// The first PE gives the board back, once all have left it.
 void LeaveBoard(const Team& team) {
-  const Assembly& assembly = *team.assembly;
-  const uint64_t offset = assembly.where().board_offset;
-  const auto members = static_cast<int>(assembly.near_pes().size());
+  const uint64_t offset = team.assembly->where().board_offset;
   const bool is_last = team.assembly->Leave();
-  const bool is_own = assembly.near_pes().front() == job.self;
-  if (is_own && is_last) {
-    job.region->FreeSystem(offset, Assembly::BoardBytes(members));
-  } else if (is_own) {
-    teams.retired.push_back({offset, members});
+  if (team.self == 0 && is_last) {
+    job.region->FreeSystem(offset, Assembly::BoardBytes(team.size));
+  } else if (team.self == 0) {
+    teams.retired.push_back({offset, team.size});
   }
 }
 
@@ -136,11 +120,11 @@ void OpenPredefinedTeams() {
   for (int pe = 0; pe < job.size; ++pe) {
     pes[static_cast<size_t>(pe)] = pe;
   }
+  const MeetingPlace world =
+      job.has_far_pes ? MeetingPlace{.context = kWorldContext}
+                      : MeetingPlace{.board_offset = job.region->place_of(0).world_board};
+  Open(&world_team, pes, job.self, world, {});
   const std::vector<int>& near = job.near_pes;
-  Open(&world_team, pes, job.self,
-       {.board_offset = job.region->place_of(near.front()).world_board,
-        .context = job.has_far_pes ? kWorldContext : 0},
-       {});
   const auto self = std::find(near.begin(), near.end(), job.self) - near.begin();
   Open(&shared_team, near, static_cast<int>(self),
        {.board_offset = job.region->place_of(near.front()).shared_board}, {});
@@ -218,21 +202,10 @@ namespace {
 
 // What a PE of the parent tells the others about the team that it is to be in.
 struct SplitOffer {
-  MeetingPlace where = {};  // as far as this PE has made it
+  MeetingPlace where = {};  // by the team's first PE; nowhere: there is no room
   // What it was called with: the same everywhere.
   int32_t arguments[4] = {};
 };
-
-// The place of a team of these PEs, the parent's `members`, of which each has made a part.
-MeetingPlace PutTogether(const std::vector<SplitOffer>& offers, const std::vector<int>& members,
-                         const std::vector<int>& pes) {
-  const auto made_by = [&](int pe) -> const MeetingPlace& {
-    const auto index = std::find(pes.begin(), pes.end(), pe) - pes.begin();
-    return offers[static_cast<size_t>(members[static_cast<size_t>(index)])].where;
-  };
-  return {.board_offset = made_by(job.NearOf(pes).front()).board_offset,
-          .context = made_by(pes.front()).context};
-}
 
 // Makes the team of the parent's PEs `members`, which this PE is one of, unless there are none.
 // Collective over the parent, of which some PEs may be in other teams that are made at the same
@@ -245,8 +218,9 @@ int Split(const char* call, Team& parent, const std::vector<int>& members, Split
   for (const int member : members) {
     pes.push_back(parent.pes[static_cast<size_t>(member)]);
   }
-  if (!members.empty()) {
-    own.where = MakePlace(pes);
+  const bool is_first = !members.empty() && members.front() == parent.self;
+  if (is_first) {
+    own.where = MakePlace(job.AreNear(pes), static_cast<int>(pes.size()));
   }
   std::vector<SplitOffer> offers(static_cast<size_t>(parent.size));
   CheckCollective(call, *parent.assembly, {});
@@ -261,13 +235,9 @@ int Split(const char* call, Team& parent, const std::vector<int>& members, Split
   if (members.empty()) {
     return 0;
   }
-  const MeetingPlace where = PutTogether(offers, members, pes);
-  const bool is_there = job.AreNear(pes) ? where.board_offset != 0 : where.context != 0;
-  if (!is_there) {
-    if (own.where.board_offset != 0) {  // to which nobody has written
-      job.region->FreeSystem(own.where.board_offset, BoardBytesFor(pes));
-    }
-    if (pes.front() == job.self) {
+  const MeetingPlace& where = offers[static_cast<size_t>(members.front())].where;
+  if (where.is_nowhere()) {
+    if (is_first) {
       Warn(call, "there is no room for another team of " + std::to_string(members.size()) +
                      " PEs: destroy teams that are used no more");
     }

@@ -120,7 +120,9 @@ QueueCalls::~QueueCalls() {
   if (thread_.joinable()) {
     thread_.join();
   }
-  (void)memory_.Free(over_);
+  if (!has_let_pass_) {  // else a stream that was abandoned may still look at the word
+    (void)memory_.Free(over_);
+  }
 }
 
 Status QueueCalls::Enqueue(HostCall call) {
@@ -157,6 +159,7 @@ bool QueueCalls::Cancel() {
 
 void QueueCalls::LetPass() {
   std::lock_guard lock(state_->mutex);
+  has_let_pass_ = true;
   shm::StoreRelease(over_->value, shm::kCounterFailure);
 }
 

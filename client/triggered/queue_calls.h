@@ -63,6 +63,7 @@ class QueueCalls {
   gpu::Stream& stream_;
   shm::CounterLayout* const over_;
   uint64_t enqueued_ = 0;
+  bool has_let_pass_ = false;
   const std::shared_ptr<State> state_;  // the stream's functions have it, too
   std::thread thread_;
 };

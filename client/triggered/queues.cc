@@ -138,6 +138,7 @@ Status Queues::DestroyStream(FerryStream* stream) {
   }
   destroyed.reset();  // waits for what runs, drops the rest
   for (const std::shared_ptr<QueueCalls>& one : calls) {
+    one->LetPass();  // a vendor's stream lives on until its waits are over
     one->AwaitBegun();
   }
   std::lock_guard lock(mutex_);

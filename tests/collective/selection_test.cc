@@ -74,19 +74,22 @@ TEST(SelectionTest, ProblemsForBoardsAreTold) {
   EXPECT_FALSE(IsForBoards(blocks));
 }
 
-// Among several nodes, boards do a part, where leaders can do the rest.
+// Among several nodes boards do a part, by a rule, where leaders can do the rest.
 TEST(SelectionTest, BoardsOfSeveralNodesAreTaken) {
   const std::vector<int> in_order{0, 0, 1, 1};
   const std::vector<int> in_turn{0, 1, 0, 1};
   for (const Collective collective : {Collective::kBarrier, Collective::kBcast, Collective::kReduce,
                                       Collective::kAllreduce, Collective::kAllgather}) {
     Problem problem = Make(collective, 8, 4, in_order);
-    EXPECT_TRUE(SelectionTable().LeavesToBoards(problem)) << CollectiveName(collective);
-    const SelectionTable told(
-        {{collective, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "hierarchical", 0}});
-    EXPECT_FALSE(told.LeavesToBoards(problem)) << CollectiveName(collective);
-    problem.node_of = {0, 1, 2, 3};
     EXPECT_FALSE(SelectionTable().LeavesToBoards(problem)) << CollectiveName(collective);
+    const SelectionTable told({{collective, 8, 4, NodeLayout::kMixed, "board", 0},
+                               {collective, 9, 4, NodeLayout::kMixed, "hierarchical", 0}});
+    EXPECT_TRUE(told.LeavesToBoards(problem)) << CollectiveName(collective);
+    problem.block_bytes = 9;
+    EXPECT_FALSE(told.LeavesToBoards(problem)) << CollectiveName(collective);
+    problem.block_bytes = 8;
+    problem.node_of = {0, 1, 2, 3};
+    EXPECT_FALSE(told.LeavesToBoards(problem)) << CollectiveName(collective);
     problem.node_of = in_turn;
     EXPECT_EQ(IsForBoards(problem), collective != Collective::kAllgather);
     problem.commutative = false;
@@ -96,10 +99,11 @@ TEST(SelectionTest, BoardsOfSeveralNodesAreTaken) {
     EXPECT_TRUE(IsForBoards(problem)) << CollectiveName(collective);
   }
   EXPECT_FALSE(IsForBoards(Make(Collective::kAlltoall, 8, 4, in_order)));
-  Problem large = Make(Collective::kBcast, size_t{1} << 30, 4, in_order);
-  EXPECT_FALSE(SelectionTable().LeavesToBoards(large));
-  const SelectionTable told({{Collective::kBcast, UINT64_MAX, 4, NodeLayout::kMixed, "board", 0}});
-  EXPECT_TRUE(told.LeavesToBoards(large));
+  EXPECT_FALSE(SelectionTable().NamesBoardsOfNodes());
+  for (const NodeLayout layout : {NodeLayout::kAny, NodeLayout::kMixed, NodeLayout::kOneNode}) {
+    const SelectionTable told({{Collective::kBcast, UINT64_MAX, 4, layout, "board", 0}});
+    EXPECT_EQ(told.NamesBoardsOfNodes(), layout != NodeLayout::kOneNode);
+  }
 }
 
 // As if there were no other ranks.
@@ -142,8 +146,7 @@ TEST(SelectionTest, IntercommunicatorsTakeTheirOwn) {
 
 TEST(SelectionTest, BuiltInRulesNameAlgorithmsThatExist) {
   for (const SelectionRule& rule : BuiltInRules()) {
-    EXPECT_TRUE(rule.algorithm == kBoardName ||
-                FindAlgorithm(rule.collective, rule.algorithm) != nullptr)
+    EXPECT_NE(FindAlgorithm(rule.collective, rule.algorithm), nullptr)
         << CollectiveName(rule.collective) << " " << rule.algorithm;
   }
 }

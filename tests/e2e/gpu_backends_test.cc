@@ -123,6 +123,14 @@ TEST_P(GpuPairsTest, StreamsStartMessagesAndWaitForThem) {
 
 TEST_P(GpuPairsTest, QueuesKeepTheirPromises) { Run({"tests/e2e/ranks/queues"}); }
 
+TEST_P(GpuPairsTest, QueuesMakeCalls) {
+  Run({"tests/e2e/ranks/queue_calls"});
+  for (const std::string what : {"order", "device_memory", "side_by_side"}) {
+    SCOPED_TRACE(what);
+    Run({"tests/shmem/ranks/queues", what}, "ok\n");
+  }
+}
+
 TEST_P(GpuPairsTest, MpiPacksDeviceMemory) {
   Run({"tests/mpi/ranks/device"}, "device buffers were right");
 }

@@ -124,7 +124,7 @@ TEST_F(DeviceShmemTest, FindsTheHeapsOfDevices) {
   EXPECT_EQ(shmemx_device_uint64_sum_reduce(d, near_only, words_, 2),
             SHMEMX_DEVICE_ERR_UNSUPPORTED);
   EXPECT_EQ(shmemx_device_uint64_put(d, both[0] + 2, words_, 3, 1), SHMEMX_DEVICE_ERR_BUFFER);
-  EXPECT_EQ(shmemx_device_uint64_put(d, near_only + 8, words_, 1, 0), SHMEMX_DEVICE_ERR_BUFFER);
+  EXPECT_EQ(shmemx_device_uint64_put(d, near_only + 7, words_, 2, 0), SHMEMX_DEVICE_ERR_BUFFER);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "client/collective/algorithms/selection.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -70,14 +71,12 @@ std::vector<SelectionRule> MakeBuiltInRules() {
   return {
       {kBarrier, kAnySize, 2, kOneNode, "dissemination", 0},
       {kBarrier, kAnySize, 16, kOneNode, "linear", 0},
-      {kBarrier, kAnySize, kAnyRanks, kMixed, kBoardName, 0},
       {kBarrier, kAnySize, kAnyRanks, kMixed, "hierarchical", 0},
       {kBarrier, kAnySize, kAnyRanks, kAny, "dissemination", 0},
 
       // Inside a node each rank copies from the root by itself.
       {kBcast, 8 * kKib, kAnyRanks, kOneNode, "binomial", 0},
       {kBcast, kAnySize, 16, kOneNode, "linear", 0},
-      {kBcast, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kBcast, 512 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kBcast, kAnySize, kAnyRanks, kMixed, "hierarchical", 512 * kKib},
       {kBcast, kAnySize, 2, kAny, "binomial", 0},
@@ -90,7 +89,6 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kScatter, 2 * kKib, kAnyRanks, kSpread, "binomial", 0},
       {kScatter, 2 * kKib, kAnyRanks, kMixed, "binomial", 0},
 
-      {kAllgather, 8 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kAllgather, 256 * kKib, 4, kMixed, "hierarchical", 0},
       {kAllgather, kAnySize, 4, kAny, "linear", 0},
       {kAllgather, 8 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
@@ -105,7 +103,6 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kAlltoall, 32 * kKib, kAnyRanks, kAny, "linear", 0},
       {kAlltoall, kAnySize, kAnyRanks, kAny, "pairwise", 0},
 
-      {kReduce, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kReduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
       {kReduce, kAnySize, 16, kMixed, "hierarchical", 128 * kKib},
       {kReduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
@@ -117,7 +114,6 @@ std::vector<SelectionRule> MakeBuiltInRules() {
 
       {kAllreduce, 8 * kKib, kAnyRanks, kOneNode, "recursive_doubling", 0},
       {kAllreduce, kAnySize, 16, kOneNode, "direct", 128 * kKib},
-      {kAllreduce, 64 * kKib, kAnyRanks, kMixed, kBoardName, 0},
       {kAllreduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
       {kAllreduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kAllreduce, kAnySize, kAnyRanks, kMixed, "hierarchical_parts", 128 * kKib},
@@ -227,13 +223,16 @@ bool SelectionTable::LeavesToBoards(const Problem& problem) const {
   if (!IsForBoards(problem) || LayoutOf(problem) == NodeLayout::kOneNode) {
     return IsForBoards(problem) && LeavesToBoard(problem);
   }
-  const Matcher matcher(problem);
   bool board = false;
-  const bool is_told = matcher.Find(rules_, &board).algorithm != nullptr || board;
-  if (!is_told) {
-    (void)matcher.Find(BuiltInRules(), &board);
-  }
+  (void)Matcher(problem).Find(rules_, &board);
   return board;
+}
+
+bool SelectionTable::NamesBoardsOfNodes() const {
+  return std::any_of(rules_.begin(), rules_.end(), [](const SelectionRule& rule) {
+    return rule.algorithm == kBoardName &&
+           (rule.layout == NodeLayout::kAny || rule.layout == NodeLayout::kMixed);
+  });
 }
 
 Choice SelectionTable::Choose(const Problem& problem) const {

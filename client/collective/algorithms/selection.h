@@ -30,9 +30,9 @@ enum class NodeLayout : uint8_t {
 const char* NodeLayoutName(NodeLayout layout);
 
 // The name of boards (client/collective/board) in rules. Among ranks that share a node, blocking
-// collectives take the board even without a rule; among nodes with several ranks each has a board,
-// and their leaders exchange messages (client/collective/levels). It has no schedule: if there is
-// no board, the next rule counts.
+// collectives take the board even without a rule. Among nodes with several ranks, by a rule, each
+// has a board, and their leaders exchange messages (client/collective/levels). It has no schedule:
+// if there is no board, the next rule counts.
 inline constexpr char kBoardName[] = "board";
 // Whether the problem, among these nodes, is one for boards.
 bool IsForBoards(const Problem& problem);
@@ -63,9 +63,10 @@ class SelectionTable {
   // Whether the board is to carry out the problem, whose ranks all share a node: no rule says
   // otherwise.
   bool LeavesToBoard(const Problem& problem) const { return rules_.empty() || NamesBoard(problem); }
-  // The same among any nodes (`node_of` is set). Of several nodes, the built-in rules have to name
-  // boards.
+  // The same among any nodes (`node_of` is set). Of several nodes, a rule has to name boards.
   bool LeavesToBoards(const Problem& problem) const;
+  // Whether a rule names boards of several nodes.
+  bool NamesBoardsOfNodes() const;
 
  private:
   bool NamesBoard(const Problem& problem) const;

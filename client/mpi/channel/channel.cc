@@ -94,8 +94,13 @@ Channel::Channel(const Comm& comm)
       kept_(&runner_, messenger_.self(), NodesOf(messenger_)) {
   const std::vector<int> nodes = NodesOf(messenger_);
   const size_t different = std::set<int>(nodes.begin(), nodes.end()).size();
-  if (!comm.is_inter() && different < nodes.size()) {
-    boards_ = different == 1 ? Boards::kOne : Boards::kInEachNode;
+  if (comm.is_inter() || different == nodes.size()) {
+    return;
+  }
+  if (different == 1) {
+    boards_ = Boards::kOne;
+  } else if (CollectiveTable().NamesBoardsOfNodes()) {
+    boards_ = Boards::kInEachNode;
   }
 }
 

@@ -163,7 +163,7 @@ class TwoLevelsFailureTest : public ::testing::Test {
 };
 
 class DeadRankTest : public TwoLevelsFailureTest,
-                  public ::testing::WithParamInterface<std::tuple<Collective, size_t>> {
+                     public ::testing::WithParamInterface<std::tuple<Collective, size_t>> {
  protected:
   Call call() const { return {std::get<0>(GetParam()), std::get<1>(GetParam()), 1}; }
 };

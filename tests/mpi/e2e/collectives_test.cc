@@ -2,6 +2,9 @@
 // not.
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <string>
+
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -88,22 +91,39 @@ INSTANTIATE_TEST_SUITE_P(Placements, BoardsTest,
                          NameOf);
 
 // Boards in the nodes, and messages between their leaders.
-const Placement kTwoLevels{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}};
+class TwoLevelsTest : public testing::Test {
+ protected:
+  TwoLevelsTest() {
+    std::ofstream table(path_);
+    for (const char* collective : {"barrier", "bcast", "reduce", "allreduce", "allgather"}) {
+      table << "[[rule]]\ncollective = \"" << collective
+            << "\"\nalgorithm = \"board\"\nnodes = \"mixed\"\nmax_bytes = 65536\n";
+    }
+  }
 
-TEST(TwoLevelsTest, CarryTheCollectivesOfNodesWithSeveralRanks) {
-  ExpectJob(kTwoLevels, {"tests/mpi/ranks/boards"}, "all boards were right");
+  const std::string path_ = testing::TempDir() + "two_levels.toml";
+  const Placement five_{"", {"-n", "5", "--nodes", "2", "--collective_table", path_}};
+};
+
+TEST_F(TwoLevelsTest, CarryTheCollectivesOfNodesWithSeveralRanks) {
+  ExpectJob(five_, {"tests/mpi/ranks/boards"}, "all boards were right");
 }
 
-TEST(TwoLevelsTest, RanksMayBeDealtOutInTurn) {
-  const Placement in_turn{"", {"-n", "5", "--nodes", "2", "--map-by", "node"}};
+TEST_F(TwoLevelsTest, GiveWhatASimpleComputationGives) {
+  ExpectJob(five_, {"tests/mpi/ranks/collectives"}, "all collectives were right");
+}
+
+TEST_F(TwoLevelsTest, RanksMayBeDealtOutInTurn) {
+  Placement in_turn = five_;
+  in_turn.flags.insert(in_turn.flags.end(), {"--map-by", "node"});
   ExpectJob(in_turn, {"tests/mpi/ranks/boards"}, "all boards were right");
 }
 
 // On the other node, too.
-TEST(TwoLevelsTest, WhoHasDiedIsToldOnAllRanks) {
+TEST_F(TwoLevelsTest, WhoHasDiedIsToldOnAllRanks) {
   for (const char* who : {"dies", "leader_dies"}) {
     const e2e::CommandResult result =
-        RunJob(kTwoLevels, {"--keep-going", "tests/mpi/ranks/boards", "blocking", who});
+        RunJob(five_, {"--keep-going", "tests/mpi/ranks/boards", "blocking", who});
     EXPECT_EQ(result.out, "class 58\nclass 58\nclass 58\nclass 58\n")
         << who << ", MPI_ERR_PROC_ABORTED: " << result.err;
   }

@@ -15,13 +15,6 @@ TEST(NodesTest, PairsOfInitAndFinalizeNest) { ExpectAllOk({.nodes = 2}, {"life",
 TEST(NodesTest, LeavingMainIsAnEnd) { ExpectAllOk({.nodes = 2}, {"life", "leaves_main"}); }
 TEST(NodesTest, MpiInOneProgram) { ExpectAllOk({.nodes = 2}, {"both", "ms"}); }
 
-// Near PEs do not follow one another.
-TEST(NodesTest, PesMayBeDealtOutInTurn) {
-  for (const char* program : {"collectives", "teams"}) {
-    ExpectAllOk({.pes = 5, .nodes = 2, .flags = {"--map-by", "node"}}, {program});
-  }
-}
-
 TEST(NodesTest, GlobalExitEndsAllWithItsCode) {
   EXPECT_EQ(RunJob({.pes = 3, .nodes = 2}, {"life", "global_exit", "42"}).exit_code, 42);
 }
