@@ -36,7 +36,11 @@ class OneSidedPacketsTest : public ProgressOneSidedTest {
       return shm::LoadAcquire(lane.consumer.head) == shm::LoadAcquire(lane.producer.tail);
     });
   }
-  void Release() { plane(0).Faults(/*release=*/true); }
+  // The daemon may have read the first operation and not yet have tried to send it.
+  void Release() {
+    ASSERT_TRUE(Eventually([&] { return plane(0).Faults(/*release=*/false)[0].state == "stalls"; }));
+    plane(0).Faults(/*release=*/true);
+  }
   uint64_t FramesSent() { return plane(0).Nic().messages_sent - sent_before_; }
   Wish PutOf(uint32_t to, uint64_t offset, const std::vector<std::byte>& data) {
     return About(to, OneSidedOperation::kPut, offset, data.size());
