@@ -24,7 +24,7 @@ place_files() {
   place "$built" "$root"
   chmod u+w -R "$root"
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run},sbin/ferryd} \
-    "$root${at[libexec]}"/ferry-{worker,meter} "$root${at[lib]}"/{,ferry/}*.so*
+    "$root${at[libexec]}"/ferry-{worker,meter,kernel-meter} "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
   install -m 644 "$here/copyright" "$root${at[doc]}"

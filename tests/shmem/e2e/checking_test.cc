@@ -155,7 +155,7 @@ TEST(LeftoversTest, AreNamedOnce) {
 TEST(LeftoversTest, ManyAreCounted) {
   const e2e::CommandResult result = RunJob({.variables = Checked()}, {"mistakes", "leave", "much"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("4 further pieces of the symmetric heap were never freed"));
+  EXPECT_THAT(result.err, HasSubstr("4 further pieces of symmetric memory were never freed"));
 }
 
 TEST(LeftoversTest, OfAProgramThatGivesAllBackThereIsNoWord) {
