@@ -73,6 +73,8 @@ class Assembly {
   int size() const { return sync_.size; }
   int PeOf(int member) const { return link_.PeOf(member); }
   const MeetingPlace& where() const { return where_; }
+  // Whether a thread is in a collective.
+  bool is_busy() const { return is_busy_.load(std::memory_order_relaxed); }
 
   // Returns once all members have called it. Blocks.
   void Sync(const char* call);

@@ -56,7 +56,7 @@ struct Table {
   std::vector<std::byte> image = {};  // what lies there: the head and the ways
   bool has_atomics = false;
   Cutovers cutovers = NoCutovers();
-  uint64_t scratch = 0;  // offset in the region; 0: there is no ring
+  uint64_t scratch = 0;                    // offset in the region; 0: there is no ring
   client::FrontEnd::DeviceRing ring = {};  // by which they ask ferryd
 
   // What loads and stores do not do, or not well.

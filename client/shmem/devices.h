@@ -16,8 +16,8 @@ Status CheckDevice(int device);
 // Writes the spaces (spaces.h) that there are by now into all tables. Calling thread: that makes or
 // destroys one. Blocks while they are copied to the devices.
 void RefillTables(const char* call);
-// Blocks until ferryd has done what kernels have asked for by the tables, which no kernel may use any
-// more.
+// Blocks until ferryd has done what kernels have asked for by the tables, which no kernel may use
+// any more.
 void CompleteDevices();
 // Frees all tables; no kernel may use them any more. Calling thread: that of shmem_finalize.
 void ForgetDevices();

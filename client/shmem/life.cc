@@ -282,6 +282,7 @@ void Finalize(const char* call) {
   if (--inits == 0) {
     End(call);
   } else {
+    AwaitQueues(call);
     Meet(call);
   }
 }

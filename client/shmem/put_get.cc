@@ -1,7 +1,7 @@
 // Puts, gets, ordering and signals (OpenSHMEM 1.5, sections 9.6, 9.7, 9.8.5, 9.11): with near PEs,
 // loads and stores of the calling thread in memory that it has mapped, or, in device memory that no
-// CPU reaches, copies by the device; with far ones, operations of
-// libferry (far.h). See operations.h.
+// CPU reaches, copies by the device; with far ones, operations of libferry (far.h). See
+// operations.h.
 #include <atomic>
 #include <cstring>
 #include <string>

@@ -321,6 +321,9 @@ void TeamDestroy(const char* call, Team* team) {
     Fail(call, "SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED cannot be destroyed");
   }
   (void)CheckTeam(call, team);
+  if (team->assembly->is_busy()) {
+    Fail(call, "a collective of the team is under way on a queue: wait for it first");
+  }
   std::lock_guard lock(teams.mutex);
   if (team->assembly->has_board()) {
     LeaveBoard(*team);

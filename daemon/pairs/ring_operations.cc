@@ -157,6 +157,7 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
     Peer& peer = peers_[request.rank];
     if (peer.held.empty()) {
       peers_with_held_.push_back(request.rank);
+      peer.stuck_since_ns = 0;
     }
     peer.held.push_back(std::move(operation));
   } else if (code != ErrorCode::kOk) {
@@ -178,6 +179,21 @@ bool RingOperations::MustHold(uint32_t rank, bool in_order) const {
          (!found->second.held.empty() || (in_order && found->second.longs != 0));
 }
 
+// By its length, or since only streams reach the memory at one of its ends.
+bool RingOperations::MayBeLong(const RingOperation& request) const {
+  if (KindOf(request) != RingKind::kPut && KindOf(request) != RingKind::kGet) {
+    return false;
+  }
+  if (BytesOf(request) > shm::kCellBytes || (request.segment & shm::kSegmentByStream) != 0) {
+    return true;
+  }
+  const ServedRegion* const own =
+      request.region == 0
+          ? nullptr
+          : rank_.FindRegion({request.region, 0, request.operand}, BytesOf(request));
+  return own != nullptr && own->memory.region->by_stream;
+}
+
 // kOk: it is under way, or over. kWouldBlock: it cannot begin yet.
 ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
   const uint32_t rank = operation.request.rank;
@@ -186,7 +202,8 @@ ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
                                             (operation.in_order || found->second.is_broken)) {
     return found->second.failed;
   }
-  if (longs_ >= kMostLong && BytesOf(operation.request) > shm::kCellBytes) {
+  if (longs_ >= kMostLong && MayBeLong(operation.request)) {
+    operation.claim.Drop();  // it asks again: until then its memory may go
     return ErrorCode::kWouldBlock;
   }
   const RingCall call = CallOf(operation.request, operation.sequence);
@@ -237,6 +254,10 @@ void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
 // ---- Ending -------------------------------------------------------------------------------------
 
 void RingOperations::End(uint64_t sequence, ErrorCode error, uint64_t value) {
+  if (const auto code = static_cast<int32_t>(error);  // perhaps another daemon's word
+      code < 0 || code >= 1 << shm::kRingStatusBits || error == ErrorCode::kWouldBlock) {
+    error = ErrorCode::kCorrupt;
+  }
   if (sequence < first_ || sequence - first_ >= flights_.size()) {
     return;
   }
@@ -325,13 +346,12 @@ uint32_t RingOperations::IssueHeld(Peer& peer, uint64_t now_ns) {
     }
     const uint64_t sequence = next.sequence;
     ErrorCode code = Issue(next, now_ns);
-    if (code == ErrorCode::kWouldBlock && IsStuck(peer, now_ns)) {
-      code = ErrorCode::kNodeUnreachable;
-    }
-    if (code == ErrorCode::kWouldBlock) {
+    const bool is_stuck = code == ErrorCode::kWouldBlock && IsStuck(peer, now_ns);
+    if (code == ErrorCode::kWouldBlock && !is_stuck) {
       break;
     }
-    peer.stuck_since_ns = 0;
+    code = is_stuck ? ErrorCode::kNodeUnreachable : code;
+    peer.stuck_since_ns = is_stuck ? peer.stuck_since_ns : 0;  // the next one has waited as long
     peer.held.pop_front();
     ++issued;
     if (code != ErrorCode::kOk) {
@@ -344,7 +364,7 @@ uint32_t RingOperations::IssueHeld(Peer& peer, uint64_t now_ns) {
 // Whether the first of those held has waited too long for the network alone.
 bool RingOperations::IsStuck(Peer& peer, uint64_t now_ns) const {
   const Held& next = peer.held.front();
-  if (next.claim.waiting() || (longs_ >= kMostLong && BytesOf(next.request) > shm::kCellBytes)) {
+  if (next.claim.waiting() || (longs_ >= kMostLong && MayBeLong(next.request))) {
     peer.stuck_since_ns = 0;
     return false;
   }

@@ -107,6 +107,7 @@ class RingOperations {
   Flight& FlightOf(uint64_t sequence) { return flights_[sequence - first_]; }
   void Fence(uint64_t sequence);
   bool MustHold(uint32_t rank, bool in_order) const;
+  bool MayBeLong(const shm::RingOperation& request) const;
   ErrorCode Issue(Held& operation, uint64_t now_ns);
   ErrorCode IssueHere(const RingCall& call, uint64_t now_ns);
   void OnIssued(uint64_t sequence, bool is_long);

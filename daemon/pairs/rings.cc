@@ -19,10 +19,11 @@ using shm::RingKind;
 using shm::RingRequest;
 using shm::RingWords;
 
-constexpr uint32_t kRequestBudget = 256;  // of one ring in one turn
-constexpr uint32_t kAtOnce = 32;          // of those, copied together
-constexpr size_t kWaitBudget = 64;        // those looked at, of one ring in one turn
-constexpr size_t kMostWaiting = 1024;     // of one ring
+constexpr uint32_t kRequestBudget = 256;    // of one ring in one turn
+constexpr uint64_t kTakeBytes = 512 << 10;  // what these may be about, if they are more than a few
+constexpr uint32_t kAtOnce = 32;            // of those, copied together
+constexpr size_t kWaitBudget = 64;          // those looked at, of one ring in one turn
+constexpr size_t kMostWaiting = 1024;       // of one ring
 constexpr uint64_t kHotNs = 200'000;
 constexpr uint64_t kShortestSleepNs = 50'000;
 constexpr uint64_t kLongestSleepNs = 1'000'000;
@@ -100,14 +101,11 @@ uint32_t Rings::Look(ServedRank& rank, uint64_t now_ns) {
     if (life == (ring != nullptr ? ring->life : shm::LoadRelaxed(words.life_seen))) {
       continue;
     }
-    if (ring != nullptr && life % 2 == 0) {
+    if (ring != nullptr) {
       ring->closes_to = life;
-      ring->closing_left = ring->capacity;
+      // One that is made again, without waiting for its end, takes no more before that.
+      ring->closing_left = life % 2 == 0 ? ring->capacity : 0;
       continue;
-    }
-    if (ring != nullptr) {  // it has been closed and made again, without waiting
-      Close(*ring, ErrorCode::kCancelled);
-      Erase(*ring);
     }
     if (life % 2 != 0) {
       Open(rank, words, life, now_ns);
@@ -143,6 +141,20 @@ void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now
   shm::StoreRelaxed(words.errors, 0);
   shm::StoreRelaxed(words.error, static_cast<int32_t>(error));
   shm::StoreRelease(words.life_seen, life);  // Pairs with the rank, which waits for it.
+}
+
+// Ends a ring whose operations are over, as its rank has asked, and makes its next life.
+void Rings::End(Ring& ring, uint64_t now_ns) {
+  RingWords& words = *ring.words;
+  ServedRank& rank = *ring.rank;
+  const uint32_t life = ring.closes_to;
+  Close(ring, ErrorCode::kCancelled);
+  Erase(ring);
+  if (life % 2 != 0) {
+    Open(rank, words, life, now_ns);
+  } else {
+    shm::StoreRelease(words.life_seen, life);  // Pairs with the rank, which waits for it.
+  }
 }
 
 // Ends a ring. Requests that wait are answered with `error`, too.
@@ -206,9 +218,7 @@ uint32_t Rings::Advance(uint64_t now_ns) {
     done += handled;
     Show(ring);
     if (ring.closes_to != 0 && ring.operations.empty() && (taken == 0 || ring.closing_left == 0)) {
-      Close(ring, ErrorCode::kCancelled);
-      shm::StoreRelease(ring.words->life_seen, ring.closes_to);  // Pairs with the rank.
-      Erase(ring);
+      End(ring, now_ns);
       ++done;
       continue;
     }
@@ -222,8 +232,9 @@ uint32_t Rings::Take(Ring& ring) {
       ring.closes_to != 0 ? std::min(kRequestBudget, ring.closing_left) : kRequestBudget;
   std::array<RingRequest, kAtOnce> requests;
   uint32_t taken = 0;
-  for (size_t asked = kAtOnce, came = asked;
-       came == asked && taken < most && ring.operations.has_room();) {
+  for (size_t asked = kAtOnce, came = asked; came == asked && taken < most &&
+                                             ring.operations.has_room() &&
+                                             ring.operations_bytes < kTakeBytes;) {
     const uint64_t first = ring.consumer.head();
     asked = std::min<size_t>({kAtOnce, most - taken, ring.operations.room()});
     came = ring.consumer.Take({requests.data(), asked});

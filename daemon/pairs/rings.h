@@ -101,6 +101,7 @@ class Rings {
 
   Ring* Find(const shm::RingWords& words);
   void Open(ServedRank& rank, shm::RingWords& words, uint32_t life, uint64_t now_ns);
+  void End(Ring& ring, uint64_t now_ns);
   void Close(Ring& ring, ErrorCode error);
   void Erase(const Ring& ring);
   uint32_t Take(Ring& ring);

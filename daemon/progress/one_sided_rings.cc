@@ -12,6 +12,10 @@ namespace {
 
 using shm::OneSidedOperation;
 
+// What the short gets of a rank's rings may wait for at one peer, whose daemon keeps what the link
+// cannot take.
+constexpr uint64_t kMostGetBytes = uint64_t{shm::kAnswers} * shm::kCellBytes;
+
 PacketHeader HeaderOf(const ServedRank& rank, const RingCall& call) {
   PacketHeader header{};
   header.kind = static_cast<uint8_t>(PacketKind::kOneSided);
@@ -118,6 +122,10 @@ ErrorCode OneSided::BeginForRing(ServedRank& rank, const RingCall& call, uint64_
 
 ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
   RingStream& stream = rank.one_sided.ring_streams[call.peer];
+  const uint64_t get_bytes = call.is_get() ? call.size_bytes : 0;
+  if (get_bytes != 0 && stream.get_bytes + get_bytes > kMostGetBytes) {
+    return ErrorCode::kWouldBlock;
+  }
   WireOneSided wire = WireOf(call, call.operation);
   wire.size_bytes = static_cast<uint32_t>(call.size_bytes);
   PacketHeader header = HeaderOf(rank, call);
@@ -144,8 +152,8 @@ ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t 
   const ErrorCode code = outbound_.SendJoined(*rank.job, header, BytesOf(wire), data, now_ns);
   if (code == ErrorCode::kOk) {
     stream.counts.begun = header.number;
-    stream.flights.push_back({header.number, call.token, call.wants_answer,
-                              call.is_get() ? call.size_bytes : 0, call.here});
+    stream.flights.push_back({header.number, call.token, call.wants_answer, get_bytes, call.here});
+    stream.get_bytes += get_bytes;
   }
   return code;
 }
@@ -216,6 +224,7 @@ void OneSided::OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDon
   while (!stream.flights.empty() && stream.flights.front().number <= done.number) {
     const RingFlight flight = stream.flights.front();
     stream.flights.pop_front();
+    stream.get_bytes -= flight.size_bytes;
     ErrorCode error = ErrorCode::kOk;
     uint64_t value = 0;
     if (flight.number == done.number) {
@@ -294,6 +303,7 @@ void OneSided::FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
   if (const auto found = rank.one_sided.ring_streams.find(peer);
       found != rank.one_sided.ring_streams.end()) {
     found->second.counts.done = found->second.counts.begun;
+    found->second.get_bytes = 0;
     for (const RingFlight& flight : std::exchange(found->second.flights, {})) {
       on_ring_end(rank, flight.token, error, 0);
     }

@@ -49,6 +49,7 @@ struct RingFlight {
 struct RingStream {
   OneSidedCounts counts;
   std::deque<RingFlight> flights;  // in the order of their numbers
+  uint64_t get_bytes = 0;          // which these wait for
 };
 // A long one.
 struct RingTransfer {

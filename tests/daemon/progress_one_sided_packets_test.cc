@@ -38,7 +38,8 @@ class OneSidedPacketsTest : public ProgressOneSidedTest {
   }
   // The daemon may have read the first operation and not yet have tried to send it.
   void Release() {
-    ASSERT_TRUE(Eventually([&] { return plane(0).Faults(/*release=*/false)[0].state == "stalls"; }));
+    ASSERT_TRUE(
+        Eventually([&] { return plane(0).Faults(/*release=*/false)[0].state == "stalls"; }));
     plane(0).Faults(/*release=*/true);
   }
   uint64_t FramesSent() { return plane(0).Nic().messages_sent - sent_before_; }

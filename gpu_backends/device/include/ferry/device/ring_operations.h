@@ -4,14 +4,9 @@
  * Memory of the other rank is named by rank, segment and offset, as ferry_locate has told that
  * rank. The own bytes are memory that ferry_ring_place names, or, if they are few, in the request.
  *
- *   ferry_device_ring_put(ring, to, from, size_bytes, flags, completion)   answers once the source
- *       may be changed
- *   ferry_device_ring_put_value(ring, to, low, high, size_bytes, flags, completion)   up to 16
- * bytes ferry_device_ring_get(ring, to, from, size_bytes, completion)          answers once it is
- * there ferry_device_ring_get_value(ring, from, size_bytes, completion)        up to 8, in the
- * answer ferry_device_ring_atomic(ring, word, operation, width, operand, compare, flags,
- * completion) answers what was there before ferry_device_ring_fence(ring),
- * ferry_device_ring_quiet(ring)
+ * Put answers once the source may be changed, get once the data are there. put_value has up to 16
+ * bytes in the request, get_value up to 8 in the answer; atomic answers what was there before.
+ * fence and quiet order, and complete.
  *
  * All but quiet post a request and return its number, as ferry_device_ring_post does: 0 if the ring
  * has ended. With FERRY_DEVICE_RING_SILENT nothing is answered; quiet waits for all of them, and

@@ -8,12 +8,6 @@
 
 /* ---- Puts, gets, atomics ---- */
 
-/* Whether this heap is a space that only streams reach: inside the node ferryd leaves those to
- * kernels. */
-FERRY_DEVICE_FUNCTION int ferry_shmem_is_by_stream(shmemx_device_t d, int heap) {
-  return (int)(d.ways[d.pe].segments[heap] >> 31);
-}
-
 /* Whether the leader is to ask, rather than the crew to load and store. `own`: this PE's end, which
  * ferryd must know to do it well. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_is_asked(shmemx_device_t d, ferry_device_crew crew,

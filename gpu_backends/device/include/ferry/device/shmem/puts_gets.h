@@ -102,7 +102,9 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_signal(
   if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) {
     return SHMEMX_DEVICE_ERR_ARGUMENT;
   }
-  is_asked = ferry_shmem_is_asked(d, crew, FERRY_SHMEM_PUT, to, source, bytes);
+  /* Data that ferryd moves have a signal that it makes, too. */
+  is_asked = ferry_shmem_is_asked(d, crew, FERRY_SHMEM_PUT, to, source, bytes) &&
+             !(to.address != 0 && at != 0 && ferry_shmem_is_by_stream(d, word.heap));
   if (is_asked) {
     status = ferry_shmem_ask_put(d, crew, to, source, bytes, pe, is_nbi);
     if (status != SHMEMX_DEVICE_SUCCESS) {

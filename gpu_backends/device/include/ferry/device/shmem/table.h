@@ -13,7 +13,7 @@
 #define SHMEMX_DEVICE_ERR_DAEMON_DIED 15 /* the node's ferryd has */
 #define SHMEMX_DEVICE_ERR_NOT_FOUND 19   /* a PE does not come: it has called shmem_finalize */
 /* No ferryd could be asked for what loads and stores do not do: the PE is on another node, or the
- * device's link to the host has no atomic operations. A collective: a PE is on another node. */
+ * device's link to the host has no atomic operations. */
 #define SHMEMX_DEVICE_ERR_UNSUPPORTED 21
 #define SHMEMX_DEVICE_ERR_BUFFER 22 /* not all in one symmetric heap, or not aligned */
 
@@ -224,12 +224,19 @@ FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_word(shmemx_device_t d,
   return place;
 }
 
+/* Whether this heap is a space that only streams reach: inside the node ferryd leaves those to
+ * kernels. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_is_by_stream(shmemx_device_t d, int heap) {
+  return (int)(d.ways[d.pe].segments[heap] >> 31);
+}
+
 /* The same for a word to read and write at once. */
 FERRY_DEVICE_FUNCTION ferry_shmem_place ferry_shmem_find_atomic(shmemx_device_t d,
                                                                 ferry_device_u64 symmetric,
                                                                 ferry_device_u64 bytes, int pe) {
   ferry_shmem_place place = ferry_shmem_find_word(d, symmetric, bytes, pe);
-  if (place.status == SHMEMX_DEVICE_SUCCESS && !d.has_atomics) {
+  if (place.status == SHMEMX_DEVICE_SUCCESS && !d.has_atomics &&
+      !ferry_shmem_is_by_stream(d, place.heap)) {
     place.address = 0; /* ferryd's CPU has them */
     if (d.table->ring == 0) {
       place.status = SHMEMX_DEVICE_ERR_UNSUPPORTED;

@@ -86,15 +86,19 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_is_empty(ferry_shmem_watch watch) {
 FERRY_DEVICE_FUNCTION int ferry_shmem_check_watch(shmemx_device_t d, ferry_shmem_watch watch,
                                                   ferry_device_u64 width) {
   const ferry_device_u64 bytes = watch.count * width;
+  ferry_shmem_place own;
   if (watch.cmp < SHMEM_CMP_EQ || watch.cmp > SHMEM_CMP_LE) {
     return SHMEMX_DEVICE_ERR_ARGUMENT;
   }
   if (watch.count == 0) {
     return SHMEMX_DEVICE_SUCCESS;
   }
-  return bytes / width != watch.count || watch.variables % width != 0
-             ? SHMEMX_DEVICE_ERR_BUFFER
-             : ferry_shmem_find(d, watch.variables, bytes, d.pe).status;
+  if (bytes / width != watch.count || watch.variables % width != 0) {
+    return SHMEMX_DEVICE_ERR_BUFFER;
+  }
+  own = ferry_shmem_find(d, watch.variables, bytes, d.pe);
+  return own.status == SHMEMX_DEVICE_SUCCESS && own.address == 0 ? SHMEMX_DEVICE_ERR_UNSUPPORTED
+                                                                 : own.status;
 }
 
 /* What a call returns that has found nothing. */
