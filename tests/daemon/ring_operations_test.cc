@@ -10,6 +10,7 @@
 
 #include "shm/atomic.h"
 #include "shm/layout/one_sided_layout.h"
+#include "tests/daemon/forged_packets.h"
 #include "tests/daemon/ring_fixture.h"
 
 namespace ferry::daemon {
@@ -66,6 +67,24 @@ class RingOperationsTest : public RingsTest {
   }
   void PutSilently(uint32_t to, uint64_t offset, uint64_t value, uint32_t flags = 0) {
     ferry_device_ring_put_value(view_, There(to, offset), value, 0, 8, flags, kSilent);
+  }
+
+  // Rank 0's own, which adds 1 to a word of the far rank.
+  void AddByLane(uint64_t offset) {
+    shm::Descriptor add{};
+    add.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
+    add.destination = kFar;
+    add.context = kHeapRegion;
+    shm::OneSidedCommand words{};
+    words.operation = static_cast<uint8_t>(shm::OneSidedOperation::kAdd);
+    words.width = 8;
+    words.answer = shm::kNoAnswer;
+    words.offset = offset;
+    words.operand = 1;
+    std::memcpy(add.payload, &words, sizeof(words));
+    shm::LaneProducer lane(&rank(0).session().layout()->to_daemon);
+    ASSERT_TRUE(Eventually([&] { return lane.HasRoom(); }));
+    rank(0).PushToDaemon(add);
   }
 
   // What node 1 has to say waits.
@@ -178,20 +197,8 @@ TEST_F(RingOperationsTest, ManyThreadsAndTheLaneDoNotMixTheirNumbers) {
       EXPECT_EQ(ferry_device_ring_quiet(mine), 0);
     });
   }
-  shm::Descriptor add{};
-  add.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
-  add.destination = kFar;
-  add.context = kHeapRegion;
-  shm::OneSidedCommand words{};
-  words.operation = static_cast<uint8_t>(shm::OneSidedOperation::kAdd);
-  words.width = 8;
-  words.answer = shm::kNoAnswer;
-  words.operand = 1;
-  std::memcpy(add.payload, &words, sizeof(words));
-  shm::LaneProducer lane(&rank(0).session().layout()->to_daemon);
   for (uint64_t n = 0; n < kTimes; ++n) {
-    ASSERT_TRUE(Eventually([&] { return lane.HasRoom(); }));
-    rank(0).PushToDaemon(add);
+    AddByLane(0);
   }
   for (std::thread& thread : threads) {
     thread.join();
@@ -607,6 +614,58 @@ TEST_F(RingOperationsTest, ARingThatGoesIsToldNothingMore) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(other->mapping.base()[i], std::byte{0}) << i;
   }
+}
+
+// The other daemon keeps answers that its link does not take: so there are not many at a time.
+TEST_F(RingOperationsTest, GetsWaitForABoundedNumberOfAnswers) {
+  GiveFaults(1, "send.one_sided_done:1:stall");
+  StartRanks();
+  constexpr uint64_t kGets = 100, kBytes = 8192, kLast = 1 << 20;
+  for (uint64_t i = 0; i < kGets; ++i) {
+    ferry_device_ring_get(view_, Here(), There(kFar, 0), kBytes, kSilent);
+  }
+  PutSilently(kFar, kLast, 7);  // held with the last gets
+  ASSERT_TRUE(Eventually([&] { return ring_->requests() == kGets + 1; }));
+  AddByLane(kLast + 8);  // leaves after all that was not held
+  ASSERT_TRUE(Eventually([&] { return shm::LoadAcquire(Word(kFar, kLast + 8)) == 1; }));
+  EXPECT_EQ(shm::LoadAcquire(Word(kFar, kLast)), 0U);
+  (void)plane(1).Faults(true);
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+  EXPECT_EQ(Word(kFar, kLast), 7U);
+}
+
+// So its limits hold.
+TEST_F(RingOperationsTest, ARingThatIsMadeAgainAtOnceEndsFirst) {
+  GiveFaults(1, "send.one_sided_done:1:stall");
+  StartRanks();
+  TestRing other(rank(0), AddRegion(0, kRegion + 1), 1);
+  ASSERT_EQ(other.error(), ErrorCode::kOk);
+  PutSilently(kFar, 0, 2);
+  ASSERT_TRUE(Eventually([&] { return IsStalled(); }));
+  ring_->Change();
+  ring_->Change();
+  EXPECT_EQ(other.Ask(Request(FERRY_DEVICE_RING_NOP, 0, 0, 4)), ErrorCode::kOk);
+  EXPECT_NE(shm::LoadAcquire(ring_->words().life_seen), ring_->words().life);
+  (void)plane(1).Faults(true);
+  EXPECT_EQ(ring_->error(), ErrorCode::kOk);
+}
+
+// Answers have the request's number above 16 bits of error.
+TEST_F(RingOperationsTest, AnErrorOfAnotherDaemonThatIsNoneIsCorrupt) {
+  GiveFaults(1, "send.one_sided_done:1:stall");
+  StartRanks();
+  const ferry_device_u64 number = ferry_device_ring_atomic(
+      view_, There(kFar, 0), FERRY_DEVICE_RING_ADD, 8, 1, 0, 0, /*completion=*/0);
+  ASSERT_TRUE(Eventually([&] { return IsStalled(); }));
+  PacketHeader header = ForgedHeader(1, 0, PacketKind::kOneSidedDone);
+  header.source = kFar;
+  WireOneSidedDone done{};
+  done.number = 1;
+  done.error = -5;
+  done.stream = 1;
+  header.body_bytes = sizeof(done);
+  ASSERT_NO_FATAL_FAILURE(SayAsStranger(plane(0), header, BytesOf(done)));
+  EXPECT_EQ(ring_->Answer(0, number), ErrorCode::kCorrupt);
 }
 
 // No more is taken out of the ring than may be under way.
