@@ -294,7 +294,7 @@ int Dies(std::string_view where) {
   } else if (where == "barrier" || is_near(0)) {
     ENQUEUE(shmemx_barrier_all_on_queue(line.queue));
   } else if (where == "reduce") {
-    ENQUEUE(shmemx_long_sum_reduce_on_queue(SHMEM_TEAM_WORLD, words + 2, words + 3, 2, line.queue));
+    ENQUEUE(shmemx_long_sum_reduce_on_queue(SHMEM_TEAM_WORLD, words + 2, words + 3, 1, line.queue));
   } else {  // "get", for as long as it takes until PE 0 is dead
     for (int i = 0; i < 500; ++i) {
       ENQUEUE(shmemx_getmem_on_queue(data, data, 1 << 20, 0, line.queue));
