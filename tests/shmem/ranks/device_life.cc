@@ -182,7 +182,8 @@ int Dies(std::string_view where) {
       (void)shmemx_device_long_g(d, words, 0);  // its memory stays
       CHECK(shmemx_device_quiet(d) == 0);
     }
-    if (where == "wait_of_group") {  // that cannot return an error
+    if (where == "wait_of_group") {  // that cannot return an error: the quiets before it are over
+      ferry_device_group_barrier();
       CHECK(shmemx_device_long_wait_until_any_work_group(d, words + 1, 2, nullptr, SHMEM_CMP_NE,
                                                          0) == SIZE_MAX);
       CHECK(shmemx_device_quiet(d) == SHMEMX_DEVICE_ERR_PEER_DIED);
