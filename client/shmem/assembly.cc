@@ -10,7 +10,6 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
-#include "common/clock.h"
 
 namespace ferry::shmem {
 namespace {
@@ -71,10 +70,6 @@ void CopyBytes(void* to, const void* from, size_t bytes) {
     std::memcpy(to, from, bytes);
   }
 }
-
-// News of a death may come later than what another PE did because of it.
-constexpr uint64_t kNewsNs = 1'000'000'000;
-constexpr uint64_t kLookNs = 1'000'000;
 
 // One collective at a time. Two threads that begin at the very same time are not noticed: that
 // would cost every collective an atomic operation.
@@ -290,11 +285,8 @@ int Assembly::FindGone() const {
 
 // If a PE is gone: then another one has given up because of that.
 void Assembly::GiveUpForGone(const char* call) const {
-  int gone = FindGone();
-  for (const uint64_t end_ns = MonotonicNs() + kNewsNs; gone < 0 && MonotonicNs() < end_ns;) {
-    job.front_end->Rest(kLookNs);
-    gone = FindGone();
-  }
+  int gone = -1;
+  AwaitNews([&] { return (gone = FindGone()) >= 0; });
   if (gone >= 0) {
     const ErrorCode state = shmem::StateOf(gone);
     GiveUp(call, state, StateText(gone, state));

@@ -130,7 +130,7 @@ template <typename T>
 void AtomicBegin(const char* call, Context* context, Atomic op, T* dest, T value, T condition,
                  int pe, T* found) {
   T* const word = ReachNearWord(context, dest, pe);
-  if (word == nullptr || job.front_end->MayBeByStream(found)) [[unlikely]] {
+  if (word == nullptr || MayBeByStream(found)) [[unlikely]] {
     return BeginElsewhere(call, context, op, dest, value, condition, pe, found);
   }
   const T old = Apply(call, op, *word, value, condition);

@@ -10,7 +10,6 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
-#include "common/clock.h"
 
 namespace ferry::shmem {
 namespace {
@@ -23,15 +22,9 @@ constexpr size_t kPackBytes = 8192;
 
 client::OneSided& Far() { return job.front_end->one_sided(); }
 
-// The daemon of a PE that is gone lets go of its memory before the news of how it went is here.
-constexpr uint64_t kNewsNs = 1'000'000'000;
-constexpr uint64_t kLookNs = 1'000'000;
-
 [[noreturn]] void FailWith(const char* call, int pe, ErrorCode error) {
-  const uint64_t end_ns = MonotonicNs() + kNewsNs;
-  while (error == ErrorCode::kNotFound && StateOf(pe) == ErrorCode::kOk && MonotonicNs() < end_ns) {
-    job.front_end->Rest(kLookNs);
-  }
+  // The daemon of a PE that is gone lets go of its memory first.
+  AwaitNews([&] { return error != ErrorCode::kNotFound || StateOf(pe) != ErrorCode::kOk; });
   if (const ErrorCode state = StateOf(pe);
       error == ErrorCode::kNotFound && state != ErrorCode::kOk) {
     error = state;

@@ -4,11 +4,14 @@
 // PE's region, where each PE has a byte for each other (PlaceLayout::far_lives).
 //
 // Calling thread: any; TellLeaving and those that wait for it, that of shmem_finalize. Nothing
-// blocks but TellLeaving.
+// blocks but TellLeaving and AwaitNews.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "client/shmem/job.h"
+#include "common/clock.h"
 #include "common/error_code.h"
 
 namespace ferry::shmem {
@@ -25,6 +28,15 @@ bool HasLeft(int pe);
 ErrorCode StateOf(int pe);
 // Whether the PE, or its node, is gone without having left.
 bool IsDead(int pe);
+// Blocks until `has_come` is true, for a second at most: news of how a PE went may come later than
+// what happened because of it.
+template <typename HasCome>
+void AwaitNews(HasCome&& has_come) {
+  const uint64_t end_ns = MonotonicNs() + 1'000'000'000;
+  while (!has_come() && MonotonicNs() < end_ns) {
+    job.front_end->Rest(1'000'000);
+  }
+}
 // "PE 3 has died": what StateOf(pe), or an operation with it, has returned.
 std::string StateText(int pe, ErrorCode state);
 

@@ -63,58 +63,59 @@ void SayHowToKeep(const char* what) {
   std::fprintf(stderr, "ferryctl: no file was written; --output FILE writes %s\n", what);
 }
 
-// By jobs, which ask what daemon there is.
-Status TuneMpi(const CtlArguments& arguments) {
-  CollectivePlan plan = arguments.collectives;
+// What tuning by jobs has found, as JSON, as the contents of a file, and in words.
+struct Found {
+  ordered_json json;
+  std::string file;
+  std::string text;
+};
+
+// Measures by jobs, which ask what daemon there is. `what`: that a file is for; `advice`: what is
+// said of the file, up to its name.
+template <typename Plan, typename Measure>
+Status TuneByJobs(const CtlArguments& arguments, Plan plan, const char* what, const char* advice,
+                  Measure&& measure) {
   plan.job = arguments.tune_job;
   plan.sizes = arguments.tune.sizes;
   plan.force = arguments.tune.force;
   plan.output = arguments.tune.output;
   plan.rounds = arguments.repetitions.value_or(plan.rounds);
   plan.options = arguments.options;
-  const StatusOr<CollectiveResult> result = TuneCollectives(plan);
-  FERRY_RETURN_IF_ERROR(result.status());
+  StatusOr<Found> found = measure(plan);
+  FERRY_RETURN_IF_ERROR(found.status());
   if (arguments.json) {
-    ordered_json json = CollectiveJson(*result);
     if (!plan.output.empty()) {
-      json["file"] = plan.output;
+      found->json["file"] = plan.output;
     }
-    PrintJson(json);
+    PrintJson(found->json);
   } else if (plan.output.empty()) {
-    Print(CollectiveFile(*result));
-    SayHowToKeep("these rules");
+    Print(found->file);
+    SayHowToKeep(what);
   } else {
-    Print(CollectiveText(*result) + "\n" + plan.output +
-          " has the rules. For jobs: ferryrun --collective_table=" + plan.output + "\n");
+    Print(found->text + "\n" + plan.output + advice + plan.output + "\n");
   }
   return {};
 }
 
-// By jobs, too.
+Status TuneMpi(const CtlArguments& arguments) {
+  return TuneByJobs(
+      arguments, arguments.collectives, "these rules",
+      " has the rules. For jobs: ferryrun --collective_table=",
+      [](const CollectivePlan& plan) -> StatusOr<Found> {
+        const StatusOr<CollectiveResult> result = TuneCollectives(plan);
+        FERRY_RETURN_IF_ERROR(result.status());
+        return Found{CollectiveJson(*result), CollectiveFile(*result), CollectiveText(*result)};
+      });
+}
+
 Status TuneShmem(const CtlArguments& arguments) {
-  KernelPlan plan = arguments.kernels;
-  plan.job = arguments.tune_job;
-  plan.sizes = arguments.tune.sizes;
-  plan.force = arguments.tune.force;
-  plan.output = arguments.tune.output;
-  plan.rounds = arguments.repetitions.value_or(plan.rounds);
-  plan.options = arguments.options;
-  const StatusOr<KernelResult> result = TuneKernels(plan);
-  FERRY_RETURN_IF_ERROR(result.status());
-  if (arguments.json) {
-    ordered_json json = KernelJson(*result);
-    if (!plan.output.empty()) {
-      json["file"] = plan.output;
-    }
-    PrintJson(json);
-  } else if (plan.output.empty()) {
-    Print(KernelFile(*result));
-    SayHowToKeep("this option");
-  } else {
-    Print(KernelText(*result) + "\n" + plan.output +
-          " has the option. For jobs: ferryrun --config_file=" + plan.output + "\n");
-  }
-  return {};
+  return TuneByJobs(arguments, arguments.kernels, "this option",
+                    " has the option. For jobs: ferryrun --config_file=",
+                    [](const KernelPlan& plan) -> StatusOr<Found> {
+                      const StatusOr<KernelResult> result = TuneKernels(plan);
+                      FERRY_RETURN_IF_ERROR(result.status());
+                      return Found{KernelJson(*result), KernelFile(*result), KernelText(*result)};
+                    });
 }
 
 // Says which of the requested files holds what.

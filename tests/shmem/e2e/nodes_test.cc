@@ -1,7 +1,6 @@
 // How OpenSHMEM programs on two nodes begin and end, well or not: as inside one, and what may
 // happen to a node.
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include "tests/shmem/e2e/shmem_job.h"
 
@@ -94,20 +93,7 @@ TEST(DeadFarPeTest, PassesALockOn) {
   EXPECT_THAT(result.err, HasSubstr("shmem_set_lock: PE 2 has died, which had the lock"));
 }
 
-TEST(LostDaemonTest, EndsTheJobByName) {
-  e2e::Command command(LineOf({.nodes = 2, .flags = {"--keep-going"}}, {"life", "loses_daemon"}),
-                       {}, "", 60);
-  ASSERT_TRUE(command.WaitForOutput("PE 0: waits"));
-  ASSERT_TRUE(command.WaitForOutput("PE 1: waits"));
-  const std::vector<pid_t> daemons = command.Find("--ready-fd");
-  ASSERT_THAT(daemons, testing::SizeIs(2));
-  kill(daemons[1], SIGKILL);
-  const e2e::CommandResult result = command.Wait();
-  EXPECT_NE(result.exit_code, 0);
-  // PE 0, PE 1, or ferryrun, whoever finds out first.
-  EXPECT_THAT(result.err, HasSubstr("ferryd"));
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
-}
+TEST(LostDaemonTest, EndsTheJobByName) { ExpectALostDaemonEnds({"life", "loses_daemon"}); }
 
 }  // namespace
 }  // namespace ferry::shmem_tests

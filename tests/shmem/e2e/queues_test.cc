@@ -1,6 +1,5 @@
 // Calls of OpenSHMEM on queues, by streams of emulated devices.
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include "tests/shmem/e2e/shmem_job.h"
 
@@ -105,18 +104,7 @@ TEST(QueueLeaveTest, IsToldByTheQueue) {
 }
 
 TEST(QueueDaemonTest, ALostOneIsToldByTheQueue) {
-  e2e::Command command(LineOf({.nodes = 2, .flags = {"--keep-going"}}, {"queues", "loses_daemon"}),
-                       kDevice, "", 60);
-  ASSERT_TRUE(command.WaitForOutput("PE 0: waits"));
-  ASSERT_TRUE(command.WaitForOutput("PE 1: waits"));
-  const std::vector<pid_t> daemons = command.Find("--ready-fd");
-  ASSERT_THAT(daemons, testing::SizeIs(2));
-  kill(daemons[1], SIGKILL);
-  const e2e::CommandResult result = command.Wait();
-  EXPECT_NE(result.exit_code, 0);
-  // PE 0, PE 1, or ferryrun, whoever finds out first.
-  EXPECT_THAT(result.err, HasSubstr("ferryd"));
-  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  ExpectALostDaemonEnds({"queues", "loses_daemon"}, kDevice);
 }
 
 // ---- Programs that end --------------------------------------------------------------------------
