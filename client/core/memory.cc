@@ -37,6 +37,14 @@ Memory::~Memory() {
   for (const auto& [pointer, allocation] : device_) {
     (void)backend()->Free(const_cast<void*>(pointer));
   }
+  if (keeps_mapped_) {
+    (void)heap_.Release();
+  }
+}
+
+void Memory::KeepMapped() {
+  std::lock_guard lock(mutex_);
+  keeps_mapped_ = true;
 }
 
 gpu::GpuBackend* Memory::backend() const {

@@ -56,6 +56,9 @@ class Memory {
   // kept for later messages while nobody else needs the room. Not zeroed.
   StatusOr<void*> AllocateDeviceShadow(uint64_t size_bytes, bool kept, bool must);
   void FreeShadow(void* pointer);
+  // The heap stays mapped for the life of the process: something may look at it that nobody can
+  // wait for, such as a vendor's stream that was destroyed.
+  void KeepMapped();
 
   Status Register(void* pointer, uint64_t size_bytes);
   Status Deregister(void* pointer);
@@ -150,6 +153,7 @@ class Memory {
   mutable std::mutex mutex_;
   uint32_t next_region_ = 1;
   shm::Mapping heap_;
+  bool keeps_mapped_ = false;
   bool heap_refused_ = false;  // making it failed when Ferry wanted it for itself
   OffsetAllocator heap_pieces_;
   uint64_t lent_bytes_ = 0;                 // of malloc's heap

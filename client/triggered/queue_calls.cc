@@ -120,7 +120,7 @@ QueueCalls::~QueueCalls() {
   if (thread_.joinable()) {
     thread_.join();
   }
-  if (!has_let_pass_) {  // else a stream that was abandoned may still look at the word
+  if (!has_let_pass_) {  // else a stream that was destroyed may still look at the word
     (void)memory_.Free(over_);
   }
 }
@@ -158,6 +158,7 @@ bool QueueCalls::Cancel() {
 }
 
 void QueueCalls::LetPass() {
+  memory_.KeepMapped();
   std::lock_guard lock(state_->mutex);
   has_let_pass_ = true;
   shm::StoreRelease(over_->value, shm::kCounterFailure);
