@@ -19,6 +19,7 @@
 namespace ferry::mpi {
 
 class Comm;
+class Partitioned;
 
 // The part of a request that ferry/mpi/mpix.h needs: how it is matched for life, and what a queue
 // starts. Nothing blocks.
@@ -63,6 +64,8 @@ class Request : public Object {
   virtual bool is_enqueued() const { return false; }
   // Null: it cannot be matched.
   virtual Matchable* matchable() { return nullptr; }
+  // Null: it has no partitions (partitioned.h).
+  virtual Partitioned* partitioned() { return nullptr; }
   // Starts it: a persistent one that is inactive.
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.

@@ -82,4 +82,6 @@ int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests[]);
 }
 #endif
 
+#include "ferry_mpi/mpix_partitioned.h"
+
 #endif /* FERRY_MPI_MPIX_H_ */

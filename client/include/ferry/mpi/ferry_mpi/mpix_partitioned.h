@@ -1,0 +1,141 @@
+/* mpix_partitioned.h - what Ferry adds to partitioned communication (MPI 5.0, chapter 4), after
+ * "Design and Implementation of MPI-Native GPU-Initiated MPI Partitioned Communication" (Temucin
+ * and others, ExaMPI 2024), and what the MPI Forum discusses beside it. Include <mpix.h>.
+ * docs/partitioned.md explains the model.
+ *
+ * Calls return MPI_SUCCESS or an error class, after the error handler of the request's communicator
+ * has run. They may be made by any thread that the thread level allows, those that name partitions
+ * by several threads at once for one request.
+ *
+ * Info keys of MPI_Psend_init and of the collectives:
+ *   ferry_partitioned_min_bytes   least size of what is moved at once, in bytes: neighbouring
+ *                                 partitions that are smaller travel together (default: 16 KiB
+ *                                 inside a node, 64 KiB between nodes; at most 64 partitions)
+ *   ferry_partitioned_max_units   the largest number of such transfers in a round
+ */
+#ifndef FERRY_MPI_MPIX_PARTITIONED_H_
+#define FERRY_MPI_MPIX_PARTITIONED_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Hosts ------------------------------------------------------------------------------------
+ */
+
+/* Returns once the other side has started this round (of a collective: once all ranks have): from
+ * then on what is readied is moved at once. Blocks. A program may do without it. MPI_ERR_REQUEST:
+ * the request is not partitioned, or not active. */
+int MPIX_Pbuf_prepare(MPI_Request request);
+int MPIX_Pbuf_prepare_all(int count, MPI_Request requests[]);
+
+/* Finds a partition that has arrived and that neither call has named in this round. *flag = 0:
+ * there is none by now; *partition is MPI_UNDEFINED then, and also, with *flag = 1, once all have
+ * been named, or the request is null or inactive. Makes progress; does not block. After
+ * mpi-issues#537. */
+int MPIX_Parrived_any(MPI_Request request, int* partition, int* flag);
+/* The same for up to `incount` of them at once: *outcount of `partitions` are filled in;
+ * MPI_UNDEFINED once all have been named, or the request is null or inactive. */
+int MPIX_Parrived_some(MPI_Request request, int incount, int* outcount, int partitions[]);
+
+/* ---- Kernels ----------------------------------------------------------------------------------
+ *
+ * A Prequest is what kernels use in place of a request: ferry/device/partitioned.h has their calls.
+ * Host and kernels see the same address; it lies in memory that the device reads. */
+
+typedef struct MPIX_Prequest_object* MPIX_Prequest;
+#define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
+
+/* Makes the Prequest of a partitioned send or receive for kernels of `device` (a number of the GPU
+ * backend's; of a request that has one for that device already: the same one, which then has to be
+ * freed as often). The request must be inactive. Each MPI_Start begins the Prequest's round too, so
+ * launch kernels after it, and after MPIX_Pbuf_prepare where they are to move data themselves.
+ * Blocks until the other side's init. Info keys:
+ *   ferry_partitioned_copy        "kernel": the group that completes a transfer unit stores it into
+ *                                 the receiver's memory (same node only); "daemon": ferryd is
+ * asked; "auto" (default): by size and place ferry_partitioned_kernel_max  up to so many bytes of a
+ * unit kernels copy, with "auto" MPI_ERR_REQUEST: active, or neither a partitioned send nor
+ * receive. MPI_ERR_UNSUPPORTED_OPERATION: no such device, or its kernels do not reach what they
+ * need; the text says which. */
+int MPIX_Prequest_create(MPI_Request request, int device, MPI_Info info, MPIX_Prequest* prequest);
+/* The request must be inactive, and no kernel may use it any more. A request that is freed keeps
+ * its Prequest's memory until that is freed, too. */
+int MPIX_Prequest_free(MPIX_Prequest* prequest);
+
+/* ---- Queues (mpix.h) --------------------------------------------------------------------------
+ *
+ * MPIX_Enqueue_start, _startall, _wait and _waitall take partitioned requests, too; those need no
+ * match. These enqueue MPI_Pready_range and MPIX_Pbuf_prepare. The calls are made in the order of
+ * the queue by a thread of Ferry's; the stream waits for each of them. */
+int MPIX_Enqueue_pready(MPIX_Queue queue, int partition_low, int partition_high,
+                        MPI_Request request);
+int MPIX_Enqueue_pbuf_prepare(MPIX_Queue queue, MPI_Request* request);
+int MPIX_Enqueue_pbuf_prepare_all(MPIX_Queue queue, int count, MPI_Request requests[]);
+
+/* ---- Collectives ------------------------------------------------------------------------------
+ *
+ * Persistent. All ranks of the communicator, an intracommunicator, make the inits in the same order
+ * and with the same number of partitions, and start each as often. MPI_Pready says that a partition
+ * of this rank's contribution is ready, on ranks that contribute; MPI_Parrived whether one of the
+ * result is there, on ranks that get a result. Partitions go through the collective one by one, or
+ * in units of several, whatever happens to the others. `count` elements of `datatype` make one
+ * partition (of one block, for those that gather, scatter or exchange blocks: partition p of the
+ * call is partition p of each block). MPI_IN_PLACE as in the plain collectives. The answers are
+ * those of the plain collective on the same elements, partition by partition.
+ *
+ * Errors of the init as of the plain persistent collective's, and MPI_ERR_ARG: partitions is less
+ * than 1. */
+
+int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype datatype, int root,
+                     MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPIX_Preduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                      MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Info info,
+                      MPI_Request* request);
+int MPIX_Pallreduce_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                         MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                         MPI_Request* request);
+/* Block r of recvbuf, partitions x count elements, is rank r's. */
+int MPIX_Pallgather_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                         MPI_Datatype datatype, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPIX_Palltoall_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                        MPI_Datatype datatype, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+/* Block r of sendbuf is reduced for rank r. */
+int MPIX_Preduce_scatter_block_init(const void* sendbuf, void* recvbuf, int partitions,
+                                    MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                    MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPIX_Pgather_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                      MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info info,
+                      MPI_Request* request);
+int MPIX_Pscatter_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                       MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info info,
+                       MPI_Request* request);
+
+/* A step of a schedule, after section IV of the paper: (I, R, op, O, A). Pieces are the equal parts
+ * of a partition (those before the remainder of count / pieces have one element more). First the
+ * pieces R leave for the ranks O; then each piece A that comes from one of the ranks I is combined
+ * with what this rank has there (`what was there op what came`), or replaces it. */
+typedef struct {
+  int indegree;            /* |I| */
+  const int* sources;      /* I */
+  const int* arriving;     /* A: which piece comes from each source */
+  MPI_Op op;               /* MPI_OP_NULL: what comes replaces */
+  int outdegree;           /* |O| */
+  const int* destinations; /* O */
+  const int* leaving;      /* R: which piece goes to each destination */
+} MPIX_Pstep;
+
+/* A collective that the program describes. Each partition of sendbuf, once readied, is copied to
+ * recvbuf (not with MPI_IN_PLACE), and goes through the steps there, in an order that has the same
+ * result as one after the other. The k-th piece that a rank's steps send to another is the k-th
+ * that the other one's receive from it. The arrays of the steps are copied. MPI_ERR_ARG,
+ * MPI_ERR_RANK, MPI_ERR_OP: a step names a piece, rank or operation that there is not. Steps that
+ * do not fit together show as MPI_ERR_TRUNCATE, or as a wait that says what it waits for. */
+int MPIX_Pschedule_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                        MPI_Datatype datatype, int pieces, int steps, const MPIX_Pstep schedule[],
+                        MPI_Comm comm, MPI_Info info, MPI_Request* request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRY_MPI_MPIX_PARTITIONED_H_ */

@@ -1,0 +1,80 @@
+// Transfer units of partitioned messages: up to 64 neighbouring partitions of the sender's that
+// travel together. State is kept per unit, in words of 64 bits that only grow.
+//
+// A *word* counts, for each round, the bits of the unit's partitions: bit i is added once partition
+// i of the unit has come so far (has been readied, taken, has arrived). Over a round the sum of all
+// bits, the unit's `full` mask, is added, however it comes about. So in round r (the first is 1) a
+// word that began at (r - 1) x full shows by its difference to that which partitions have come so
+// far; nothing is ever cleared, additions may come in any order, from any thread, daemon or NIC,
+// and whoever adds the last bit sees that it was the last. After Temucin and others (ExaMPI 2024):
+// counters with a threshold for each transfer.
+//
+// Plain arithmetic: any thread, nothing blocks.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace ferry::mpi {
+
+inline constexpr uint32_t kPartitionsPerUnit = 64;  // at most
+
+// The bits of so many partitions.
+inline constexpr uint64_t FullMask(uint32_t partitions) {
+  return partitions >= 64 ? ~uint64_t{0} : (uint64_t{1} << partitions) - 1;
+}
+// Bits [first, last] of a unit.
+inline constexpr uint64_t BitsBetween(uint32_t first, uint32_t last) {
+  return FullMask(last + 1) & ~FullMask(first);
+}
+// What a word of a unit has when round `round` begins.
+inline constexpr uint64_t BaseOf(uint64_t round, uint64_t full) { return (round - 1) * full; }
+// Which partitions have come so far in that round; more than `full`: a later round has begun.
+inline constexpr uint64_t BitsIn(uint64_t word, uint64_t round, uint64_t full) {
+  return word - BaseOf(round, full);
+}
+
+// How the sender's buffer is cut: `partitions` of `partition_bytes` each, `per_unit` to a unit (the
+// last one may have fewer).
+struct Units {
+  uint32_t partitions = 1;
+  uint32_t per_unit = 1;
+  uint64_t partition_bytes = 0;
+
+  uint32_t count() const { return (partitions + per_unit - 1) / per_unit; }
+  uint64_t total_bytes() const { return partitions * partition_bytes; }
+  uint32_t UnitOf(uint32_t partition) const { return partition / per_unit; }
+  uint64_t BitOf(uint32_t partition) const { return uint64_t{1} << partition % per_unit; }
+  uint32_t PartitionsIn(uint32_t unit) const {
+    return std::min(per_unit, partitions - unit * per_unit);
+  }
+  uint64_t FullOf(uint32_t unit) const { return FullMask(PartitionsIn(unit)); }
+
+  // The partitions that bytes [begin, end) of the whole need: [first, last]; `end` > `begin`.
+  struct Needed {
+    uint32_t first;
+    uint32_t last;
+  };
+  Needed NeededFor(uint64_t begin, uint64_t end) const {
+    return {static_cast<uint32_t>(begin / partition_bytes),
+            static_cast<uint32_t>((end - 1) / partition_bytes)};
+  }
+
+  // A run of neighbours among partitions: `count` from `first` on, in the unit.
+  struct Run {
+    uint32_t first;
+    uint32_t count;
+    uint64_t bits() const { return BitsBetween(first, first + count - 1); }
+  };
+  // Takes the first run out of `bits`, which is not 0.
+  static Run TakeRun(uint64_t* bits) {
+    const auto first = static_cast<uint32_t>(std::countr_zero(*bits));
+    const auto count = static_cast<uint32_t>(std::countr_one(*bits >> first));
+    const Run run{first, count};
+    *bits &= ~run.bits();
+    return run;
+  }
+};
+
+}  // namespace ferry::mpi
