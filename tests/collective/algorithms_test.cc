@@ -8,6 +8,7 @@
 #include "client/collective/algorithms/algorithm.h"
 #include "tests/collective/collective_case.h"
 #include "tests/collective/simulated_world.h"
+#include "tests/support/slice.h"
 
 namespace ferry::collective {
 namespace {
@@ -119,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      Collective::kReduce, Collective::kAllreduce,
                                      Collective::kReduceScatter, Collective::kScan,
                                      Collective::kExscan),
-                     testing::Range(1, 18)),
+                     testing::ValuesIn(tests::Slice<int>({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 16},
+                                                         {10, 13, 14, 15, 17}))),
     TestName);
 
 // ---- Barrier ------------------------------------------------------------------------------------

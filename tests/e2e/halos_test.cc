@@ -7,6 +7,7 @@
 
 #include "tests/e2e/command.h"
 #include "tests/support/processes.h"
+#include "tests/support/slice.h"
 
 namespace ferry::e2e {
 namespace {
@@ -34,8 +35,8 @@ TEST_P(HaloTest, EveryCellIsThatOfTheWholeGrid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, HaloTest,
-                         testing::Values(Layout{1, 1}, Layout{2, 1}, Layout{2, 2}, Layout{3, 1},
-                                         Layout{4, 2}, Layout{6, 2}, Layout{8, 1}, Layout{8, 2}),
+                         testing::ValuesIn(tests::Slice<Layout>({{1, 1}, {2, 2}, {3, 1}, {6, 2}},
+                                                                {{2, 1}, {4, 2}, {8, 1}, {8, 2}})),
                          [](const auto& info) {
                            return std::to_string(info.param.ranks) + "Ranks" +
                                   std::to_string(info.param.nodes) + "Nodes";

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tests/e2e/command.h"
+#include "tests/support/slice.h"
 
 namespace ferry::e2e {
 namespace {
@@ -64,8 +65,9 @@ TEST_P(NamespaceTest, RanksInTheirOwnAndRanksOutsideMeet) {
 
 // A network namespace: abstract sockets would not be found from there.
 INSTANTIATE_TEST_SUITE_P(Unshare, NamespaceTest,
-                         testing::Values("unshare -U -r -p -f --mount-proc", "unshare -U -r -p -f",
-                                         "unshare -U -r", "unshare -U -r -n"));
+                         testing::ValuesIn(tests::Slice<const char*>(
+                             {"unshare -U -r -p -f --mount-proc", "unshare -U -r -n"},
+                             {"unshare -U -r -p -f", "unshare -U -r"})));
 
 // ---- Users ----
 

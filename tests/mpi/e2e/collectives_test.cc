@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/support/slice.h"
 
 namespace ferry::mpi_tests {
 namespace {
@@ -17,7 +18,9 @@ TEST_P(CollectivesTest, GiveWhatASimpleComputationGives) {
 }
 
 // "on_queue": tests/mpi/ranks/on_queue.h.
-TEST_P(CollectivesTest, GiveTheSameOnQueues) {
+class QueuedTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(QueuedTest, GiveTheSameOnQueues) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives", "on_queue"}, "all collectives were right");
 }
 
@@ -28,9 +31,9 @@ TEST_P(MixedRoundsTest, GiveTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, MixedRoundsTest,
-                         testing::Values(Placement{"ThreeRanks", {"-n", "3"}},
-                                         Placement{"FourRanksOnTwoNodes",
-                                                   {"-n", "4", "--nodes", "2"}}),
+                         testing::ValuesIn(tests::Slice<Placement>(
+                             {{"ThreeRanks", {"-n", "3"}}},
+                             {{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}}})),
                          NameOf);
 
 class FormsTest : public testing::TestWithParam<Placement> {};
@@ -129,14 +132,26 @@ TEST_F(TwoLevelsTest, WhoHasDiedIsToldOnAllRanks) {
   }
 }
 
+const Placement kThree{"ThreeRanks", {"-n", "3"}};
+const Placement kFour{"FourRanks", {"-n", "4"}};
+const Placement kFourOnTwo{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}};
+const Placement kFiveOnTwo{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}};
+const Placement kFourInTurn{"FourRanksInTurn", {"-n", "4", "--nodes", "2", "--map-by", "node"}};
+
+INSTANTIATE_TEST_SUITE_P(Placements, CollectivesTest,
+                         testing::Values(Placement{"OneRank", {"-n", "1"}},
+                                         Placement{"TwoRanks", {"-n", "2"}}, kThree, kFour,
+                                         kFourOnTwo, kFiveOnTwo, kFourInTurn,
+                                         Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(
-    Placements, CollectivesTest,
-    testing::Values(Placement{"OneRank", {"-n", "1"}}, Placement{"TwoRanks", {"-n", "2"}},
-                    Placement{"ThreeRanks", {"-n", "3"}}, Placement{"FourRanks", {"-n", "4"}},
-                    Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}},
-                    Placement{"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}},
-                    Placement{"FourRanksInTurn", {"-n", "4", "--nodes", "2", "--map-by", "node"}},
-                    Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
+    Placements, QueuedTest,
+    testing::ValuesIn(tests::Slice<Placement>({{"OneRank", {"-n", "1"}}, kThree, kFiveOnTwo},
+                                              {{"TwoRanks", {"-n", "2"}},
+                                               kFour,
+                                               kFourOnTwo,
+                                               kFourInTurn,
+                                               {"TwoNodes", {"-n", "2", "--nodes", "2"}}})),
     NameOf);
 
 // More ranks than a node has cores, or a board once had places.

@@ -18,7 +18,8 @@ struct Placement {
 // For INSTANTIATE_TEST_SUITE_P.
 inline std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
 
-// One rank alone, ranks of one node, of several nodes, and more ranks than cores on both.
+// One rank alone, ranks of one node, of several nodes, and more ranks than cores on both: a slice
+// (tests/support/slice.h).
 std::vector<Placement> AllPlacements();
 // Those with two ranks, and with more than one.
 std::vector<Placement> Pairs();
