@@ -84,6 +84,30 @@ TEST_F(DeviceShmemTest, APeOfAnotherNodeIsOutOfReach) {
   EXPECT_EQ(shmemx_device_uint64_collect(d, words_, words_, 1), SHMEMX_DEVICE_ERR_UNSUPPORTED);
 }
 
+// PE 1's memory is such that no bytes go there that travel in requests: the ring is not asked.
+TEST_F(DeviceShmemTest, RefusesFewBytesWhereOnlyStreamsReach) {
+  (void)Open(true, false);
+  table_.head.ring = 8;  // never read
+  table_.ways[1].segments[0] = 1U << 31 | 1;
+  const shmemx_device_t d = shmemx_device_open(&table_);
+  uint64_t local[8] = {};
+  EXPECT_EQ(shmemx_device_uint64_put(d, words_, words_ + 1, 1, 1), SHMEMX_DEVICE_ERR_UNSUPPORTED);
+  EXPECT_EQ(shmemx_device_uint64_put_nbi(d, words_, local, 8, 1), SHMEMX_DEVICE_ERR_UNSUPPORTED);
+  EXPECT_EQ(shmemx_device_uint64_put(d, words_, local, 0, 1), SHMEMX_DEVICE_SUCCESS);
+}
+
+// A PE whose collectives have failed tells so in its area, where the others look.
+TEST_F(DeviceShmemTest, AWaitEndsByThePesOwnWord) {
+  const shmemx_device_t d = Open(true, true);
+  areas_[1].area.told = 1 | uint64_t{SHMEMX_DEVICE_ERR_BUFFER} << 48;  // after its first round
+  EXPECT_EQ(shmemx_device_sync(d), SHMEMX_DEVICE_SUCCESS);
+  EXPECT_EQ(shmemx_device_sync(d), SHMEMX_DEVICE_ERR_BUFFER);
+  EXPECT_EQ(areas_[1].members[0].round, 2u);
+  EXPECT_EQ(shmemx_device_uint64_fcollect(d, words_, words_, 1), SHMEMX_DEVICE_ERR_BUFFER);
+  EXPECT_EQ(areas_[1].members[0].round, 2u);  // it has told, too, and does not come any more
+  EXPECT_EQ(areas_[0].area.told, 2 | uint64_t{SHMEMX_DEVICE_ERR_BUFFER} << 48);
+}
+
 // The host has said that PE 1 is dead: what it did before counts, then it is not waited for.
 TEST_F(DeviceShmemTest, AWaitEndsByTheHostsWord) {
   const shmemx_device_t d = Open(true, true);

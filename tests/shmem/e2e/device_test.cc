@@ -1,6 +1,9 @@
 // OpenSHMEM from kernels of emulated devices.
 #include <gmock/gmock.h>
 
+#include <string>
+#include <tuple>
+
 #include "tests/shmem/e2e/shmem_job.h"
 
 namespace ferry::shmem_tests {
@@ -101,6 +104,35 @@ TEST(NoDeviceTableTest, WhereCutoversAreNone) {
               HasSubstr("shmemx_device_prepare: FERRY_SHMEM_CUTOVERS: \"store=5\" is not of the "
                         "form put=BYTES"));
 }
+
+// ---- What rings are asked for fails ----------------------------------------------------------------
+
+// The number of PEs, on two nodes; what fails, and in which call.
+using Failure = std::tuple<int, const char*, const char*>;
+class DeviceFailuresTest : public testing::TestWithParam<Failure> {};
+
+std::string NameOfFailure(const testing::TestParamInfo<Failure>& info) {
+  const auto& [pes, when, what] = info.param;
+  return std::to_string(pes) + "Pes_" + when + "_" + what;
+}
+
+TEST_P(DeviceFailuresTest, AreTheCallsOwn) {
+  const auto& [pes, when, what] = GetParam();
+  ExpectAllOk({.pes = pes, .nodes = 2, .variables = kTwoDevices, .limit_s = 60},
+              {"device_failures", when, what});
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceFailuresTest,
+                         testing::Combine(testing::Values(2, 4),
+                                          testing::Values("before", "inside"),
+                                          testing::Values("alltoall", "alltoalls", "broadcast",
+                                                          "collect", "fcollect", "long_fcollect",
+                                                          "reduce", "scan", "strided")),
+                         NameOfFailure);
+INSTANTIATE_TEST_SUITE_P(BehindAFence, DeviceFailuresTest,
+                         testing::Combine(testing::Values(4), testing::Values("behind_a_fence"),
+                                          testing::Values("broadcast", "fcollect", "reduce")),
+                         NameOfFailure);
 
 // ---- Misuse, and PEs that are gone --------------------------------------------------------------
 

@@ -371,6 +371,8 @@ void Mistakes(const Table& table, const Arena& arena) {
   CHECK(shmemx_device_long_fcollect(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_alltoall(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_collect(d, &local, dest, 1) == SHMEMX_DEVICE_ERR_BUFFER);
+  CHECK(shmemx_device_long_collect(d, dest, me == 0 ? &local : dest, 1) ==
+        SHMEMX_DEVICE_ERR_BUFFER);  // at all PEs
   CHECK(shmemx_device_long_alltoalls(d, dest, &local, 1, 1, 1) == SHMEMX_DEVICE_ERR_BUFFER);
   CHECK(shmemx_device_long_alltoalls(d, dest, dest, 0, 1, 2) == SHMEMX_DEVICE_ERR_ARGUMENT);
   CHECK(shmemx_device_long_alltoalls(d, dest, dest, 1, 1, SIZE_MAX / 4) ==

@@ -119,9 +119,9 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_fence(ferry_device_ring
                                    FERRY_DEVICE_RING_SILENT);
 }
 
-/* Blocks until every operation that was posted before, by whatever thread, is over. Returns the
- * first failure that no answer has told, since the ring was made; or why the ring has ended. */
-FERRY_DEVICE_FUNCTION int ferry_device_ring_quiet(ferry_device_ring ring) {
+/* Blocks until every operation that was posted before, by whatever thread, is over. Returns 0, or
+ * why the ring has ended. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_finish(ferry_device_ring ring) {
   const ferry_device_u64 posted = ferry_device_load_acquire(ring.producers);
   ferry_device_u32 looks;
   for (looks = 0;; ++looks) {
@@ -130,13 +130,26 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_quiet(ferry_device_ring ring) {
         looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
     /* Pairs with the daemon's store of it: acquires what gets have brought, and the failure. */
     if (ferry_device_load_acquire(ring.words + 18) >= posted) {
-      return (int)ferry_device_load_relaxed(ring.words + 19);
+      return 0;
     }
     if (ended != 0) {
       return (int)ended;
     }
     ferry_device_pause();
   }
+}
+
+/* The first failure that no answer has told, since the ring was made, of what a call has waited
+ * for; 0: there is none. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_failure(ferry_device_ring ring) {
+  return (int)ferry_device_load_relaxed(ring.words + 19);
+}
+
+/* Waits as ferry_device_ring_finish does. Returns the first failure that no answer has told, since
+ * the ring was made; or why the ring has ended. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_quiet(ferry_device_ring ring) {
+  const int ended = ferry_device_ring_finish(ring);
+  return ended != 0 ? ended : ferry_device_ring_failure(ring);
 }
 
 #endif

@@ -31,7 +31,8 @@
  * Errors: calls return 0 or a status of ferry.h, the same to all threads of a group:
  * SHMEMX_DEVICE_ERR_... in table.h. Calls that return a value return 0 where they fail, and
  * shmemx_device_quiet tells; so it does of what fails at another node after its call. A call that
- * has failed has written nothing, but for collectives.
+ * has failed has written nothing, but for collectives and strided calls. A collective that fails at
+ * one PE fails at all, and ends the table for collectives (collectives.h).
  *
  * Blocking: waits and collectives wait for other PEs; gets and fetches from other nodes for their
  * answer, puts of more than 16 bytes until their source may be changed, quiet for the end of all.

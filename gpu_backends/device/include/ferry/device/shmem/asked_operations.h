@@ -1,5 +1,6 @@
 /* ferry/device/shmem/asked_operations.h - puts, gets and atomic operations that ferryd carries out,
- * and the words by which PEs meet. See ferry/device/shmem.h, and asks.h for how it is asked. */
+ * and how calls of several of them end. See ferry/device/shmem.h, and asks.h for how it is asked.
+ */
 #ifndef FERRY_DEVICE_SHMEM_ASKED_OPERATIONS_H
 #define FERRY_DEVICE_SHMEM_ASKED_OPERATIONS_H
 
@@ -58,12 +59,29 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_put_values(shmemx_device_t d, ferry_devic
   }
 }
 
+/* Whether ferryd can put blocks of `block` bytes, which lie in `extent` bytes from `source` on:
+ * into memory that only streams reach no bytes go that travel in requests. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_check_put(shmemx_device_t d, ferry_shmem_place to,
+                                                ferry_device_u64 source, ferry_device_u64 block,
+                                                ferry_device_u64 extent, int pe) {
+  ferry_shmem_request request;
+  if (d.ways[pe].segments[to.heap] >> 31 == 0 || extent == 0 ||
+      (block > FERRY_SHMEM_PUT_VALUE_BYTES && ferry_shmem_name_own(d, source, extent, &request))) {
+    return SHMEMX_DEVICE_SUCCESS;
+  }
+  return SHMEMX_DEVICE_ERR_UNSUPPORTED;
+}
+
 /* By all threads of the crew. `is_nbi`: the source may be changed after a quiet only. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_ask_put(shmemx_device_t d, ferry_device_crew crew,
                                               ferry_shmem_place to, ferry_device_u64 source,
                                               ferry_device_u64 bytes, int pe, int is_nbi) {
   ferry_shmem_request request =
       ferry_shmem_request_of(FERRY_DEVICE_RING_PUT, ferry_shmem_there(d, to, pe), 0, 0);
+  const int status = ferry_shmem_check_put(d, to, source, bytes, bytes, pe);
+  if (status != SHMEMX_DEVICE_SUCCESS) {
+    return status;
+  }
   if (bytes <= FERRY_SHMEM_PUT_VALUE_BYTES || !ferry_shmem_name_own(d, source, bytes, &request)) {
     ferry_shmem_put_values(d, crew, request.there,
                            (const FERRY_DEVICE_GLOBAL ferry_device_u8*)source, bytes, pe);
@@ -146,53 +164,86 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_ask_signal(shmemx_device_t d, ferry_devic
   ferry_shmem_ask_silently(d, request, pe);
 }
 
-/* Returns once all that the ring was asked for, by these threads too, is over: the first failure
- * that no call has told, the same to all threads of the crew. */
-FERRY_DEVICE_FUNCTION int ferry_shmem_quiet_together(shmemx_device_t d, ferry_device_crew crew) {
+/* ---- How a call ends that asks for several operations ----
+ *
+ * What the ring tells of is the first failure of all that it was ever asked for. So a call waits
+ * for what is older, notes what the ring tells then, its *mark*, and asks; what the ring tells at
+ * the end, and has not told before, is the call's own. Failures of what other threads ask of the
+ * same table meanwhile count, too. */
+
+/* What PE `pe` tells those who do not see its round, as ferryd finds it. By one thread. */
+FERRY_DEVICE_FUNCTION ferry_shmem_answer ferry_shmem_ask_told(shmemx_device_t d, int pe) {
+  ferry_device_far_place there;
+  there.rank = d.ways[pe].rank;
+  there.segment = d.ways[pe].segments[0];
+  there.offset = d.ways[pe].area_offset + __builtin_offsetof(ferry_shmem_area, told);
+  return ferry_shmem_ask(
+      d, ferry_shmem_request_of(FERRY_DEVICE_RING_GET, there, 0, sizeof(ferry_device_u64)));
+}
+
+/* Waits for what the ring was asked for so far; not where that can only be rounds of the last
+ * meeting. Returns why the ring has ended, or 0. `failure`: what it tells of. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_finish(shmemx_device_t d, int* failure) {
+  FERRY_DEVICE_GLOBAL ferry_shmem_asks* const asks = ferry_shmem_asks_of(d);
+  const ferry_device_u64 met = ferry_device_load_acquire(&asks->met); /* `known` is as new */
+  int ended;
+  if (ferry_device_load_relaxed(asks->producers) == met) {
+    *failure = (int)ferry_device_load_relaxed(&asks->known);
+    return SHMEMX_DEVICE_SUCCESS;
+  }
+  ended = ferry_device_ring_finish(ferry_shmem_ring(d));
+  *failure = ferry_device_ring_failure(ferry_shmem_ring(d));
+  return ended;
+}
+
+/* By all threads of the crew, before they ask; what it returns counts in the leader. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_mark(shmemx_device_t d, ferry_device_crew crew) {
+  int mark = SHMEMX_DEVICE_SUCCESS;
+  if (d.table->ring == 0) {
+    return mark;
+  }
+  ferry_device_crew_barrier(crew); /* all have asked for what is older */
+  if (crew.thread == 0) {
+    (void)ferry_shmem_finish(d, &mark); /* the ring's end comes out at the end */
+  }
+  ferry_device_crew_barrier(crew);
+  return mark;
+}
+
+/* Whether the ring still does what it is asked for at PE `pe`, or, if that is less than 0, at all:
+ * it does not at one where something has failed, and a fence came after that. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_probe(shmemx_device_t d, int pe) {
+  const int last = pe < 0 ? d.pe_count - 1 : pe;
   int status = SHMEMX_DEVICE_SUCCESS;
+  for (pe = pe < 0 ? 0 : pe; pe <= last && status == SHMEMX_DEVICE_SUCCESS; ++pe) {
+    status = ferry_shmem_ask_told(d, pe).status;
+  }
+  return status;
+}
+
+/* Returns once all that was asked for is over: `status`, which is the call's error so far, or how
+ * the operations have ended; the same to all threads of the crew. `pe`: whose memory they are in;
+ * less than 0: that of any. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_outcome(shmemx_device_t d, ferry_device_crew crew, int mark,
+                                              int status, int pe) {
+  int failure;
+  int ended;
   if (d.table->ring == 0) {
     return status;
   }
   ferry_device_crew_barrier(crew); /* all have asked */
   if (crew.thread == 0) {
-    status = ferry_shmem_quiet_ring(d);
-    ferry_shmem_note(d, status);
+    ended = ferry_shmem_finish(d, &failure);
+    if (status == SHMEMX_DEVICE_SUCCESS) {
+      status = ended != SHMEMX_DEVICE_SUCCESS ? ended : failure == mark ? status : failure;
+    }
+    if (status == SHMEMX_DEVICE_SUCCESS && mark != SHMEMX_DEVICE_SUCCESS) {
+      status = ferry_shmem_probe(d, pe); /* a ring tells of no second failure */
+    }
   }
   status = (int)ferry_device_crew_broadcast(crew, (ferry_device_u64)status);
   ferry_device_fence(); /* what ferryd has brought, before this thread's loads */
   return status;
-}
-
-/* ---- Between the areas ---- */
-
-/* The words of ferry_shmem_member that other PEs store. */
-#define FERRY_SHMEM_MEMBER_ROUND 0
-#define FERRY_SHMEM_MEMBER_BYTES 1
-
-/* Stores `value` into that word of what PE `pe` sees of this one. What this thread has put there
- * before, and whatever the ring was asked for there, comes first. By one thread. */
-FERRY_DEVICE_FUNCTION int ferry_shmem_store_member(shmemx_device_t d, int pe, int word,
-                                                   ferry_device_u64 value) {
-  const ferry_device_u64 area = d.ways[pe].area;
-  if (area != 0) {
-    FERRY_DEVICE_GLOBAL ferry_shmem_member* const member = ferry_shmem_member_of(area, d.pe);
-    ferry_device_store_release(word == FERRY_SHMEM_MEMBER_ROUND ? &member->round : &member->bytes,
-                               value);
-    return SHMEMX_DEVICE_SUCCESS;
-  }
-  if (d.table->ring == 0) {
-    return SHMEMX_DEVICE_ERR_UNSUPPORTED;
-  }
-  {
-    ferry_device_far_place there;
-    there.rank = d.ways[pe].rank;
-    there.segment = d.ways[pe].segments[0];
-    there.offset = d.ways[pe].area_offset + sizeof(ferry_shmem_area) +
-                   (ferry_device_u64)d.pe * sizeof(ferry_shmem_member) +
-                   (ferry_device_u64)word * sizeof(ferry_device_u64);
-    ferry_shmem_ask_signal(d, there, FERRY_DEVICE_RING_SET, value, pe);
-  }
-  return SHMEMX_DEVICE_SUCCESS;
 }
 
 #endif

@@ -39,6 +39,7 @@ typedef struct {
   ferry_device_u64 end;   /* the share to before that one */
   ferry_device_u64 slots; /* copies of the PEs' parts; 0: loads and stores reach them */
   ferry_device_u64 slot_bytes;
+  int mark; /* what had failed before (asked_operations.h) */
   int status;
 } ferry_shmem_task;
 
@@ -71,6 +72,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
   task.end = ferry_shmem_share(d, count, d.pe + 1);
   task.slots = 0;
   task.slot_bytes = 0;
+  task.mark = SHMEMX_DEVICE_SUCCESS;
   task.status = task.dest.status != SHMEMX_DEVICE_SUCCESS ? task.dest.status : task.source.status;
   if (bytes / size != count) {
     task.status = SHMEMX_DEVICE_ERR_BUFFER;
@@ -83,6 +85,9 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
   }
   if (task.status == SHMEMX_DEVICE_SUCCESS) {
     task.status = ferry_shmem_meet(d, crew);
+  }
+  if (task.status == SHMEMX_DEVICE_SUCCESS && task.slots != 0) {
+    task.mark = ferry_shmem_mark(d, crew);
   }
   return task;
 }
@@ -106,12 +111,12 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device
   if (task->end - task->first > most) {
     task->last = task->first + most;
   }
-  for (pe = 0; pe < d.pe_count; ++pe) {
-    (void)ferry_shmem_begin_get(d, crew, ferry_shmem_slot_of(*task, pe),
-                                task->source_address + task->first * task->size,
-                                (task->last - task->first) * task->size, pe, 1);
+  for (pe = 0; pe < d.pe_count && task->status == SHMEMX_DEVICE_SUCCESS; ++pe) {
+    task->status = ferry_shmem_begin_get(d, crew, ferry_shmem_slot_of(*task, pe),
+                                         task->source_address + task->first * task->size,
+                                         (task->last - task->first) * task->size, pe, 1);
   }
-  task->status = ferry_shmem_quiet_together(d, crew);
+  task->status = ferry_shmem_outcome(d, crew, task->mark, task->status, -1);
   return task->status == SHMEMX_DEVICE_SUCCESS;
 }
 
@@ -122,12 +127,12 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_
   if (task->slots != 0) {
     ferry_device_fence(); /* this thread's results, before the leader asks for their puts */
     ferry_device_crew_barrier(crew);
-    for (pe = 0; pe < d.pe_count; ++pe) {
-      (void)ferry_shmem_begin_put(d, crew, task->dest_address + task->first * task->size,
-                                  ferry_shmem_slot_of(*task, pe),
-                                  (task->last - task->first) * task->size, pe, 1);
+    for (pe = 0; pe < d.pe_count && task->status == SHMEMX_DEVICE_SUCCESS; ++pe) {
+      task->status = ferry_shmem_begin_put(d, crew, task->dest_address + task->first * task->size,
+                                           ferry_shmem_slot_of(*task, pe),
+                                           (task->last - task->first) * task->size, pe, 1);
     }
-    task->status = ferry_shmem_quiet_together(d, crew);
+    task->status = ferry_shmem_outcome(d, crew, task->mark, task->status, -1);
   }
   task->first = task->last;
 }
@@ -152,7 +157,6 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
                                                ferry_device_u64 count) {                       \
     ferry_shmem_task task = ferry_shmem_begin(d, crew, dest, source, count, sizeof(type));     \
     ferry_device_u64 i;                                                                        \
-    int status;                                                                                \
     if (task.status != SHMEMX_DEVICE_SUCCESS) {                                                \
       return task.status;                                                                      \
     }                                                                                          \
@@ -162,8 +166,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
       }                                                                                        \
       ferry_shmem_end_part(d, crew, &task);                                                    \
     }                                                                                          \
-    status = ferry_shmem_meet(d, crew);                                                        \
-    return task.status != SHMEMX_DEVICE_SUCCESS ? task.status : status;                        \
+    return ferry_shmem_end_with(d, crew, task.status);                                         \
   }
 
 /* `combine` makes of a and b, both of `type`, their result. */

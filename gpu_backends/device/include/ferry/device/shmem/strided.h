@@ -89,42 +89,61 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_put_blocks(shmemx_device_t d, ferry_
       ferry_shmem_find(d, dest, ferry_shmem_extent(blocks.dest_stride, blocks), pe);
   const ferry_device_crew alone = ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD);
   ferry_device_u64 i;
-  if (to.status == SHMEMX_DEVICE_SUCCESS && to.address != 0) {
+  int status = to.status;
+  if (status == SHMEMX_DEVICE_SUCCESS && to.address != 0) {
     ferry_shmem_copy_blocks(crew, to.address, source, blocks);
-  } else if (to.status == SHMEMX_DEVICE_SUCCESS) { /* each thread asks for its blocks */
-    for (i = crew.thread; i < blocks.count; i += crew.count) {
+  } else if (status == SHMEMX_DEVICE_SUCCESS) {
+    status = ferry_shmem_check_put(d, to, source, blocks.block,
+                                   ferry_shmem_extent(blocks.source_stride, blocks), pe);
+    /* Each thread asks for its blocks. */
+    for (i = crew.thread; i < blocks.count && status == SHMEMX_DEVICE_SUCCESS; i += crew.count) {
       (void)ferry_shmem_ask_put(d, alone, ferry_shmem_block_at(to, blocks.dest_stride, i),
                                 source + i * blocks.source_stride, blocks.block, pe, 1);
     }
   }
-  return to.status;
+  return status;
 }
 
+/* A get into memory that ferryd does not know has an answer, which only its crew gets: so all of
+ * the crew take part in each. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_begin_get_blocks(shmemx_device_t d, ferry_device_crew crew,
                                                        ferry_device_u64 dest,
                                                        ferry_device_u64 source,
                                                        ferry_shmem_blocks blocks, int pe) {
   const ferry_shmem_place from =
       ferry_shmem_find(d, source, ferry_shmem_extent(blocks.source_stride, blocks), pe);
-  const ferry_device_crew alone = ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD);
+  const ferry_device_u64 extent = ferry_shmem_extent(blocks.dest_stride, blocks);
   ferry_device_u64 i;
-  if (from.status == SHMEMX_DEVICE_SUCCESS && from.address != 0) {
+  int status = from.status;
+  if (status == SHMEMX_DEVICE_SUCCESS && from.address != 0) {
     ferry_shmem_copy_blocks(crew, dest, from.address, blocks);
-  } else if (from.status == SHMEMX_DEVICE_SUCCESS) {
-    for (i = crew.thread; i < blocks.count; i += crew.count) {
-      ferry_shmem_note(d, ferry_shmem_ask_get(d, alone, dest + i * blocks.dest_stride,
-                                              ferry_shmem_block_at(from, blocks.source_stride, i),
-                                              blocks.block, pe, 1));
+  } else if (status == SHMEMX_DEVICE_SUCCESS) {
+    ferry_shmem_request request;
+    const int is_known = ferry_shmem_name_own(d, dest, extent, &request);
+    const ferry_device_crew askers =
+        is_known ? ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD) : crew;
+    const ferry_device_u64 step = is_known ? crew.count : 1;
+    for (i = is_known ? crew.thread : 0; i < blocks.count && status == SHMEMX_DEVICE_SUCCESS;
+         i += step) {
+      status = ferry_shmem_ask_get(d, askers, dest + i * blocks.dest_stride,
+                                   ferry_shmem_block_at(from, blocks.source_stride, i),
+                                   blocks.block, pe, is_known);
     }
   }
-  return from.status;
+  return status;
 }
 
-/* Returns once the source may be changed, or the data are there. `there`: of the end in `pe`. */
+/* Whether ferryd is asked for what is at `there` in PE `pe`. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_asks_for(shmemx_device_t d, ferry_device_u64 there, int pe) {
+  const ferry_shmem_place place = ferry_shmem_find(d, there, 0, pe);
+  return place.status == SHMEMX_DEVICE_SUCCESS && place.address == 0;
+}
+
+/* Returns once the source may be changed, or the data are there. */
 FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device_crew crew,
-                                                 int status, ferry_device_u64 there, int pe) {
-  if (status == SHMEMX_DEVICE_SUCCESS && ferry_shmem_find(d, there, 0, pe).address == 0) {
-    return ferry_shmem_quiet_together(d, crew);
+                                                 int is_asked, int mark, int status, int pe) {
+  if (is_asked) {
+    return ferry_shmem_outcome(d, crew, mark, status, pe);
   }
   ferry_device_crew_barrier(crew);
   return status;
@@ -138,6 +157,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device
       __PTRDIFF_TYPE__ dst, __PTRDIFF_TYPE__ sst, ferry_device_u64 bsize,                        \
       ferry_device_u64 nblocks, int pe) {                                                        \
     const ferry_device_crew crew = ferry_device_crew_of(kind);                                   \
+    const int is_asked = ferry_shmem_asks_for(d, (ferry_device_u64)(there), pe);                 \
+    const int mark = is_asked ? ferry_shmem_mark(d, crew) : SHMEMX_DEVICE_SUCCESS;               \
     int status;                                                                                  \
     const ferry_shmem_blocks blocks = ferry_shmem_blocks_of(                                     \
         (ferry_device_u64)dst, (ferry_device_u64)sst, bsize, nblocks, sizeof(type), &status);    \
@@ -145,7 +166,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device
       status = ferry_shmem_begin_##call##_blocks(d, crew, (ferry_device_u64)dest,                \
                                                  (ferry_device_u64)source, blocks, pe);          \
     }                                                                                            \
-    return ferry_shmem_end_blocks(d, crew, status, (ferry_device_u64)(there), pe);               \
+    return ferry_shmem_end_blocks(d, crew, is_asked, mark, status, pe);                          \
   }                                                                                              \
   FERRY_DEVICE_FUNCTION int shmemx_device_##name##_i##call##suffix(                              \
       shmemx_device_t d, FERRY_DEVICE_GLOBAL type* dest, const FERRY_DEVICE_GLOBAL type* source, \

@@ -81,7 +81,11 @@ typedef struct {
   ferry_device_u64 producers[16]; /* the ring's (ferry_device_ring_open_with) */
   ferry_device_u64 fenced;        /* the number of the last fence */
   ferry_device_u64 asked_near;    /* not 0: PEs of this node were, too, and no answer awaited */
-  ferry_device_u64 reserved[14];
+  /* Of meetings (meetings.h): the ring's tickets when the last one had waited for all of them, and
+   * those of its own rounds; and the failure that the ring told then. */
+  ferry_device_u64 met;
+  ferry_device_u64 known;
+  ferry_device_u64 reserved[12];
   ferry_shmem_answer_place places[FERRY_SHMEM_PLACES];
 } ferry_shmem_asks;
 
@@ -95,7 +99,10 @@ typedef struct {
   ferry_device_u64 noted;  /* the first error of calls that return a value */
   ferry_device_u64 round;  /* of collectives: the last one */
   ferry_device_u64 failed; /* of collectives: the first error; they are out of step from then on */
-  ferry_device_u64 reserved1[13];
+  /* For PEs that wait for its round, and do not see it: the last one that it has come to, of which
+   * all that it has asked for before is over; above 48 bits, `failed`. */
+  ferry_device_u64 told;
+  ferry_device_u64 reserved1[12];
 } ferry_shmem_area;
 
 /* What a PE sees of another one. */
