@@ -294,7 +294,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 16;
+inline constexpr uint32_t kFrontEndVersion = 17;
 
 }  // namespace ferry::client
 

@@ -94,6 +94,10 @@ class OneSided {
   // each rank the first failure is told, once, and to the context whose operation it was.
   virtual ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) = 0;
   virtual ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) = 0;
+  // Whether all that was begun by the context is over by now, or the rank poisoned: Quiet would
+  // return at once. Makes no progress, and costs next to nothing. What was found is there, and what
+  // has failed is told, only after Quiet.
+  virtual bool IsQuiet(OneSidedContext* context) = 0;
 
  protected:
   ~OneSided() = default;

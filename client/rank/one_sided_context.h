@@ -17,6 +17,14 @@ namespace ferry::client {
 
 class OneSidedContext {
  public:
+  // The operation with that rank that has kept the context from being quiet, when somebody asked
+  // last. Number 0: none.
+  struct Awaited {
+    uint32_t rank = 0;
+    uint64_t number = 0;
+  };
+  Awaited awaited;
+
   // An operation has failed that no call waited for. Of each rank the first one counts.
   void NoteFailure(uint32_t rank, ErrorCode error) {
     const bool is_known = std::any_of(failures_.begin(), failures_.end(),

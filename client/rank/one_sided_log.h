@@ -57,6 +57,15 @@ class OneSidedLog {
     }
   }
 
+  // The newest of the context's operations that is not over. `done(rank)`: the last that is.
+  template <typename Done>
+  std::optional<Begun> FindUnderWay(const OneSidedContext* context, Done&& done) const {
+    const auto run = std::find_if(runs_.rbegin(), runs_.rend(), [&](const Run& candidate) {
+      return candidate.context == context && candidate.last > done(candidate.rank);
+    });
+    return run == runs_.rend() ? std::nullopt : std::optional(Begun{run->rank, run->last});
+  }
+
   // Calls visit(context) for each run that has silent ones of these operations.
   template <typename Visitor>
   void ForEachSilent(uint32_t rank, uint64_t first, uint64_t last, Visitor&& visit) const {

@@ -48,6 +48,7 @@ class OneSidedOperations final : public OneSided {
   void Fence(OneSidedContext* context) override;
   ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) override;
   ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) override;
+  bool IsQuiet(OneSidedContext* context) override { return remote_.IsQuiet(Or(context)); }
 
   // Before the rank leaves: waits for the end of all that is under way. Blocks.
   void AwaitAll() { remote_.AwaitAll(); }

@@ -75,12 +75,6 @@ RemoteOperations::RemoteOperations(Parts parts)
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
-template <typename Done>
-void RemoteOperations::Wait(uint32_t rank, Done& done, uint64_t end_ns) {
-  parts_.wait([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done, rank,
-              end_ns);
-}
-
 // Waits until `attempt` has succeeded, which it is then not asked again. An error: why nothing
 // passes between this rank and that one.
 template <typename Attempt>
@@ -296,30 +290,6 @@ ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command,
   return when == WhenDone::kAtReturn ? AwaitCall(&call, rank) : ErrorCode::kOk;
 }
 
-// Call it with the lock held.
-bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
-  for (uint64_t places = taken_; places != 0; places &= places - 1) {
-    const Expected& expected = expected_[__builtin_ctzll(places)];
-    if (expected.is_long && expected.context == &context && (!with || *with == expected.rank)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void RemoteOperations::Fence(OneSidedContext& context) {
-  auto is_over = [&] {
-    const auto lock = Lock();
-    if (HasLong(context, std::nullopt)) {
-      Harvest();
-    }
-    return !HasLong(context, std::nullopt);
-  };
-  if (!is_over()) {
-    Wait(progress_.view().rank, is_over);
-  }
-}
-
 // ---- Answers ------------------------------------------------------------------------------------
 
 // The serial tells the answer from what lies in its place: what came there last, and what may yet
@@ -443,6 +413,12 @@ void RemoteOperations::Abandon(Is&& is) {
   }
 }
 
+void RemoteOperations::Leave(OneSidedContext& context) {
+  const auto lock = Lock();
+  Abandon([&context](const Expected& expected) { return expected.context == &context; });
+  log_.Leave(&context);
+}
+
 ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
   auto is_over = [&] {
     const auto lock = Lock();
@@ -503,80 +479,6 @@ ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& c
     error = AwaitCall(&waits, call.place.rank);
   }
   return error;
-}
-
-// ---- Quiet --------------------------------------------------------------------------------------
-
-// Other threads may begin more meanwhile, which it does not wait for.
-ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32_t> with,
-                                  uint32_t* failed_rank) {
-  std::vector<OneSidedLog::Begun> begun;
-  {
-    const auto lock = Lock();
-    log_.List(&context, with, &begun);
-    if (begun.empty() && !context.has_failures() && !HasLong(context, with)) {
-      return ErrorCode::kOk;
-    }
-  }
-  size_t next = 0;  // all before it are over
-  auto is_over = [&] {
-    while (next < begun.size() && LastOver(begun[next].rank) >= begun[next].number) {
-      ++next;
-    }
-    if (next != begun.size()) {
-      return false;
-    }
-    const auto lock = Lock();
-    Harvest();
-    return !HasLong(context, with);
-  };
-  while (!is_over()) {
-    Wait(next < begun.size() ? begun[next].rank : with.value_or(progress_.view().rank), is_over);
-    if (progress_.poison() != ErrorCode::kOk) {
-      *failed_rank = progress_.view().rank;
-      return progress_.poison();
-    }
-  }
-  const auto lock = Lock();
-  TakeFailures();
-  return context.TakeFailures(with, failed_rank);
-}
-
-// Tells the contexts of what has failed, and forgets what is over. Call it with the lock held.
-void RemoteOperations::TakeFailures() {
-  log_.Look([this](uint32_t rank) { return LastOver(rank); });
-  // Pairs with OneSided::End.
-  const uint64_t count = shm::LoadAcquire(session().failure_count);
-  for (; failures_taken_ != count; ++failures_taken_) {
-    const shm::OneSidedFailure& failure = session().failures[failures_taken_ % shm::kFailures];
-    log_.ForEachSilent(failure.peer, failure.first, failure.last, [&](OneSidedContext& context) {
-      context.NoteFailure(failure.peer, static_cast<ErrorCode>(failure.error));
-    });
-  }
-  log_.ForgetOver();
-}
-
-void RemoteOperations::Leave(OneSidedContext& context) {
-  const auto lock = Lock();
-  Abandon([&context](const Expected& expected) { return expected.context == &context; });
-  log_.Leave(&context);
-}
-
-void RemoteOperations::AwaitAll() {
-  for (uint32_t rank = 0; rank < issued_.size(); ++rank) {
-    auto is_over = [&] { return LastOver(rank) >= issued_[rank]; };
-    if (!is_over()) {
-      Wait(rank, is_over);
-    }
-  }
-  auto is_silent = [&] {  // the long ones, too
-    const auto lock = Lock();
-    Harvest();
-    return taken_ == 0;
-  };
-  if (!is_silent()) {
-    Wait(progress_.view().rank, is_silent);
-  }
 }
 
 }  // namespace ferry::client

@@ -58,6 +58,7 @@ class RemoteOperations {
   void Fence(OneSidedContext& context);
   // `with`: the only rank that matters.
   ErrorCode Quiet(OneSidedContext& context, std::optional<uint32_t> with, uint32_t* failed_rank);
+  bool IsQuiet(OneSidedContext& context);
   // The context goes: nothing that is still under way may use it.
   void Leave(OneSidedContext& context);
   // Waits for the end of all operations of all contexts.
@@ -91,7 +92,10 @@ class RemoteOperations {
   shm::SessionLayout& session() const { return *progress_.view().layout; }
 
   template <typename Done>
-  void Wait(uint32_t rank, Done& done, uint64_t end_ns = UINT64_MAX);
+  void Wait(uint32_t rank, Done& done, uint64_t end_ns = UINT64_MAX) {
+    parts_.wait([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done, rank,
+                end_ns);
+  }
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
   // Where the bytes of a long operation lie in this rank's memory.
@@ -107,6 +111,8 @@ class RemoteOperations {
                     uint64_t size_bytes, WhenDone when);
   ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
                      Expected expected, WhenDone when);
+  template <typename Is>
+  bool AnyLong(const OneSidedContext& context, Is&& is) const;
   bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
   ErrorCode PutPiece(OneSidedContext& context, Command* command, const void* from,
                      uint64_t size_bytes);

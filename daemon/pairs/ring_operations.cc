@@ -16,7 +16,7 @@ using shm::RingOperation;
 constexpr uint32_t kMostLong = 64;                // under way, of one ring
 constexpr uint64_t kPieceBytes = 64 << 10;        // of a copy inside the node
 constexpr uint64_t kCopyBudgetBytes = 256 << 10;  // of one ring in one turn
-constexpr uint32_t kHeldBudget = 256;             // of one rank in one turn
+constexpr uint32_t kHeldBudget = 256;             // tries of what is held, of one ring in one turn
 
 RingKind KindOf(const RingOperation& request) { return static_cast<RingKind>(request.kind); }
 
@@ -140,21 +140,22 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
       {ticket, request.kind, request.rank, {request.completion_region, 0, request.completion}});
   const ErrorCode error = Check(request);
   if (error == ErrorCode::kOk && KindOf(request) == RingKind::kFence) {
-    Fence(sequence);
+    last_fence_ = sequence;  // what comes after it finds it, peer by peer
   }
   if (error != ErrorCode::kOk ||
       (BytesOf(request) == 0 && KindOf(request) != RingKind::kAtomic)) {  // there is nothing to do
     return End(sequence, error, 0);
   }
   bool in_order = IsInOrder(request);
-  if (const auto found = peers_.find(request.rank); found != peers_.end()) {
-    in_order |= std::exchange(found->second.is_fenced, false);
+  bool must_hold = false;
+  if (Peer* const peer = Find(request.rank); peer != nullptr) {
+    in_order |= std::exchange(peer->latest, sequence) < last_fence_;
+    must_hold = !peer->held.empty() || (in_order && peer->longs != 0);
   }
   Held operation{sequence, request, in_order, {}};
-  const ErrorCode code =
-      MustHold(request.rank, in_order) ? ErrorCode::kWouldBlock : Issue(operation, now_ns);
+  const ErrorCode code = must_hold ? ErrorCode::kWouldBlock : Issue(operation, now_ns);
   if (code == ErrorCode::kWouldBlock) {
-    Peer& peer = peers_[request.rank];
+    Peer& peer = PeerOf(request.rank, sequence);
     if (peer.held.empty()) {
       peers_with_held_.push_back(request.rank);
       peer.stuck_since_ns = 0;
@@ -165,18 +166,22 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
   }
 }
 
-void RingOperations::Fence(uint64_t sequence) {
-  last_fence_ = sequence;
-  for (auto& [rank, peer] : peers_) {
-    peer.is_fenced |= peer.longs != 0 || !peer.held.empty();
-    peer.is_broken |= peer.failed != ErrorCode::kOk;
+// Null: there is nothing to say of it.
+RingOperations::Peer* RingOperations::Find(uint32_t rank) {
+  const auto found = peers_.find(rank);
+  if (found == peers_.end()) {
+    return nullptr;
   }
+  ++looks_;
+  return &found->second;
 }
 
-bool RingOperations::MustHold(uint32_t rank, bool in_order) const {
-  const auto found = peers_.find(rank);
-  return found != peers_.end() &&
-         (!found->second.held.empty() || (in_order && found->second.longs != 0));
+// For the operation of that sequence.
+RingOperations::Peer& RingOperations::PeerOf(uint32_t rank, uint64_t sequence) {
+  ++looks_;
+  Peer& peer = peers_[rank];
+  peer.latest = std::max(peer.latest, sequence);
+  return peer;
 }
 
 // By its length, or since only streams reach the memory at one of its ends.
@@ -197,10 +202,10 @@ bool RingOperations::MayBeLong(const RingOperation& request) const {
 // kOk: it is under way, or over. kWouldBlock: it cannot begin yet.
 ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
   const uint32_t rank = operation.request.rank;
-  if (const auto found = peers_.find(rank); found != peers_.end() &&
-                                            found->second.failed != ErrorCode::kOk &&
-                                            (operation.in_order || found->second.is_broken)) {
-    return found->second.failed;
+  if (const Peer* const peer = Find(rank);
+      peer != nullptr && peer->failed != ErrorCode::kOk &&
+      (operation.in_order || peer->first_failed < last_fence_)) {
+    return peer->failed;
   }
   if (longs_ >= kMostLong && MayBeLong(operation.request)) {
     operation.claim.Drop();  // it asks again: until then its memory may go
@@ -244,7 +249,7 @@ void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
   flight.is_long = is_long;
   if (is_long) {
     ++longs_;
-    ++peers_[flight.peer].longs;
+    ++PeerOf(flight.peer, sequence).longs;
   } else if (IsPut(flight.kind) && flight.completion.region != 0) {
     const shm::Location completion = std::exchange(flight.completion, {});
     tell_({flight.ticket, flight.kind, completion, ErrorCode::kOk, 0});
@@ -268,15 +273,15 @@ void RingOperations::End(uint64_t sequence, ErrorCode error, uint64_t value) {
   flight.state = State::kOver;
   if (flight.is_long) {
     --longs_;
-    --peers_[flight.peer].longs;
+    --PeerOf(flight.peer, sequence).longs;
   }
   const bool is_silent = flight.completion.region == 0;
   if (error != ErrorCode::kOk && is_silent) {
     failed_ = failed_ == ErrorCode::kOk ? error : failed_;
     if (rank_.job->IsRank(flight.peer)) {
-      Peer& peer = peers_[flight.peer];
+      Peer& peer = PeerOf(flight.peer, sequence);
       peer.failed = peer.failed == ErrorCode::kOk ? error : peer.failed;
-      peer.is_broken |= sequence < last_fence_;
+      peer.first_failed = std::min(peer.first_failed, sequence);
     }
   }
   if (error != ErrorCode::kOk || !is_silent) {
@@ -312,12 +317,7 @@ uint32_t RingOperations::Advance(uint64_t now_ns) {
       copies_.push_back(std::move(copy));
     }
   }
-  std::erase_if(peers_with_held_, [&](uint32_t rank) {
-    Peer& peer = peers_[rank];
-    done += IssueHeld(peer, now_ns);
-    return peer.held.empty();
-  });
-  return done;
+  return done + AdvanceHeld(now_ns);
 }
 
 // Carries out a piece. True: the copy has ended.
@@ -337,9 +337,27 @@ bool RingOperations::AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t no
   return is_over;
 }
 
-uint32_t RingOperations::IssueHeld(Peer& peer, uint64_t now_ns) {
+// All peers have the same share, and whoever has had it goes to the end of the line: where there
+// are more of them than tries, the rest comes next time.
+uint32_t RingOperations::AdvanceHeld(uint64_t now_ns) {
+  const auto peers = static_cast<uint32_t>(peers_with_held_.size());
   uint32_t issued = 0;
-  while (!peer.held.empty() && issued < kHeldBudget) {
+  for (uint32_t left = std::min(peers, kHeldBudget); left != 0; --left) {
+    const uint32_t rank = peers_with_held_.front();
+    peers_with_held_.pop_front();
+    Peer& peer = *Find(rank);
+    issued += IssueHeld(peer, std::max(kHeldBudget / peers, 1U), now_ns);
+    if (!peer.held.empty()) {
+      peers_with_held_.push_back(rank);
+    }
+  }
+  return issued;
+}
+
+// The first of those held, at most so many.
+uint32_t RingOperations::IssueHeld(Peer& peer, uint32_t most, uint64_t now_ns) {
+  uint32_t issued = 0;
+  while (!peer.held.empty() && issued < most) {
     Held& next = peer.held.front();
     if (next.in_order && peer.longs != 0) {
       break;

@@ -20,7 +20,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "common/error_code.h"
 #include "daemon/progress/one_sided.h"
@@ -68,6 +67,8 @@ class RingOperations {
   uint32_t Advance(uint64_t now_ns);
   // The ring ends: tells of all that is under way.
   void EndAll(ErrorCode error);
+  // How often a peer was looked at: what a turn costs.
+  uint64_t looks() const { return looks_; }
 
  private:
   static constexpr size_t kMostUnderWay = 4096;
@@ -90,10 +91,10 @@ class RingOperations {
   struct Peer {
     std::deque<Held> held;        // in order
     uint32_t longs = 0;           // under way
-    bool is_fenced = false;       // the next operation comes after these
+    uint64_t latest = 0;          // the last operation: what comes after a fence since is in order
     uint64_t stuck_since_ns = 0;  // not 0: the first of `held` could leave but for the network
-    ErrorCode failed = ErrorCode::kOk;  // of something that nobody was told of
-    bool is_broken = false;             // a fence has come since: nothing may come after it
+    ErrorCode failed = ErrorCode::kOk;   // of something that nobody was told of
+    uint64_t first_failed = UINT64_MAX;  // of these: after a fence since nothing may come
   };
   // Between ranks of this node.
   struct Copy {
@@ -105,14 +106,15 @@ class RingOperations {
   ErrorCode Check(const shm::RingOperation& request) const;
   RingCall CallOf(const shm::RingOperation& request, uint64_t sequence) const;
   Flight& FlightOf(uint64_t sequence) { return flights_[sequence - first_]; }
-  void Fence(uint64_t sequence);
-  bool MustHold(uint32_t rank, bool in_order) const;
+  Peer* Find(uint32_t rank);
+  Peer& PeerOf(uint32_t rank, uint64_t sequence);
   bool MayBeLong(const shm::RingOperation& request) const;
   ErrorCode Issue(Held& operation, uint64_t now_ns);
   ErrorCode IssueHere(const RingCall& call, uint64_t now_ns);
   void OnIssued(uint64_t sequence, bool is_long);
   bool AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t now_ns);
-  uint32_t IssueHeld(Peer& peer, uint64_t now_ns);
+  uint32_t AdvanceHeld(uint64_t now_ns);
+  uint32_t IssueHeld(Peer& peer, uint32_t most, uint64_t now_ns);
   bool IsStuck(Peer& peer, uint64_t now_ns) const;
 
   OneSided& one_sided_;
@@ -124,8 +126,9 @@ class RingOperations {
   uint64_t first_ = 1;  // sequence of the first of these
   uint64_t last_fence_ = 0;
   ErrorCode failed_ = ErrorCode::kOk;
-  std::map<uint32_t, Peer> peers_;  // of which there is more to say than what is short
-  std::vector<uint32_t> peers_with_held_;
+  std::map<uint32_t, Peer> peers_;        // of which there is more to say than what is short
+  std::deque<uint32_t> peers_with_held_;  // in the order of their turns
+  uint64_t looks_ = 0;
   uint32_t longs_ = 0;  // of all peers
   std::deque<Copy> copies_;
 };

@@ -30,6 +30,9 @@ void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
   offer->region = nullptr;
   offer->state = Offer::State::kNone;
   offer->error = ErrorCode::kOk;
+  if (offer->lent != 0) {
+    rank.GiveOffer(std::exchange(offer->lent, 0));
+  }
   if (peer == Peer::kIsThrough) {
     offer->claim.Drop();
   } else {

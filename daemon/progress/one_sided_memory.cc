@@ -286,14 +286,13 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
     offer.claim = std::move(get.claim);
   }
   OneSidedState& state = rank->one_sided;
-  const uint32_t number = rank->FreeOffer();
-  wire.rts.send_request = number;
+  wire.rts.send_request = offer.lent = rank->TakeOffer();
   wire.rts.send_generation = offer.generation = ++state.lent_generation;
   offer.destination = header.source;
   offer.size_bytes = header.size_bytes;
   offer.region = region;
   const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
-  feeds_.OnOffer(*rank, number, std::move(offer));
+  feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
   outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
                  now_ns, {}, flags);
   return true;

@@ -165,7 +165,7 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   offer.destination = call.peer;
   offer.size_bytes = call.size_bytes;
   offer.begun_ns = rank.job->trace.Now(now_ns);
-  WireRts wire{rank.FreeOffer(), offer.generation, 0, 0};
+  WireRts wire{0, offer.generation, 0, 0};
   if (const ErrorCode code =
           OfferRegion(registrations_, rank, call.here, now_ns, claim, &offer, &wire);
       code != ErrorCode::kOk) {
@@ -180,8 +180,11 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   header.flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
   WireOneSided words = WireOf(call, OneSidedOperation::kLongPut);
   words.operand = words.compare = 0;
+  wire.send_request = offer.lent = rank.TakeOffer();
   const ErrorCode code = SendLongPut(rank, header, words, wire, data, now_ns);
-  if (code == ErrorCode::kOk) {
+  if (code != ErrorCode::kOk) {
+    rank.GiveOffer(offer.lent);
+  } else {
     rank.one_sided.lent_generation = offer.generation;
     offer.claim = std::move(*claim);
     rank.one_sided.ring_transfers.push_back({call.token, call.peer, wire.send_request,

@@ -27,12 +27,15 @@ Offer& ServedRank::OfferAt(uint32_t number) {
   return all[index];
 }
 
-uint32_t ServedRank::FreeOffer() {
-  uint32_t number = kOneSidedOffers + shm::kAnswers;
-  for (const Offer* taken = FindOffer(number);
-       taken != nullptr && taken->state != Offer::State::kNone; taken = FindOffer(number)) {
-    ++number;
+uint32_t ServedRank::TakeOffer() {
+  std::vector<uint32_t>& free = one_sided.free_offers;
+  if (free.empty()) {
+    const auto next = std::max<size_t>(one_sided.offers.size(), shm::kAnswers);
+    one_sided.offers.resize(next + 1);
+    return kOneSidedOffers + static_cast<uint32_t>(next);
   }
+  const uint32_t number = free.back();
+  free.pop_back();
   return number;
 }
 

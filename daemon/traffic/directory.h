@@ -44,6 +44,10 @@ struct Link {
   uint32_t outstanding = 0;            // messages that the transport has not completed
   std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
   size_t last_packet = 0;              // where in the frame the last one begins, unless it is empty
+  // If the frame has nothing but one packet that may wait for more: how many have joined in it, and
+  // how many of them had when it was held back last.
+  uint32_t joined = 0;
+  uint32_t held = 0;
   struct Waiting {
     PacketHeader header;
     std::vector<std::byte> body;
@@ -84,6 +88,7 @@ struct Offer {
   uint64_t carried_bytes = 0;  // sent with it
   bool retracted = false;      // the receiver's daemon was asked for it back
   uint64_t begun_ns = 0;
+  uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeOffer gave
 };
 
 struct Job;
@@ -133,7 +138,8 @@ struct OneSidedState {
   // its rings, and those that answer long gets of ranks elsewhere. Their numbers are
   // kOneSidedOffers and above.
   std::vector<Offer> offers;
-  uint32_t lent_generation = 0;                 // of the last of the latter
+  std::vector<uint32_t> free_offers;            // numbers of the latter that nothing has
+  uint32_t lent_generation = 0;                 // of the last of these
   uint32_t pulls = 0;                           // that no request of the rank is for
   uint64_t failures = 0;                        // told: SessionLayout::failure_count
   std::map<uint32_t, RingStream> ring_streams;  // by peer
@@ -163,8 +169,10 @@ struct ServedRank {
   // The offer of that number (of a request, or kOneSidedOffers and above), null: there was none.
   Offer* FindOffer(uint32_t number);
   Offer& OfferAt(uint32_t number);  // a new one, if need be
-  // A number for an offer that no answer of the rank's stands for.
-  uint32_t FreeOffer();
+  // A number for an offer that no answer of the rank's stands for. It goes back with the offer's
+  // end, or if there is to be none.
+  uint32_t TakeOffer();
+  void GiveOffer(uint32_t number) { one_sided.free_offers.push_back(number); }
   template <typename Visitor>
   void ForEachOffer(Visitor&& visit) {
     std::for_each(offers.begin(), offers.end(), visit);

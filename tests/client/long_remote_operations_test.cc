@@ -88,6 +88,19 @@ TEST_F(LongRemoteOperationsTest, QuietWithARankWaitsForItsOwn) {
   EXPECT_EQ(BytesAt(64, kBytes), data);
 }
 
+TEST_F(LongRemoteOperationsTest, IsQuietOnceTheyAreOver) {
+  const std::string data = Text(kBytes);
+  OneSidedContext other;
+  meanwhile_ = [] { FAIL() << "it waits"; };
+  EXPECT_EQ(PutLong(data, WhenDone::kAtQuiet), ErrorCode::kOk);
+  EXPECT_FALSE(long_.IsQuiet(context_));
+  EXPECT_TRUE(long_.IsQuiet(other));
+  daemon_.Serve();
+  EXPECT_TRUE(long_.IsQuiet(context_));
+  EXPECT_EQ(QuietLong(), ErrorCode::kOk);
+  EXPECT_TRUE(long_.IsQuiet(context_));
+}
+
 TEST_F(LongRemoteOperationsTest, TellTheirErrorsOnce) {
   const std::string data = Text(kBytes);
   std::string got(kBytes, ' ');

@@ -316,6 +316,51 @@ TEST(OneSidedLogTest, KnowsWhoseOperationsAreUnderWay) {
   EXPECT_EQ(begun_by(a, 2).size(), 1U);
 }
 
+// Nobody waits in these tests: a context is quiet, or it is not.
+TEST_F(RemoteOperationsTest, IsQuietOnceWhatWasBegunWithEachRankIsOver) {
+  OneSidedContext other;
+  meanwhile_ = [] { FAIL() << "it waits"; };
+  EXPECT_TRUE(remote_.IsQuiet(context_));
+  EXPECT_EQ(Put(0, "near"), ErrorCode::kOk);
+  EXPECT_EQ(Put(0, "more", {}, kOther), ErrorCode::kOk);
+  EXPECT_FALSE(remote_.IsQuiet(context_));
+  EXPECT_TRUE(remote_.IsQuiet(other));
+  ASSERT_EQ(daemon_.Take(), 2U);
+  std::swap(daemon_.under_way[0], daemon_.under_way[1]);
+  daemon_.CarryOut(1);
+  EXPECT_FALSE(remote_.IsQuiet(context_)) << "the newest is over, and the one before it is not";
+  EXPECT_EQ(remote_.Put(other, {kPeer, kSegment, 8}, "last", 4, {}), ErrorCode::kOk);
+  daemon_.CarryOut(1);
+  EXPECT_TRUE(remote_.IsQuiet(context_));
+  EXPECT_FALSE(remote_.IsQuiet(other));
+  EXPECT_EQ(Quiet(), ErrorCode::kOk);
+  EXPECT_EQ(Put(0, "anew"), ErrorCode::kOk);
+  EXPECT_FALSE(remote_.IsQuiet(context_));
+  daemon_.Serve();
+  EXPECT_TRUE(remote_.IsQuiet(context_));
+  EXPECT_TRUE(remote_.IsQuiet(other));
+  EXPECT_EQ(QuietOf(other), ErrorCode::kOk);
+}
+
+TEST_F(RemoteOperationsTest, IsQuietLeavesResultsAndFailuresToQuiet) {
+  uint64_t found = 77;
+  meanwhile_ = [] { FAIL() << "it waits"; };
+  daemon_.Word(kPeer, 8) = 5;
+  EXPECT_EQ(FetchAdd(8, 1, &found, WhenDone::kAtQuiet), ErrorCode::kOk);
+  EXPECT_EQ(remote_.Put(context_, {kPeer, kSegment + 1, 0}, "lost", 4, {}), ErrorCode::kOk);
+  EXPECT_FALSE(remote_.IsQuiet(context_));
+  daemon_.Serve();
+  EXPECT_TRUE(remote_.IsQuiet(context_));
+  EXPECT_TRUE(remote_.IsQuiet(context_)) << "asking changes nothing";
+  EXPECT_EQ(found, 77U);
+  EXPECT_EQ(Quiet(), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(found, 5U);
+  EXPECT_EQ(Put(0, "lost"), ErrorCode::kOk);
+  progress_.wake().Poison(ErrorCode::kDaemonDied);
+  EXPECT_TRUE(remote_.IsQuiet(context_));
+  EXPECT_EQ(Quiet(), ErrorCode::kDaemonDied);
+}
+
 // ---- Answers
 
 TEST_F(RemoteOperationsTest, EveryAtomicOperationOfBothWidths) {
@@ -527,6 +572,9 @@ TEST_F(RemoteOperationsTest, ThreadsShareTheLaneAndTheAnswers) {
         if (i % 100 == 0) {
           std::string got(data.size(), ' ');
           patient(remote_.Get(own, got.data(), place, got.size(), WhenDone::kAtQuiet));
+          while (!remote_.IsQuiet(own)) {
+            std::this_thread::yield();
+          }
           patient(QuietOf(own));
           failures += got == data ? 0 : 1;
           patient(QuietOf(context_));

@@ -1,4 +1,5 @@
-// A transport without a network: registers memory, and nothing else.
+// A transport without a network: registers memory, and takes messages that go nowhere if it is told
+// to.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,9 @@ class FakeTransport final : public transport::Transport {
   void Hold(transport::RegionHandle region) { held_ = region; }
   void LetGo() { held_.reset(); }
   size_t regions() const { return regions_.size(); }
+  void TakeMessages() { takes_messages_ = true; }
+  // Those taken, without what was attached.
+  const std::vector<std::vector<std::byte>>& messages() const { return messages_; }
   void RefuseMemory(bool refuse = true) { refuse_ = refuse; }
   transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
 
@@ -58,9 +62,14 @@ class FakeTransport final : public transport::Transport {
   }
   Status RemovePeer(transport::PeerId) override { return {}; }
   void FailPeer(transport::PeerId, ErrorCode) override {}
-  ErrorCode SendMessage(transport::PeerId, std::span<const std::byte>, std::span<const std::byte>,
-                        uint64_t, uint64_t) override {
-    return ErrorCode::kWouldBlock;
+  ErrorCode SendMessage(transport::PeerId, std::span<const std::byte> head,
+                        std::span<const std::byte> body, uint64_t, uint64_t) override {
+    if (!takes_messages_) {
+      return ErrorCode::kWouldBlock;
+    }
+    messages_.emplace_back(head.begin(), head.end());
+    messages_.back().insert(messages_.back().end(), body.begin(), body.end());
+    return ErrorCode::kOk;
   }
   ErrorCode SendMessageFrom(transport::PeerId, std::span<const std::byte>,
                             const transport::Attachment&, uint64_t, uint64_t) override {
@@ -88,6 +97,8 @@ class FakeTransport final : public transport::Transport {
   std::map<transport::RegionHandle, transport::Access> regions_;
   std::optional<transport::RegionHandle> held_;
   std::atomic<bool> refuse_ = false;
+  bool takes_messages_ = false;
+  std::vector<std::vector<std::byte>> messages_;
   uint64_t next_ = 0;
 };
 
