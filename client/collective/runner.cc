@@ -165,6 +165,12 @@ bool Runner::BeginMessage(CollectiveRun* run, StepId id) {
   if (error == ErrorCode::kWouldBlock) {
     return false;
   }
+  const bool is_refused = error != ErrorCode::kOk && error != ErrorCode::kTruncated;
+  if (is_refused && !run->has_failed()) {
+    // Such as for the data's memory. The other rank waits all the same: again, as a failed run.
+    run->Fail({.code = error, .peer = step.peer});
+    return BeginMessage(run, id);
+  }
   if (error == ErrorCode::kOk && ticket != 0) {
     pending_.push_back({ticket, run, id});
   } else {

@@ -5,8 +5,9 @@
 //
 // Failure. A failure on one rank must not leave the others waiting. So a run that fails goes on to
 // its end. It still receives, and throws away what comes. In place of each send it sends a notice,
-// a message of the wrong size, which fails the receiver's run in turn. It leaves out copies and
-// reductions. All messages of the collective are consumed, and the communicator can be used on.
+// a message of the wrong size, which fails the receiver's run in turn; the message that was
+// refused, if that was the failure, begins once more so. It leaves out copies and reductions. All
+// messages of the collective are consumed, and the communicator can be used on.
 //
 // Calling thread: one at a time, for every member. Nothing blocks. Only Prepare and Start allocate.
 #pragma once

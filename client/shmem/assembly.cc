@@ -1,11 +1,8 @@
 #include "client/shmem/assembly.h"
 
-#include <cstring>
-#include <memory>
-#include <new>
-#include <optional>
 #include <string>
 
+#include "client/collective/board/host_copies.h"
 #include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
@@ -65,10 +62,21 @@ shm::Location LocationOf(const NodeAddress& address) {
   return {address.region, address.flags, address.address};
 }
 
-void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes != 0 && to != from) {
-    std::memcpy(to, from, bytes);
+// A message of another size than this PE expects. One that has failed sends nothing in place of its
+// data (client/collective/runner.h), and that may be all that is wrong. One that brought more than
+// this PE expects was cut.
+[[noreturn]] void ExplainSize(const char* call, const std::string& who, const RunFailure& failure) {
+  if (failure.received_bytes == 0) {
+    GiveUp(call, ErrorCode::kCancelled,
+           who +
+               " has given this collective up, has passed no bytes, or is in another one of this "
+               "team");
   }
+  Fail(call, who + " has sent " +
+                 (failure.received_bytes == failure.expected_bytes ? "more than " : "") +
+                 std::to_string(failure.received_bytes) + " bytes where this one expects " +
+                 std::to_string(failure.expected_bytes) +
+                 ": it has passed another size, or is in another collective of this team");
 }
 
 // One collective at a time. Two threads that begin at the very same time are not noticed: that
@@ -89,38 +97,6 @@ class OneAtATime {
 
  private:
   std::atomic<bool>& is_busy_;
-};
-
-// Stands in for memory of the own PE that CPUs do not reach.
-class HostCopy {
- public:
-  HostCopy(const char* call, size_t bytes)
-      : call_(call), bytes_(bytes), shadow_(job.front_end->TakeShadow(bytes)) {
-    if (shadow_ == nullptr) {
-      plain_.reset(new (std::nothrow) std::byte[bytes]);
-    }
-    if (memory() == nullptr) {
-      Fail(call, "no host memory for " + std::to_string(bytes) +
-                     " bytes of device memory that CPUs do not reach: use fewer at a time");
-    }
-  }
-  ~HostCopy() {
-    if (shadow_ != nullptr) {
-      (void)job.front_end->GiveShadow(shadow_);
-    }
-  }
-  HostCopy(const HostCopy&) = delete;
-  HostCopy& operator=(const HostCopy&) = delete;
-
-  void* memory() const { return shadow_ != nullptr ? shadow_ : plain_.get(); }
-  void Fetch(const void* from) const { CopyByStream(call_, memory(), from, bytes_); }
-  void Deliver(void* to) const { CopyByStream(call_, to, memory(), bytes_); }
-
- private:
-  const char* const call_;
-  const size_t bytes_;
-  void* const shadow_;  // of libferry, which devices copy to at full speed
-  std::unique_ptr<std::byte[]> plain_;
 };
 
 // Whether CPUs have to work on memory that they do not reach. Messages copy it themselves.
@@ -178,12 +154,16 @@ ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* fro
 bool AssemblyLink::IsByStream(const void* pointer) { return job.front_end->IsByStream(pointer); }
 
 ErrorCode AssemblyLink::Copy(void* to, const void* from, size_t size_bytes) {
-  return job.front_end->Copy(to, from, size_bytes).code();
+  const Status copied = job.front_end->Copy(to, from, size_bytes);
+  if (!copied.ok()) {
+    copy_failure_ = copied;
+  }
+  return copied.code();
 }
 
-void* AssemblyLink::TakeStaging(size_t size_bytes) { return job.front_end->TakeShadow(size_bytes); }
+void* AssemblyLink::TakeStaging(size_t size_bytes) { return shmem::TakeStaging(size_bytes, true); }
 
-void AssemblyLink::GiveStaging(void* memory) { (void)job.front_end->GiveShadow(memory); }
+void AssemblyLink::GiveStaging(void* memory) { shmem::GiveStaging(memory); }
 
 // ---- The assembly -------------------------------------------------------------------------------
 
@@ -216,30 +196,23 @@ void Assembly::Run(const char* call, collective::Problem* problem,
 
 void Assembly::RunOnCopies(const char* call, const collective::Problem& problem,
                            const collective::Binding& binding) {
-  collective::Binding copied = binding;
-  std::optional<HostCopy> input;
-  std::optional<HostCopy> output;
-  if (const size_t bytes = collective::InputBytes(problem);
-      bytes != 0 && IsByStream(binding.input)) {
-    input.emplace(call, bytes);
-    input->Fetch(binding.input);
-    copied.input = input->memory();
+  collective::HostCopies copies(&link_, problem, binding);
+  if (copies.error() != ErrorCode::kOk) {
+    TellOfFailure(problem, copies.error());
+    GiveUpCopy(call, copies.error());
   }
-  const bool is_bcast = problem.collective == Collective::kBcast;
-  const bool is_source = is_bcast && problem.rank == problem.root;
-  if (const size_t bytes = collective::OutputBytes(problem);
-      bytes != 0 && IsByStream(binding.output)) {
-    output.emplace(call, bytes);
-    // What is only written need not be fetched, unless a part of it stays.
-    if (is_source || (problem.in_place && !is_bcast) || problem.collective == Collective::kExscan) {
-      output->Fetch(binding.output);
-    }
-    copied.output = output->memory();
+  RunWhereItIs(call, problem, copies.binding());
+  if (const ErrorCode error = copies.Deliver(); error != ErrorCode::kOk) {
+    GiveUpCopy(call, error);  // alone: the others have what they need
   }
-  RunWhereItIs(call, problem, copied);
-  if (output.has_value() && !is_source) {
-    output->Deliver(binding.output);
-  }
+}
+
+void Assembly::GiveUpCopy(const char* call, ErrorCode error) const {
+  const Status& failure = link_.copy_failure();
+  GiveUp(call, error,
+         failure.code() == error
+             ? "the device could not copy: " + failure.ToString()
+             : "no host memory for copies of what CPUs do not reach: use fewer bytes at a time");
 }
 
 void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem,
@@ -259,12 +232,32 @@ void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem
   }
 }
 
+void Assembly::Renounce(const char* call, collective::Problem* problem, ErrorCode why) {
+  const OneAtATime one_at_a_time(call, &is_busy_);
+  problem->rank = self();
+  problem->size = size();
+  TellOfFailure(*problem, why);
+}
+
+void Assembly::TellOfFailure(const collective::Problem& problem, ErrorCode why) {
+  if (board_.has_value()) {
+    board_->Renounce(++number_, collective::SignatureOf(problem));
+  } else {
+    (void)messages_->Run(problem, {}, {.code = why});
+  }
+}
+
 void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
 
-void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
+collective::Problem Assembly::GatherOf(size_t size_bytes) {
   collective::Problem problem;
   problem.collective = Collective::kAllgather;
   problem.block_bytes = size_bytes;
+  return problem;
+}
+
+void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
+  collective::Problem problem = GatherOf(size_bytes);
   Run(call, &problem, {.input = own, .output = all});
 }
 
@@ -312,10 +305,7 @@ void Assembly::Explain(const char* call, const RunFailure& failure) const {
                      ": all PEs of the team must pass the same");
     case RunFailure::Mismatch::kSize:
       if (messages_.has_value()) {
-        Fail(call, who + " has sent " + std::to_string(failure.received_bytes) +
-                       " bytes where this one expects " + std::to_string(failure.expected_bytes) +
-                       ": it has passed another size, is in another collective of this team, or "
-                       "has given this one up");
+        ExplainSize(call, who, failure);
       }
       Fail(call, who + " has passed another size (" + std::to_string(failure.received_bytes) +
                      " bytes, here " + std::to_string(failure.expected_bytes) +

@@ -4,8 +4,12 @@
 // The terms are MPI's: a member is a PE's index in the team.
 //
 // Calling thread: one at a time, for one assembly. Functions that block end the program, with a
-// sentence, when a PE that they wait for has died, has left (then a queue's call ends alone:
-// fail.h), or is in another collective.
+// sentence, when a PE that they wait for has died, has left or has given the collective up (then a
+// queue's call ends alone: fail.h), or is in another collective.
+//
+// All members come to the same collectives, as many, or they would be out of step. So a member that
+// gives up before it has come to one still tells the others, who give up, too: RunAfter and its
+// kin.
 #pragma once
 
 #include <atomic>
@@ -19,7 +23,9 @@
 #include "client/collective/board/board_run.h"
 #include "client/collective/board/node_link.h"
 #include "client/collective/problem.h"
+#include "client/shmem/fail.h"
 #include "client/shmem/message_runs.h"
+#include "common/status.h"
 
 namespace ferry::shmem {
 
@@ -42,9 +48,12 @@ class AssemblyLink : public collective::NodeLink {
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
   void GiveStaging(void* memory) override;
+  // What the last Copy that failed has failed with.
+  const Status& copy_failure() const { return copy_failure_; }
 
  private:
   const std::vector<int> pes_;  // by member
+  Status copy_failure_;
 };
 
 // One of the two; none: nowhere.
@@ -82,8 +91,39 @@ class Assembly {
   void Gather(const char* call, const void* own, size_t size_bytes, void* all);
   // Carries a collective out; `problem.rank` and `size` are set here. Blocks.
   void Run(const char* call, collective::Problem* problem, const collective::Binding& binding);
+  // The same, once `before()` is done. If that gives up (fail.h), this member does not come, and
+  // the others learn that.
+  template <typename Before>
+  void RunAfter(const char* call, collective::Problem* problem, const collective::Binding& binding,
+                Before&& before) {
+    OrRenounce(call, problem, before);
+    Run(call, problem, binding);
+  }
+  template <typename Before>
+  void SyncAfter(const char* call, Before&& before) {
+    RunAfter(call, &sync_, {}, before);
+  }
+  template <typename Before>
+  void GatherAfter(const char* call, const void* own, size_t size_bytes, void* all,
+                   Before&& before) {
+    collective::Problem problem = GatherOf(size_bytes);
+    RunAfter(call, &problem, {.input = own, .output = all}, before);
+  }
 
  private:
+  static collective::Problem GatherOf(size_t size_bytes);
+  template <typename Before>
+  void OrRenounce(const char* call, collective::Problem* problem, Before& before) {
+    try {
+      before();
+    } catch (const GivenUp& given_up) {
+      Renounce(call, problem, given_up.status.code());
+      throw;
+    }
+  }
+  // Takes part in the collective for the others only, who learn that this member has failed.
+  void Renounce(const char* call, collective::Problem* problem, ErrorCode why);
+  void TellOfFailure(const collective::Problem& problem, ErrorCode why);
   // With copies in host memory of what CPUs do not reach.
   void RunOnCopies(const char* call, const collective::Problem& problem,
                    const collective::Binding& binding);
@@ -92,6 +132,7 @@ class Assembly {
   int FindGone() const;
   void GiveUpForGone(const char* call) const;
   [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
+  [[noreturn]] void GiveUpCopy(const char* call, ErrorCode error) const;
 
   AssemblyLink link_;
   const MeetingPlace where_;

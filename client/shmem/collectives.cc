@@ -48,14 +48,15 @@ bool GoesByStream(const Assembly& assembly, const void* dest, size_t bytes) {
 }
 
 // Returns once all PEs are here, so that their `dest` may be written, with the same size and root.
-void MeetForCopies(const char* call, Assembly& assembly, size_t bytes, int root) {
+template <typename Before>
+void MeetForCopies(const char* call, Assembly& assembly, size_t bytes, int root, Before&& before) {
   struct Size {
     uint64_t bytes;
     int64_t root;
   };
   const Size own{bytes, root};
   std::vector<Size> all(static_cast<size_t>(assembly.size()));
-  assembly.Gather(call, &own, sizeof(own), all.data());
+  assembly.GatherAfter(call, &own, sizeof(own), all.data(), before);
   for (int member = 0; member < assembly.size(); ++member) {
     const Size& theirs = all[static_cast<size_t>(member)];
     if (theirs.bytes != own.bytes || theirs.root != own.root) {
@@ -88,39 +89,45 @@ size_t Times(int members, size_t bytes) { return static_cast<size_t>(members) * 
 
 int Sync(const char* call, const Group& group) {
   Assembly& assembly = AssemblyOf(call, group);
-  CheckCollective(call, assembly, {});
-  assembly.Sync(call);
+  assembly.SyncAfter(call, [&] { CheckCollective(call, assembly, {}); });
   return 0;
 }
 
 int Barrier(const char* call, const Group& group) {
-  Quiet(call, DefaultContext());
-  return Sync(call, group);
+  Assembly& assembly = AssemblyOf(call, group);
+  assembly.SyncAfter(call, [&] {
+    CheckCollective(call, assembly, {});
+    Quiet(call, DefaultContext());
+  });
+  return 0;
 }
 
 int Broadcast(const char* call, const Group& group, void* dest, const void* source, size_t bytes,
               int root, bool writes_root) {
   Assembly& assembly = AssemblyOf(call, group);
-  CheckCollective(call, assembly,
-                  {.dest = dest,
-                   .dest_bytes = bytes,
-                   .source = source,
-                   .source_bytes = bytes,
-                   .may_be_in_place = true,
-                   .amount = bytes,
-                   .root = root});
-  if (root < 0 || root >= assembly.size()) {
-    Fail(call, "the root " + std::to_string(root) + " is not between 0 and " +
-                   std::to_string(assembly.size() - 1) + ", the PEs of the team or active set");
-  }
-  CheckSymmetric(call, "dest", dest, bytes);
+  const auto check = [&] {
+    CheckCollective(call, assembly,
+                    {.dest = dest,
+                     .dest_bytes = bytes,
+                     .source = source,
+                     .source_bytes = bytes,
+                     .may_be_in_place = true,
+                     .amount = bytes,
+                     .root = root});
+    if (root < 0 || root >= assembly.size()) {
+      Fail(call, "the root " + std::to_string(root) + " is not between 0 and " +
+                     std::to_string(assembly.size() - 1) + ", the PEs of the team or active set");
+    }
+    CheckSymmetric(call, "dest", dest, bytes);
+  };
   const bool is_root = assembly.self() == root;
   if (GoesByStream(assembly, dest, bytes)) [[unlikely]] {
-    MeetForCopies(call, assembly, bytes, root);
-    if (is_root) {
-      CopyToAll(call, assembly, dest, source, bytes, writes_root);
-    }
-    assembly.Sync(call);
+    assembly.SyncAfter(call, [&] {
+      MeetForCopies(call, assembly, bytes, root, check);
+      if (is_root) {
+        CopyToAll(call, assembly, dest, source, bytes, writes_root);
+      }
+    });
     return 0;
   }
   Problem problem;
@@ -130,7 +137,9 @@ int Broadcast(const char* call, const Group& group, void* dest, const void* sour
   problem.block_bytes = bytes;
   void* const data = is_root ? const_cast<void*>(source) : dest;
   if (assembly.size() > 1) {
-    assembly.Run(call, &problem, {.output = data});
+    assembly.RunAfter(call, &problem, {.output = data}, check);
+  } else {
+    check();
   }
   if (is_root && writes_root) {
     CopyAnyhow(call, dest, source, bytes, false);
@@ -140,23 +149,26 @@ int Broadcast(const char* call, const Group& group, void* dest, const void* sour
 
 int Fcollect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
-  CheckCollective(call, assembly,
-                  {.dest = dest,
-                   .dest_bytes = Times(assembly.size(), bytes),
-                   .source = source,
-                   .source_bytes = bytes,
-                   .amount = bytes});
-  CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  const auto check = [&] {
+    CheckCollective(call, assembly,
+                    {.dest = dest,
+                     .dest_bytes = Times(assembly.size(), bytes),
+                     .source = source,
+                     .source_bytes = bytes,
+                     .amount = bytes});
+    CheckSymmetric(call, "dest", dest, Times(assembly.size(), bytes));
+  };
   if (GoesByStream(assembly, dest, bytes)) [[unlikely]] {
-    MeetForCopies(call, assembly, bytes, 0);
-    CopyToAll(call, assembly, Behind(dest, Times(assembly.self(), bytes)), source, bytes, true);
-    assembly.Sync(call);
+    assembly.SyncAfter(call, [&] {
+      MeetForCopies(call, assembly, bytes, 0, check);
+      CopyToAll(call, assembly, Behind(dest, Times(assembly.self(), bytes)), source, bytes, true);
+    });
     return 0;
   }
   Problem problem;
   problem.collective = Collective::kAllgather;
   problem.block_bytes = bytes;
-  assembly.Run(call, &problem, {.input = source, .output = dest});
+  assembly.RunAfter(call, &problem, {.input = source, .output = dest}, check);
   return 0;
 }
 
@@ -180,54 +192,63 @@ void CollectByMessages(const char* call, Assembly& assembly, void* dest, const v
 
 int Collect(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
-  CheckCollective(call, assembly,
-                  {.dest = dest, .dest_bytes = bytes, .source = source, .source_bytes = bytes});
   std::vector<size_t> sizes(static_cast<size_t>(assembly.size()));
-  assembly.Gather(call, &bytes, sizeof(bytes), sizes.data());
-  size_t offset = 0;
-  size_t all = 0;
-  for (int member = 0; member < assembly.size(); ++member) {
-    offset = member == assembly.self() ? all : offset;
-    all += sizes[static_cast<size_t>(member)];
-  }
-  CheckSymmetric(call, "dest", dest, all);
-  if (job.is_checking) {
-    CheckApart(call, {"dest", dest, all}, {"source", source, bytes});
-  }
+  size_t offset = 0;  // of this PE's block
+  const auto meet = [&] {
+    assembly.GatherAfter(call, &bytes, sizeof(bytes), sizes.data(), [&] {
+      CheckCollective(call, assembly,
+                      {.dest = dest, .dest_bytes = bytes, .source = source, .source_bytes = bytes});
+    });
+    size_t all = 0;
+    for (int member = 0; member < assembly.size(); ++member) {
+      offset = member == assembly.self() ? all : offset;
+      all += sizes[static_cast<size_t>(member)];
+    }
+    CheckSymmetric(call, "dest", dest, all);
+    if (job.is_checking) {
+      CheckApart(call, {"dest", dest, all}, {"source", source, bytes});
+    }
+  };
   if (!assembly.has_board()) {
+    meet();
     CollectByMessages(call, assembly, dest, source, sizes);
     return 0;
   }
-  CopyToAll(call, assembly, Behind(dest, offset), source, bytes, true);
-  assembly.Sync(call);
+  assembly.SyncAfter(call, [&] {
+    meet();
+    CopyToAll(call, assembly, Behind(dest, offset), source, bytes, true);
+  });
   return 0;
 }
 
 int Alltoall(const char* call, const Group& group, void* dest, const void* source, size_t bytes) {
   Assembly& assembly = AssemblyOf(call, group);
   const size_t all_bytes = Times(assembly.size(), bytes);
-  CheckCollective(call, assembly,
-                  {.dest = dest,
-                   .dest_bytes = all_bytes,
-                   .source = source,
-                   .source_bytes = all_bytes,
-                   .amount = bytes});
-  CheckSymmetric(call, "dest", dest, all_bytes);
+  const auto check = [&] {
+    CheckCollective(call, assembly,
+                    {.dest = dest,
+                     .dest_bytes = all_bytes,
+                     .source = source,
+                     .source_bytes = all_bytes,
+                     .amount = bytes});
+    CheckSymmetric(call, "dest", dest, all_bytes);
+  };
   if (GoesByStream(assembly, dest, bytes) && dest != source) [[unlikely]] {
-    MeetForCopies(call, assembly, bytes, 0);
-    for (int step = 1; step <= assembly.size(); ++step) {
-      const int member = (assembly.self() + step) % assembly.size();
-      CopyByStream(call, At(assembly, member, Behind(dest, Times(assembly.self(), bytes)), bytes),
-                   static_cast<const std::byte*>(source) + Times(member, bytes), bytes);
-    }
-    assembly.Sync(call);
+    assembly.SyncAfter(call, [&] {
+      MeetForCopies(call, assembly, bytes, 0, check);
+      for (int step = 1; step <= assembly.size(); ++step) {
+        const int member = (assembly.self() + step) % assembly.size();
+        CopyByStream(call, At(assembly, member, Behind(dest, Times(assembly.self(), bytes)), bytes),
+                     static_cast<const std::byte*>(source) + Times(member, bytes), bytes);
+      }
+    });
     return 0;
   }
   Problem problem;
   problem.collective = Collective::kAlltoall;
   problem.in_place = dest == source;
   problem.block_bytes = bytes;
-  assembly.Run(call, &problem, {.input = source, .output = dest});
+  assembly.RunAfter(call, &problem, {.input = source, .output = dest}, check);
   return 0;
 }
 
@@ -250,19 +271,62 @@ void CopyElements(const char* call, std::byte* to, bool by_stream, size_t to_ste
   }
 }
 
-// Of `elements` for each PE of a team over several nodes: packed, exchanged, unpacked.
-void AlltoallsByMessages(const char* call, Assembly& assembly, std::byte* dest, size_t to_step,
-                         const std::byte* source, size_t from_step, size_t elements,
-                         size_t element_bytes) {
-  const size_t all = Times(assembly.size(), elements);
-  std::vector<std::byte> out(all * element_bytes);
-  std::vector<std::byte> in(all * element_bytes);
-  CopyElements(call, out.data(), false, element_bytes, source, from_step, all, element_bytes);
+// Of an alltoalls: `elements` for each PE.
+struct Exchange {
+  std::byte* dest;
+  size_t to_step;
+  const std::byte* source;
+  size_t from_step;
+  size_t elements;
+  size_t element_bytes;
+
+  size_t block_bytes() const { return elements * element_bytes; }
+  // From the first element's beginning to the last one's end, of those of all PEs.
+  size_t Extent(int members, size_t step) const {
+    return elements == 0 ? 0 : (Times(members, elements) - 1) * step + element_bytes;
+  }
+};
+
+// Of a team over several nodes: packed, exchanged, unpacked.
+template <typename Before>
+void AlltoallsByMessages(const char* call, Assembly& assembly, const Exchange& what,
+                         Before&& before) {
+  const size_t all = Times(assembly.size(), what.elements);
+  const size_t bytes = what.element_bytes;
+  Staging out;
+  Staging in;
   Problem problem;
   problem.collective = Collective::kAlltoall;
-  problem.block_bytes = elements * element_bytes;
-  assembly.Run(call, &problem, {.input = out.data(), .output = in.data()});
-  CopyElements(call, dest, IsByStream(dest), to_step, in.data(), element_bytes, all, element_bytes);
+  problem.block_bytes = what.block_bytes();
+  collective::Binding binding;
+  assembly.RunAfter(call, &problem, binding, [&] {
+    before();
+    out = MakeStaging(call, all * bytes, IsByStream(what.source));
+    in = MakeStaging(call, all * bytes, IsByStream(what.dest));
+    binding = {.input = out.get(), .output = in.get()};
+    CopyElements(call, out.get(), false, bytes, what.source, what.from_step, all, bytes);
+  });
+  CopyElements(call, what.dest, IsByStream(what.dest), what.to_step, in.get(), bytes, all, bytes);
+}
+
+// Of a team of one node: each PE writes into the others' memory, once all are here.
+template <typename Before>
+void AlltoallsByCopies(const char* call, Assembly& assembly, const Exchange& what,
+                       Before&& before) {
+  const size_t extent = what.Extent(assembly.size(), what.to_step);
+  assembly.SyncAfter(call, [&] {
+    assembly.SyncAfter(call, before);
+    const bool by_stream = IsOfDevices(what.dest, extent);
+    for (int step = 0; step < assembly.size() && what.elements != 0; ++step) {
+      const int member = (assembly.self() + step) % assembly.size();
+      CopyElements(call,
+                   At(assembly, member, what.dest, extent) +
+                       Times(assembly.self(), what.elements * what.to_step),
+                   by_stream, what.to_step,
+                   what.source + Times(member, what.elements * what.from_step), what.from_step,
+                   what.elements, what.element_bytes);
+    }
+  });
 }
 
 }  // namespace
@@ -275,35 +339,29 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
     Fail(call, "the strides are " + std::to_string(dest_stride) + " and " +
                    std::to_string(source_stride) + ": they are at least 1");
   }
-  const auto to_step = static_cast<size_t>(dest_stride) * element_bytes;
-  const auto from_step = static_cast<size_t>(source_stride) * element_bytes;
-  const size_t all = Times(assembly.size(), elements);
-  const size_t extent = all == 0 ? 0 : (all - 1) * to_step + element_bytes;
-  CheckCollective(call, assembly,
-                  {.dest = dest,
-                   .dest_bytes = extent,
-                   .source = source,
-                   .source_bytes = all == 0 ? 0 : (all - 1) * from_step + element_bytes,
-                   .amount = elements * element_bytes,
-                   .dest_stride = dest_stride,
-                   .source_stride = source_stride});
-  CheckSymmetric(call, "dest", dest, extent);
-  const auto* const from = static_cast<const std::byte*>(source);
-  if (!assembly.has_board()) {
-    AlltoallsByMessages(call, assembly, static_cast<std::byte*>(dest), to_step, from, from_step,
-                        elements, element_bytes);
-    return 0;
+  const Exchange what{static_cast<std::byte*>(dest),
+                      static_cast<size_t>(dest_stride) * element_bytes,
+                      static_cast<const std::byte*>(source),
+                      static_cast<size_t>(source_stride) * element_bytes,
+                      elements,
+                      element_bytes};
+  const auto check = [&] {
+    const size_t dest_bytes = what.Extent(assembly.size(), what.to_step);
+    CheckCollective(call, assembly,
+                    {.dest = dest,
+                     .dest_bytes = dest_bytes,
+                     .source = source,
+                     .source_bytes = what.Extent(assembly.size(), what.from_step),
+                     .amount = what.block_bytes(),
+                     .dest_stride = dest_stride,
+                     .source_stride = source_stride});
+    CheckSymmetric(call, "dest", dest, dest_bytes);
+  };
+  if (assembly.has_board()) {
+    AlltoallsByCopies(call, assembly, what, check);
+  } else {
+    AlltoallsByMessages(call, assembly, what, check);
   }
-  assembly.Sync(call);  // all are here, so their dest may be written
-  const bool by_stream = IsOfDevices(dest, extent);
-  for (int step = 0; step < assembly.size() && elements != 0; ++step) {
-    const int member = (assembly.self() + step) % assembly.size();
-    CopyElements(call,
-                 At(assembly, member, dest, extent) + Times(assembly.self(), elements * to_step),
-                 by_stream, to_step, from + Times(member, elements * from_step), from_step,
-                 elements, element_bytes);
-  }
-  assembly.Sync(call);
   return 0;
 }
 
@@ -311,14 +369,17 @@ int Alltoalls(const char* call, const Group& group, void* dest, const void* sour
 
 namespace {
 
-CollectiveCall ReductionCall(const void* dest, const void* source, size_t count, size_t bytes) {
-  return {.dest = dest,
-          .dest_bytes = bytes,
-          .source = source,
-          .source_bytes = bytes,
-          .may_be_in_place = true,
-          .amount = count,
-          .counts_elements = true};
+void CheckReduction(const char* call, Assembly& assembly, const void* dest, const void* source,
+                    size_t count, size_t bytes) {
+  CheckCollective(call, assembly,
+                  {.dest = dest,
+                   .dest_bytes = bytes,
+                   .source = source,
+                   .source_bytes = bytes,
+                   .may_be_in_place = true,
+                   .amount = count,
+                   .counts_elements = true});
+  CheckSymmetric(call, "dest", dest, bytes);
 }
 
 }  // namespace
@@ -332,9 +393,9 @@ int Reduce(const char* call, const Group& group, void* dest, const void* source,
   problem.in_place = dest == source;
   problem.element_bytes = BytesOf(type);
   problem.block_bytes = count * problem.element_bytes;
-  CheckCollective(call, assembly, ReductionCall(dest, source, count, problem.block_bytes));
-  CheckSymmetric(call, "dest", dest, problem.block_bytes);
-  assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
+  assembly.RunAfter(call, &problem, {.input = source, .output = dest, .reducer = &reducer}, [&] {
+    CheckReduction(call, assembly, dest, source, count, problem.block_bytes);
+  });
   return 0;
 }
 
@@ -347,9 +408,9 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
   problem.in_place = dest == source;
   problem.element_bytes = BytesOf(type);
   problem.block_bytes = count * problem.element_bytes;
-  CheckCollective(call, assembly, ReductionCall(dest, source, count, problem.block_bytes));
-  CheckSymmetric(call, "dest", dest, problem.block_bytes);
-  assembly.Run(call, &problem, {.input = source, .output = dest, .reducer = &reducer});
+  assembly.RunAfter(call, &problem, {.input = source, .output = dest, .reducer = &reducer}, [&] {
+    CheckReduction(call, assembly, dest, source, count, problem.block_bytes);
+  });
   if (!inclusive && assembly.self() == 0 && count != 0) {
     // The sum of nothing, where MPI says nothing.
     if (IsByStream(dest)) {

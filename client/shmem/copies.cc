@@ -1,10 +1,12 @@
 #include "client/shmem/copies.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "client/collective/messages/front_messenger.h"
 #include "client/shmem/fail.h"
 
 namespace ferry::shmem {
@@ -82,8 +84,8 @@ void CopyByStream(const char* call, void* to, const void* from, size_t bytes) {
 void CopyAnyhow(const char* call, void* to, const void* from, size_t bytes, bool is_by_stream) {
   if (is_by_stream || IsByStream(to) || IsByStream(from)) {
     CopyByStream(call, to, from, bytes);
-  } else if (bytes != 0 && to != from) {
-    std::memmove(to, from, bytes);
+  } else {
+    CopyBytes(to, from, bytes);
   }
 }
 
@@ -134,6 +136,27 @@ void ClearByStream(const char* call, void* memory, size_t bytes) {
     CopyByStream(call, static_cast<std::byte*>(memory) + done, zeros.data(),
                  std::min(zeros.size(), bytes - done));
   }
+}
+
+void* TakeStaging(size_t bytes, bool for_streams) {
+  void* const shadow = for_streams && bytes != 0 ? job.front_end->TakeShadow(bytes) : nullptr;
+  return shadow != nullptr ? shadow : collective::AllocateAligned(bytes);
+}
+
+void GiveStaging(void* memory) {
+  // Once the connection has ended somebody may still write to it (MessageRuns::Abandon).
+  if (job.front_end->poison() == ErrorCode::kOk && !job.front_end->GiveShadow(memory)) {
+    std::free(memory);
+  }
+}
+
+Staging MakeStaging(const char* call, size_t bytes, bool for_streams) {
+  Staging made(static_cast<std::byte*>(TakeStaging(bytes, for_streams)));
+  if (made == nullptr) {
+    GiveUp(call, ErrorCode::kOutOfMemory,
+           "no host memory for a copy of " + std::to_string(bytes) + " bytes: use fewer at a time");
+  }
+  return made;
 }
 
 }  // namespace ferry::shmem

@@ -7,11 +7,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
 
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
 
 namespace ferry::shmem {
+
+// Within memory that CPUs reach. memmove: a PE may put to itself, and programs do overlap then.
+inline void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes == sizeof(uint64_t)) {  // the commonest by far
+    uint64_t word;
+    std::memcpy(&word, from, sizeof(word));
+    std::memcpy(to, &word, sizeof(word));
+  } else if (bytes != 0 && to != from) {
+    std::memmove(to, from, bytes);
+  }
+}
 
 // A look that costs next to nothing; true for some other memory, too.
 inline bool MayBeByStream(const void* own) { return job.front_end->MayBeByStream(own); }
@@ -36,5 +50,16 @@ void PackBlocks(const char* call, void* packed, const std::byte* blocks, bool by
                 ptrdiff_t stride_bytes, size_t block_bytes, size_t count);
 // Makes memory zero.
 void ClearByStream(const char* call, void* memory, size_t bytes);
+
+// Host memory, aligned to 64 bytes; `for_streams`: such as their copies are fast with. Null: there
+// is none left.
+void* TakeStaging(size_t bytes, bool for_streams);
+void GiveStaging(void* memory);
+struct GivesStaging {
+  void operator()(std::byte* memory) const { GiveStaging(memory); }
+};
+using Staging = std::unique_ptr<std::byte, GivesStaging>;
+// Ends the call if there is none left.
+Staging MakeStaging(const char* call, size_t bytes, bool for_streams);
 
 }  // namespace ferry::shmem

@@ -78,6 +78,8 @@ std::string StateText(int pe, ErrorCode state) {
       return who + " does not come: it has called shmem_finalize, or has left the job";
     case ErrorCode::kNodeUnreachable:
       return who + " is gone: the ferryd of its node has died, or cannot be reached";
+    case ErrorCode::kInvalidBuffer:
+      return "moving data to or from " + who + ": " + job.front_end->Explain(state).ToString();
     default:
       return "waiting for " + who + ": " + job.front_end->Explain(state).ToString();
   }

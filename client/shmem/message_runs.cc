@@ -77,23 +77,38 @@ MessageRuns::MessageRuns(uint32_t context, const std::vector<int>& pes, int self
       kept_(&runner_, self, NodesOf(pes)) {}
 
 collective::RunFailure MessageRuns::Run(const collective::Problem& problem,
-                                        const collective::Binding& binding) {
+                                        const collective::Binding& binding,
+                                        const collective::RunFailure& before) {
+  if (const ErrorCode poison = job.front_end->poison(); poison != ErrorCode::kOk) {
+    return {.code = poison};  // and what was abandoned is left alone
+  }
   collective::KeptRuns::Taken taken = kept_.Take(problem, Table());
   messenger_.SetPatient(!job.front_end->AreThreadsAllowed());
-  runner_.Start(taken.run(), binding, number_++);
+  runner_.Start(taken.run(), binding, number_++, before);
   Wait wait(this);
   collective::AwaitRun(job.front_end, &messenger_, runner_, *taken.run(), &wait);
   messenger_.SetPatient(false);
-  if (!taken.run()->is_done()) {
-    taken.Abandon();
-    return {.code = job.front_end->poison()};
-  }
   collective::RunFailure failure = taken.run()->failure();
+  if (const ErrorCode poison = job.front_end->poison();
+      !taken.run()->is_done() || (poison != ErrorCode::kOk && failure.code != ErrorCode::kOk)) {
+    Abandon(std::move(taken));
+    return {.code = poison};
+  }
   if (failure.code == ErrorCode::kCancelled) {
     failure.code = ErrorCode::kNotFound;  // LookForLeavers has cancelled it
   }
   kept_.GiveBack(std::move(taken));
   return failure;
+}
+
+// The connection has ended in the middle of the run. From now on this process takes no message into
+// memory of the caller, who lets go of it. Another process may still be writing one, to that or to
+// the run's own memory: the run is kept for good, and so is what GiveStaging gets from now on.
+void MessageRuns::Abandon(collective::KeptRuns::Taken taken) {
+  for (int peer = 0; peer < messenger_.size(); ++peer) {
+    runner_.CancelMessagesWith(peer);
+  }
+  taken.Abandon();
 }
 
 }  // namespace ferry::shmem

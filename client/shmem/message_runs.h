@@ -23,12 +23,14 @@ class MessageRuns {
   MessageRuns(uint32_t context, const std::vector<int>& pes, int self);
 
   // Carries a collective out; returns how that failed, or kOk; kNotFound if a PE that it waits for
-  // has left. Blocks.
-  collective::RunFailure Run(const collective::Problem& problem,
-                             const collective::Binding& binding);
+  // has left. `before`: what has failed on this PE already, so that the run only tells the others.
+  // Blocks.
+  collective::RunFailure Run(const collective::Problem& problem, const collective::Binding& binding,
+                             const collective::RunFailure& before = {});
 
  private:
   class Wait;
+  void Abandon(collective::KeptRuns::Taken taken);
 
   collective::FrontMessenger messenger_;
   collective::Runner runner_;

@@ -17,17 +17,6 @@
 namespace ferry::shmem {
 namespace {
 
-// memmove: a PE may put to itself, and programs do overlap then.
-inline void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes == 8) {  // the commonest by far
-    uint64_t word;
-    std::memcpy(&word, from, sizeof(word));
-    std::memcpy(to, &word, sizeof(word));
-  } else if (bytes != 0) {
-    std::memmove(to, from, bytes);
-  }
-}
-
 template <size_t kBytes>
 void CopyBlocksOf(std::byte* to, const std::byte* from, const Stride& stride) {
   for (size_t i = 0; i < stride.blocks; ++i) {

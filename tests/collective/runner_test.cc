@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/schedule_builder.h"
@@ -335,7 +336,11 @@ TEST(RunnerTest, ARunThatFailedCanBeStartedAgain) {
   std::vector<CaseRank> ranks = MakeCase(spec);
   CaseReducer reducer(true);
   const Runs runs = PrepareRuns(&world, *algorithm, ranks);
-  world.fault = [](int rank) { return rank == 0 ? ErrorCode::kNodeUnreachable : ErrorCode::kOk; };
+  bool is_to_fail = true;
+  world.fault = [&](int rank) {
+    return rank == 0 && std::exchange(is_to_fail, false) ? ErrorCode::kNodeUnreachable
+                                                         : ErrorCode::kOk;
+  };
   ASSERT_TRUE(PlayRuns(&world, runs, &ranks, &reducer, 0));
   EXPECT_NE(runs[0]->failure().code, ErrorCode::kOk);
   world.fault = nullptr;

@@ -22,12 +22,7 @@ class SimulatedWorld::Endpoint : public Messenger {
       return ErrorCode::kWouldBlock;
     }
     if (const ErrorCode error = world_->Fault(rank_); error != ErrorCode::kOk) {
-      // Tells the receiver that this rank will not send, as if it were dead.
-      world_->unexpected_[{rank_, peer, tag}].push_back(
-          {.from = rank_, .to = peer, .size = size_bytes == 0 ? size_t{1} : size_t{0}});
-      world_->unexpected_[{rank_, peer, tag}].back().copy.resize(1);
-      world_->Match({rank_, peer, tag});
-      return error;
+      return error;  // and nothing was sent
     }
     Message message{.from = rank_, .to = peer, .size = size_bytes};
     const bool is_over = world_->Chance(2);

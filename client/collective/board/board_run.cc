@@ -1,10 +1,6 @@
 #include "client/collective/board/board_run.h"
 
-#include <cstdlib>
-#include <memory>
-#include <new>
-#include <optional>
-
+#include "client/collective/board/host_copies.h"
 #include "client/collective/board/task.h"
 
 namespace ferry::collective {
@@ -125,40 +121,9 @@ bool GoesElsewhere(const BoardTask& task, int device) {
   }
 }
 
-// Memory that stands in for some that CPUs cannot load from.
-class HostCopy {
- public:
-  HostCopy(Board* board, size_t bytes)
-      : board_(*board), bytes_(bytes), memory_(board_.link().TakeStaging(bytes)) {
-    Note(memory_ == nullptr ? ErrorCode::kOutOfMemory : ErrorCode::kOk);
-  }
-  ~HostCopy() { board_.link().GiveStaging(memory_); }
-  HostCopy(const HostCopy&) = delete;
-  HostCopy& operator=(const HostCopy&) = delete;
-
-  // Null, and the board has failed: there is no memory left.
-  char* memory() const { return static_cast<char*>(memory_); }
-  void Fetch(const void* from) { Note(board_.link().Copy(memory_, from, bytes_)); }
-  void Deliver(void* to) { Note(board_.link().Copy(to, memory_, bytes_)); }
-
- private:
-  void Note(ErrorCode error) {
-    if (error != ErrorCode::kOk) {
-      board_.Fail({.code = error});
-    }
-  }
-
-  Board& board_;
-  const size_t bytes_;
-  void* const memory_;
-};
-
 // Runs it in pieces, whatever memory the buffers are: each is brought over, and taken back, at
 // once.
 void RunInHostMemory(Board& board, const Problem& problem, const Binding& binding) {
-  NodeLink& link = board.link();
-  const size_t input_bytes = InputBytes(problem);
-  const size_t output_bytes = OutputBytes(problem);
   BoardTask task{board, problem, static_cast<const char*>(binding.input),
                  static_cast<char*>(binding.output), binding.reducer};
   if (GoesElsewhere(task, binding.device)) [[unlikely]] {
@@ -167,28 +132,15 @@ void RunInHostMemory(Board& board, const Problem& problem, const Binding& bindin
     }
     return;
   }
-  std::optional<HostCopy> input;
-  std::optional<HostCopy> output;
-  if (input_bytes != 0 && link.IsByStream(binding.input)) [[unlikely]] {
-    input.emplace(&board, input_bytes);
-    task.input = input->memory();
-    if (!board.has_failed()) {
-      input->Fetch(binding.input);
-    }
+  HostCopies copies(&board.link(), problem, binding);
+  task.input = static_cast<const char*>(copies.binding().input);
+  task.output = static_cast<char*>(copies.binding().output);
+  ErrorCode error = copies.error();
+  if (error == ErrorCode::kOk && RunInPieces(task)) {
+    error = copies.Deliver();
   }
-  if (output_bytes != 0 && link.IsByStream(binding.output)) [[unlikely]] {
-    output.emplace(&board, output_bytes);
-    task.output = output->memory();
-    // An output that is only written need not be read first, unless a part of it stays as it is.
-    const bool is_read = problem.in_place || problem.collective == Collective::kExscan ||
-                         (problem.collective == Collective::kBcast && task.is_root());
-    if (is_read && !board.has_failed()) {
-      output->Fetch(binding.output);
-    }
-  }
-  const bool is_written = !(problem.collective == Collective::kBcast && task.is_root());
-  if (!board.has_failed() && RunInPieces(task) && output.has_value() && is_written) {
-    output->Deliver(binding.output);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    board.Fail({.code = error});
   }
 }
 

@@ -250,10 +250,13 @@ _OLD_NAMES = {"start_pes": "init", "_my_pe": "my_pe", "_num_pes": "n_pes", "shma
 
 
 def _on_queues(bodies):
+    # `found` may be a device's memory.
+    own = {"g": "Get({call}, {ctx}, found, source, {size}, pe, Completion::kBlocking);"}
     made = {}
     for family in FAMILIES:
         if family.group == "on queues":
-            action = bodies[family.key.removesuffix("_on_queue")].removeprefix("return ")
+            called = family.key.removesuffix("_on_queue")
+            action = own.get(called, bodies[called]).removeprefix("return ")
             made[family.key] = f"return OnQueue({{call}}, queue, [=] {{{{ {action} }}}});"
     return made
 

@@ -559,20 +559,22 @@ def _also():
 # ---- On queues: calls that the stream of a queue makes ----
 
 _ON_QUEUES = (
-    "put get p put_nbi get_nbi put_signal put_signal_nbi signal_set signal_add signal_wait_until "
-    "wait_until wait_until_all fence quiet barrier_all sync_all team_sync broadcast collect fcollect "
-    "alltoall alltoalls sum_inscan sum_exscan"
+    "put get p g iput iget ibput ibget put_nbi get_nbi put_signal put_signal_nbi signal_set signal_add "
+    "signal_wait_until wait_until wait_until_all fence quiet barrier_all sync_all team_sync broadcast "
+    "collect fcollect alltoall alltoalls sum_inscan sum_exscan"
 ).split() + [name + "_reduce" for name, *_ in _REDUCTIONS]
 
 
 def _on_queue(family):
     called = ("shmem_TYPE_" if family.types else "shmem_") + family.stem + family.suffix
+    found = "T* found" if family.key == "g" else ""  # in place of its result
     return dataclasses.replace(
         family, group="on queues", prefix="shmemx_", suffix=family.suffix + "_on_queue",
-        parameters=", ".join(filter(None, (family.parameters, "ferry_queue queue"))), result="int",
-        sizes=tuple(size for size in family.sizes if size == "mem"), context=False, generic=False,
+        parameters=", ".join(filter(None, (family.parameters, found, "ferry_queue queue"))),
+        result="int", sizes=tuple(size for size in family.sizes if size == "mem"), generic=False,
         standard="also", more_types=(), more_standard="",
-        doc=f"As {called}, when the queue's stream gets there.")
+        doc=f"As {called}, when the queue's stream gets there."
+            + (" The value is in `*found` then." if found else ""))
 
 
 _CALLED = (

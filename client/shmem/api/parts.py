@@ -140,12 +140,15 @@ QUEUES_PART = Part(
 _on_stream and ishmem's _on_queue). See shmemx.h.
 
 The call enqueues, and returns at once. When the stream gets there, a thread of Ferry's makes the
-call of the name without _on_queue, by the default context; what is enqueued on the stream
-afterwards runs once that call has returned. Arguments are taken when it is enqueued, memory is
-used when it is made: `source` of a put must stay until then. The memory of puts and gets on this
+call of the name without _on_queue; what is enqueued on the stream afterwards runs once that call
+has returned. Arguments are taken when it is enqueued, memory is used when it is made: `source` of a
+put must stay until then, and so must a context (shmemx_ctx_long_put_on_queue; the others use
+SHMEM_CTX_DEFAULT). The memory of puts and gets on this
 PE may be any, memory of devices too. Calls on one queue are made in order, those on different
 queues side by side. Collectives of one team belong on one queue, and the program makes none of
-that team meanwhile; other PEs may make the call without a queue.
+that team meanwhile; other PEs may make the call without a queue. If a PE gives a collective up,
+such as when its device cannot copy, so do the others that need it (FERRY_ERR_CANCELLED); the next
+collective is as good as any.
 
 Queues are those of ferry/stream.h: ferry_queue_init ties one to a stream, ferry_queue_wait waits
 for all that is enqueued. A call that fails since a PE has died, has left or cannot be reached lets

@@ -2,7 +2,10 @@
 // one node or several.
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -154,6 +157,20 @@ void NothingEndsBefore() {
   CHECK_OK(ferry_free(memory));
 }
 
+// Whether this address lies in a heap of Ferry's.
+bool IsInHeap(uintptr_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 && begin <= address &&
+        address < end) {
+      return line.find("memfd:ferry-heap") != std::string::npos;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 int main() {
@@ -175,6 +192,9 @@ int main() {
   NothingEndsBefore();
   CHECK_OK(ferry_barrier());
   CHECK_OK(ferry_free(memory));
+  CHECK_EQ(IsInHeap(reinterpret_cast<uintptr_t>(memory)), true);
   CHECK_OK(ferry_finalize());
+  // A vendor's stream goes on for a while after it was destroyed, and looks at the heap.
+  CHECK_EQ(IsInHeap(reinterpret_cast<uintptr_t>(memory)), true);
   return 0;
 }

@@ -34,6 +34,10 @@ void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.pes << "PesOn" << layout.nodes;
 }
 
+std::string NameOf(const testing::TestParamInfo<Layout>& info) {
+  return testing::PrintToString(info.param);
+}
+
 class QueuesTest : public testing::TestWithParam<Layout> {
  protected:
   static JobSettings Settings(const std::vector<std::string>& variables = kDevice) {
@@ -63,10 +67,34 @@ TEST_P(QueuesTest, AreWaitedForByFinalize) {
 INSTANTIATE_TEST_SUITE_P(, QueuesTest,
                          testing::Values(Layout{1, 1}, Layout{2, 1}, Layout{3, 1}, Layout{2, 2},
                                          Layout{4, 2}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.pes) + "PesOn" +
-                                  std::to_string(info.param.nodes);
-                         });
+                         NameOf);
+
+// ---- Device copies that fail
+// ---------------------------------------------------------------------
+
+class QueueCopiesTest : public testing::TestWithParam<Layout> {
+ protected:
+  static JobSettings Settings() {
+    return {
+        .pes = GetParam().pes, .nodes = GetParam().nodes, .variables = Guarded(), .limit_s = 60};
+  }
+};
+
+TEST_P(QueueCopiesTest, OneThatFailsInACollectiveIsToldToAll) {
+  ExpectAllOk(Settings(), {"queue_copies", "heap"});
+  ExpectAllOk(Settings(), {"queue_copies", "space"});
+}
+TEST_P(QueueCopiesTest, OneThatFailsInAPutOrGetIsToldByTheQueue) {
+  ExpectAllOk(Settings(), {"queue_copies", "moves"});
+}
+TEST_P(QueueCopiesTest, OneThatFailsWithoutAQueueEndsTheProgram) {
+  const e2e::CommandResult result = RunJob(Settings(), {"queue_copies", "put"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("shmem_putmem: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(, QueueCopiesTest,
+                         testing::Values(Layout{3, 1}, Layout{2, 2}, Layout{4, 2}), NameOf);
 
 // ---- PEs that are gone --------------------------------------------------------------------------
 
@@ -105,6 +133,9 @@ TEST(QueueLeaveTest, IsToldByTheQueue) {
 
 TEST(QueueDaemonTest, ALostOneIsToldByTheQueue) {
   ExpectALostDaemonEnds({"queues", "loses_daemon"}, kDevice);
+}
+TEST(QueueDaemonTest, ALostOneEndsCollectivesForGood) {
+  ExpectALostDaemonEnds({"queues", "loses_daemon_in_collectives"}, kDevice, 4);
 }
 
 // ---- Programs that end --------------------------------------------------------------------------

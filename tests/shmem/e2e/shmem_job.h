@@ -23,10 +23,10 @@ e2e::Words LineOf(const JobSettings& settings, const std::vector<std::string>& w
 // Runs it to its end. Expects it to leave nothing behind.
 e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::string>& words);
 
-// Two PEs, each on a node of its own, say that they wait for each other; then the daemon of PE 1 is
+// PEs on two nodes say that they wait for each other; then the daemon of the last one's node is
 // killed. Expects the job to end by name, and to leave nothing behind.
 void ExpectALostDaemonEnds(const std::vector<std::string>& words,
-                           const std::vector<std::string>& variables = {});
+                           const std::vector<std::string>& variables = {}, int pes = 2);
 
 // Expects the job to end well, with "PE 0: ok" and so on, and nothing else.
 void ExpectAllOk(const JobSettings& settings, const std::vector<std::string>& words);

@@ -80,7 +80,8 @@ def _line(function, name, called):
     if key in OF_BLOCKS:
         return f"{OF_BLOCKS[key]}({head}, {context}, {element.c}, {_bytes(element)})"
     if key in ("p", "g"):
-        return f"{key.upper()}({head}, {context}, {element.c}, {_value(element)})"
+        macro = "G_INTO" if function.family.key == "g_on_queue" else key.upper()
+        return f"{macro}({head}, {context}, {element.c}, {_value(element)})"
     if key.startswith("atomic_") or key in OLD_AMOS:
         macro = OLD_AMOS.get(key) or key[len("atomic_"):].upper()
         return f"{macro}({head}, {context}, {element.c}, {_value(element)})"

@@ -52,6 +52,22 @@
     CHECK(function(context readable, me) == value(T, me, 5));    \
   }
 
+/* The same with a place for the result. */
+#define G_INTO(name, function, context, T, value) \
+  CASE(name) {                                    \
+    T* place = (T*)(void*)source_arena + 1;       \
+    const T* readable = place;                    \
+    T found[3];                                   \
+    found[0] = found[1] = found[2] = (T)0;        \
+    *place = value(T, me, 5);                     \
+    settle();                                     \
+    function(context place, other, &found[1]);    \
+    CHECK(found[1] == value(T, other, 5));        \
+    function(context readable, me, &found[1]);    \
+    CHECK(found[1] == value(T, me, 5));           \
+    CHECK(found[0] == (T)0 && found[2] == (T)0);  \
+  }
+
 #define IPUT(name, function, context, T, bytes)                                              \
   CASE(name) {                                                                               \
     size_t i;                                                                                \

@@ -14,47 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "ferry/ferry.h"
-#include "ferry/stream.h"
-#include "tests/shmem/ranks/check.h"
+#include "tests/shmem/ranks/queue.h"
 
 namespace {
-
-// A stream and a queue on it.
-struct Line {
-  ferry_stream stream = nullptr;
-  ferry_queue queue = FERRY_QUEUE_NULL;
-
-  explicit Line(int device = 0) {
-    CHECK(ferry_stream_create(device, &stream) == FERRY_SUCCESS);
-    CHECK(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &queue) == FERRY_SUCCESS);
-  }
-  // `kernel` outlives its run.
-  void Launch(const std::function<void()>* kernel) const {
-    CHECK(ferry_stream_launch(
-              stream,
-              [](void* argument) { (*static_cast<const std::function<void()>*>(argument))(); },
-              const_cast<std::function<void()>*>(kernel)) == FERRY_SUCCESS);
-  }
-  void Wait() const {
-    const int error = ferry_queue_wait(queue);
-    if (error != FERRY_SUCCESS) {
-      fprintf(stderr, "PE %d: %s\n", me, ferry_last_error());
-    }
-    CHECK(error == FERRY_SUCCESS);
-  }
-  void End() {
-    CHECK(ferry_queue_free(&queue) == FERRY_SUCCESS);
-    CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
-  }
-};
-
-template <typename T>
-T* Symmetric(size_t count) {
-  return static_cast<T*>(shmem_calloc(count, sizeof(T)));
-}
-
-#define ENQUEUE(call) CHECK((call) == 0)
 
 // ---- Order on the stream ------------------------------------------------------------------------
 
@@ -257,16 +219,6 @@ int Mixed() {
 
 // ---- PEs that are gone --------------------------------------------------------------------------
 
-void CheckFailed(const Line& line, int error, const char* sentence) {
-  const int found = ferry_queue_wait(line.queue);
-  if (found != error || strstr(ferry_last_error(), sentence) == nullptr) {
-    fprintf(stderr, "PE %d: %d, %s\n", me, found, ferry_last_error());
-  }
-  CHECK(found == error);
-  CHECK(strstr(ferry_last_error(), sentence) != nullptr);
-  CHECK(ferry_queue_wait(line.queue) == FERRY_SUCCESS);  // it is told once
-}
-
 // PE 0 dies while the queues of the others wait for it. Streams and teams without it go on.
 int Dies(std::string_view where) {
   begin();
@@ -333,6 +285,35 @@ int LosesDaemon() {
   fflush(stdout);
   CheckFailed(line, me == 0 ? FERRY_ERR_NODE_UNREACHABLE : FERRY_ERR_DAEMON_DIED,
               "shmemx_long_wait_until_on_queue: ");
+  fprintf(stderr, "PE %d: told of ferryd\n", me);
+  _exit(1);
+}
+
+// The same while collectives are under way between nodes and inside them, to which PE 0 does not
+// come. On a PE without a daemon all later ones fail at once, and the memory that the first ones
+// were to fill stays as it is.
+int LosesDaemonInCollectives() {
+  begin();
+  Line line;
+  const auto size = static_cast<size_t>(pes);
+  auto* const sums = Symmetric<long>(kLongs);
+  auto* const words = Symmetric<long>(2 * size * kLongs);
+  if (me == 0) {
+    ENQUEUE(shmemx_long_wait_until_on_queue(words, SHMEM_CMP_NE, 0, line.queue));
+  } else {
+    ENQUEUE(shmemx_long_alltoalls_on_queue(SHMEM_TEAM_WORLD, words, words + size * kLongs, 1, 1,
+                                           kLongs, line.queue));
+  }
+  printf("PE %d: waits\n", me);
+  fflush(stdout);
+  const int error = ferry_queue_wait(line.queue);
+  CHECK(error != FERRY_SUCCESS);
+  for (int i = 0; i < 20 && error == FERRY_ERR_DAEMON_DIED; ++i) {
+    ENQUEUE(shmemx_long_sum_reduce_on_queue(SHMEM_TEAM_WORLD, sums, words, kLongs, line.queue));
+    CHECK(ferry_queue_wait(line.queue) == FERRY_ERR_DAEMON_DIED);
+    const std::vector<char> others(kLongs * sizeof(long), 'x');  // where those were, if at all
+    CHECK(std::count(others.begin(), others.end(), 'x') == static_cast<long>(others.size()));
+  }
   fprintf(stderr, "PE %d: told of ferryd\n", me);
   _exit(1);
 }
@@ -482,6 +463,7 @@ int main(int argc, char** argv) {
                {"mixed", Mixed},
                {"leaves", Leaves},
                {"loses_daemon", LosesDaemon},
+               {"loses_daemon_in_collectives", LosesDaemonInCollectives},
                {"ends", Ends}};
   for (const auto& one : plain) {
     if (what == one.name) {
