@@ -7,7 +7,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
@@ -52,14 +51,14 @@ class OpenCall {
 
 }  // namespace
 
-int OnQueue(const char* call, uint64_t queue, std::function<void()> make) {
+int EnqueueCall(const char* call, uint64_t queue, const QueuedCall& queued) {
   CheckRunning(call);
   auto open = std::make_shared<OpenCall>(call, queue);
   const Status status = job.front_end->EnqueueCall(
-      queue, {[make = std::move(make), open](const std::atomic<bool>& is_cancelled) -> Status {
+      queue, {[queued, open](const std::atomic<bool>& is_cancelled) -> Status {
         const QueueTurn turn(is_cancelled);
         try {
-          make();
+          queued.make(queued.closure.data());
         } catch (const GivenUp& given_up) {
           return given_up.status;
         }
