@@ -268,6 +268,9 @@ class FrontEnd {
   // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at
   // first (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
+  // Ends a Rest of that rank's, of this node: its memory was changed, by stores of this one's
+  // before this call.
+  virtual void TellOfChange(uint32_t rank) = 0;
 
   // ---- Memory of other ranks -------------------------------------------------------------------
   virtual OneSided& one_sided() = 0;
@@ -294,7 +297,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 17;
+inline constexpr uint32_t kFrontEndVersion = 18;
 
 }  // namespace ferry::client
 

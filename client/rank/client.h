@@ -148,6 +148,7 @@ class Client final : public FrontEnd {
   Status FreeRing(uint64_t handle) override { return matching_->rings().Destroy(handle); }
   ErrorCode PeerState(uint32_t rank) const override { return progress_->PeerState(rank); }
   void WakePeer(uint32_t rank) override { progress_->WakeRank(rank); }
+  void TellOfChange(uint32_t rank) override { progress_->TellOfChange(rank); }
   OneSided& one_sided() override { return *one_sided_; }
   void Rest(uint64_t longest_ns) override;
   ErrorCode poison() const override { return progress_->poison(); }

@@ -7,8 +7,10 @@
 #include "client/mpi/api/function.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
+#include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/request/word_wait.h"
 #include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
@@ -82,11 +84,34 @@ bool TryOnce(Done&& done) {
   return done();
 }
 
+// Whether one of them is partitioned: what those wait for, WaitFor does not hear of. *is_far:
+// whether one of these is with another node.
+bool HavePartitioned(Handles handles, bool* is_far) {
+  bool any = false;
+  for (const MPI_Request handle : handles) {
+    Request* const request = requests.Find(handle);
+    if (request != nullptr && request->partitioned() != nullptr) {
+      const int32_t peer = request->awaited_peer();
+      *is_far =
+          *is_far || peer < 0 ||
+          front_end->NodeOf(static_cast<uint32_t>(peer)) != front_end->NodeOf(front_end->rank());
+      any = true;
+    }
+  }
+  return any;
+}
+
+// Waits until done(), which looks at the requests.
 template <typename Done>
-void WaitUntil(Done&& done, int32_t peer = client::kAny) {
+void WaitUntil(Handles handles, Done&& done) {
   using Target = std::remove_reference_t<Done>;
-  front_end->WaitFor([](void* argument) { return (*static_cast<Target*>(argument))(); }, &done,
-                     peer);
+  const auto call = [](void* argument) { return (*static_cast<Target*>(argument))(); };
+  bool is_far = false;
+  if (HavePartitioned(handles, &is_far)) [[unlikely]] {
+    AwaitWords(call, &done, is_far);
+  } else {
+    front_end->WaitFor(call, &done);
+  }
 }
 
 // Drops the handle of a request that has ended, unless the request is persistent.
@@ -384,7 +409,7 @@ FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   int found = -1;
-  WaitUntil([&] {
+  WaitUntil(all, [&] {
     found = FirstDone(all);
     return found != -1;
   });
@@ -429,7 +454,7 @@ FERRY_MPI_CALL(int, Waitsome,
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
-  WaitUntil([&] { return FirstDone(all) != -1; });
+  WaitUntil(all, [&] { return FirstDone(all) != -1; });
   return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 
@@ -448,7 +473,9 @@ FERRY_MPI_CALL(int, Request_get_status_some,
                 MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   const std::span<const MPI_Request> all(handles, static_cast<size_t>(count));
-  (void)TryOnce([&] { return FirstDone(all) != -1; });
+  // Those that are done stay, so they must not keep the others from making progress.
+  const Handles looked_at(const_cast<MPI_Request*>(handles), static_cast<size_t>(count));
+  (void)TryOnce([&] { return AreAllDone(looked_at); });
   *outcount = TakeDone(all, indices, statuses,
                        [](size_t, Request& request, MPI_Status* status) { request.Look(status); });
   return MPI_SUCCESS;
@@ -480,6 +507,10 @@ FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
 FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
   Request* request = nullptr;
   FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
+  if (request->is_active() && request->partitioned() != nullptr) {
+    return Fail(FERRY_MPI_NAME, request->comm(), MPI_ERR_REQUEST,
+                "the partitioned request is active; complete it first");
+  }
   if (request->is_active()) {
     request->Retain();
     Abandon(request);

@@ -10,6 +10,7 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/channel/table.h"
+#include "client/mpi/partitioned/orphans.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/send_buffer.h"
 #include "client/mpi/runtime/process.h"
@@ -28,6 +29,7 @@ int Begin(Call call, int required, int* provided) {
       FlushAllBuffers();
       AwaitAbandoned();
       DropLeftRequests();
+      DropOrphans();
       return Failure();
     });
     // Before anything else ends (MPI 5.0, section 11.2.4).

@@ -9,6 +9,8 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
+#include "client/mpi/partitioned/queued_calls.h"
+#include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
 #include "client/mpi/runtime/fail.h"
@@ -47,13 +49,17 @@ class MatchRequest final : public Request {
   Ref<Comm> comm_;
 };
 
-// The requests of a call, all of which can be matched.
+// The requests of a call, all of which can be matched, but for those that are partitioned, which
+// need none.
 struct Members {
   std::vector<Matchable*> all;
+  std::vector<Request*> partitioned;
   Comm* comm = nullptr;  // of the first
 };
+enum class Partitions { kRefused, kAccepted };
 
-int FindMembers(const char* call, int count, MPI_Request requests_[], Members* members) {
+int FindMembers(const char* call, int count, MPI_Request requests_[], Partitions partitions,
+                Members* members) {
   FERRY_RETURN_ERROR(CheckRunning(call));
   if (count < 0 || (count != 0 && requests_ == nullptr)) {
     return Fail(call, nullptr, MPI_ERR_ARG,
@@ -69,6 +75,10 @@ int FindMembers(const char* call, int count, MPI_Request requests_[], Members* m
       return FailHandle(call, nullptr, MPI_ERR_REQUEST, "MPI_Request", requests_[i]);
     }
     members->comm = members->comm == nullptr ? request->comm() : members->comm;
+    if (request->partitioned() != nullptr && partitions == Partitions::kAccepted) {
+      members->partitioned.push_back(request);
+      continue;
+    }
     if (request->matchable() == nullptr) {
       return Fail(call, request->comm(), MPI_ERR_REQUEST,
                   "request " + std::to_string(i) +
@@ -98,7 +108,7 @@ int ForAll(const char* call, const Members& members, Add&& add) {
 // Collects the requests to match.
 int FindOffered(const char* call, int count, MPI_Request requests_[], Members* members,
                 std::vector<client::RequestHandle>* offered) {
-  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, members));
+  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, Partitions::kRefused, members));
   return ForAll(call, *members, [&](Matchable& member) { return member.AddOffered(offered); });
 }
 
@@ -140,13 +150,11 @@ int BeginMatch(const char* call, int count, MPI_Request requests_[], MPI_Request
   return MPI_SUCCESS;
 }
 
-using Enqueue = Status (client::FrontEnd::*)(client::QueueHandle,
-                                             std::span<const client::RequestHandle>);
-
-int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
+// Enqueues calls for the partitioned ones, and then the others; all or none.
+int EnqueueAll(const char* call, QueuedStep step, MPIX_Queue queue, int count,
                MPI_Request requests_[]) {
   Members members;
-  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, &members));
+  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, Partitions::kAccepted, &members));
   std::vector<client::RequestHandle> handles;
   const auto add = [&](Matchable& member) {
     client::RequestHandle handle = 0;
@@ -157,7 +165,17 @@ int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
     return failure;
   };
   FERRY_RETURN_ERROR(ForAll(call, members, add));
-  return Return(call, members.comm, (front_end->*enqueue)(queue, handles));
+  const auto enqueue_others = [&] {
+    return step == QueuedStep::kStart ? front_end->EnqueueStart(queue, handles)
+                                      : front_end->EnqueueWait(queue, handles);
+  };
+  if (members.partitioned.empty()) {
+    return Return(call, members.comm, enqueue_others());
+  }
+  return Conclude(call, members.comm,
+                  EnqueuePartitioned(queue, step, members.partitioned, [&]() -> Failure {
+                    return handles.empty() ? Failure() : FailureOfQueue(enqueue_others());
+                  }));
 }
 
 }  // namespace
@@ -227,19 +245,19 @@ FERRY_MPIX int MPIX_Queue_wait(MPIX_Queue queue) {
 }
 
 FERRY_MPIX int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request) {
-  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueStart, queue, 1, request);
+  return EnqueueAll(__func__, QueuedStep::kStart, queue, 1, request);
 }
 
 FERRY_MPIX int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
-  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueStart, queue, count, requests_);
+  return EnqueueAll(__func__, QueuedStep::kStart, queue, count, requests_);
 }
 
 FERRY_MPIX int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request) {
-  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueWait, queue, 1, request);
+  return EnqueueAll(__func__, QueuedStep::kWait, queue, 1, request);
 }
 
 FERRY_MPIX int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
-  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueWait, queue, count, requests_);
+  return EnqueueAll(__func__, QueuedStep::kWait, queue, count, requests_);
 }
 
 }  // extern "C"

@@ -6,6 +6,7 @@ namespace ferry::mpi {
 namespace {
 
 int thread_level = MPI_THREAD_SINGLE;
+std::atomic<bool> for_good{false};
 
 }  // namespace
 
@@ -32,9 +33,14 @@ void Threads::Allow() {
   }
 }
 
+void Threads::AllowForGood() {
+  for_good.store(true, std::memory_order_relaxed);
+  Allow();
+}
+
 void Threads::Restrict() {
   helper_at_rest_.store(false, std::memory_order_relaxed);  // looked at once for each rest
-  if (thread_level < MPI_THREAD_MULTIPLE) {
+  if (thread_level < MPI_THREAD_MULTIPLE && !for_good.load(std::memory_order_relaxed)) {
     front_end->RestrictThreads();
     threads_may_meet.store(false, std::memory_order_relaxed);
     allowed_.store(false, std::memory_order_release);

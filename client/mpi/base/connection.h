@@ -28,6 +28,8 @@ class Threads {
   // From now on several threads may call, Ferry's own among them, whatever the thread level. Called
   // by a thread of the program's.
   static void Allow();
+  // The same, until MPI_Finalize.
+  static void AllowForGood();
   static bool AreAllowed() { return allowed_.load(std::memory_order_acquire); }
 
   // For Ferry's own thread: it is at rest, and stays out of the library until a thread of the

@@ -25,6 +25,7 @@
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/comm_messenger.h"
 #include "client/mpi/channel/node_board.h"
+#include "client/mpi/channel/watched.h"
 #include "client/mpi/comm/comm.h"
 #include "common/status.h"
 
@@ -45,7 +46,7 @@ struct CallDescription;
 // What a program sees of a run that failed (with another code than kOk): class and sentence.
 Failure DescribeFailedRun(const collective::RunFailure& failure);
 
-class Channel : public Comm::Extension {
+class Channel : public Comm::Extension, public Watched {
  public:
   // The communicator's, made at the first call.
   static Channel& Of(Comm& comm) {
@@ -156,24 +157,20 @@ class Channel : public Comm::Extension {
     Channel& channel_;
   };
   // For one thread: whether the program has, since the last question.
-  bool IsLookedAfter() {
+  bool IsLookedAfter() override {
     const uint64_t looks = looks_.load(std::memory_order_relaxed);
     return std::exchange(seen_looks_, looks) != looks || waiting_ != 0;
   }
   // Whether something is under way.
-  bool IsBusy() {
+  bool IsBusy() override {
     const auto lock = Lock();
     return IsBusyLocked();
   }
   // At the end, when nobody advances the channel any more: gives up the making of the board for
   // nonblocking calls, which other ranks may never have come to.
-  void Abandon() { board_queue_.reset(); }
+  void Abandon() override { board_queue_.reset(); }
   // As Advance, for all that is under way.
-  struct Progress {
-    bool is_busy;    // something still is
-    bool has_ended;  // a run is done that was not
-  };
-  Progress AdvanceAll();
+  Progress AdvanceAll() override;
 
  private:
   friend class Comparison;

@@ -8,9 +8,11 @@
 #include <iterator>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/mpi/runtime/process.h"
+#include "common/clock.h"
 
 namespace ferry::mpi {
 namespace {
@@ -20,18 +22,26 @@ namespace {
 // not pay for the waking of a thread, nor for its company.
 constexpr std::chrono::microseconds kLookEvery(200);
 constexpr uint32_t kIdleLooks = 20;
+// The same of what WaitFor does not hear of, while it waits for other things.
+constexpr uint64_t kUnannouncedEveryNs = 200'000;
 
 class Helper {
  public:
   bool waits() const { return waits_; }
 
-  void Watch(Comm& comm, Channel& channel) {
+  void Watch(Ref<Object> owner, mpi::Watched* watched) {
     Threads::Allow();
     std::lock_guard lock(mutex_);
+    if (is_stopping_) {  // what is under way now stays so
+      return;
+    }
     Threads::SetHelperAtRest(false);
-    const auto is_same = [&](const Watched& watched) { return watched.channel == &channel; };
+    const auto is_same = [&](const Entry& entry) { return entry.watched == watched; };
     if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
-      watched_.push_back({Ref<Comm>::Share(&comm), &channel});
+      watched_.push_back({std::move(owner), watched});
+      if (!watched->IsAnnounced() && !std::exchange(is_unannounced_new_, true) && waits_) {
+        front_end->WakeThreads();  // it may be waiting for what is announced alone
+      }
     }
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { Work(); });
@@ -43,9 +53,9 @@ class Helper {
   }
 
  private:
-  struct Watched {
-    Ref<Comm> comm;
-    Channel* channel;
+  struct Entry {
+    Ref<Object> owner;
+    mpi::Watched* watched;
   };
 
   void Work() {
@@ -67,50 +77,74 @@ class Helper {
       }
       LetGoOfIdle(lock);
       idle = watched_.empty() ? idle + 1 : 0;
-      if (std::all_of(watched_.begin(), watched_.end(),
-                      [](const Watched& watched) { return watched.channel->IsLookedAfter(); })) {
+      const bool has_unannounced = AdvanceUnannounced();
+      if (std::all_of(watched_.begin(), watched_.end(), [](const Entry& entry) {
+            return !entry.watched->IsAnnounced() || entry.watched->IsLookedAfter();
+          })) {
         continue;
       }
       lock->unlock();
       waits_ = true;  // before it looks: a channel that others advance later sees it
-      front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this);
+      front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this,
+                         client::kAny,
+                         has_unannounced ? MonotonicNs() + kUnannouncedEveryNs : UINT64_MAX);
       waits_ = false;
       lock->lock();
       if (front_end->poison() != ErrorCode::kOk) {
         // Nothing can be waited for any more. Threads that wait find the errors by themselves.
-        watched_.clear();
+        std::vector<Entry> gone = std::exchange(watched_, {});
+        lock->unlock();
+        gone.clear();
+        lock->lock();
       }
     }
   }
 
-  // A communicator may end with that, which is done without the lock.
+  // Returns whether there is any.
+  bool AdvanceUnannounced() {
+    bool any = false;
+    is_unannounced_new_ = false;
+    for (const Entry& entry : watched_) {
+      if (!entry.watched->IsAnnounced()) {
+        if (!std::exchange(any, true)) {
+          (void)front_end->Poll();
+        }
+        (void)entry.watched->AdvanceAll();
+      }
+    }
+    return any;
+  }
+
+  // An object may end with that, which is done without the lock.
   void LetGoOfIdle(std::unique_lock<std::mutex>* lock) {
     const auto idle =
         std::stable_partition(watched_.begin(), watched_.end(),
-                              [](const Watched& watched) { return watched.channel->IsBusy(); });
-    std::vector<Watched> gone(std::make_move_iterator(idle),
-                              std::make_move_iterator(watched_.end()));
+                              [](const Entry& entry) { return entry.watched->IsBusy(); });
+    std::vector<Entry> gone(std::make_move_iterator(idle), std::make_move_iterator(watched_.end()));
     watched_.erase(idle, watched_.end());
     lock->unlock();
     gone.clear();
     lock->lock();
   }
 
-  // Looks once at all channels. Returns whether the program leaves none alone that has something
-  // under way.
+  // Looks once at all that are announced. Returns whether the program leaves none alone that has
+  // something under way.
   bool LookRound() {
     bool has_ended = false;
     bool is_over = true;
     {
       std::lock_guard lock(mutex_);
-      for (const Watched& watched : watched_) {
+      for (const Entry& entry : watched_) {
+        if (!entry.watched->IsAnnounced()) {
+          continue;
+        }
         // All of them advance: this may be the last look before the thread sleeps.
-        const bool is_left_alone = !watched.channel->IsLookedAfter();
-        const Channel::Progress progress = watched.channel->AdvanceAll();
+        const bool is_left_alone = !entry.watched->IsLookedAfter();
+        const mpi::Watched::Progress progress = entry.watched->AdvanceAll();
         has_ended = has_ended || progress.has_ended;
         is_over = is_over && !(is_left_alone && progress.is_busy);
       }
-      is_over = is_over || is_stopping_;
+      is_over = is_over || is_unannounced_new_ || is_stopping_;
     }
     if (has_ended) {
       front_end->WakeThreads();  // somebody may be waiting for just that
@@ -126,8 +160,8 @@ class Helper {
     }
     front_end->WakeThreads();
     thread_.join();
-    for (const Watched& watched : watched_) {
-      watched.channel->Abandon();
+    for (const Entry& entry : watched_) {
+      entry.watched->Abandon();
     }
     watched_.clear();
     return {};
@@ -135,10 +169,11 @@ class Helper {
 
   std::mutex mutex_;  // guards what follows, but for the thread's own use of it
   std::condition_variable has_work_;
-  std::vector<Watched> watched_;
+  std::vector<Entry> watched_;
   std::thread thread_;
   std::atomic<bool> waits_{false};
-  bool is_at_rest_ = false;  // Watch has to wake it
+  bool is_at_rest_ = false;          // Watch has to wake it
+  bool is_unannounced_new_ = false;  // since the last look at these
   bool is_stopping_ = false;
 };
 
@@ -147,7 +182,9 @@ Helper& helper = *new Helper();
 
 }  // namespace
 
-void WatchChannel(Comm& comm, Channel& channel) { helper.Watch(comm, channel); }
+void Watch(Ref<Object> owner, Watched* watched) { helper.Watch(std::move(owner), watched); }
+
+void WatchChannel(Comm& comm, Channel& channel) { helper.Watch(Ref<Comm>::Share(&comm), &channel); }
 
 bool HelperWaits() { return helper.waits(); }
 

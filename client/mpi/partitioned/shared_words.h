@@ -1,30 +1,30 @@
 // What the two sides of a partitioned message share: each has a block of words in its rank's heap,
 // which ranks of its node map and daemons of other nodes reach by one-sided operations.
 //
-// Who writes what: the sender's block belongs to the sender, but for `cleared`, `answer` and
-// `receiver_ended`, which the receiver writes; the receiver's belongs to the receiver, but for
-// `sender_ended`, and for the words of arrivals, which whoever moves data adds to. Only ranks of
-// one node, which can read `ready` and `taken`, take a unit's partitions from the other side, by
-// exchanging the word `taken`.
+// Who writes what: the sender's block belongs to the sender, but for the words that say receiver;
+// the receiver's belongs to the receiver, but for those that say sender, and for the words of
+// arrivals, which whoever moves data adds to. Only ranks of one node, which can read `ready` and
+// `taken`, take a unit's partitions from the other side, by exchanging the word `taken`.
 //
-// Layout only. Words are used by shm/atomic.h.
+// Layout only. Words are used by shm/atomic.h (words.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "shm/layout/descriptor.h"
 
 namespace ferry::mpi {
 
-// What the receiver tells the sender once they are matched. Written before `SenderBlock::cleared`
-// is raised for the first time.
+// What the receiver tells the sender once they are matched. Written before `has_answer`.
 struct ReceiverAnswer {
   uint64_t error = 0;        // an MPI error class: they do not fit together
   uint64_t total_bytes = 0;  // of the receive, for messages
   uint64_t partitions = 0;   // likewise
-  shm::Location data;        // where data go: the program's buffer, or memory in its stead
-  shm::Location block;       // its ReceiverBlock
-  uint64_t is_landing = 0;   // data go into memory of the library's own
+  shm::Location data{};      // where data go: the program's buffer, or memory in its stead
+  shm::Location block{};     // its ReceiverBlock; region 0: it has none
+  uint32_t is_landing = 0;   // data go into memory of the library's own
+  uint32_t can_take = 0;     // it takes what is ready from the sender's buffer (same node)
 };
 
 // One for each unit. Apart where there are few, so that threads that ready different units do not
@@ -35,18 +35,31 @@ struct UnitWords {
 };
 
 struct alignas(64) SenderBlock {
+  // By the receiver:
   uint64_t cleared;         // data of rounds up to this one may be moved
-  uint64_t receiver_ended;  // not 0: the receiver has freed its request, and writes nothing more
+  uint64_t receiver_ended;  // not 0: it has freed its request, and writes nothing more
   uint64_t has_answer;      // `answer` is complete
+  uint64_t attending;       // the round in which it waits, and takes what is ready (same node)
+  uint64_t receiver_rests;  // it sleeps, and is to be told of arrivals (same node)
+  uint64_t receiver_error;  // an MPI error class: it cannot go on
+  // By the sender:
+  uint64_t sender_ended;  // it freed its request before there was an answer
+  // By the receiver:
+  uint64_t took;  // how many units it has taken, in all rounds (same node)
   ReceiverAnswer answer;
   // Then the units' words, UnitStride(count) bytes apart.
 };
 
 struct alignas(64) ReceiverBlock {
+  // By the sender:
   uint64_t sender_ended;  // as above
-  uint64_t reserved[7];
+  uint64_t left;          // LeftUnit: the last that it has left to a receiver that attends
+  uint64_t sender_rests;
+  uint64_t sender_error;
+  uint64_t reserved[4];
   // Then uint64_t arrived[count].
 };
+static_assert(sizeof(SenderBlock) == 128 && sizeof(ReceiverBlock) == 64);
 
 inline constexpr uint64_t UnitStride(uint32_t units) {
   return units <= 64 ? 64 : sizeof(UnitWords);
@@ -56,6 +69,14 @@ inline constexpr uint64_t SenderBlockBytes(uint32_t units) {
 }
 inline constexpr uint64_t ReceiverBlockBytes(uint32_t units) {
   return sizeof(ReceiverBlock) + units * sizeof(uint64_t);
+}
+// A word that changes with each unit that is left.
+inline constexpr uint64_t LeftUnit(uint64_t round, uint32_t unit) { return round << 32 | unit; }
+inline constexpr uint32_t UnitOfLeft(uint64_t word) { return static_cast<uint32_t>(word); }
+
+// Of a unit's word of arrivals in the receiver's block.
+inline constexpr uint64_t ArrivedOffset(uint32_t unit) {
+  return sizeof(ReceiverBlock) + unit * sizeof(uint64_t);
 }
 
 }  // namespace ferry::mpi

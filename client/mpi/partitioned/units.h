@@ -50,15 +50,49 @@ struct Units {
     return std::min(per_unit, partitions - unit * per_unit);
   }
   uint64_t FullOf(uint32_t unit) const { return FullMask(PartitionsIn(unit)); }
+  // Those of partitions [first, last] that are in the unit; some are.
+  uint64_t BitsOf(uint32_t unit, uint32_t first, uint32_t last) const {
+    const uint32_t begin = unit * per_unit;
+    return BitsBetween(std::max(first, begin) - begin,
+                       std::min(last, begin + PartitionsIn(unit) - 1) - begin);
+  }
+  uint64_t unit_bytes() const { return per_unit * partition_bytes; }
+  // So many bytes of neighbouring units are copied at once, at most: less than an eighth of all, so
+  // that both sides find something to do.
+  uint64_t bytes_at_once() const {
+    return std::max(unit_bytes(), std::min<uint64_t>(total_bytes() / 8, 128 << 10));
+  }
+  // How many partitions to a unit, a power of two, so that one has `min_bytes` and there are no
+  // more than `max_units`, as far as 64 partitions to a unit allow that.
+  static uint32_t PerUnit(uint32_t partitions, uint64_t partition_bytes, uint64_t min_bytes,
+                          uint32_t max_units) {
+    const uint64_t by_size = partition_bytes == 0
+                                 ? kPartitionsPerUnit
+                                 : (min_bytes + partition_bytes - 1) / partition_bytes;
+    const uint64_t by_number = (uint64_t{partitions} + max_units - 1) / max_units;
+    const uint64_t most = std::min<uint64_t>(partitions, kPartitionsPerUnit);
+    return std::bit_ceil(
+        static_cast<uint32_t>(std::clamp<uint64_t>(std::max(by_size, by_number), 1, most)));
+  }
 
-  // The partitions that bytes [begin, end) of the whole need: [first, last]; `end` > `begin`.
+  // The partitions, [first, last], that the receiver's partition needs, which is one of `of`. Empty
+  // ones are shared out as if they had bytes.
   struct Needed {
     uint32_t first;
     uint32_t last;
   };
-  Needed NeededFor(uint64_t begin, uint64_t end) const {
-    return {static_cast<uint32_t>(begin / partition_bytes),
-            static_cast<uint32_t>((end - 1) / partition_bytes)};
+  Needed NeededFor(uint32_t partition, uint32_t of) const {
+    if (of == partitions) {
+      return {partition, partition};
+    }
+    const uint64_t begin = partition;
+    if (partition_bytes == 0) {
+      return {static_cast<uint32_t>(begin * partitions / of),
+              static_cast<uint32_t>(((begin + 1) * partitions + of - 1) / of - 1)};
+    }
+    const uint64_t bytes = total_bytes() / of;
+    return {static_cast<uint32_t>(begin * bytes / partition_bytes),
+            static_cast<uint32_t>(((begin + 1) * bytes - 1) / partition_bytes)};
   }
 
   // A run of neighbours among partitions: `count` from `first` on, in the unit.

@@ -12,10 +12,10 @@ namespace {
 
 // Copies the runs of a buffer that only streams reach: by one kernel of the device for each strided
 // copy, where it has kernels, else block by block.
-Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t bytes,
-                 std::byte* packed, bool is_pack) {
+Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
+                 int64_t bytes, std::byte* packed, bool is_pack) {
   Status status;
-  ForEachStrided(buffer, count, type, bytes, packed, is_pack,
+  ForEachStrided(buffer, count, type, offset, bytes, packed, is_pack,
                  [&status](const gpu::StridedCopy& copy) {
                    if (status.ok() && copy.block_count > 1) {
                      status = front_end->CopyStrided(copy);
@@ -35,22 +35,22 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
 
 }  // namespace
 
-// All elements, from their places to a packed copy.
-Failure Payload::PackInto(void* packed) const {
+// From their places to a packed copy.
+Failure Payload::PackInto(void* packed, int64_t offset, int64_t bytes) const {
   if (!front_end->IsByStream(buffer_)) [[likely]] {
-    type_->Pack(buffer_, count_, 0, size_bytes_, packed);
+    type_->Pack(buffer_, count_, offset, bytes, packed);
     return {};
   }
-  return CopyRuns(buffer_, count_, *type_, size_bytes_, static_cast<std::byte*>(packed), true);
+  return CopyRuns(buffer_, count_, *type_, offset, bytes, static_cast<std::byte*>(packed), true);
 }
 
-// The first `bytes`, back to their places.
-Failure Payload::UnpackFrom(const void* packed, int64_t bytes) const {
+// Back to their places.
+Failure Payload::UnpackFrom(const void* packed, int64_t offset, int64_t bytes) const {
   if (!front_end->IsByStream(buffer_)) [[likely]] {
-    type_->Unpack(buffer_, count_, 0, bytes, packed);
+    type_->Unpack(buffer_, count_, offset, bytes, packed);
     return {};
   }
-  return CopyRuns(buffer_, count_, *type_, bytes,
+  return CopyRuns(buffer_, count_, *type_, offset, bytes,
                   static_cast<std::byte*>(const_cast<void*>(packed)), false);
 }
 
@@ -76,20 +76,22 @@ Failure Payload::MakeRoom() {
   return {};
 }
 
-Failure Payload::CopyOut(void* packed) const {
-  if (size_bytes_ == 0) {
-    return {};
-  }
-  return is_dense() ? FailureOf(front_end->Copy(packed, data_, static_cast<uint64_t>(size_bytes_)))
-                    : PackInto(packed);
-}
-
-Failure Payload::CopyIn(const void* packed, int64_t bytes) const {
+Failure Payload::CopyOut(void* packed, int64_t offset, int64_t bytes) const {
   if (bytes == 0) {
     return {};
   }
-  return is_dense() ? FailureOf(front_end->Copy(data_, packed, static_cast<uint64_t>(bytes)))
-                    : UnpackFrom(packed, bytes);
+  return is_dense()
+             ? FailureOf(front_end->Copy(packed, data_ + offset, static_cast<uint64_t>(bytes)))
+             : PackInto(packed, offset, bytes);
+}
+
+Failure Payload::CopyIn(const void* packed, int64_t offset, int64_t bytes) const {
+  if (bytes == 0) {
+    return {};
+  }
+  return is_dense()
+             ? FailureOf(front_end->Copy(data_ + offset, packed, static_cast<uint64_t>(bytes)))
+             : UnpackFrom(packed, offset, bytes);
 }
 
 std::vector<gpu::StridedCopy> Payload::CopiesWith(void* packed, bool is_pack) const {
@@ -98,7 +100,7 @@ std::vector<gpu::StridedCopy> Payload::CopiesWith(void* packed, bool is_pack) co
   if (size_bytes_ != 0 && is_dense()) {
     copies.push_back({data_, bytes, static_cast<uint64_t>(size_bytes_), 1, 0, is_pack});
   } else if (size_bytes_ != 0) {
-    ForEachStrided(buffer_, count_, *type_, size_bytes_, bytes, is_pack,
+    ForEachStrided(buffer_, count_, *type_, 0, size_bytes_, bytes, is_pack,
                    [&copies](const gpu::StridedCopy& copy) { copies.push_back(copy); });
   }
   return copies;
@@ -109,11 +111,11 @@ Failure Payload::Pack() {
     return {};
   }
   FERRY_RETURN_FAILURE(MakeRoom());
-  return size_bytes_ == 0 ? Failure() : PackInto(data_);
+  return size_bytes_ == 0 ? Failure() : PackInto(data_, 0, size_bytes_);
 }
 
 Failure Payload::Unpack(int64_t bytes) {
-  return is_dense() || bytes == 0 ? Failure() : UnpackFrom(data_, bytes);
+  return is_dense() || bytes == 0 ? Failure() : UnpackFrom(data_, 0, bytes);
 }
 
 void Payload::FreeCopy() {

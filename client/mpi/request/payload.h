@@ -39,10 +39,13 @@ class Payload {
   bool is_dense() const { return !type_; }
   void* data() const { return data_; }
 
-  // All of the data, packed, into memory of the caller's.
-  Failure CopyOut(void* packed) const;
-  // The first `bytes` of the data, packed, go to their places.
-  Failure CopyIn(const void* packed, int64_t bytes) const;
+  // All of the data, packed, into memory of the caller's; or bytes [offset, offset + bytes) of
+  // them.
+  Failure CopyOut(void* packed) const { return CopyOut(packed, 0, size_bytes_); }
+  Failure CopyOut(void* packed, int64_t offset, int64_t bytes) const;
+  // The first `bytes` of the data, packed, go to their places; or those from `offset` on.
+  Failure CopyIn(const void* packed, int64_t bytes) const { return CopyIn(packed, 0, bytes); }
+  Failure CopyIn(const void* packed, int64_t offset, int64_t bytes) const;
   // The copies that CopyOut, or CopyIn of all, consists of, for streams to do.
   std::vector<gpu::StridedCopy> CopiesWith(void* packed, bool is_pack) const;
   // Makes the copy, as it is to be sent. MPI_ERR_NO_MEM.
@@ -55,8 +58,8 @@ class Payload {
   void FreeCopy();
 
  private:
-  Failure PackInto(void* packed) const;
-  Failure UnpackFrom(const void* packed, int64_t bytes) const;
+  Failure PackInto(void* packed, int64_t offset, int64_t bytes) const;
+  Failure UnpackFrom(const void* packed, int64_t offset, int64_t bytes) const;
 
   std::byte* buffer_ = nullptr;
   int64_t count_ = 0;

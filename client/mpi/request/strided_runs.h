@@ -55,12 +55,13 @@ class StridedRuns {
   int64_t last_ = 0;  // displacement of the last of them
 };
 
-// Calls sink(copy) for the runs of the first `bytes` packed bytes of `count` elements.
+// Calls sink(copy) for the runs of packed bytes [offset, offset + bytes) of `count` elements;
+// `packed` has these alone.
 template <typename Sink>
-void ForEachStrided(std::byte* buffer, int64_t count, const Datatype& type, int64_t bytes,
-                    std::byte* packed, bool is_pack, Sink sink) {
+void ForEachStrided(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
+                    int64_t bytes, std::byte* packed, bool is_pack, Sink sink) {
   StridedRuns<Sink> runs(buffer, packed, is_pack, std::move(sink));
-  type.ForEachRun(count, 0, bytes,
+  type.ForEachRun(count, offset, bytes,
                   [&](int64_t displacement, int64_t length) { runs.Add(displacement, length); });
   runs.Flush();
 }

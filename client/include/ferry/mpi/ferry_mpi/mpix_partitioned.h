@@ -9,8 +9,8 @@
  *
  * Info keys of MPI_Psend_init and of the collectives:
  *   ferry_partitioned_min_bytes   least size of what is moved at once, in bytes: neighbouring
- *                                 partitions that are smaller travel together (default: 16 KiB
- *                                 inside a node, 64 KiB between nodes; at most 64 partitions)
+ *                                 partitions that are smaller travel together, 1, 2, 4, ... 64 of
+ *                                 them (default: 16 KiB inside a node, 256 KiB between nodes)
  *   ferry_partitioned_max_units   the largest number of such transfers in a round
  */
 #ifndef FERRY_MPI_MPIX_PARTITIONED_H_
@@ -23,9 +23,11 @@ extern "C" {
 /* ---- Hosts ------------------------------------------------------------------------------------
  */
 
-/* Returns once the other side has started this round (of a collective: once all ranks have): from
- * then on what is readied is moved at once. Blocks. A program may do without it. MPI_ERR_REQUEST:
- * the request is not partitioned, or not active. */
+/* Returns once data of this round may be moved, so that what is readied from then on is moved at
+ * once. Of a send: the receiver's buffer, or memory of Ferry's in its stead, is free for them. Of a
+ * receive: the sender has been told so; it may not have started. Of a collective: all ranks have
+ * started. Blocks. A program may do without it. MPI_ERR_REQUEST: the request is not partitioned, or
+ * not active; the failure of the round, which MPI_Wait returns again. */
 int MPIX_Pbuf_prepare(MPI_Request request);
 int MPIX_Pbuf_prepare_all(int count, MPI_Request requests[]);
 

@@ -1,0 +1,43 @@
+// A partitioned send to, or receive from, MPI_PROC_NULL: complete at each start.
+//
+// Calling thread: see request.h and partitioned.h.
+#pragma once
+
+#include <atomic>
+
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/request/partitioned.h"
+#include "client/mpi/request/request.h"
+
+namespace ferry::mpi {
+
+class NullPartitioned final : public Request, public Partitioned {
+ public:
+  NullPartitioned(Comm& comm, bool is_send, int partitions)
+      : comm_(Ref<Comm>::Share(&comm)), is_send_(is_send), partitions_(partitions) {}
+
+  bool IsDone() override { return true; }
+  Failure End(MPI_Status* status) override;
+  void Look(MPI_Status* status) override;
+  bool is_persistent() const override { return true; }
+  bool is_active() const override { return is_active_.load(std::memory_order_acquire); }
+  bool is_enqueued() const override { return queued().any(); }
+  Partitioned* partitioned() override { return this; }
+  Failure Start() override;
+  Failure Cancel() override;
+  Comm* comm() const override { return comm_.get(); }
+
+  int readied_partitions() const override { return is_send_ ? partitions_ : 0; }
+  int arriving_partitions() const override { return is_send_ ? 0 : partitions_; }
+  Failure Ready(int first, int last) override;
+  Failure HasArrived(int partition, bool* has_arrived) override;
+  Failure Prepare() override;
+
+ private:
+  const Ref<Comm> comm_;
+  const bool is_send_;
+  const int partitions_;
+  std::atomic<bool> is_active_{false};
+};
+
+}  // namespace ferry::mpi

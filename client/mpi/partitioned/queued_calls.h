@@ -1,0 +1,29 @@
+// Partitioned requests on queues (ferry/mpi/mpix.h): a thread of libferry's makes the calls when
+// the queue's stream gets there.
+//
+// Calling thread: any. Nothing blocks.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "client/core/front_end.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/request/request.h"
+
+namespace ferry::mpi {
+
+enum class QueuedStep { kStart, kWait };
+
+// Enqueues the start of the requests, or the wait for them, as one call; and then what `others`
+// does. If that fails the call is as if it was not there. MPI_ERR_REQUEST, and nothing is enqueued:
+// one of them is active without having been started by a queue, was started already, or was not;
+// errors of FrontEnd::EnqueueCall and of `others`.
+Failure EnqueuePartitioned(client::QueueHandle queue, QueuedStep step,
+                           std::span<Request* const> requests,
+                           const std::function<Failure()>& others);
+// Enqueues call(request) for each of them, which may be active or not by then.
+Failure EnqueueOn(client::QueueHandle queue, std::span<Request* const> requests,
+                  std::function<Failure(Request&)> call);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,312 @@
+#include "client/mpi/partitioned/receive.h"
+
+#include <cstddef>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/request/status.h"
+
+namespace ferry::mpi {
+namespace {
+
+// So little private memory is copied twice more quickly than by the kernel.
+constexpr int64_t kLandingBytes = 8 << 10;
+// The least size of units that a sender leaves to it.
+constexpr uint64_t kLeastAttended = 8 << 10;
+
+}  // namespace
+
+// ---- Beginning and end --------------------------------------------------------------------------
+
+Result<Ref<Request>> PartitionedReceive::Make(const SideArguments& arguments) {
+  auto* const receive = new PartitionedReceive(arguments);
+  if (Failure failure = receive->Post(); !failure.ok()) {
+    delete receive;
+    return failure;
+  }
+  return Ref<Request>::Adopt(receive);
+}
+
+Failure PartitionedReceive::Post() {
+  client::Message message;
+  message.buffer = &offer_;
+  message.size_bytes = sizeof(offer_);
+  message.peer = static_cast<int32_t>(peer_);
+  message.tag = tag_;
+  message.context = comm_->context(Traffic::kPartitioned);
+  FERRY_RETURN_FAILURE(FailureOf(front_end->StartReceive(message, &posted_)));
+  (void)IsMatched();
+  return {};
+}
+
+void PartitionedReceive::GiveUp() {
+  std::lock_guard lock(mutex_);
+  if (posted_ != 0 && !MatchLocked()) {
+    (void)front_end->Cancel(posted_);
+    client::Completion ignored;
+    front_end->Wait(posted_, &ignored);
+    posted_ = 0;
+  }
+}
+
+bool PartitionedReceive::TryLeaveLocked() {
+  if (posted_ != 0) {
+    SetFailure(EndedFailure());  // from now on it only tells the sender that it is gone
+    if (!MatchLocked()) {
+      return false;
+    }
+  }
+  if (!sender_.is_open()) {
+    return true;
+  }
+  if (!std::exchange(has_told_end_, true)) {
+    sender_.Store(offsetof(SenderBlock, receiver_ended), 1);
+    TellSender();
+  }
+  if (block_.data == nullptr) {
+    return true;
+  }
+  const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  if (!is_gone && shm::LoadAcquire(block->sender_ended) == 0) {
+    return false;
+  }
+  if (!is_gone || is_near_) {  // what another node has sent may still come
+    GiveBlock(&block_);
+    GiveBlock(&landing_);
+  }
+  return true;
+}
+
+// ---- The sender ---------------------------------------------------------------------------------
+
+bool PartitionedReceive::IsMatched() {
+  std::lock_guard lock(mutex_);
+  return MatchLocked();
+}
+
+bool PartitionedReceive::MatchLocked() {
+  if (is_matched_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  client::Completion completion;
+  if (posted_ == 0 || !front_end->TestNow(posted_, &completion)) {
+    return false;
+  }
+  posted_ = 0;
+  if (completion.error != ErrorCode::kOk) {
+    SetFailure(FailureOf(completion.error));
+  } else if (completion.size_bytes != sizeof(offer_) || !offer_.IsSound()) {
+    SetFailure({MPI_ERR_INTERN, "what came for the partitioned receive is no offer of a send"});
+  } else {
+    AnswerLocked();
+  }
+  is_matched_.store(true, std::memory_order_release);
+  return true;
+}
+
+void PartitionedReceive::AnswerLocked() {
+  units_ = offer_.units();
+  if (Failure failure =
+          sender_.Open(peer_, is_near_, offer_.block, SenderBlockBytes(units_.count()));
+      !failure.ok()) {
+    SetFailure(std::move(failure));
+    return;
+  }
+  if (is_near_) {
+    sender_words_ = SenderWords(sender_.mapped(), units_);
+  }
+  ReceiverAnswer answer;
+  answer.total_bytes = static_cast<uint64_t>(total_bytes());
+  answer.partitions = partitions_;
+  Failure failure;
+  if (has_failed()) {
+    failure = EndedFailure();  // freed before there was a sender
+  } else if (units_.total_bytes() != answer.total_bytes) {
+    failure = {MPI_ERR_TRUNCATE, "the partitioned receive has " + SizeText() + ", the send has " +
+                                     std::to_string(units_.total_bytes()) + " bytes in " +
+                                     std::to_string(units_.partitions) + " partitions"};
+  } else {
+    failure = MakeRoomLocked(&answer);
+  }
+  if (!failure.ok()) {
+    answer.error = static_cast<uint64_t>(failure.error_class);
+    SetFailure(std::move(failure));
+  }
+  sender_.Write(offsetof(SenderBlock, answer), &answer, sizeof(answer));
+  sender_.Store(offsetof(SenderBlock, has_answer), 1);
+  if (is_near_ && !is_own_) {
+    front_end->TellOfChange(peer_);
+  }
+  (void)ClearLocked();
+}
+
+// Whether the sender can put data there.
+bool PartitionedReceive::IsReachable(const shm::Location& where) const {
+  if (total_bytes() == 0 || !payload_.is_dense()) {
+    return total_bytes() == 0;
+  }
+  return where.region != 0 || is_own_ ||
+         (is_near_ && total_bytes() > kLandingBytes && front_end->IsPrivateMemoryReachable(peer_));
+}
+
+Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
+  Result<Block> block = TakeBlock(ReceiverBlockBytes(units_.count()), Contents::kWords);
+  if (!block.ok()) {
+    return block.failure();
+  }
+  block_ = block.value();
+  auto* const words = block_.data + sizeof(ReceiverBlock);
+  visible_ = arrived_ = ArrivalWords(static_cast<uint64_t*>(static_cast<void*>(words)), units_);
+  answer->block = block_.where;
+  const auto size_bytes = static_cast<uint64_t>(total_bytes());
+  answer->data = front_end->Locate(payload_.data(), size_bytes);
+  if (!IsReachable(answer->data)) {
+    Result<Block> landing = TakeBlock(size_bytes, Contents::kData);
+    copied_.reset(new (std::nothrow) uint64_t[units_.count()]());
+    if (!landing.ok() || copied_ == nullptr) {
+      return landing.ok()
+                 ? Failure{MPI_ERR_NO_MEM, "no memory for a partitioned receive of " + SizeText()}
+                 : landing.failure();
+    }
+    landing_ = landing.value();
+    answer->data = landing_.where;
+    answer->is_landing = 1;
+    visible_ = ArrivalWords(copied_.get(), units_);
+  }
+  if (is_near_ && offer_.is_readable != 0) {
+    const bool is_private = offer_.data.region == 0 && !is_own_;
+    can_take_ = (!is_private || front_end->IsPrivateMemoryReachable(peer_)) &&
+                source_.Open(peer_, offer_.data, units_.total_bytes()).ok();
+  }
+  if (can_take_) {
+    seen_.resize(units_.count());
+    answer->can_take = 1;
+  }
+  return {};
+}
+
+// What has landed is out of the way once it is in its place: so the next round may come before the
+// program begins it.
+bool PartitionedReceive::ClearLocked() {
+  if (block_.data == nullptr || has_failed()) {
+    return false;
+  }
+  const uint64_t this_round = round();
+  const bool is_under_way = is_active() && !is_complete_.load(std::memory_order_relaxed);
+  const uint64_t value = landing_.data != nullptr && !is_under_way ? this_round + 1 : this_round;
+  if (value <= cleared_) {
+    return false;
+  }
+  cleared_ = value;
+  if (is_near_ && value > this_round) {  // if the sender misses it, it looks again when it waits
+    sender_.StoreSoon(offsetof(SenderBlock, cleared), value);
+  } else {
+    sender_.Store(offsetof(SenderBlock, cleared), value);
+  }
+  TellSender();
+  return true;
+}
+
+// Pairs with the sender's TellOfRest: either it sees what was changed, or this sees that it rests.
+void PartitionedReceive::TellSender() {
+  if (!is_near_ || block_.data == nullptr) {
+    return;
+  }
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  if (shm::Load(block->sender_rests, std::memory_order_seq_cst) != 0) {
+    front_end->TellOfChange(peer_);
+  }
+}
+
+void PartitionedReceive::TellOfRest(bool rests) {
+  if (is_near_ && is_matched_.load(std::memory_order_acquire) && sender_.is_open()) {
+    sender_.Store(offsetof(SenderBlock, receiver_rests), rests ? 1 : 0);
+  }
+}
+
+void PartitionedReceive::TellOfWait() {
+  // Of less it would take nothing before the sender has moved it.
+  if (is_matched_.load(std::memory_order_acquire) && can_take_ &&
+      units_.unit_bytes() >= kLeastAttended) {
+    shm::StoreRelaxed(sender_words_.block().attending, round());
+  }
+}
+
+void PartitionedReceive::Break(Failure failure) {
+  if (sender_.is_open()) {
+    sender_.Store(offsetof(SenderBlock, receiver_error),
+                  static_cast<uint64_t>(failure.error_class));
+  }
+  SetFailure(std::move(failure));
+}
+
+// ---- Rounds -------------------------------------------------------------------------------------
+
+Failure PartitionedReceive::CheckPartner() {
+  if (const ErrorCode state = front_end->PeerState(peer_); state != ErrorCode::kOk) {
+    return FailureOf(state);
+  }
+  std::lock_guard lock(mutex_);
+  (void)MatchLocked();
+  // What it has sent before may have landed already.
+  const bool is_over = HasSenderEnded() && arrived_.FirstMissing(0, round() + 1) != units_.count();
+  return is_over ? EndedFailure() : Failure();
+}
+
+bool PartitionedReceive::HasSenderEnded() const {
+  if (block_.data == nullptr) {
+    return false;
+  }
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  return shm::LoadAcquire(block->sender_ended) != 0 ||
+         (is_near_ && shm::LoadAcquire(sender_words_.block().sender_ended) != 0);
+}
+
+void PartitionedReceive::BeginRound() {
+  bool is_matched = false;
+  {
+    std::lock_guard lock(mutex_);
+    taken_units_ = visible_units_ = 0;
+    is_complete_.store(false, std::memory_order_relaxed);
+    round_.store(round() + 1, std::memory_order_relaxed);
+    is_active_.store(true, std::memory_order_release);
+    is_matched = MatchLocked();
+    if (ClearLocked()) {  // what the sender has readied before waits for that
+      next_look_ns_ = 0;
+      (void)TakeReadyLocked();
+    }
+  }
+  if (!is_matched) {
+    Watch(Ref<Object>::Share(this), this);
+  }
+}
+
+Failure PartitionedReceive::Ready(int, int) {
+  return {MPI_ERR_REQUEST,
+          "the request is a partitioned receive: only those of a send are readied"};
+}
+
+Failure PartitionedReceive::Prepare() {
+  if (!is_active()) {
+    return {MPI_ERR_REQUEST, "the partitioned receive is not active; start it first"};
+  }
+  const auto is_prepared = [](void* self) {
+    auto* const receive = static_cast<PartitionedReceive*>(self);
+    return receive->IsDone() || receive->IsMatched();
+  };
+  AwaitUntil(is_prepared, this);
+  return RoundFailure();
+}
+
+void PartitionedReceive::Look(MPI_Status* status) {
+  if (!is_active()) {
+    SetEmptyStatus(status);
+    return;
+  }
+  SetStatus(status, comm_->RankOf(static_cast<int>(peer_)), tag_, total_bytes());
+}
+
+}  // namespace ferry::mpi

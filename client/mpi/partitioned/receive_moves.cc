@@ -1,0 +1,257 @@
+// PartitionedReceive: what it takes from the sender, and what carries a round on to its end.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/partitioned/receive.h"
+#include "common/clock.h"
+
+namespace ferry::mpi {
+namespace {
+
+// It looks so often at the sender's words, which that is adding to; at once where the sender has
+// left it something. What is no full unit is taken if it has not changed between two looks.
+constexpr uint64_t kLookEveryNs = 2'000;
+
+}  // namespace
+
+bool PartitionedReceive::IsDone() {
+  if (!is_active() || is_complete_.load(std::memory_order_acquire)) {
+    return true;
+  }
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && AdvanceLocked();
+}
+
+Failure PartitionedReceive::HasArrived(int partition, bool* has_arrived) {
+  const auto is_there = [&] {
+    return !is_active() || is_complete_.load(std::memory_order_acquire) || has_failed() ||
+           (is_matched_.load(std::memory_order_acquire) && visible_.is_there() &&
+            visible_.Have(NeededFor(partition), round()));
+  };
+  *has_arrived = is_there();
+  if (!*has_arrived) {
+    if (!is_matched_.load(std::memory_order_relaxed)) {
+      (void)front_end->Poll();
+    }
+    (void)IsDone();
+    *has_arrived = is_there();
+  }
+  return {};
+}
+
+bool PartitionedReceive::IsBusy() {
+  return is_active() && !is_matched_.load(std::memory_order_acquire);
+}
+
+Watched::Progress PartitionedReceive::AdvanceAll() {
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {
+    (void)MatchLocked();
+  }
+  return {};
+}
+
+bool PartitionedReceive::HasNews() {
+  if (!is_matched_.load(std::memory_order_acquire) || !arrived_.is_there()) {
+    return true;
+  }
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  return shm::LoadRelaxed(arrived_.of(missed_unit_.load(std::memory_order_relaxed))) !=
+             missed_word_.load(std::memory_order_relaxed) ||
+         shm::LoadRelaxed(block->left) != seen_left_.load(std::memory_order_relaxed);
+}
+
+bool PartitionedReceive::AdvanceLocked() {
+  if (is_complete_.load(std::memory_order_relaxed) || has_failed()) {
+    return true;
+  }
+  if (MatchLocked() && visible_.is_there()) {
+    if (ArriveLocked()) {
+      return true;
+    }
+    if (TakeReadyLocked() && ArriveLocked()) {
+      return true;
+    }
+    const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+    if (const uint64_t error = shm::LoadAcquire(block->sender_error); error != 0) [[unlikely]] {
+      SetFailure({static_cast<int>(error), "the sender cannot go on with this message"});
+    }
+  }
+  LookForEnd(HasSenderEnded());
+  return has_failed();
+}
+
+// Looks at what has arrived. Whether that is all.
+bool PartitionedReceive::ArriveLocked() {
+  CopyOutLocked();
+  visible_units_ = visible_.FirstMissing(visible_units_, round());
+  if (visible_units_ < units_.count()) {
+    missed_unit_.store(visible_units_, std::memory_order_relaxed);
+    missed_word_.store(shm::LoadRelaxed(visible_.of(visible_units_)), std::memory_order_relaxed);
+    return false;
+  }
+  is_complete_.store(true, std::memory_order_release);
+  if (landing_.data != nullptr) {
+    (void)ClearLocked();
+  }
+  return true;
+}
+
+// ---- Taking -------------------------------------------------------------------------------------
+
+// Whether there was something.
+bool PartitionedReceive::TakeReadyLocked() {
+  if (!can_take_ || cleared_ < round() || taken_units_ == units_.count()) {
+    return false;
+  }
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  bool has_taken = false;
+  for (bool goes_on = true; goes_on;) {
+    // Pairs with the sender's LeaveToReceiver.
+    const uint64_t left = shm::LoadAcquire(block->left);
+    if (seen_left_.exchange(left, std::memory_order_relaxed) != left) {
+      goes_on = TakeOnceLocked(std::min(UnitOfLeft(left) + 1, units_.count()), false);
+    } else if (const uint64_t now_ns = MonotonicNs(); now_ns >= next_look_ns_) {
+      next_look_ns_ = now_ns + kLookEveryNs;
+      goes_on = TakeOnceLocked(units_.count(), true);
+    } else {
+      break;
+    }
+    has_taken = has_taken || goes_on;
+  }
+  return has_taken;
+}
+
+// Of the units before `end`. `takes_stale`: also of those that are not full, what has not changed
+// since the last look. Whether there was something.
+bool PartitionedReceive::TakeOnceLocked(uint32_t end, bool takes_stale) {
+  const uint64_t took = took_;
+  for (uint32_t unit = taken_units_; unit < end; ++unit) {
+    const uint32_t count = TakeFullLocked(unit);
+    if (count != 0) {
+      unit += count - 1;
+    } else if (takes_stale) {
+      PullLocked(unit, TakeStaleLocked(unit));
+    }
+  }
+  while (taken_units_ < units_.count() && sender_words_.IsTaken(taken_units_, round())) {
+    ++taken_units_;
+  }
+  return took_ != took;
+}
+
+// Takes full units from this one on, and copies them at once. Returns how many.
+uint32_t PartitionedReceive::TakeFullLocked(uint32_t unit) {
+  const uint64_t this_round = round();
+  const uint64_t most = units_.bytes_at_once();
+  uint32_t count = 0;
+  uint64_t other_bits = 0;  // of a unit of which something was taken before
+  for (uint64_t bytes = 0; unit + count < units_.count() && (count == 0 || bytes < most);
+       bytes += units_.unit_bytes()) {
+    const uint64_t bits = sender_words_.Take(unit + count, this_round, true);
+    if (bits != units_.FullOf(unit + count)) {
+      other_bits = bits;
+      break;
+    }
+    ++count;
+  }
+  if (count != 0) {
+    TellOfTaken(count);
+    const uint64_t offset = unit * units_.unit_bytes();
+    if (!PullBytesLocked(offset,
+                         std::min(count * units_.unit_bytes(), units_.total_bytes() - offset))) {
+      return 0;
+    }
+    for (uint32_t i = 0; i + 1 < count; ++i) {
+      arrived_.Fill(unit + i, this_round);
+    }
+    arrived_.Add(unit + count - 1, units_.FullOf(unit + count - 1));
+    TellSender();
+  }
+  PullLocked(unit + count, other_bits);
+  return count;
+}
+
+// The sender leaves it more then.
+void PartitionedReceive::TellOfTaken(uint32_t units) {
+  took_ += units;
+  shm::StoreRelaxed(sender_words_.block().took, took_);
+}
+
+uint64_t PartitionedReceive::TakeStaleLocked(uint32_t unit) {
+  const uint64_t ready = shm::LoadAcquire(sender_words_.of(unit).ready);
+  return std::exchange(seen_[unit], ready) == ready ? sender_words_.Take(unit, round(), false) : 0;
+}
+
+void PartitionedReceive::PullLocked(uint32_t unit, uint64_t bits) {
+  if (bits == 0) {
+    return;
+  }
+  TellOfTaken(1);
+  while (bits != 0) {
+    const Units::Run run = Units::TakeRun(&bits);
+    if (!PullBytesLocked((uint64_t{unit} * units_.per_unit + run.first) * units_.partition_bytes,
+                         run.count * units_.partition_bytes)) {
+      return;
+    }
+    arrived_.Add(unit, run.bits());
+  }
+  TellSender();
+}
+
+// False: it failed, as both sides know.
+bool PartitionedReceive::PullBytesLocked(uint64_t offset, uint64_t size_bytes) {
+  const bool lands = landing_.data != nullptr;
+  std::byte* const to = (lands ? landing_.data : static_cast<std::byte*>(payload_.data())) + offset;
+  const ErrorCode error = source_.CopyFrom(offset, to, size_bytes, !lands && is_by_stream_);
+  if (error == ErrorCode::kOk) {
+    return true;
+  }
+  Failure failure = FailureOf(error);
+  Break(failure.ok() ? Failure{MPI_ERR_OTHER, "a partition could not be copied"}
+                     : std::move(failure));
+  return false;
+}
+
+// ---- Landing ------------------------------------------------------------------------------------
+
+void PartitionedReceive::CopyOutLocked() {
+  if (landing_.data == nullptr) {
+    return;
+  }
+  const uint64_t this_round = round();
+  for (uint32_t unit = visible_units_; unit < units_.count(); ++unit) {
+    const uint64_t word = shm::LoadAcquire(arrived_.of(unit));
+    const uint64_t full = units_.FullOf(unit);
+    uint64_t bits = BitsIn(word, this_round, full) & ~visible_.Bits(unit, this_round);
+    if (bits == 0) {
+      continue;
+    }
+    while (bits != 0) {
+      const Units::Run run = Units::TakeRun(&bits);
+      const uint64_t offset =
+          (uint64_t{unit} * units_.per_unit + run.first) * units_.partition_bytes;
+      if (Failure failure =
+              Place(offset, run.count * units_.partition_bytes, landing_.data + offset);
+          !failure.ok()) {
+        Break(std::move(failure));
+        return;
+      }
+    }
+    shm::StoreRelease(visible_.of(unit), word);  // Pairs with HasArrived.
+  }
+}
+
+Failure PartitionedReceive::Place(uint64_t offset, uint64_t size_bytes,
+                                  const std::byte* from) const {
+  if (size_bytes != 0 && payload_.is_dense() && !is_by_stream_) {
+    std::memcpy(static_cast<std::byte*>(payload_.data()) + offset, from, size_bytes);
+    return {};
+  }
+  return payload_.CopyIn(from, static_cast<int64_t>(offset), static_cast<int64_t>(size_bytes));
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,312 @@
+#include "client/mpi/partitioned/send.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/request/status.h"
+#include "common/clock.h"
+
+namespace ferry::mpi {
+namespace {
+
+// The least that is worth being moved at once.
+constexpr uint64_t kNearBytes = 16 << 10;
+constexpr uint64_t kFarBytes = 256 << 10;
+
+bool CanBeRead(const Side& side, bool is_own, const shm::Location& where) {
+  return side.is_near() && side.payload().is_dense() &&
+         (where.region != 0 || is_own || front_end->IsPrivateMemoryReachable(side.peer()));
+}
+
+}  // namespace
+
+// What nobody can take from this side leaves at once.
+UnitLimits PartitionedSend::LimitsFor(bool is_near, bool is_readable, const UnitLimits& given) {
+  UnitLimits limits = given;
+  if (limits.min_bytes == 0) {
+    limits.min_bytes = !is_near ? kFarBytes : is_readable ? kNearBytes : 1;
+  }
+  return limits;
+}
+
+PartitionedSend::PartitionedSend(const SideArguments& arguments, const UnitLimits& given)
+    : Side(arguments),
+      is_readable_(CanBeRead(
+          *this, is_own_,
+          front_end->Locate(payload_.data(), static_cast<uint64_t>(payload_.size_bytes())))),
+      units_([&]() -> Units {
+        const UnitLimits limits = LimitsFor(is_near_, is_readable_, given);
+        const auto bytes = static_cast<uint64_t>(arguments.count * arguments.type->size_bytes());
+        return {partitions_, Units::PerUnit(partitions_, bytes, limits.min_bytes, limits.max_units),
+                bytes};
+      }()),
+      unit_shift_(static_cast<uint32_t>(std::countr_zero(units_.per_unit))) {}
+
+PartitionedSend::~PartitionedSend() {
+  if (context_ != nullptr) {
+    front_end->one_sided().FreeContext(context_);
+  }
+}
+
+// ---- Beginning and end --------------------------------------------------------------------------
+
+Result<Ref<Request>> PartitionedSend::Make(const SideArguments& arguments,
+                                           const UnitLimits& limits) {
+  auto* const send = new PartitionedSend(arguments, limits);
+  if (Failure failure = send->Open(); !failure.ok()) {
+    GiveBlock(&send->block_);
+    delete send;
+    return failure;
+  }
+  return Ref<Request>::Adopt(send);
+}
+
+Failure PartitionedSend::Open() {
+  Result<Block> block = TakeBlock(SenderBlockBytes(units_.count()), Contents::kWords);
+  if (!block.ok()) {
+    return block.failure();
+  }
+  block_ = block.value();
+  words_ = SenderWords(block_.data, units_);
+  if (!payload_.is_dense() && total_bytes() != 0) {
+    packed_.reset(new (std::nothrow) std::byte[static_cast<size_t>(total_bytes())]);
+    if (packed_ == nullptr) {
+      return {MPI_ERR_NO_MEM, "no memory for a packed copy of " + SizeText()};
+    }
+  }
+  if (!is_near_) {
+    context_ = front_end->one_sided().MakeContext();
+  }
+  return SendOffer();
+}
+
+Failure PartitionedSend::SendOffer() {
+  offer_.partitions = units_.partitions;
+  offer_.per_unit = units_.per_unit;
+  offer_.partition_bytes = units_.partition_bytes;
+  offer_.block = block_.where;
+  offer_.is_readable = is_readable_ ? 1 : 0;
+  if (is_readable_) {
+    offer_.data = front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
+  }
+  client::Message message;
+  message.buffer = &offer_;
+  message.size_bytes = sizeof(offer_);
+  message.peer = static_cast<int32_t>(peer_);
+  message.tag = tag_;
+  message.context = comm_->context(Traffic::kPartitioned);
+  return front_end->SendNow(message) ? Failure()
+                                     : FailureOf(front_end->StartSend(message, &offer_handle_));
+}
+
+// The message waits where its lane is full.
+bool PartitionedSend::IsOfferGone() {
+  client::Completion completion;
+  if (offer_handle_ != 0 && front_end->TestNow(offer_handle_, &completion)) {
+    offer_handle_ = 0;
+  }
+  return offer_handle_ == 0;
+}
+
+bool PartitionedSend::TryLeaveLocked() {
+  SenderBlock& block = words_.block();
+  shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that comes yet
+  const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
+  if (!is_gone) {
+    if (!IsOfferGone() || !SettleLocked()) {
+      return false;
+    }
+    if (receiver_.is_open() && !std::exchange(has_told_end_, true)) {
+      receiver_.Store(offsetof(ReceiverBlock, sender_ended), 1);
+    }
+    if (shm::LoadAcquire(block.receiver_ended) == 0) {
+      return false;
+    }
+  }
+  if (context_ != nullptr) {
+    (void)front_end->one_sided().Quiet(context_, nullptr);
+  }
+  // What another node has sent may still come.
+  if (!is_gone || is_near_) {
+    GiveBlock(&block_);
+  }
+  return true;
+}
+
+bool PartitionedSend::IsAwaited() {
+  std::lock_guard lock(mutex_);
+  return !is_near_ && !is_settled_.load(std::memory_order_relaxed);
+}
+
+// ---- The receiver -------------------------------------------------------------------------------
+
+bool PartitionedSend::SettleLocked() {
+  if (is_settled_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  // Pairs with the receiver's answer.
+  if (shm::LoadAcquire(words_.block().has_answer) == 0) {
+    return false;
+  }
+  answer_ = words_.block().answer;
+  Failure failure;
+  if (answer_.block.region != 0) {
+    failure = receiver_.Open(peer_, is_near_, answer_.block, ReceiverBlockBytes(units_.count()));
+  }
+  if (failure.ok() && answer_.error == 0 && is_near_) {
+    auto* const words = receiver_.mapped() + sizeof(ReceiverBlock);
+    arrived_ = ArrivalWords(static_cast<uint64_t*>(static_cast<void*>(words)), units_);
+    failure = destination_.Open(peer_, answer_.data, static_cast<uint64_t>(total_bytes()));
+  }
+  if (!failure.ok()) {
+    answer_.error = static_cast<uint64_t>(failure.error_class);
+    Break(std::move(failure));
+  }
+  if (answer_.can_take == 0) {
+    seen_.resize(units_.count());
+  }
+  is_settled_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool PartitionedSend::IsSettled() {
+  std::lock_guard lock(mutex_);
+  return SettleLocked();
+}
+
+Failure PartitionedSend::Refusal() const {
+  const auto error = static_cast<int>(answer_.error);
+  if (error == MPI_ERR_TRUNCATE) {
+    return {error, "the partitioned send has " + SizeText() + ", the receive has " +
+                       std::to_string(answer_.total_bytes) + " bytes in " +
+                       std::to_string(answer_.partitions) + " partitions"};
+  }
+  if (error == MPI_ERR_REQUEST) {
+    return EndedFailure();
+  }
+  return {error, "the other side cannot receive this partitioned message of " + SizeText()};
+}
+
+void PartitionedSend::Break(Failure failure) {
+  if (receiver_.is_open()) {
+    receiver_.Store(offsetof(ReceiverBlock, sender_error),
+                    static_cast<uint64_t>(failure.error_class));
+  }
+  SetFailure(std::move(failure));
+}
+
+bool PartitionedSend::IsCleared(uint64_t round) {
+  if (!words_.IsCleared(round)) {
+    return false;
+  }
+  if (!is_settled_.load(std::memory_order_acquire)) [[unlikely]] {
+    std::lock_guard lock(mutex_);
+    return SettleLocked();
+  }
+  return true;
+}
+
+void PartitionedSend::TellOfRest(bool rests) {
+  if (is_near_ && is_settled_.load(std::memory_order_acquire) && receiver_.is_open()) {
+    receiver_.Store(offsetof(ReceiverBlock, sender_rests), rests ? 1 : 0);
+  }
+}
+
+bool PartitionedSend::IsRefused() const {
+  return is_settled_.load(std::memory_order_acquire) && answer_.error != 0;
+}
+
+// ---- Rounds -------------------------------------------------------------------------------------
+
+Failure PartitionedSend::CheckPartner() {
+  if (const ErrorCode state = front_end->PeerState(peer_); state != ErrorCode::kOk) {
+    return FailureOf(state);
+  }
+  return shm::LoadAcquire(words_.block().receiver_ended) != 0 ? EndedFailure() : Failure();
+}
+
+void PartitionedSend::BeginRound() {
+  __builtin_prefetch(&words_.block());  // IsCleared looks at it soon
+  {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (IsWatchedByHelper()) {
+      lock.lock();
+    }
+    readied_units_ = taken_units_ = arrived_units_ = 0;
+    is_done_ = false;
+    needs_quiet_.store(false, std::memory_order_relaxed);
+    left_.store(shm::LoadRelaxed(words_.block().took), std::memory_order_relaxed);
+    round_.store(round() + 1, std::memory_order_relaxed);
+    is_active_.store(true, std::memory_order_release);
+  }
+  if (IsWatchedByHelper()) {
+    Watch(Ref<Object>::Share(this), this);
+  }
+}
+
+// *again: the first partition that was ready already, if there is one.
+inline void PartitionedSend::MarkReady(uint32_t unit, uint64_t bits, uint32_t* again) {
+  const uint64_t this_round = round();
+  const SenderWords::Marked marked = words_.Mark(unit, bits, this_round);
+  if (marked.again != 0) [[unlikely]] {
+    *again = std::min(
+        *again, unit * units_.per_unit + static_cast<uint32_t>(std::countr_zero(marked.again)));
+  }
+  if (marked.is_full && IsCleared(this_round) && !LeaveToReceiver(unit, this_round)) {
+    Move(unit, this_round);
+  }
+}
+
+bool PartitionedSend::TryReady(int partition) {
+  const auto number = static_cast<uint32_t>(partition);
+  if (number >= partitions_ || !is_active()) [[unlikely]] {
+    return false;
+  }
+  uint32_t again = UINT32_MAX;
+  MarkReady(number >> unit_shift_, uint64_t{1} << (number & (units_.per_unit - 1)), &again);
+  return again == UINT32_MAX;
+}
+
+Failure PartitionedSend::Ready(int first, int last) {
+  if (!is_active()) [[unlikely]] {
+    return {MPI_ERR_REQUEST, "the partitioned send is not active; start it first"};
+  }
+  const auto from = static_cast<uint32_t>(first);
+  const auto to = static_cast<uint32_t>(last);
+  uint32_t again = UINT32_MAX;
+  if (from == to) {
+    MarkReady(from >> unit_shift_, uint64_t{1} << (from & (units_.per_unit - 1)), &again);
+  } else {
+    for (uint32_t unit = units_.UnitOf(from); unit <= units_.UnitOf(to); ++unit) {
+      MarkReady(unit, units_.BitsOf(unit, from, to), &again);
+    }
+  }
+  if (again != UINT32_MAX) [[unlikely]] {
+    return {MPI_ERR_REQUEST,
+            "partition " + std::to_string(again) + " is ready already in this round"};
+  }
+  return {};
+}
+
+Failure PartitionedSend::HasArrived(int, bool*) {
+  return {MPI_ERR_REQUEST, "the request is a partitioned send: only those of a receive arrive"};
+}
+
+Failure PartitionedSend::Prepare() {
+  if (!is_active()) {
+    return {MPI_ERR_REQUEST, "the partitioned send is not active; start it first"};
+  }
+  const auto is_prepared = [](void* self) {
+    auto* const send = static_cast<PartitionedSend*>(self);
+    return send->IsCleared(send->round()) || send->IsDone() || send->IsRefused();
+  };
+  AwaitUntil(is_prepared, this);
+  return IsRefused() ? Refusal() : RoundFailure();
+}
+
+void PartitionedSend::Look(MPI_Status* status) { SetEmptyStatus(status); }
+
+}  // namespace ferry::mpi

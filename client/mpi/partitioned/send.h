@@ -1,0 +1,137 @@
+// The sending side of a partitioned message (MPI_Psend_init).
+//
+// Ready marks partitions by one atomic addition for each unit; who completes one whose round the
+// receiver has cleared moves it at once. The rest is moved by the receiver, if it is near and can
+// read the buffer, and by this side's other calls, or the library's thread, where it cannot.
+//
+// Calling thread: see request.h and partitioned.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/mpi/channel/helper.h"
+#include "client/mpi/partitioned/blocks.h"
+#include "client/mpi/partitioned/offer.h"
+#include "client/mpi/partitioned/peer.h"
+#include "client/mpi/partitioned/side.h"
+#include "client/mpi/partitioned/units.h"
+#include "client/mpi/partitioned/words.h"
+
+namespace ferry::mpi {
+
+// As the info keys say (mpix_partitioned.h).
+struct UnitLimits {
+  uint64_t min_bytes = 0;  // 0: as is best for the way
+  uint32_t max_units = UINT32_MAX;
+};
+
+class PartitionedSend final : public Side, public Watched {
+ public:
+  // MPI_ERR_NO_MEM; errors of the message to the receiver.
+  static Result<Ref<Request>> Make(const SideArguments& arguments, const UnitLimits& limits);
+  ~PartitionedSend() override;
+
+  bool IsDone() override;
+  void Look(MPI_Status* status) override;
+
+  int readied_partitions() const override { return static_cast<int>(partitions_); }
+  int arriving_partitions() const override { return 0; }
+  Failure Ready(int first, int last) override;
+  bool TryReady(int partition) override;
+  Failure HasArrived(int partition, bool* has_arrived) override;
+  Failure Prepare() override;
+
+  // The library's thread carries it on: data of which the receiver cannot take.
+  bool IsBusy() override;
+  bool IsLookedAfter() override { return false; }
+  bool IsAnnounced() const override { return false; }
+  Progress AdvanceAll() override;
+  void Abandon() override {}
+
+  bool IsAwaited() override;
+
+  // ---- For kernels (prequest.h) ----
+  const Units& units() const { return units_; }
+  const SenderWords& words() const { return words_; }
+  const Block& block() const { return block_; }
+  // Whether the receiver has answered by now, so that what follows is known.
+  bool IsSettled();
+  // Of the receiver: its block, mapped where it is near; and where data go.
+  const PeerBlock& receiver() const { return receiver_; }
+  const PeerData& destination() const { return destination_; }  // near
+  const shm::Location& where() const { return answer_.data; }
+  bool is_landing() const { return answer_.is_landing != 0; }
+
+ protected:
+  void BeginRound() override;
+  Failure CheckPartner() override;
+  void TellOfRest(bool rests) override;
+  bool TryLeaveLocked() override;
+
+ private:
+  PartitionedSend(const SideArguments& arguments, const UnitLimits& limits);
+  Failure Open();
+  Failure SendOffer();
+  bool IsOfferGone();
+  static UnitLimits LimitsFor(bool is_near, bool is_readable, const UnitLimits& given);
+  bool SettleLocked();
+  void MarkReady(uint32_t unit, uint64_t bits, uint32_t* again);
+  bool IsRefused() const;
+  Failure Refusal() const;
+  bool IsCleared(uint64_t round);
+  // send_moves.cc
+  bool LeaveToReceiver(uint32_t unit, uint64_t round);
+  void Move(uint32_t unit, uint64_t round);
+  uint32_t MoveFullLocked(uint32_t unit, uint64_t round);
+  void MoveBits(uint32_t unit, uint64_t bits, uint64_t round);
+  ErrorCode MoveRun(uint32_t unit, const Units::Run& run, uint64_t round);
+  const std::byte* SourceAt(uint64_t offset, uint64_t size_bytes);
+  bool IsSourceByStream() const { return is_by_stream_ && packed_ == nullptr; }
+  void BreakBy(ErrorCode error);
+  bool IsWatchedByHelper() const { return !is_near_ || !is_readable_; }
+  void TellReceiver();
+  bool AdvanceLocked();
+  void MoveReadyLocked(uint64_t round);
+  void MoveStale(uint32_t unit, uint64_t round);
+  bool IsOverLocked(uint64_t round);
+  bool AreAllReadiedLocked(uint64_t round);
+  void Break(Failure failure);
+
+  const bool is_readable_;  // by ranks of the node
+  const Units units_;
+  const uint32_t unit_shift_;  // units_.per_unit is a power of two
+  Block block_;
+  SenderWords words_;
+  Offer offer_;
+  client::RequestHandle offer_handle_ = 0;
+  std::unique_ptr<std::byte[]> packed_;         // null: the data are dense
+  client::OneSidedContext* context_ = nullptr;  // far
+
+  // Set once, under mutex_, before is_settled_.
+  std::atomic<bool> is_settled_{false};
+  ReceiverAnswer answer_;
+  PeerBlock receiver_;
+  PeerData destination_;
+  ArrivalWords arrived_;  // near
+
+  std::atomic<uint64_t> left_{0};  // how many units were left to the receiver, in all rounds
+  std::atomic<bool> needs_quiet_{
+      false};  // far: something of this round is read until the context is quiet
+  std::atomic<uint32_t> moving_{0};  // far: threads that have taken something, or will
+
+  // Under mutex_. Units before these have been readied, taken, and have arrived, in this round.
+  uint32_t readied_units_ = 0;
+  uint32_t taken_units_ = 0;
+  uint32_t arrived_units_ = 0;
+  bool is_done_ = false;
+  std::vector<uint64_t> seen_;  // words of units that were not complete at the last look
+  uint64_t next_look_ns_ = 0;
+  bool has_told_end_ = false;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,281 @@
+// PartitionedSend: how data are moved, and what carries a round on to its end.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/partitioned/send.h"
+#include "common/clock.h"
+
+namespace ferry::mpi {
+namespace {
+
+// A unit that is copied sooner than a receiver that attends sees it is not left to it.
+constexpr uint64_t kLeastLeft = 8 << 10;
+// Where so little is copied, an atomic addition in the receiver's memory would take longer.
+constexpr uint64_t kQuickBytes = 4 << 10;
+// Between nodes: what goes in one message of its own.
+constexpr uint64_t kShortPut = 8 << 10;
+// What the receiver cannot take by itself, and is not a full unit, is moved once it has not changed
+// for so long.
+constexpr uint64_t kStaleNs = 10'000;
+
+}  // namespace
+
+// ---- Moving -------------------------------------------------------------------------------------
+
+// Units are left to a receiver that attends: small ones all, for it copies several at once, and so
+// does this side once it waits; of large ones no more than half wait for it at a time, so that
+// threads that ready many copy, too.
+bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round) {
+  if (units_.unit_bytes() < kLeastLeft || answer_.can_take == 0 ||
+      shm::LoadRelaxed(words_.block().attending) != round) {
+    return false;
+  }
+  const uint64_t left = left_.load(std::memory_order_relaxed);
+  const uint64_t took = shm::LoadRelaxed(words_.block().took);
+  if (units_.unit_bytes() >= units_.bytes_at_once() && left > took &&
+      (left - took) * 2 >= units_.count()) {
+    return false;
+  }
+  left_.store(left + 1, std::memory_order_relaxed);
+  receiver_.StoreSoon(offsetof(ReceiverBlock, left), LeftUnit(round, unit));
+  TellReceiver();
+  return true;
+}
+
+// Between nodes the context is quiet, too, while a thread is about to put what it has taken: so
+// threads that may be are counted.
+void PartitionedSend::Move(uint32_t unit, uint64_t round) {
+  if (is_near_) {
+    MoveBits(unit, words_.Take(unit, round, true), round);
+    return;
+  }
+  moving_.fetch_add(1, std::memory_order_seq_cst);
+  MoveBits(unit, words_.Take(unit, round, true), round);
+  moving_.fetch_sub(1, std::memory_order_release);  // Pairs with IsOverLocked.
+}
+
+// Near: takes full units from this one back, and copies them at once. Returns how many.
+uint32_t PartitionedSend::MoveFullLocked(uint32_t unit, uint64_t round) {
+  const uint64_t most = units_.bytes_at_once();
+  uint32_t count = 0;
+  for (uint64_t bytes = 0; count <= unit && (count == 0 || bytes < most);
+       bytes += units_.unit_bytes()) {
+    const uint64_t bits = words_.Take(unit - count, round, true);
+    if (bits != units_.FullOf(unit - count)) {  // the other side has taken something of it
+      MoveBits(unit - count, bits, round);
+      break;
+    }
+    ++count;
+  }
+  if (count == 0) {
+    return 0;
+  }
+  const uint32_t first = unit - count + 1;
+  const uint64_t offset = first * units_.unit_bytes();
+  const uint64_t size_bytes = std::min(count * units_.unit_bytes(), units_.total_bytes() - offset);
+  const std::byte* const from = SourceAt(offset, size_bytes);
+  const ErrorCode error = from == nullptr && size_bytes != 0
+                              ? ErrorCode::kInvalidBuffer
+                              : destination_.CopyTo(offset, from, size_bytes, IsSourceByStream());
+  if (error != ErrorCode::kOk) {
+    BreakBy(error);
+    return count;
+  }
+  for (uint32_t i = 0; i + 1 < count; ++i) {
+    arrived_.Fill(first + i, round);
+  }
+  arrived_.Add(unit, units_.FullOf(unit));
+  TellReceiver();
+  return count;
+}
+
+void PartitionedSend::MoveBits(uint32_t unit, uint64_t bits, uint64_t round) {
+  if (bits == 0) {
+    return;
+  }
+  while (bits != 0) {
+    const Units::Run run = Units::TakeRun(&bits);
+    if (const ErrorCode error = MoveRun(unit, run, round); error != ErrorCode::kOk) {
+      BreakBy(error);
+      return;
+    }
+  }
+  TellReceiver();
+}
+
+void PartitionedSend::BreakBy(ErrorCode error) {
+  Failure failure = FailureOf(error);
+  Break(failure.ok() ? Failure{MPI_ERR_OTHER, "a partition could not be copied"}
+                     : std::move(failure));
+}
+
+// Packed, if need be. Null: it could not be, and that is noted.
+const std::byte* PartitionedSend::SourceAt(uint64_t offset, uint64_t size_bytes) {
+  if (packed_ == nullptr) [[likely]] {
+    return static_cast<const std::byte*>(payload_.data()) + offset;
+  }
+  std::byte* const packed = packed_.get() + offset;
+  if (Failure failure =
+          payload_.CopyOut(packed, static_cast<int64_t>(offset), static_cast<int64_t>(size_bytes));
+      !failure.ok()) {
+    SetFailure(std::move(failure));
+    return nullptr;
+  }
+  return packed;
+}
+
+ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_t round) {
+  const uint64_t first = uint64_t{unit} * units_.per_unit + run.first;
+  const uint64_t offset = first * units_.partition_bytes;
+  const uint64_t size_bytes = run.count * units_.partition_bytes;
+  const std::byte* const from = SourceAt(offset, size_bytes);
+  if (from == nullptr && size_bytes != 0) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  if (is_near_) {
+    const ErrorCode error = destination_.CopyTo(offset, from, size_bytes, IsSourceByStream());
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    if (size_bytes <= kQuickBytes && run.bits() == units_.FullOf(unit)) {
+      arrived_.Fill(unit, round);
+    } else {
+      arrived_.Add(unit, run.bits());
+    }
+    return ErrorCode::kOk;
+  }
+  const shm::Location& data = answer_.data;
+  const client::Place place =
+      size_bytes == 0  // nothing has a place there
+          ? receiver_.place()
+          : client::Place{peer_, client::SegmentOf(data), data.address + offset};
+  // Short ones are copied on their way, so that the send need not wait until they are there.
+  const bool is_short = size_bytes <= kShortPut && !IsSourceByStream() && data.flags == 0;
+  if (!is_short) {
+    needs_quiet_.store(true, std::memory_order_relaxed);  // before moving_ says that it is put
+  }
+  return front_end->one_sided().Put(
+      context_, place, from, size_bytes, receiver_.AddTo(ArrivedOffset(unit), run.bits()),
+      is_short ? client::WhenDone::kAtReturn : client::WhenDone::kAtQuiet);
+}
+
+// Pairs with the receiver's TellOfRest: either it sees what was changed, or this sees that it
+// rests.
+void PartitionedSend::TellReceiver() {
+  if (is_near_ && shm::Load(words_.block().receiver_rests, std::memory_order_seq_cst) != 0) {
+    front_end->TellOfChange(peer_);
+  }
+}
+
+// ---- Progress -----------------------------------------------------------------------------------
+
+bool PartitionedSend::IsDone() {
+  if (!is_active()) {
+    return true;
+  }
+  if (is_near_ && units_.count() == 1 && is_settled_.load(std::memory_order_acquire) &&
+      arrived_.is_there() && arrived_.IsFull(0, round())) {
+    return true;
+  }
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && AdvanceLocked();
+}
+
+bool PartitionedSend::IsBusy() { return !IsDone(); }
+
+Watched::Progress PartitionedSend::AdvanceAll() {
+  (void)IsDone();
+  return {};
+}
+
+bool PartitionedSend::AdvanceLocked() {
+  const uint64_t this_round = round();
+  if (is_done_) {
+    return true;
+  }
+  (void)IsOfferGone();
+  SenderBlock& block = words_.block();
+  if (SettleLocked() && answer_.error != 0) {
+    if (AreAllReadiedLocked(this_round)) {
+      SetFailure(Refusal());
+    }
+  } else if (is_settled_.load(std::memory_order_relaxed) && words_.IsCleared(this_round)) {
+    MoveReadyLocked(this_round);
+    if (IsOverLocked(this_round)) {
+      return is_done_ = true;
+    }
+  }
+  if (const uint64_t error = shm::LoadAcquire(block.receiver_error); error != 0) [[unlikely]] {
+    SetFailure({static_cast<int>(error), "the receiver cannot go on with this message"});
+  }
+  // One that has begun this round has ended it, too, before it freed its request.
+  LookForEnd(shm::LoadAcquire(block.receiver_ended) != 0 && !words_.IsCleared(this_round));
+  return is_done_ = has_failed();
+}
+
+void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
+  const uint64_t now_ns = answer_.can_take == 0 ? MonotonicNs() : 0;
+  const bool takes_stale = answer_.can_take == 0 && now_ns >= next_look_ns_;
+  // Near from the last one on: the receiver begins with the first, so each of the two copies mostly
+  // the same data in each round, and finds them in its core's caches.
+  for (uint32_t end = units_.count(); is_near_ && end > taken_units_;) {
+    end -= std::min(end, std::max<uint32_t>(MoveFullLocked(end - 1, this_round), 1));
+  }
+  for (uint32_t unit = taken_units_; (!is_near_ || takes_stale) && unit < units_.count(); ++unit) {
+    Move(unit, this_round);
+    if (takes_stale) {
+      MoveStale(unit, this_round);
+    }
+  }
+  while (taken_units_ < units_.count() && words_.IsTaken(taken_units_, this_round)) {
+    ++taken_units_;
+  }
+  if (takes_stale) {
+    next_look_ns_ = now_ns + kStaleNs;
+  }
+}
+
+// What has not changed since the last look.
+void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
+  const uint64_t ready = shm::LoadAcquire(words_.of(unit).ready);
+  if (std::exchange(seen_[unit], ready) != ready) {
+    return;
+  }
+  moving_.fetch_add(1, std::memory_order_seq_cst);  // as in Move
+  MoveBits(unit, words_.Take(unit, this_round, false), this_round);
+  moving_.fetch_sub(1, std::memory_order_release);
+}
+
+// Near: all has arrived; the receiver moves some of it. Far: all was put, and the puts are over.
+bool PartitionedSend::IsOverLocked(uint64_t this_round) {
+  if (is_near_) {
+    arrived_units_ = arrived_.FirstMissing(arrived_units_, this_round);
+    return arrived_units_ == units_.count();
+  }
+  if (taken_units_ != units_.count() || moving_.load(std::memory_order_seq_cst) != 0) {
+    return false;
+  }
+  if (!needs_quiet_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  if (!front_end->one_sided().IsQuiet(context_)) {
+    return false;
+  }
+  if (const ErrorCode error = front_end->one_sided().Quiet(context_, nullptr);
+      error != ErrorCode::kOk) {
+    Break(FailureOf(error));
+  }
+  return true;
+}
+
+bool PartitionedSend::AreAllReadiedLocked(uint64_t this_round) {
+  while (readied_units_ < units_.count() && words_.IsReady(readied_units_, this_round)) {
+    ++readied_units_;
+  }
+  return readied_units_ == units_.count();
+}
+
+}  // namespace ferry::mpi

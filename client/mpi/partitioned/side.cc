@@ -1,0 +1,148 @@
+#include "client/mpi/partitioned/side.h"
+
+#include <utility>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
+#include "client/mpi/partitioned/orphans.h"
+#include "client/mpi/request/status.h"
+#include "client/mpi/request/word_wait.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::mpi {
+namespace {
+
+// So many looks by HasNews come before a whole one.
+constexpr int kShortLooks = 32;
+
+}  // namespace
+
+Side::Side(const SideArguments& arguments)
+    : comm_(Ref<Comm>::Share(arguments.comm)),
+      peer_(arguments.peer),
+      tag_(arguments.tag),
+      is_near_(front_end->NodeOf(arguments.peer) == front_end->NodeOf(front_end->rank())),
+      is_own_(arguments.peer == front_end->rank()),
+      partitions_(arguments.partitions),
+      payload_(arguments.buffer, arguments.count * arguments.partitions, *arguments.type),
+      is_by_stream_(front_end->IsByStream(arguments.buffer)) {}
+
+void Side::Unpublish(MPI_Request handle) {
+  if (requests.Remove(handle) == this) {
+    (void)TryLeave();
+    Release();
+  }
+}
+
+bool Side::TryLeave() {
+  std::lock_guard lock(mutex_);
+  has_left_ = has_left_ || TryLeaveLocked();
+  return has_left_;
+}
+
+void Side::Destroy() {
+  comm_ = nullptr;
+  if (TryLeave()) {
+    delete this;
+  } else {
+    AddOrphan(this);
+  }
+}
+
+Failure Side::Start() {
+  if (is_active()) {
+    return {MPI_ERR_REQUEST, "the partitioned request is active; complete it first"};
+  }
+  FERRY_RETURN_FAILURE(CheckPartner());
+  named().Forget();
+  has_seen_end_ = false;
+  BeginRound();
+  return {};
+}
+
+Failure Side::Cancel() { return {MPI_ERR_REQUEST, "partitioned operations cannot be cancelled"}; }
+
+Failure Side::End(MPI_Status* status) {
+  Look(status);
+  if (!is_active()) {
+    return {};
+  }
+  Failure result = RoundFailure();
+  is_active_.store(false, std::memory_order_release);
+  return result;
+}
+
+// ---- Waiting ------------------------------------------------------------------------------------
+
+// What comes between the last look and the sleep is told: whoever brings it looks whether this side
+// rests after that.
+void Side::AwaitUntil(bool (*done)(void*), void* argument) {
+  if (done(argument)) {
+    return;
+  }
+  TellOfWait();
+  WordWait wait(!is_near_);
+  while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
+    if (wait.Pause()) {
+      for (int i = 0; i < kShortLooks && !HasNews(); ++i) {
+        shm::CpuPause();
+      }
+      continue;
+    }
+    TellOfRest(true);
+    const bool is_done = done(argument);
+    if (!is_done) {
+      wait.Rest();
+    }
+    TellOfRest(false);
+    if (is_done) {
+      return;
+    }
+  }
+}
+
+// ---- Failures -----------------------------------------------------------------------------------
+
+void Side::SetFailure(Failure failure) {
+  std::lock_guard lock(failure_mutex_);
+  if (failure_.ok()) {
+    failure_ = std::move(failure);
+    has_failed_.store(true, std::memory_order_release);
+  }
+}
+
+Failure Side::failure() const {
+  if (!has_failed()) [[likely]] {
+    return {};
+  }
+  std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+Failure Side::RoundFailure() {
+  const ErrorCode poison = front_end->poison();
+  const bool is_cut_short = poison != ErrorCode::kOk && !IsDone();  // this look may note it
+  Failure result = failure();
+  return is_cut_short && result.ok() ? FailureOf(poison) : result;
+}
+
+void Side::LookForEnd(bool has_ended) {
+  const ErrorCode state = front_end->PeerState(peer_);
+  if (state == ErrorCode::kOk && !has_ended) [[likely]] {
+    return;
+  }
+  if (!std::exchange(has_seen_end_, true)) {
+    return;
+  }
+  SetFailure(state != ErrorCode::kOk ? FailureOf(state) : EndedFailure());
+}
+
+Failure Side::EndedFailure() {
+  return {MPI_ERR_REQUEST, "the other side has freed its partitioned request"};
+}
+
+std::string Side::SizeText() const {
+  return std::to_string(total_bytes()) + " bytes in " + std::to_string(partitions_) + " partitions";
+}
+
+}  // namespace ferry::mpi
