@@ -55,6 +55,11 @@ class Reducer {
   // to = left (operation) right, element by element. `to` is left, right or apart from both. The
   // operation is associative; where it is not commutative, left stays left.
   virtual ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) = 0;
+  // The same by one of several operations, for schedules that name them (Step::operation).
+  virtual ErrorCode ReduceBy(uint32_t /*operation*/, const void* left, const void* right, void* to,
+                             size_t count) {
+    return Reduce(left, right, to, count);
+  }
 };
 
 // ---- One call -----------------------------------------------------------------------------------

@@ -80,6 +80,9 @@ struct Problem {
   bool has_blocks = false;
   std::vector<Block> send_blocks;
   std::vector<Block> receive_blocks;
+  // The parts of a reduce_scatter do not lie next to each other, on some rank at least: all know
+  // it.
+  bool are_parts_apart = false;
 
   size_t element_bytes = 1;  // reductions never split elements
   bool commutative = true;

@@ -211,8 +211,8 @@ void Runner::Compute(CollectiveRun* run, const Step& step) {
   if (step.kind == StepKind::kCopy && to != left) {
     error = messenger_->Copy(to, left, step.to.size_bytes);
   } else if (step.kind == StepKind::kReduce) {
-    error = run->reducer_->Reduce(left, run->Address(step.right), to,
-                                  step.to.size_bytes / run->schedule_->element_bytes);
+    error = run->reducer_->ReduceBy(step.operation, left, run->Address(step.right), to,
+                                    step.to.size_bytes / run->schedule_->element_bytes);
   }
   if (error != ErrorCode::kOk) {
     run->Fail({.code = error});

@@ -48,6 +48,7 @@ struct Step {
   Range left = {};
   Range right = {};
   Range to = {};
+  uint32_t operation = 0;  // of a reduction: which of the reducer's
 };
 
 struct Schedule {

@@ -131,14 +131,15 @@ void ScheduleBuilder::Copy(const Range& from, const Range& to) {
   Add({.kind = StepKind::kCopy, .left = from, .to = to});
 }
 
-void ScheduleBuilder::Reduce(const Range& left, const Range& right, const Range& to) {
+void ScheduleBuilder::Reduce(const Range& left, const Range& right, const Range& to,
+                             uint32_t operation) {
   if (to.size_bytes == 0) {
     return;
   }
   NoteRead(left);
   NoteRead(right);
   NoteWrite(to);
-  Add({.kind = StepKind::kReduce, .left = left, .right = right, .to = to});
+  Add({.kind = StepKind::kReduce, .left = left, .right = right, .to = to, .operation = operation});
 }
 
 void ScheduleBuilder::Notify(int peer) {

@@ -31,7 +31,8 @@ class ScheduleBuilder {
   void Receive(int peer, const Range& to);
   void Copy(const Range& from, const Range& to);
   // `to` is left, right, or apart from both. All three have the same size: whole elements.
-  void Reduce(const Range& left, const Range& right, const Range& to);
+  // `operation`: which of the reducer's.
+  void Reduce(const Range& left, const Range& right, const Range& to, uint32_t operation = 0);
   void Notify(int peer);
   void Await(int peer);
   // Steps that come later wait for all that came before.

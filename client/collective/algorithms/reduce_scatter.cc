@@ -54,9 +54,11 @@ void RecursiveHalving(const Problem& problem, ScheduleBuilder* builder) {
   builder->Copy(own, OwnOutput(problem));
 }
 
+bool CanHalve(const Problem& problem) { return problem.commutative && !problem.are_parts_apart; }
+
 constexpr Algorithm kAlgorithms[] = {
     {Collective::kReduceScatter, "direct", nullptr, Direct},
-    {Collective::kReduceScatter, "recursive_halving", IsCommutative, RecursiveHalving},
+    {Collective::kReduceScatter, "recursive_halving", CanHalve, RecursiveHalving},
 };
 
 }  // namespace

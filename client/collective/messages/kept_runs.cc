@@ -32,7 +32,8 @@ bool IsSame(const Problem& a, const Problem& b) {
   return a.collective == b.collective && a.root == b.root && a.in_place == b.in_place &&
          a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
          a.element_bytes == b.element_bytes && a.commutative == b.commutative &&
-         a.of_devices == b.of_devices && a.among == b.among && a.send_blocks == b.send_blocks &&
+         a.of_devices == b.of_devices && a.are_parts_apart == b.are_parts_apart &&
+         a.among == b.among && a.send_blocks == b.send_blocks &&
          a.receive_blocks == b.receive_blocks;
 }
 
@@ -55,12 +56,16 @@ KeptRuns::Taken KeptRuns::Take(const Problem& problem, const SelectionTable& tab
   return Make(key, problem, table);
 }
 
-KeptRuns::Taken KeptRuns::Make(uint64_t key, const Problem& problem, const SelectionTable& table) {
+Schedule KeptRuns::MakeSchedule(const Problem& problem, const SelectionTable& table) const {
   Problem whole = problem;
   whole.rank = self_;
   whole.size = static_cast<int>(node_of_.size());
   whole.node_of = node_of_;
-  Taken taken(runner_->Prepare(std::make_shared<const Schedule>(MakeSchedule(table, whole))),
+  return collective::MakeSchedule(table, whole);
+}
+
+KeptRuns::Taken KeptRuns::Make(uint64_t key, const Problem& problem, const SelectionTable& table) {
+  Taken taken(runner_->Prepare(std::make_shared<const Schedule>(MakeSchedule(problem, table))),
               nullptr);
   if (taken.run_->schedule().scratch_bytes > kKeptScratchBytes) {
     return taken;

@@ -28,6 +28,8 @@ class KeptRuns {
 
   // A run that is done, of the algorithm that `table` chooses. All ranks have the same table.
   Taken Take(const Problem& problem, const SelectionTable& table);
+  // This rank's schedule by that algorithm.
+  Schedule MakeSchedule(const Problem& problem, const SelectionTable& table) const;
   // One that is done again.
   void GiveBack(Taken taken);
   void Clear() { kept_.clear(); }

@@ -193,6 +193,10 @@ CallDescription DescribeCall(const char* call, const Comm& comm,
     const Op& op = operation.reducer.op();
     collective::SetText(record.op, op.IsPredefined() ? op.name() : "an operation of its own");
   }
+  if (!operation.cut.empty()) {
+    const std::string op = record.op;
+    collective::SetText(record.op, op.empty() ? operation.cut : operation.cut + " by " + op);
+  }
   if (comm.is_inter() || IsAmongNeighbours(problem.collective)) {
     return description;
   }
@@ -203,6 +207,22 @@ CallDescription DescribeCall(const char* call, const Comm& comm,
     DescribeData(comm, operation, &record);
   }
   return description;
+}
+
+// The others are told, and this rank goes on.
+void TellOthers(Comm& comm, Channel& channel, CallDescription description, uint32_t number,
+                bool persistent) {
+  const auto told = channel.Compare(std::move(description), number, persistent, nullptr);
+  if (!channel.Advance(*told)) {
+    WatchChannel(comm, channel);
+  }
+}
+
+// Blocks.
+Failure AwaitComparison(Channel& channel, CallDescription description, uint32_t number) {
+  const auto compared = channel.Compare(std::move(description), number, false, nullptr);
+  channel.Await(*compared);
+  return compared->is_done() ? compared->failure() : FailureOf(front_end->poison());
 }
 
 }  // namespace
@@ -220,26 +240,31 @@ Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation
   const uint32_t number = is_persistent ? channel.NextPersistentNumber() : channel.TakeNumber();
   operation->number = number;
   if (is_persistent || !failure.ok()) {
-    // The others are told, and this rank goes on.
-    const auto told = channel.Compare(std::move(*description), number, is_persistent, nullptr);
-    if (!channel.Advance(*told)) {
-      WatchChannel(comm, channel);
-    }
+    TellOthers(comm, channel, std::move(*description), number, is_persistent);
     return failure;
   }
   if (call.mode == CallMode::kNonblocking) {
     operation->description = std::move(description);
     return failure;
   }
-  const auto compared = channel.Compare(std::move(*description), number, false, nullptr);
-  channel.Await(*compared);
-  if (!compared->is_done()) {
-    return FailureOf(front_end->poison());
-  }
-  if (compared->failure().ok()) {
+  failure = AwaitComparison(channel, std::move(*description), number);
+  if (failure.ok()) {
     channel.Enter();
   }
-  return compared->failure();
+  return failure;
+}
+
+Failure CompareInits(const CollectiveCall& call, Comm& comm, const CollectiveOperation& operation,
+                     Failure failure) {
+  Channel& channel = Channel::Of(comm);
+  channel.Name(call.name);
+  CallDescription description = DescribeCall(call.name, comm, operation, failure);
+  const uint32_t number = channel.TakeNumber();
+  if (failure.ok()) {
+    return AwaitComparison(channel, std::move(description), number);
+  }
+  TellOthers(comm, channel, std::move(description), number, false);
+  return failure;
 }
 
 // ---- Arguments ----------------------------------------------------------------------------------

@@ -61,6 +61,11 @@ void RenounceNonblocking(Comm& comm);
 Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
                      Failure failure);
 
+// The same for an init whose ranks compare what it says at once, for all its starts; it carries
+// nothing out. Blocks, but not if its arguments were wrong.
+Failure CompareInits(const CollectiveCall& call, Comm& comm, const CollectiveOperation& operation,
+                     Failure failure);
+
 // `describe(comm, operation)` checks the arguments, and fills in the operation. Returns what the
 // call is to return.
 template <typename Describe>

@@ -1,11 +1,10 @@
 // Collectives that only move data: what their arguments mean (MPI 5.0, sections 6.3 to 6.8).
 //
-// Each is one function for both its forms: `Data` is Run, or, where blocks have sizes of their own
-// (v and w), Blocks. Arguments that are not significant at a rank are ignored.
+// Each is one function for both its forms.
 #include <type_traits>
 #include <vector>
 
-#include "client/mpi/api/collective_blocks.h"
+#include "client/mpi/api/collective_descriptions.h"
 #include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
@@ -61,14 +60,7 @@ Failure RefuseInPlace(const void* sendbuf, const void* recvbuf) {
   return CheckInPlace(false, recvbuf, "recvbuf");
 }
 
-// ---- Barrier and broadcast ----------------------------------------------------------------------
-
-int CallBarrier(const CollectiveCall& call, MPI_Comm handle) {
-  return CarryOut(call, handle, [](Comm&, CollectiveOperation& operation) {
-    operation.problem.collective = Collective::kBarrier;
-    return Failure();
-  });
-}
+// ---- Broadcast ----------------------------------------------------------------------------------
 
 Failure DescribeInterBcast(const Comm& comm, const Run& data, int root,
                            CollectiveOperation* operation) {
@@ -82,22 +74,24 @@ Failure DescribeInterBcast(const Comm& comm, const Run& data, int root,
   return Bind(data, 1, &operation->output, &operation->problem.block_bytes);
 }
 
-int CallBcast(const CollectiveCall& call, const Run& data, int root, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = Begin<Run>(Collective::kBcast, root, &operation);
-    if (comm.is_inter()) {
-      return DescribeInterBcast(comm, data, root, &operation);
-    }
-    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    FERRY_RETURN_FAILURE(CheckInPlace(false, data.buffer, "buffer"));
-    FERRY_RETURN_FAILURE(Bind(data, 1, &operation.output, &problem.block_bytes));
-    operation.delivers = comm.rank() != root;
-    operation.output_read = {0, operation.delivers ? 0 : data.count};
-    return {};
-  });
+}  // namespace
+
+Failure DescribeBcast(const Comm& comm, const Run& data, int root, CollectiveOperation* operation) {
+  Problem& problem = Begin<Run>(Collective::kBcast, root, operation);
+  if (comm.is_inter()) {
+    return DescribeInterBcast(comm, data, root, operation);
+  }
+  FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+  FERRY_RETURN_FAILURE(CheckInPlace(false, data.buffer, "buffer"));
+  FERRY_RETURN_FAILURE(Bind(data, 1, &operation->output, &problem.block_bytes));
+  operation->delivers = comm.rank() != root;
+  operation->output_read = {0, operation->delivers ? 0 : data.count};
+  return {};
 }
 
 // ---- Gather -------------------------------------------------------------------------------------
+
+namespace {
 
 template <typename Data>
 Failure DescribeInterGather(const Comm& comm, const Run& send, const Data& receive, int root,
@@ -114,39 +108,41 @@ Failure DescribeInterGather(const Comm& comm, const Run& send, const Data& recei
   return BindOwnInput(send, operation, &operation->problem.block_bytes);
 }
 
+}  // namespace
+
 template <typename Data>
-int CallGather(const CollectiveCall& call, const Run& send, const Data& receive, int root,
-               MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = Begin<Data>(Collective::kGather, root, &operation);
-    if (comm.is_inter()) {
-      return DescribeInterGather(comm, send, receive, root, &operation);
-    }
-    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    operation.delivers = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, send.buffer, "sendbuf"));
-    problem.in_place = IsInPlace(send.buffer);
-    if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &problem.block_bytes));
-    }
-    if (!operation.delivers) {
-      return {};
-    }
-    const size_t sent = problem.block_bytes;
-    if constexpr (!kHasBlocks<Data>) {
-      FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
-    }
-    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
-    if (problem.in_place) {
-      operation.output_read = PortionOf(receive, root, 1);
-      return {};
-    }
-    FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, root), sent));
-    return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, root));
-  });
+Failure DescribeGather(const Comm& comm, const Run& send, const Data& receive, int root,
+                       CollectiveOperation* operation) {
+  Problem& problem = Begin<Data>(Collective::kGather, root, operation);
+  if (comm.is_inter()) {
+    return DescribeInterGather(comm, send, receive, root, operation);
+  }
+  FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+  operation->delivers = comm.rank() == root;
+  FERRY_RETURN_FAILURE(CheckInPlace(operation->delivers, send.buffer, "sendbuf"));
+  problem.in_place = IsInPlace(send.buffer);
+  if (!problem.in_place) {
+    FERRY_RETURN_FAILURE(BindOwnInput(send, operation, &problem.block_bytes));
+  }
+  if (!operation->delivers) {
+    return {};
+  }
+  const size_t sent = problem.block_bytes;
+  if constexpr (!kHasBlocks<Data>) {
+    FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+  }
+  FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), operation));
+  if (problem.in_place) {
+    operation->output_read = PortionOf(receive, root, 1);
+    return {};
+  }
+  FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, root), sent));
+  return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, root));
 }
 
 // ---- Scatter ------------------------------------------------------------------------------------
+
+namespace {
 
 template <typename Data>
 Failure DescribeInterScatter(const Comm& comm, const Data& send, const Run& receive, int root,
@@ -163,38 +159,40 @@ Failure DescribeInterScatter(const Comm& comm, const Data& send, const Run& rece
   return Bind(receive, 1, &operation->output, &operation->problem.block_bytes);
 }
 
+}  // namespace
+
 template <typename Data>
-int CallScatter(const CollectiveCall& call, const Data& send, const Run& receive, int root,
-                MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = Begin<Data>(Collective::kScatter, root, &operation);
-    if (comm.is_inter()) {
-      return DescribeInterScatter(comm, send, receive, root, &operation);
-    }
-    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
-    const bool is_root = comm.rank() == root;
-    FERRY_RETURN_FAILURE(CheckInPlace(is_root, receive.buffer, "recvbuf"));
-    problem.in_place = IsInPlace(receive.buffer);
-    if (!problem.in_place) {
-      FERRY_RETURN_FAILURE(Bind(receive, 1, &operation.output, &problem.block_bytes));
-    }
-    if (!is_root) {
-      return {};
-    }
-    const size_t received = problem.block_bytes;
-    if constexpr (!kHasBlocks<Data>) {
-      FERRY_RETURN_FAILURE(CheckInPlace(false, send.buffer, "sendbuf"));
-    }
-    FERRY_RETURN_FAILURE(BindSent(send, comm.size(), &operation));
-    if (problem.in_place) {
-      return {};
-    }
-    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, root), receive.buffer, received));
-    return CheckOwn(BytesOf<Data>(problem, problem.send_blocks, root), received);
-  });
+Failure DescribeScatter(const Comm& comm, const Data& send, const Run& receive, int root,
+                        CollectiveOperation* operation) {
+  Problem& problem = Begin<Data>(Collective::kScatter, root, operation);
+  if (comm.is_inter()) {
+    return DescribeInterScatter(comm, send, receive, root, operation);
+  }
+  FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+  const bool is_root = comm.rank() == root;
+  FERRY_RETURN_FAILURE(CheckInPlace(is_root, receive.buffer, "recvbuf"));
+  problem.in_place = IsInPlace(receive.buffer);
+  if (!problem.in_place) {
+    FERRY_RETURN_FAILURE(Bind(receive, 1, &operation->output, &problem.block_bytes));
+  }
+  if (!is_root) {
+    return {};
+  }
+  const size_t received = problem.block_bytes;
+  if constexpr (!kHasBlocks<Data>) {
+    FERRY_RETURN_FAILURE(CheckInPlace(false, send.buffer, "sendbuf"));
+  }
+  FERRY_RETURN_FAILURE(BindSent(send, comm.size(), operation));
+  if (problem.in_place) {
+    return {};
+  }
+  FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, root), receive.buffer, received));
+  return CheckOwn(BytesOf<Data>(problem, problem.send_blocks, root), received);
 }
 
 // ---- Allgather ----------------------------------------------------------------------------------
+
+namespace {
 
 template <typename Data>
 Failure DescribeInterAllgather(const Comm& comm, const Run& send, const Data& receive,
@@ -209,36 +207,38 @@ Failure DescribeInterAllgather(const Comm& comm, const Run& send, const Data& re
   return {};
 }
 
+}  // namespace
+
 template <typename Data>
-int CallAllgather(const CollectiveCall& call, const Run& send, const Data& receive,
-                  MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = Begin<Data>(Collective::kAllgather, 0, &operation);
-    if (comm.is_inter()) {
-      return DescribeInterAllgather(comm, send, receive, &operation);
-    }
-    problem.in_place = IsInPlace(send.buffer);
-    FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
-    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
-    if (problem.in_place) {
-      operation.output_read = PortionOf(receive, comm.rank(), 1);
-      return {};
-    }
-    size_t sent = 0;
-    FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &sent));
-    FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, comm.rank()), sent));
-    if constexpr (kHasBlocks<Data>) {
-      problem.block_bytes = sent;
-    } else {
-      const int64_t own = comm.rank() * receive.count * datatypes.Find(receive.datatype)->extent();
-      FERRY_RETURN_FAILURE(
-          CheckDistinct(send.buffer, static_cast<const char*>(receive.buffer) + own, sent));
-    }
-    return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, comm.rank()));
-  });
+Failure DescribeAllgather(const Comm& comm, const Run& send, const Data& receive,
+                          CollectiveOperation* operation) {
+  Problem& problem = Begin<Data>(Collective::kAllgather, 0, operation);
+  if (comm.is_inter()) {
+    return DescribeInterAllgather(comm, send, receive, operation);
+  }
+  problem.in_place = IsInPlace(send.buffer);
+  FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+  FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), operation));
+  if (problem.in_place) {
+    operation->output_read = PortionOf(receive, comm.rank(), 1);
+    return {};
+  }
+  size_t sent = 0;
+  FERRY_RETURN_FAILURE(BindOwnInput(send, operation, &sent));
+  FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, AddressOf(receive, comm.rank()), sent));
+  if constexpr (kHasBlocks<Data>) {
+    problem.block_bytes = sent;
+  } else {
+    const int64_t own = comm.rank() * receive.count * datatypes.Find(receive.datatype)->extent();
+    FERRY_RETURN_FAILURE(
+        CheckDistinct(send.buffer, static_cast<const char*>(receive.buffer) + own, sent));
+  }
+  return CheckOwn(sent, BytesOf<Data>(problem, problem.receive_blocks, comm.rank()));
 }
 
 // ---- Alltoall -----------------------------------------------------------------------------------
+
+namespace {
 
 template <typename Data>
 Failure DescribeInterAlltoall(const Comm& comm, const Data& send, const Data& receive,
@@ -258,27 +258,86 @@ Failure DescribeInterAlltoall(const Comm& comm, const Data& send, const Data& re
   return {};
 }
 
+}  // namespace
+
+template <typename Data>
+Failure DescribeAlltoall(const Comm& comm, const Data& send, const Data& receive,
+                         CollectiveOperation* operation) {
+  Problem& problem = Begin<Data>(Collective::kAlltoall, 0, operation);
+  if (comm.is_inter()) {
+    return DescribeInterAlltoall(comm, send, receive, operation);
+  }
+  const int rank = comm.rank();
+  problem.in_place = IsInPlace(send.buffer);
+  FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+  FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), operation));
+  if (problem.in_place) {
+    operation->output_read = PortionOf(receive, 0, comm.size());
+    return {};
+  }
+  const size_t received = BytesOf<Data>(problem, problem.receive_blocks, rank);
+  FERRY_RETURN_FAILURE(BindSent(send, comm.size(), operation));
+  const size_t sent = BytesOf<Data>(problem, problem.send_blocks, rank);
+  FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, rank), AddressOf(receive, rank), sent));
+  return CheckOwn(sent, received);
+}
+
+// For other files of this folder.
+template Failure DescribeGather(const Comm&, const Run&, const Run&, int, CollectiveOperation*);
+template Failure DescribeGather(const Comm&, const Run&, const Blocks&, int, CollectiveOperation*);
+template Failure DescribeScatter(const Comm&, const Run&, const Run&, int, CollectiveOperation*);
+template Failure DescribeScatter(const Comm&, const Blocks&, const Run&, int, CollectiveOperation*);
+template Failure DescribeAllgather(const Comm&, const Run&, const Run&, CollectiveOperation*);
+template Failure DescribeAllgather(const Comm&, const Run&, const Blocks&, CollectiveOperation*);
+template Failure DescribeAlltoall(const Comm&, const Run&, const Run&, CollectiveOperation*);
+template Failure DescribeAlltoall(const Comm&, const Blocks&, const Blocks&, CollectiveOperation*);
+
+// ---- The calls ---------------------------------------------------------------------------------
+
+namespace {
+
+int CallBarrier(const CollectiveCall& call, MPI_Comm handle) {
+  return CarryOut(call, handle, [](Comm&, CollectiveOperation& operation) {
+    operation.problem.collective = Collective::kBarrier;
+    return Failure();
+  });
+}
+
+int CallBcast(const CollectiveCall& call, const Run& data, int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeBcast(comm, data, root, &operation);
+  });
+}
+
+template <typename Data>
+int CallGather(const CollectiveCall& call, const Run& send, const Data& receive, int root,
+               MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeGather(comm, send, receive, root, &operation);
+  });
+}
+
+template <typename Data>
+int CallScatter(const CollectiveCall& call, const Data& send, const Run& receive, int root,
+                MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeScatter(comm, send, receive, root, &operation);
+  });
+}
+
+template <typename Data>
+int CallAllgather(const CollectiveCall& call, const Run& send, const Data& receive,
+                  MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeAllgather(comm, send, receive, &operation);
+  });
+}
+
 template <typename Data>
 int CallAlltoall(const CollectiveCall& call, const Data& send, const Data& receive,
                  MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = Begin<Data>(Collective::kAlltoall, 0, &operation);
-    if (comm.is_inter()) {
-      return DescribeInterAlltoall(comm, send, receive, &operation);
-    }
-    const int rank = comm.rank();
-    problem.in_place = IsInPlace(send.buffer);
-    FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
-    FERRY_RETURN_FAILURE(BindReceived(receive, comm.size(), &operation));
-    if (problem.in_place) {
-      operation.output_read = PortionOf(receive, 0, comm.size());
-      return {};
-    }
-    const size_t received = BytesOf<Data>(problem, problem.receive_blocks, rank);
-    FERRY_RETURN_FAILURE(BindSent(send, comm.size(), &operation));
-    const size_t sent = BytesOf<Data>(problem, problem.send_blocks, rank);
-    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, rank), AddressOf(receive, rank), sent));
-    return CheckOwn(sent, received);
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeAlltoall(comm, send, receive, &operation);
   });
 }
 

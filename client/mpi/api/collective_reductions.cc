@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/api/collective_blocks.h"
+#include "client/mpi/api/collective_descriptions.h"
 #include "client/mpi/api/message_arguments.h"
 #include "client/mpi/op/op.h"
 
@@ -12,15 +12,6 @@ namespace {
 using collective::Collective;
 using collective::kHostMemory;
 using collective::Problem;
-
-// The arguments that all of them have. `count` is of the whole vector.
-struct Vector {
-  const void* sendbuf;
-  void* recvbuf;
-  int64_t count;
-  MPI_Datatype datatype;
-  MPI_Op op;
-};
 
 struct Resolved {
   const Datatype* type = nullptr;
@@ -43,22 +34,30 @@ struct Part {
   int64_t result_count = 0;  // elements of that
 };
 
-// Fills in what they all share.
-Failure Describe(const Vector& vector, const Resolved& resolved, const Part& part,
-                 CollectiveOperation* operation) {
+// Fills in how `count` elements of this rank are reduced. Returns the device that does so.
+int DescribeReducing(const Vector& vector, const Resolved& resolved, const Part& part,
+                     int64_t count, CollectiveOperation* operation) {
   Problem& problem = operation->problem;
-  const bool gives = part.gives;
   problem.in_place = part.takes && IsInPlace(vector.sendbuf);
   problem.element_bytes = static_cast<size_t>(std::max(resolved.type->size_bytes(), int64_t{1}));
   problem.commutative = resolved.op->IsCommutative();
   operation->reduces = true;
   operation->reducer = OpReducer(*resolved.op, *resolved.type);
-  operation->delivers = gives;
+  operation->delivers = part.gives;
   operation->device =
       operation->reducer.ChooseDevice({part.takes && !problem.in_place ? vector.sendbuf : nullptr,
-                                       gives ? vector.recvbuf : nullptr},
-                                      vector.count);
-  const bool on_host = operation->device == kHostMemory;
+                                       part.gives ? vector.recvbuf : nullptr},
+                                      count);
+  return operation->device;
+}
+
+// Fills in what they all share.
+Failure Describe(const Vector& vector, const Resolved& resolved, const Part& part,
+                 CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  const bool gives = part.gives;
+  const bool on_host =
+      DescribeReducing(vector, resolved, part, vector.count, operation) == kHostMemory;
   if (part.takes) {
     FERRY_RETURN_FAILURE(CheckInPlace(gives, vector.sendbuf, "sendbuf"));
   }
@@ -106,48 +105,86 @@ Failure FindPart(const Comm& comm, Collective collective, const Vector& vector, 
   return CheckInPlace(!part->gives, vector.recvbuf, "recvbuf");
 }
 
+}  // namespace
+
+Failure DescribeWholeVector(const Comm& comm, Collective collective, const Vector& vector, int root,
+                            CollectiveOperation* operation) {
+  operation->problem.collective = collective;
+  operation->problem.root = root;
+  Part part{.result_count = vector.count};
+  FERRY_RETURN_FAILURE(FindPart(comm, collective, vector, root, operation, &part));
+  if (!part.takes && !part.gives && comm.is_inter()) {
+    return {};  // beside the root nothing is looked at
+  }
+  Resolved resolved;
+  FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+  FERRY_RETURN_FAILURE(Describe(vector, resolved, part, operation));
+  operation->problem.block_bytes = static_cast<size_t>(vector.count * resolved.type->size_bytes());
+  if (collective == Collective::kExscan) {
+    operation->output_read = {0, vector.count};  // rank 0's stays as it is
+  }
+  return {};
+}
+
+Failure DescribeReduceScatterBlock(const Comm& comm, const Vector& block,
+                                   CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  problem.collective = Collective::kReduceScatter;
+  if (block.count < 0 || block.count > INT64_MAX / comm.size()) [[unlikely]] {
+    return {MPI_ERR_COUNT, "recvcount is " + std::to_string(block.count)};
+  }
+  Vector vector = block;
+  vector.count *= comm.size();
+  Part part{.result_count = block.count};
+  Resolved resolved;
+  FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, operation, &part));
+  FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+  FERRY_RETURN_FAILURE(Describe(vector, resolved, part, operation));
+  problem.block_bytes = static_cast<size_t>(block.count * resolved.type->size_bytes());
+  if (comm.is_inter()) {  // whose channel counts more ranks than those that the blocks are for
+    problem.has_blocks = true;
+    problem.receive_blocks = InARow(comm.size(), problem.block_bytes);
+  }
+  return {};
+}
+
+// The result of this rank goes to where the first block has these elements: also in place.
+Failure DescribePartOfReduceScatterBlock(const Comm& comm, const Vector& part, int64_t stride,
+                                         CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  problem.collective = Collective::kReduceScatter;
+  problem.has_blocks = problem.are_parts_apart = true;
+  Resolved resolved;
+  FERRY_RETURN_FAILURE(Resolve(part, &resolved));
+  const bool on_host =
+      DescribeReducing(part, resolved, {}, part.count * comm.size(), operation) == kHostMemory;
+  const Datatype& type = *resolved.type;
+  auto* const first =
+      static_cast<char*>(problem.in_place ? part.recvbuf : const_cast<void*>(part.sendbuf));
+  std::vector<BlockArguments> blocks;
+  for (int64_t i = 0; i < comm.size(); ++i) {
+    blocks.push_back({first + i * stride * type.extent(), part.count, &type});
+  }
+  (problem.in_place ? operation->output_read : operation->input_read) = {0, comm.size()};
+  CollectiveBuffer& buffer = problem.in_place ? operation->output : operation->input;
+  FERRY_RETURN_FAILURE(buffer.Set(blocks, &problem.receive_blocks, on_host));
+  return problem.in_place ? Failure()
+                          : operation->output.Set(part.recvbuf, part.count, type, on_host);
+}
+
+namespace {
+
 // Calls any collective whose result is as long as the vector.
 int CallWholeVector(const CollectiveCall& call, Collective collective, const Vector& vector,
                     int root, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    operation.problem.collective = collective;
-    operation.problem.root = root;
-    Part part{.result_count = vector.count};
-    FERRY_RETURN_FAILURE(FindPart(comm, collective, vector, root, &operation, &part));
-    if (!part.takes && !part.gives && comm.is_inter()) {
-      return {};  // beside the root nothing is looked at
-    }
-    Resolved resolved;
-    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
-    FERRY_RETURN_FAILURE(Describe(vector, resolved, part, &operation));
-    operation.problem.block_bytes = static_cast<size_t>(vector.count * resolved.type->size_bytes());
-    if (collective == Collective::kExscan) {
-      operation.output_read = {0, vector.count};  // rank 0's stays as it is
-    }
-    return {};
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeWholeVector(comm, collective, vector, root, &operation);
   });
 }
 
 int CallReduceScatterBlock(const CollectiveCall& call, const Vector& block, MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kReduceScatter;
-    if (block.count < 0 || block.count > INT64_MAX / comm.size()) [[unlikely]] {
-      return {MPI_ERR_COUNT, "recvcount is " + std::to_string(block.count)};
-    }
-    Vector vector = block;
-    vector.count *= comm.size();
-    Part part{.result_count = block.count};
-    Resolved resolved;
-    FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part));
-    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
-    FERRY_RETURN_FAILURE(Describe(vector, resolved, part, &operation));
-    problem.block_bytes = static_cast<size_t>(block.count * resolved.type->size_bytes());
-    if (comm.is_inter()) {  // whose channel counts more ranks than those that the blocks are for
-      problem.has_blocks = true;
-      problem.receive_blocks = InARow(comm.size(), problem.block_bytes);
-    }
-    return {};
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeReduceScatterBlock(comm, block, &operation);
   });
 }
 

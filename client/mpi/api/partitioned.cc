@@ -5,8 +5,6 @@
 #include <mpix.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "client/mpi/api/partitioned_requests.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
-#include "client/mpi/info/info.h"
 #include "client/mpi/partitioned/null_request.h"
 #include "client/mpi/partitioned/orphans.h"
 #include "client/mpi/partitioned/receive.h"
@@ -29,40 +26,6 @@ namespace ferry::mpi {
 // ---- Inits --------------------------------------------------------------------------------------
 
 namespace {
-
-// What a key says, which is a number of at least 1; nothing without the key.
-Failure ReadNumber(const Info& info, const char* key, std::optional<uint64_t>* number) {
-  const std::optional<std::string> text = info.Find(key);
-  if (!text) {
-    return {};
-  }
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value == 0) {
-    return {MPI_ERR_INFO_VALUE,
-            std::string(key) + " is \"" + *text + "\", not a number of at least 1"};
-  }
-  *number = value;
-  return {};
-}
-
-Failure ReadLimits(MPI_Info handle, UnitLimits* limits) {
-  if (handle == MPI_INFO_NULL) {
-    return {};
-  }
-  const Info* const info = infos.Find(handle);
-  if (info == nullptr) {
-    return {MPI_ERR_INFO, "info names no info object: was it freed?"};
-  }
-  std::optional<uint64_t> min_bytes;
-  std::optional<uint64_t> max_units;
-  FERRY_RETURN_FAILURE(ReadNumber(*info, "ferry_partitioned_min_bytes", &min_bytes));
-  FERRY_RETURN_FAILURE(ReadNumber(*info, "ferry_partitioned_max_units", &max_units));
-  limits->min_bytes = min_bytes.value_or(0);
-  limits->max_units =
-      static_cast<uint32_t>(std::min<uint64_t>(max_units.value_or(UINT32_MAX), UINT32_MAX));
-  return {};
-}
 
 // What is wrong with arguments that would do for a message of one partition.
 Failure CheckPartitioned(const MessageArguments& arguments, int partitions,
@@ -139,7 +102,7 @@ FERRY_MPI_CALL(int, Psend_init,
                (const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
   UnitLimits limits;
-  const Failure failure = ReadLimits(info, &limits);
+  const Failure failure = ReadUnitLimits(info, &limits);
   const char* const call = FERRY_MPI_NAME;
   return Init({call, buf, count, datatype, dest, tag, comm}, true, partitions, request,
               [&](const SideArguments& arguments) -> Result<Ref<Request>> {
@@ -152,7 +115,7 @@ FERRY_MPI_CALL(int, Precv_init,
                (void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
   UnitLimits ignored;
-  const Failure failure = ReadLimits(info, &ignored);
+  const Failure failure = ReadUnitLimits(info, &ignored);
   const char* const call = FERRY_MPI_NAME;
   return Init({call, buf, count, datatype, dest, tag, comm}, false, partitions, request,
               [&](const SideArguments& arguments) -> Result<Ref<Request>> {

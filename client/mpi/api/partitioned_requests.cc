@@ -1,11 +1,52 @@
 #include "client/mpi/api/partitioned_requests.h"
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string>
 
 #include "client/mpi/base/handle_table.h"
+#include "client/mpi/info/info.h"
 #include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
+namespace {
+
+// What a key says, which is a number of at least 1; nothing without the key.
+Failure ReadNumber(const Info& info, const char* key, std::optional<uint64_t>* number) {
+  const std::optional<std::string> text = info.Find(key);
+  if (!text) {
+    return {};
+  }
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value == 0) {
+    return {MPI_ERR_INFO_VALUE,
+            std::string(key) + " is \"" + *text + "\", not a number of at least 1"};
+  }
+  *number = value;
+  return {};
+}
+
+}  // namespace
+
+Failure ReadUnitLimits(MPI_Info handle, UnitLimits* limits) {
+  if (handle == MPI_INFO_NULL) {
+    return {};
+  }
+  const Info* const info = infos.Find(handle);
+  if (info == nullptr) {
+    return {MPI_ERR_INFO, "info names no info object: was it freed?"};
+  }
+  std::optional<uint64_t> min_bytes;
+  std::optional<uint64_t> max_units;
+  FERRY_RETURN_FAILURE(ReadNumber(*info, "ferry_partitioned_min_bytes", &min_bytes));
+  FERRY_RETURN_FAILURE(ReadNumber(*info, "ferry_partitioned_max_units", &max_units));
+  limits->min_bytes = min_bytes.value_or(0);
+  limits->max_units =
+      static_cast<uint32_t>(std::min<uint64_t>(max_units.value_or(UINT32_MAX), UINT32_MAX));
+  return {};
+}
 
 int FindAllPartitioned(const char* call, int count, const MPI_Request handles[],
                        std::vector<Request*>* found) {

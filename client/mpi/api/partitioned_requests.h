@@ -1,4 +1,4 @@
-// The partitioned requests that calls name.
+// What calls of partitioned communication name: hints, and requests.
 //
 // Calling thread: the caller's.
 #pragma once
@@ -7,11 +7,16 @@
 
 #include <vector>
 
+#include "client/mpi/base/failure.h"
+#include "client/mpi/partitioned/units.h"
 #include "client/mpi/request/request.h"
 
 namespace ferry::mpi {
 
-// All of them. What the call is to return; MPI_SUCCESS: they are `found`.
+// The two hints of inits. MPI_ERR_INFO, MPI_ERR_INFO_VALUE.
+Failure ReadUnitLimits(MPI_Info handle, UnitLimits* limits);
+
+// All of the requests. What the call is to return; MPI_SUCCESS: they are `found`.
 int FindAllPartitioned(const char* call, int count, const MPI_Request handles[],
                        std::vector<Request*>* found);
 

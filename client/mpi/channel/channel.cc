@@ -23,11 +23,13 @@ using collective::RunFailure;
 using collective::TwoLevels;
 
 // Numbers of persistent operations lie in the upper half, where no others do but those of
-// comparisons, each of which takes two.
-constexpr uint32_t kNumbers = 1U << 17;
+// comparisons, each of which takes two. Those of operations of several runs lie below.
+constexpr uint32_t kNumbers = 1U << 16;
+constexpr uint32_t kFirstUnitNumber = kNumbers;
+constexpr uint32_t kFirstPersistent = kFirstUnitNumber + Channel::kUnitNumbers;
 constexpr uint32_t kPersistentNumbers = 1U << 15;
-constexpr uint32_t kPersistentComparisons = kNumbers + kPersistentNumbers;
-constexpr uint32_t kComparisons = kNumbers + (1U << 16);
+constexpr uint32_t kPersistentComparisons = kFirstPersistent + kPersistentNumbers;
+constexpr uint32_t kComparisons = kPersistentComparisons + kPersistentNumbers;
 
 uint32_t ComparisonNumber(uint32_t number, bool persistent) {
   return persistent ? kPersistentComparisons + number * 2 % kPersistentNumbers
@@ -136,6 +138,21 @@ void Channel::GiveBack(Taken taken) {
   GiveBackLocked(std::move(taken));
 }
 
+collective::Schedule Channel::MakeSchedule(const Problem& problem) const {
+  return kept_.MakeSchedule(problem, CollectiveTable());
+}
+
+std::unique_ptr<CollectiveRun> Channel::Prepare(
+    std::shared_ptr<const collective::Schedule> schedule) {
+  const auto lock = Lock();
+  return runner_.Prepare(std::move(schedule));
+}
+
+void Channel::GiveBack(std::unique_ptr<CollectiveRun> run) {
+  const auto lock = Lock();
+  run.reset();
+}
+
 // ---- Running ------------------------------------------------------------------------------------
 
 // The number of a start: the one that it has, or the next of those that are not persistent.
@@ -211,9 +228,24 @@ void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32
   AdvanceLocked();
 }
 
+void Channel::StartUnit(CollectiveRun* run, const Binding& binding, uint32_t number,
+                        const RunFailure& before) {
+  const auto lock = Lock();
+  runner_.Start(run, binding, number, before);
+}
+
 uint32_t Channel::NextPersistentNumber() {
   const auto lock = Lock();
-  return kNumbers + next_persistent_++ % kPersistentNumbers;
+  return kFirstPersistent + next_persistent_++ % kPersistentNumbers;
+}
+
+uint32_t Channel::NextUnitNumbers(uint32_t count) {
+  const auto lock = Lock();
+  return std::exchange(next_unit_, (next_unit_ + count) % kUnitNumbers);
+}
+
+uint32_t Channel::UnitNumber(uint32_t first, uint32_t unit) {
+  return kFirstUnitNumber + (first + unit) % kUnitNumbers;
 }
 
 std::shared_ptr<Comparison> Channel::Compare(CallDescription own, uint32_t number, bool persistent,
@@ -376,9 +408,7 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure,
     }
     *failure = RunByMessages(*problem, binding, number);
   }
-  if (failure->code != ErrorCode::kOk) [[unlikely]] {
-    BlameTheDead(failure);
-  }
+  BlameTheDead(failure);
 }
 
 // A rank that has given up, or told others so, may have done so because of one that has died.

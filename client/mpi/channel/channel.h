@@ -132,6 +132,22 @@ class Channel : public Comm::Extension, public Watched {
   uint32_t NextPersistentNumber();
   void StartPersistent(collective::CollectiveRun* run, const collective::Binding& binding,
                        uint32_t number);
+  // The first of `count` such numbers in a row (up to kUnitNumbers), for an operation that consists
+  // of several runs; UnitNumber finds the others.
+  static constexpr uint32_t kUnitNumbers = 1U << 16;
+  uint32_t NextUnitNumbers(uint32_t count);
+  static uint32_t UnitNumber(uint32_t first, uint32_t unit);
+  // Starts one of several runs, after which Advance is to come. `before`: as of Runner::Start.
+  void StartUnit(collective::CollectiveRun* run, const collective::Binding& binding,
+                 uint32_t number, const collective::RunFailure& before);
+  // This rank's schedule for a problem, by the algorithm that all ranks choose.
+  collective::Schedule MakeSchedule(const collective::Problem& problem) const;
+  // A run that nobody else takes. It is given back when it is done.
+  std::unique_ptr<collective::CollectiveRun> Prepare(
+      std::shared_ptr<const collective::Schedule> schedule);
+  void GiveBack(std::unique_ptr<collective::CollectiveRun> run);
+  // Names a rank that has died, where a failure may be the consequence.
+  void BlameTheDead(collective::RunFailure* failure) const;
   // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
   // done.
   Status StartProgram(ProgramRun* run);
@@ -192,7 +208,6 @@ class Channel : public Comm::Extension, public Watched {
   collective::RunFailure RunByMessages(const collective::Problem& problem,
                                        const collective::Binding& binding, uint32_t number,
                                        const collective::RunFailure& before = {});
-  void BlameTheDead(collective::RunFailure* failure) const;
   std::unique_lock<std::mutex> Lock();
   bool IsBusyLocked() const;
   void AdvanceLocked();
@@ -226,6 +241,7 @@ class Channel : public Comm::Extension, public Watched {
   std::vector<std::shared_ptr<Comparison>> comparisons_;
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
+  uint32_t next_unit_ = 0;
 };
 
 // A start of a collective that does not block: on the board, or by messages.

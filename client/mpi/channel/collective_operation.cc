@@ -65,8 +65,8 @@ Failure CollectiveBuffer::Set(void* address, int64_t count, const Datatype& type
   return {};
 }
 
-Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
-                              std::vector<Block>* places) {
+Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places,
+                              bool on_host) {
   if (ComparesCalls()) [[unlikely]] {
     for (const BlockArguments& block : blocks) {
       block_records_.push_back(RecordOf(block.count, *block.type));
@@ -80,7 +80,8 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
     if (BytesOf(block) == 0) {
       continue;
     }
-    is_dense = is_dense && block.type->IsDense(block.count);
+    is_dense = is_dense && block.type->IsDense(block.count) &&
+               !(on_host && front_end->IsByStream(FirstByte(block)));
     lowest = lowest == nullptr ? FirstByte(block) : std::min(lowest, FirstByte(block));
     bytes += BytesOf(block);
   }

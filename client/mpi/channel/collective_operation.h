@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client/collective/call_record.h"
@@ -40,7 +41,8 @@ class CollectiveBuffer {
   // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
   Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
   // One block each; fills in where they lie.
-  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places);
+  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places,
+              bool on_host = false);
 
   // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
   // the second one, kept only where calls are compared (table.h).
@@ -101,6 +103,7 @@ struct CollectiveOperation {
   OpReducer reducer;
   int device = collective::kHostMemory;  // what reduces
   const char* call_name = "";
+  std::string cut;  // of a partitioned one: into what, for ranks to compare
   std::unique_ptr<CallDescription> description;  // where ranks compare their calls
   uint32_t number = Channel::kNoNumber;          // of the channel's, there
 

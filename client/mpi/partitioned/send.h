@@ -24,12 +24,6 @@
 
 namespace ferry::mpi {
 
-// As the info keys say (mpix_partitioned.h).
-struct UnitLimits {
-  uint64_t min_bytes = 0;  // 0: as is best for the way
-  uint32_t max_units = UINT32_MAX;
-};
-
 class PartitionedSend final : public Side, public Watched {
  public:
   // MPI_ERR_NO_MEM; errors of the message to the receiver.

@@ -35,6 +35,12 @@ inline constexpr uint64_t BitsIn(uint64_t word, uint64_t round, uint64_t full) {
   return word - BaseOf(round, full);
 }
 
+// As the info keys say (mpix_partitioned.h).
+struct UnitLimits {
+  uint64_t min_bytes = 0;  // 0: as is best for the way
+  uint32_t max_units = UINT32_MAX;
+};
+
 // How the sender's buffer is cut: `partitions` of `partition_bytes` each, `per_unit` to a unit (the
 // last one may have fewer).
 struct Units {

@@ -85,8 +85,21 @@ int MPIX_Enqueue_pbuf_prepare_all(MPIX_Queue queue, int count, MPI_Request reque
  * call is partition p of each block). MPI_IN_PLACE as in the plain collectives. The answers are
  * those of the plain collective on the same elements, partition by partition.
  *
+ * A unit begins once this rank has readied all its partitions, so a rank that waits for the result
+ * of one partition before it readies the next wants units of one: ferry_partitioned_min_bytes = 1,
+ * and no more partitions than units. By default a unit has 16 KiB (of each block), and there are at
+ * most 64 (by the hint: 4096). Both hints must be the same on all ranks.
+ *
+ * All ranks contribute, but in a broadcast or scatter only the root; also the root of a gather or
+ * reduction in place readies its part. The result arrives on all ranks, or at the root of a gather
+ * or reduction, or, of a broadcast, on all but the root. Floating-point sums are, to the last bit,
+ * those of the plain persistent collective on the elements of each unit, but for
+ * MPIX_Preduce_scatter_block_init, which may add in another order where there are several units.
+ *
+ * MPIX_Pbuf_prepare: all ranks call it in the same round, or none.
+ *
  * Errors of the init as of the plain persistent collective's, and MPI_ERR_ARG: partitions is less
- * than 1. */
+ * than 1; MPI_ERR_INFO_VALUE: a hint is no number from 1 on; MPI_ERR_COMM: an intercommunicator. */
 
 int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype datatype, int root,
                      MPI_Comm comm, MPI_Info info, MPI_Request* request);
@@ -115,7 +128,7 @@ int MPIX_Pscatter_init(const void* sendbuf, void* recvbuf, int partitions, MPI_C
 /* A step of a schedule, after section IV of the paper: (I, R, op, O, A). Pieces are the equal parts
  * of a partition (those before the remainder of count / pieces have one element more). First the
  * pieces R leave for the ranks O; then each piece A that comes from one of the ranks I is combined
- * with what this rank has there (`what was there op what came`), or replaces it. */
+ * with what this rank has there (`what was there op what came`), or replaces it, in their order. */
 typedef struct {
   int indegree;            /* |I| */
   const int* sources;      /* I */
@@ -130,8 +143,10 @@ typedef struct {
  * recvbuf (not with MPI_IN_PLACE), and goes through the steps there, in an order that has the same
  * result as one after the other. The k-th piece that a rank's steps send to another is the k-th
  * that the other one's receive from it. The arrays of the steps are copied. MPI_ERR_ARG,
- * MPI_ERR_RANK, MPI_ERR_OP: a step names a piece, rank or operation that there is not. Steps that
- * do not fit together show as MPI_ERR_TRUNCATE, or as a wait that says what it waits for. */
+ * MPI_ERR_RANK, MPI_ERR_OP: a step names a piece, rank or operation that there is not. Where a
+ * piece is longer or shorter than the one that is expected, the round fails with MPI_ERR_TRUNCATE
+ * or MPI_ERR_COUNT; a piece that nobody sends is waited for. Partitions travel together only where
+ * a hint says so, or there are more of them than units. */
 int MPIX_Pschedule_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                         MPI_Datatype datatype, int pieces, int steps, const MPIX_Pstep schedule[],
                         MPI_Comm comm, MPI_Info info, MPI_Request* request);

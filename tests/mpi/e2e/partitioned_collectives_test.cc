@@ -1,0 +1,53 @@
+// Partitioned collectives, and schedules of a program's own (mpix_partitioned.h).
+#include <gmock/gmock.h>
+
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+constexpr char kProgram[] = "tests/mpi/ranks/partitioned_collectives";
+constexpr char kAllRight[] = "all partitions were right";
+
+class PartitionedCollectivesTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(PartitionedCollectivesTest, GiveWhatThePlainOnesGive) {
+  ExpectJob(GetParam(), {kProgram}, kAllRight);
+}
+
+TEST_P(PartitionedCollectivesTest, MayGoByTheProgramsSchedule) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/partitioned_schedules"}, "all schedules were right");
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, PartitionedCollectivesTest, testing::ValuesIn(AllPlacements()),
+                         NameOf);
+
+// A ring of three, and recursive doubling of four.
+INSTANTIATE_TEST_SUITE_P(MorePlacements, PartitionedCollectivesTest,
+                         testing::Values(Placement{"ThreeRanks", {"-n", "3"}},
+                                         Placement{"FourRanksOnTwoNodes",
+                                                   {"-n", "4", "--nodes", "2"}}),
+                         NameOf);
+
+TEST(PartitionedCollectivesOnDevicesTest, ReachDevicesBehindALink) {
+  ExpectJob({"", {"-n", "3"}}, {kProgram}, kAllRight,
+            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+}
+
+TEST(ComparedPartitionsTest, AreFoundToDiffer) {
+  ExpectJob({"", {"-n", "3"}}, {kProgram, "compared"}, kAllRight, {"FERRY_MPI_CHECK=1"});
+}
+
+class DyingPartitionsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
+  const e2e::CommandResult result = RunJob(GetParam(), {"--keep-going", kProgram, "dies"});
+  EXPECT_THAT(result.out, testing::HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED";
+  EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("class 0\n"))) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, DyingPartitionsTest, testing::ValuesIn(SeveralRanks()),
+                         NameOf);
+
+}  // namespace
+}  // namespace ferry::mpi_tests
