@@ -41,8 +41,10 @@ place() {
     client/include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} client/include/ferry/halo.h
   install -D -m 644 -t "$root${at[include]}/ferry/device" \
     gpu_backends/device/include/ferry/device/*.h
-  install -D -m 644 -t "$root${at[include]}/ferry/device/shmem" \
-    gpu_backends/device/include/ferry/device/shmem/*.h
+  for name in partitioned shmem; do
+    install -D -m 644 -t "$root${at[include]}/ferry/device/$name" \
+      gpu_backends/device/include/ferry/device/"$name"/*.h
+  done
   install -D -m 644 -t "$root${at[include]}/ferry/halo" client/include/ferry/halo/*.h
   # The number is that of MPI's binary interface; 0 is what some libraries call its version 1.
   install -D -m 644 "$built/client/mpi/$mpi" "$root${at[lib]}/$mpi.0"

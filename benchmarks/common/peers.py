@@ -147,9 +147,9 @@ def find(name):
         return found
 
 
-def describe():
-    """The peers and their versions, in words."""
-    found = {name: find(name) for name in PEERS}
+def describe(names=tuple(PEERS)):
+    """These peers and their versions, in words."""
+    found = {name: find(name) for name in names}
     return ", ".join(f"{name} {there.version}" if isinstance(there, Installation) else f"{name} (missing)"
                      for name, there in found.items())
 
@@ -192,10 +192,10 @@ def portable(source, folder):
     return compile_with(FERRYCC, source, folder, "standard")
 
 
-def peers(source, folder, limit_s=libraries.LIMIT_S):
-    """All of them, each with `source` compiled for it in `folder`; no run of theirs takes longer than the limit."""
+def peers(source, folder, limit_s=libraries.LIMIT_S, names=tuple(PEERS)):
+    """These, each with `source` compiled for it in `folder`; no run of theirs takes longer than the limit."""
     found = []
-    for name in PEERS:
+    for name in names:
         there = find(name)
         try:
             if isinstance(there, Missing):

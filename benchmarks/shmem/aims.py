@@ -1,40 +1,11 @@
 """What the figures of `./dev bench shmem` should reach (nanoseconds unless it says otherwise)."""
 
-import math
+from aim import Aim, geometric_mean, quotient
 
 MEMCPY = "memcpy"
 OUR_MPI = ("MPI, private", "MPI, MPI_Alloc_mem")
 COLLECTIVES = {"broadcast": "MPI_Bcast", "fcollect": "MPI_Allgather", "sum_reduce": "MPI_Allreduce"}
 KIB_64, MIB = 65536, 1048576
-
-
-class Aim:
-    """`figure`, and the `limit` that it is held against: at most that, or at least, if so. None: not measured."""
-
-    def __init__(self, text, figure, limit, unit, at_least=False):
-        self.text = text
-        self.figure = figure
-        self.limit = limit
-        self.unit = unit
-        self.at_least = at_least
-
-    def verdict(self):
-        if self.figure is None:
-            return "not measured"
-        return "reached" if (self.figure >= self.limit if self.at_least else self.figure <= self.limit) else "missed"
-
-    def cells(self):
-        measured = "-" if self.figure is None else f"{self.figure:.2f} {self.unit}".rstrip()
-        limit = f"{'at least' if self.at_least else 'at most'} {self.limit:g} {self.unit}".rstrip()
-        return [self.text, limit, measured, self.verdict()]
-
-
-def quotient(dividend, divisor):
-    return dividend / divisor if dividend is not None and divisor else None
-
-
-def geometric_mean(values):
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
 
 
 def of_collective(name, figures, sizes):

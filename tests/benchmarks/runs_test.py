@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The pages that `./dev bench p2p`, `mpi` and `kernels` write, of programs that only print figures."""
+"""The pages that `./dev bench p2p`, `mpi`, `kernels` and `partitioned` write, of programs that only print figures."""
 
 import json
 import os
@@ -34,6 +34,28 @@ what=$2 items=$4 names=$2
 for size in $(echo "$5" | tr , ' '); do
   for name in $names; do echo "$name $items $size $figure"; done
 done
+"""
+# Microseconds: plain messages, and kernels that are waited for, take as long as the test says.
+PARTITIONED = """
+plain=%s
+while [ "${1#*partitioned}" = "$1" ]; do shift; done
+program=$1
+shift
+case ${program##*/} in
+  partitioned_*) echo "rows: 5.0 us with partitions, $plain us after synchronising; 4 ranks: PASS"; exit ;;
+esac
+case $1 in
+  rate) echo "ready 60.00000" ;;
+  inits) echo "psend_init 9.00000"; echo "precv_init 11.00000" ;;
+  calls) echo "prequest_create 19.00000"; echo "pbuf_prepare_later 0.50000" ;;
+  goodput | allreduce)
+    case $2 in synchronised) figure=$plain ;; *) figure=5.00000 ;; esac
+    shift 3
+    for size; do echo "$size $figure"; done ;;
+  *)
+    shift 4
+    for cell; do case $cell in */plain) echo "$cell $plain" ;; *) echo "$cell 5.00000" ;; esac; done ;;
+esac
 """
 
 
@@ -128,6 +150,38 @@ class RunsTest(unittest.TestCase):
         self.assertEqual((row["ferry"], row["peers"]), (160, {"stores": 80, "ferryd": 40}))
         self.assertEqual(rows["kernels/broadcast/128x12", 64]["ferry"], 50)
         self.assertIn(("kernels/fcollect/128x8", 4096), rows)
+
+    def write_partitioned(self, plain):
+        self.write(FERRYRUN, PARTITIONED % plain)
+        for program in ("benchmarks/partitioned/partitioned", "benchmarks/partitioned/device",
+                        "examples/partitioned_vector_add/partitioned_vector_add",
+                        "examples/partitioned_jacobi/partitioned_jacobi", "examples/partitioned_bce/partitioned_bce"):
+            self.write(f"out/bin/{program}", "")
+
+    def test_partitioned_messages_stand_beside_plain_ones_and_those_of_peers(self):
+        self.write_partitioned("10.00000")
+        self.write("bin/mpirun.openmpi", PARTITIONED % "4.00000")
+        code, page, rows = self.start("partitioned", "--part", "late", "--part", "rate", "--nodes", "1")
+        self.assertEqual(code, 0, self.said)
+        self.assertIn("beside Open MPI 1.2.3 (Debian's), MPICH 1.2.3 (Debian's).", page)
+        self.assertIn("- MPICH gave up, same_node, late private 400 1000: 1048576/8 (no end after 1 s)", page)
+        row = rows["partitioned/late", 1048576]
+        self.assertEqual((row["ferry"], row["peers"]), (5, {"plain": 10, "plain, an eighth": 10, "Open MPI": 5,
+                                                            "MPICH": None}))
+        self.assertEqual(rows["partitioned/rate/2", 8]["ferry"], 60)
+        self.assertRegex(page, r"two threads over one \| +at least 1.2 \| +1.00 \| +missed")
+
+    def test_kernels_that_ready_stand_beside_those_that_are_waited_for(self):
+        self.write_partitioned("10.00000")
+        code, page, rows = self.start("partitioned", "--alone", "--part", "calls", "--part", "goodput",
+                                      "--part", "allreduce", "--part", "programs")
+        self.assertEqual(code, 0, self.said)
+        self.assertRegex(page, r"psend_init \(paper: 17.2 us\) \| +at most 10 us \| +9.00 us \| +reached")
+        self.assertRegex(page, r"precv_init \(paper: 17.2 us\) \| +at most 10 us \| +11.00 us \| +missed")
+        self.assertRegex(page, r"goodput of daemon copy, two nodes over loopback TCP [^|]+\| +at least 1 \| +2.00 \|")
+        self.assertRegex(page, r"partitioned_jacobi, rows: [^|]+\| +at least 1 \| +2.00 \| +reached")
+        self.assertEqual(rows["partitioned/goodput", 4096]["ferry"], 4096 / 5)
+        self.assertIn(("partitioned/allreduce/4", 4096), rows)
 
     def test_what_is_left_out_is_named(self):
         self.write(FERRYRUN, PATTERN % (2, 1))

@@ -4,7 +4,7 @@
 import sys
 import unittest
 
-sys.path.insert(0, "benchmarks/shmem")
+sys.path[:0] = ["benchmarks/shmem", "benchmarks/common"]
 import aims  # noqa: E402
 
 SIZES = [8, aims.KIB_64, aims.MIB]

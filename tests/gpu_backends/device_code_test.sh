@@ -34,8 +34,8 @@ check() {
 }
 
 opencl=(clang-14 -x cl -cl-std=CL2.0 "${flags[@]}")
-nvidia='bar.sync bar.warp.sync shfl.sync.idx.b32 atom.acq_rel.sys.add.u64 st.shared.u64 atom.acq_rel.sys.add.u32 atom.acq_rel.sys.cas.b64 st.release.sys.u64 ld.acquire.sys.u32 fence.acq_rel.sys'
-check "OpenCL C for SPIR-V" "work_group_barrier sub_group_barrier work_group_broadcast sub_group_broadcast test_groups" \
+nvidia='bar.sync bar.warp.sync shfl.sync.idx.b32 atom.acq_rel.sys.add.u64 st.shared.u64 atom.acq_rel.sys.add.u32 atom.acq_rel.sys.cas.b64 st.release.sys.u64 ld.acquire.sys.u32 fence.acq_rel.sys fence.sc.sys'
+check "OpenCL C for SPIR-V" "work_group_barrier sub_group_barrier work_group_broadcast sub_group_broadcast test_groups test_arrived" \
   "${opencl[@]}" -Xclang -finclude-default-header -target spir64 -emit-llvm -S
 check "OpenCL C for NVIDIA" "$nvidia" \
   "${opencl[@]}" -target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_70 -Xclang -target-feature -Xclang +ptx63 -S

@@ -1,8 +1,11 @@
 /* Kernels that use ferry/device/shmem.h in all its forms, and ring_batch.h: device_code_test.sh
- * compiles them, and those of the examples, to code for every kind of device. */
+ * compiles them, those of the examples, and those of partitioned communication, to code for every
+ * kind of device. */
 #include "examples/shmem_dot/kernel.h"
 #include "examples/shmem_jacobi/kernel.h"
 #include "ferry/device/ring_batch.h"
+#include "tests/gpu_backends/partitioned_example_kernels.cl"
+#include "tests/gpu_backends/partitioned_kernels.cl"
 
 FERRY_DEVICE_KERNEL test_jacobi(const FERRY_DEVICE_GLOBAL void* table, ferry_device_u64 width,
                                 FERRY_DEVICE_GLOBAL double* cells,

@@ -77,6 +77,8 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/include/ferry/device/ring_batch.h",
                            "usr/include/ferry/device/ring_operations.h",
                            "usr/include/ferry/device/ring_slots.h",
+                           "usr/include/ferry/device/partitioned.h",
+                           "usr/include/ferry/device/partitioned/prequest.h",
                            "usr/include/ferry/device/shmem.h",
                            "usr/include/ferry/device/shmem/table.h",
                            "usr/include/ferry/ferry.h",

@@ -1,5 +1,7 @@
 #include "client/mpi/partitioned/null_request.h"
 
+#include <algorithm>
+
 #include "client/mpi/request/status.h"
 
 namespace ferry::mpi {
@@ -12,15 +14,29 @@ Failure Inactive() {
 }  // namespace
 
 Failure NullPartitioned::Start() {
-  if (is_active_.exchange(true)) {
+  if (is_active()) {
     return {MPI_ERR_REQUEST, "the partitioned request is active; complete it first"};
   }
+  // Kernels take a receive that has never begun for one where all has arrived.
+  if (const std::shared_ptr<Prequest> kernels = prequest(); kernels != nullptr && is_send_) {
+    if (kernels->HasNoted()) {
+      return kernels->TakeNoted();
+    }
+    FERRY_RETURN_FAILURE(kernels->Begin(++round_));
+  }
   named().Forget();
+  is_active_ = true;
   return {};
 }
 
 Failure NullPartitioned::End(MPI_Status* status) {
   Look(status);
+  if (prequest_ != nullptr && is_active()) {
+    if (prequest_->HasNoted()) {
+      return prequest_->TakeNoted();  // and stays active
+    }
+    prequest_->End();
+  }
   is_active_ = false;
   return {};
 }
@@ -45,5 +61,32 @@ Failure NullPartitioned::HasArrived(int, bool* has_arrived) {
 }
 
 Failure NullPartitioned::Prepare() { return is_active() ? Failure() : Inactive(); }
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+Failure NullPartitioned::Describe(PrequestPlan* plan) {
+  const auto partitions = static_cast<uint32_t>(partitions_);
+  const Units units{partitions, std::min(partitions, kPartitionsPerUnit), 0};
+  if (words_.data == nullptr) {
+    Result<Block> words = TakeBlock(SenderBlockBytes(units.count()), Contents::kWords);
+    FERRY_RETURN_FAILURE(words.failure());
+    words_ = words.value();
+  }
+  plan->is_send = is_send_;
+  plan->units = units;
+  plan->partitions = partitions;
+  plan->round = round_;
+  plan->is_null = true;
+  plan->words = SenderWords(words_.data, units);
+  plan->arrived = &plan->words.of(0).ready;
+  return {};
+}
+
+std::shared_ptr<Prequest> NullPartitioned::prequest() {
+  if (prequest_ != nullptr && prequest_->is_freed()) {
+    prequest_ = nullptr;
+  }
+  return prequest_;
+}
 
 }  // namespace ferry::mpi

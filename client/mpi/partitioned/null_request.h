@@ -1,20 +1,28 @@
-// A partitioned send to, or receive from, MPI_PROC_NULL: complete at each start.
+// A partitioned send to, or receive from, MPI_PROC_NULL: complete at each start. What its kernels
+// ready goes nowhere.
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/partitioned/blocks.h"
+#include "client/mpi/partitioned/prequest.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/request.h"
 
 namespace ferry::mpi {
 
-class NullPartitioned final : public Request, public Partitioned {
+class NullPartitioned final : public Request, public Partitioned, public PrequestSource {
  public:
   NullPartitioned(Comm& comm, bool is_send, int partitions)
       : comm_(Ref<Comm>::Share(&comm)), is_send_(is_send), partitions_(partitions) {}
+
+  ~NullPartitioned() override { GiveBlock(&words_); }
 
   bool IsDone() override { return true; }
   Failure End(MPI_Status* status) override;
@@ -33,11 +41,21 @@ class NullPartitioned final : public Request, public Partitioned {
   Failure HasArrived(int partition, bool* has_arrived) override;
   Failure Prepare() override;
 
+  PrequestSource* prequest_source() override { return this; }
+  Failure Describe(PrequestPlan* plan) override;
+  std::shared_ptr<Prequest> prequest() override;
+  void set_prequest(std::shared_ptr<Prequest> prequest) override {
+    prequest_ = std::move(prequest);
+  }
+
  private:
   const Ref<Comm> comm_;
   const bool is_send_;
   const int partitions_;
   std::atomic<bool> is_active_{false};
+  std::shared_ptr<Prequest> prequest_;
+  Block words_;         // where its kernels count
+  uint64_t round_ = 0;  // of a send, for them
 };
 
 }  // namespace ferry::mpi

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/mpi/base/connection.h"
+#include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
 
 namespace ferry::mpi {
@@ -37,7 +38,9 @@ Failure PartitionedReceive::Post() {
   message.tag = tag_;
   message.context = comm_->context(Traffic::kPartitioned);
   FERRY_RETURN_FAILURE(FailureOf(front_end->StartReceive(message, &posted_)));
-  (void)IsMatched();
+  if (!IsMatched() && front_end->DeviceCount() != 0) {
+    WatchUnmatched(this);
+  }
   return {};
 }
 
@@ -52,6 +55,7 @@ void PartitionedReceive::GiveUp() {
 }
 
 bool PartitionedReceive::TryLeaveLocked() {
+  ForgetUnmatched(this);
   if (posted_ != 0) {
     SetFailure(EndedFailure());  // from now on it only tells the sender that it is gone
     if (!MatchLocked()) {
@@ -85,6 +89,11 @@ bool PartitionedReceive::TryLeaveLocked() {
 bool PartitionedReceive::IsMatched() {
   std::lock_guard lock(mutex_);
   return MatchLocked();
+}
+
+bool PartitionedReceive::TryMatch() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && MatchLocked();
 }
 
 bool PartitionedReceive::MatchLocked() {
@@ -266,20 +275,20 @@ bool PartitionedReceive::HasSenderEnded() const {
 }
 
 void PartitionedReceive::BeginRound() {
-  bool is_matched = false;
+  bool is_watched = false;
   {
     std::lock_guard lock(mutex_);
     taken_units_ = visible_units_ = 0;
     is_complete_.store(false, std::memory_order_relaxed);
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);
-    is_matched = MatchLocked();
+    is_watched = !MatchLocked() || prequest_ != nullptr;
     if (ClearLocked()) {  // what the sender has readied before waits for that
       next_look_ns_ = 0;
       (void)TakeReadyLocked();
     }
   }
-  if (!is_matched) {
+  if (is_watched) {
     Watch(Ref<Object>::Share(this), this);
   }
 }
@@ -307,6 +316,22 @@ void PartitionedReceive::Look(MPI_Status* status) {
     return;
   }
   SetStatus(status, comm_->RankOf(static_cast<int>(peer_)), tag_, total_bytes());
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+Failure PartitionedReceive::Describe(PrequestPlan* plan) {
+  FERRY_RETURN_FAILURE(AwaitPartner(
+      [](void* self) { return static_cast<PartitionedReceive*>(self)->IsMatched(); }, this));
+  FERRY_RETURN_FAILURE(failure());
+  plan->is_send = false;
+  plan->units = units_;
+  plan->partitions = partitions_;
+  plan->round = round();
+  plan->peer = peer_;
+  plan->is_near = is_near_;
+  plan->arrived = landing_.data == nullptr ? &arrived_.of(0) : nullptr;
+  return {};
 }
 
 }  // namespace ferry::mpi

@@ -40,26 +40,19 @@ class PartitionedReceive final : public Side, public Watched {
   Failure HasArrived(int partition, bool* has_arrived) override;
   Failure Prepare() override;
 
-  // The library's thread answers the offer while the program does something else.
+  // The library's thread answers the offer while the program does something else, and looks after
+  // what kernels wait for.
   bool IsBusy() override;
   bool IsLookedAfter() override { return false; }
   bool IsAnnounced() const override { return false; }
   Progress AdvanceAll() override;
   void Abandon() override {}
 
+  // Answers the sender if it has come. False: it has not, or another thread is about it.
+  bool TryMatch();
   bool IsAwaited() override { return !is_matched_.load(std::memory_order_acquire); }
 
-  // ---- For kernels (prequest.h) ----
-  // Whether the sender's offer is there by now, so that what follows is known.
-  bool IsMatched();
-  const Units& units() const { return units_; }  // the sender's
-  const Block& block() const { return block_; }
-  const ArrivalWords& arrived() const { return arrived_; }
-  const SenderWords& sender() const { return sender_words_; }  // near
-  bool is_landing() const { return landing_.data != nullptr; }
-  Units::Needed NeededFor(int partition) const {
-    return units_.NeededFor(static_cast<uint32_t>(partition), partitions_);
-  }
+  Failure Describe(PrequestPlan* plan) override;
 
  protected:
   void BeginRound() override;
@@ -72,11 +65,16 @@ class PartitionedReceive final : public Side, public Watched {
  private:
   explicit PartitionedReceive(const SideArguments& arguments) : Side(arguments) {}
   Failure Post();
+  // Whether the sender's offer is there by now.
+  bool IsMatched();
   bool MatchLocked();
   void AnswerLocked();
   Failure MakeRoomLocked(ReceiverAnswer* answer);
   bool IsReachable(const shm::Location& where) const;
   bool HasSenderEnded() const;
+  Units::Needed NeededFor(int partition) const {
+    return units_.NeededFor(static_cast<uint32_t>(partition), partitions_);
+  }
   bool ClearLocked();  // whether there was something to tell
   void TellSender();
   // receive_moves.cc

@@ -44,10 +44,15 @@ Failure PartitionedReceive::HasArrived(int partition, bool* has_arrived) {
 }
 
 bool PartitionedReceive::IsBusy() {
-  return is_active() && !is_matched_.load(std::memory_order_acquire);
+  return is_active() &&
+         (prequest_ != nullptr ? !IsDone() : !is_matched_.load(std::memory_order_acquire));
 }
 
 Watched::Progress PartitionedReceive::AdvanceAll() {
+  if (has_prequest_.load(std::memory_order_relaxed)) {
+    (void)IsDone();
+    return {};
+  }
   if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {
     (void)MatchLocked();
   }

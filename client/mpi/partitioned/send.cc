@@ -165,9 +165,7 @@ bool PartitionedSend::SettleLocked() {
     answer_.error = static_cast<uint64_t>(failure.error_class);
     Break(std::move(failure));
   }
-  if (answer_.can_take == 0) {
-    seen_.resize(units_.count());
-  }
+  seen_.resize(answer_.can_take == 0 ? units_.count() : 0);
   is_settled_.store(true, std::memory_order_release);
   return true;
 }
@@ -262,7 +260,8 @@ inline void PartitionedSend::MarkReady(uint32_t unit, uint64_t bits, uint32_t* a
 
 bool PartitionedSend::TryReady(int partition) {
   const auto number = static_cast<uint32_t>(partition);
-  if (number >= partitions_ || !is_active()) [[unlikely]] {
+  if (number >= partitions_ || !is_active() || has_prequest_.load(std::memory_order_relaxed))
+      [[unlikely]] {
     return false;
   }
   uint32_t again = UINT32_MAX;
@@ -273,6 +272,9 @@ bool PartitionedSend::TryReady(int partition) {
 Failure PartitionedSend::Ready(int first, int last) {
   if (!is_active()) [[unlikely]] {
     return {MPI_ERR_REQUEST, "the partitioned send is not active; start it first"};
+  }
+  if (prequest_ != nullptr) [[unlikely]] {
+    prequest_->NoteReadiedByHost();
   }
   const auto from = static_cast<uint32_t>(first);
   const auto to = static_cast<uint32_t>(last);
@@ -308,5 +310,32 @@ Failure PartitionedSend::Prepare() {
 }
 
 void PartitionedSend::Look(MPI_Status* status) { SetEmptyStatus(status); }
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+Failure PartitionedSend::Describe(PrequestPlan* plan) {
+  FERRY_RETURN_FAILURE(AwaitPartner(
+      [](void* self) { return static_cast<PartitionedSend*>(self)->IsSettled(); }, this));
+  if (answer_.error != 0) {
+    return Refusal();
+  }
+  plan->is_send = true;
+  plan->units = units_;
+  plan->partitions = partitions_;
+  plan->round = round();
+  plan->peer = peer_;
+  plan->is_near = is_near_;
+  plan->source = packed_ == nullptr ? static_cast<std::byte*>(payload_.data()) : nullptr;
+  plan->is_packed = packed_ != nullptr;
+  plan->words = words_;
+  plan->destination = answer_.data;
+  plan->receiver_block = answer_.block;
+  if (is_near_) {
+    plan->destination_mapped = destination_.mapped();
+    plan->is_destination_by_stream = destination_.is_by_stream();
+    plan->receiver_mapped = receiver_.mapped();
+  }
+  return {};
+}
 
 }  // namespace ferry::mpi

@@ -49,17 +49,7 @@ class PartitionedSend final : public Side, public Watched {
 
   bool IsAwaited() override;
 
-  // ---- For kernels (prequest.h) ----
-  const Units& units() const { return units_; }
-  const SenderWords& words() const { return words_; }
-  const Block& block() const { return block_; }
-  // Whether the receiver has answered by now, so that what follows is known.
-  bool IsSettled();
-  // Of the receiver: its block, mapped where it is near; and where data go.
-  const PeerBlock& receiver() const { return receiver_; }
-  const PeerData& destination() const { return destination_; }  // near
-  const shm::Location& where() const { return answer_.data; }
-  bool is_landing() const { return answer_.is_landing != 0; }
+  Failure Describe(PrequestPlan* plan) override;
 
  protected:
   void BeginRound() override;
@@ -72,6 +62,7 @@ class PartitionedSend final : public Side, public Watched {
   Failure Open();
   Failure SendOffer();
   bool IsOfferGone();
+  bool IsSettled();
   static UnitLimits LimitsFor(bool is_near, bool is_readable, const UnitLimits& given);
   bool SettleLocked();
   void MarkReady(uint32_t unit, uint64_t bits, uint32_t* again);
@@ -87,12 +78,17 @@ class PartitionedSend final : public Side, public Watched {
   const std::byte* SourceAt(uint64_t offset, uint64_t size_bytes);
   bool IsSourceByStream() const { return is_by_stream_ && packed_ == nullptr; }
   void BreakBy(ErrorCode error);
-  bool IsWatchedByHelper() const { return !is_near_ || !is_readable_; }
+  bool IsWatchedByHelper() const {
+    return !is_near_ || !is_readable_ || (prequest_ != nullptr && prequest_->LeavesToHost());
+  }
   void TellReceiver();
+  bool IsOver();
   bool AdvanceLocked();
+  void FlushLocked(uint64_t round);
   void MoveReadyLocked(uint64_t round);
   void MoveStale(uint32_t unit, uint64_t round);
   bool IsOverLocked(uint64_t round);
+  bool AreAskedLocked(uint64_t round);
   bool AreAllReadiedLocked(uint64_t round);
   void Break(Failure failure);
 
@@ -125,6 +121,7 @@ class PartitionedSend final : public Side, public Watched {
   bool is_done_ = false;
   std::vector<uint64_t> seen_;  // words of units that were not complete at the last look
   uint64_t next_look_ns_ = 0;
+  uint64_t next_flush_ns_ = 0;
   bool has_told_end_ = false;
 };
 

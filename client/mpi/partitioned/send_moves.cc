@@ -20,6 +20,8 @@ constexpr uint64_t kShortPut = 8 << 10;
 // What the receiver cannot take by itself, and is not a full unit, is moved once it has not changed
 // for so long.
 constexpr uint64_t kStaleNs = 10'000;
+// The same of what kernels have readied; to know that may take a copy from the device.
+constexpr uint64_t kStaleOfKernelsNs = 50'000;
 
 }  // namespace
 
@@ -172,22 +174,28 @@ void PartitionedSend::TellReceiver() {
 
 // ---- Progress -----------------------------------------------------------------------------------
 
+// A mistake of a kernel is told at once.
 bool PartitionedSend::IsDone() {
+  return IsOver() || (prequest_ != nullptr && prequest_->HasNoted());
+}
+
+bool PartitionedSend::IsOver() {
   if (!is_active()) {
     return true;
   }
-  if (is_near_ && units_.count() == 1 && is_settled_.load(std::memory_order_acquire) &&
-      arrived_.is_there() && arrived_.IsFull(0, round())) {
+  if (is_near_ && units_.count() == 1 && !has_prequest_.load(std::memory_order_relaxed) &&
+      is_settled_.load(std::memory_order_acquire) && arrived_.is_there() &&
+      arrived_.IsFull(0, round())) {
     return true;
   }
   std::unique_lock lock(mutex_, std::try_to_lock);
   return lock.owns_lock() && AdvanceLocked();
 }
 
-bool PartitionedSend::IsBusy() { return !IsDone(); }
+bool PartitionedSend::IsBusy() { return !IsOver(); }
 
 Watched::Progress PartitionedSend::AdvanceAll() {
-  (void)IsDone();
+  (void)IsOver();
   return {};
 }
 
@@ -197,6 +205,9 @@ bool PartitionedSend::AdvanceLocked() {
     return true;
   }
   (void)IsOfferGone();
+  if (prequest_ != nullptr) {
+    FlushLocked(this_round);
+  }
   SenderBlock& block = words_.block();
   if (SettleLocked() && answer_.error != 0) {
     if (AreAllReadiedLocked(this_round)) {
@@ -216,9 +227,23 @@ bool PartitionedSend::AdvanceLocked() {
   return is_done_ = has_failed();
 }
 
+// What kernels have readied of units that stay incomplete.
+void PartitionedSend::FlushLocked(uint64_t this_round) {
+  const uint64_t now_ns = MonotonicNs();
+  if (now_ns >= next_flush_ns_) {
+    next_flush_ns_ = now_ns + kStaleOfKernelsNs;
+    prequest_->Flush(this_round, taken_units_);
+  }
+}
+
+// A receiver whose kernels wait may have no host that takes what is ready.
 void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
-  const uint64_t now_ns = answer_.can_take == 0 ? MonotonicNs() : 0;
-  const bool takes_stale = answer_.can_take == 0 && now_ns >= next_look_ns_;
+  const bool may_take = answer_.can_take == 0 || prequest_ != nullptr;
+  const uint64_t now_ns = may_take ? MonotonicNs() : 0;
+  const bool takes_stale = may_take && now_ns >= next_look_ns_;
+  if (takes_stale) {
+    seen_.resize(units_.count());
+  }
   // Near from the last one on: the receiver begins with the first, so each of the two copies mostly
   // the same data in each round, and finds them in its core's caches.
   for (uint32_t end = units_.count(); is_near_ && end > taken_units_;) {
@@ -253,9 +278,10 @@ void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
 bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   if (is_near_) {
     arrived_units_ = arrived_.FirstMissing(arrived_units_, this_round);
-    return arrived_units_ == units_.count();
+    return arrived_units_ == units_.count() && AreAskedLocked(this_round);
   }
-  if (taken_units_ != units_.count() || moving_.load(std::memory_order_seq_cst) != 0) {
+  if (taken_units_ != units_.count() || moving_.load(std::memory_order_seq_cst) != 0 ||
+      !AreAskedLocked(this_round)) {
     return false;
   }
   if (!needs_quiet_.load(std::memory_order_relaxed)) {
@@ -267,6 +293,18 @@ bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   if (const ErrorCode error = front_end->one_sided().Quiet(context_, nullptr);
       error != ErrorCode::kOk) {
     Break(FailureOf(error));
+  }
+  return true;
+}
+
+// What kernels have asked ferryd for.
+bool PartitionedSend::AreAskedLocked(uint64_t this_round) {
+  Failure failure;
+  if (prequest_ != nullptr && !prequest_->AreAsked(this_round, &failure)) {
+    return false;
+  }
+  if (!failure.ok()) {
+    SetFailure(std::move(failure));
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/partitioned/orphans.h"
+#include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
 #include "client/mpi/request/word_wait.h"
 #include "shm/wait_policy.h"
@@ -53,9 +54,20 @@ Failure Side::Start() {
   if (is_active()) {
     return {MPI_ERR_REQUEST, "the partitioned request is active; complete it first"};
   }
+  const std::shared_ptr<Prequest> kernels =
+      has_prequest_.load(std::memory_order_relaxed) ? prequest() : nullptr;
+  if (kernels != nullptr && kernels->HasNoted()) {
+    return kernels->TakeNoted();
+  }
   FERRY_RETURN_FAILURE(CheckPartner());
   named().Forget();
   has_seen_end_ = false;
+  if (kernels != nullptr) {
+    FERRY_RETURN_FAILURE(kernels->Begin(round() + 1));
+    if (has_failed()) {
+      kernels->EndWaits(ErrorCode::kInvalidRequest);
+    }
+  }
   BeginRound();
   return {};
 }
@@ -67,9 +79,32 @@ Failure Side::End(MPI_Status* status) {
   if (!is_active()) {
     return {};
   }
+  if (prequest_ != nullptr && prequest_->HasNoted()) {
+    return prequest_->TakeNoted();  // and stays active
+  }
   Failure result = RoundFailure();
   is_active_.store(false, std::memory_order_release);
+  if (prequest_ != nullptr) {
+    prequest_->End();
+  }
   return result;
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+std::shared_ptr<Prequest> Side::prequest() {
+  std::lock_guard lock(mutex_);
+  if (prequest_ != nullptr && prequest_->is_freed()) {
+    prequest_ = nullptr;
+    has_prequest_.store(false, std::memory_order_relaxed);
+  }
+  return prequest_;
+}
+
+void Side::set_prequest(std::shared_ptr<Prequest> prequest) {
+  std::lock_guard lock(mutex_);
+  prequest_ = std::move(prequest);
+  has_prequest_.store(true, std::memory_order_relaxed);
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
@@ -101,13 +136,32 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
   }
 }
 
+Failure Side::AwaitPartner(bool (*done)(void*), void* argument) {
+  struct Wait {
+    Side* self;
+    bool (*done)(void*);
+    void* argument;
+  } wait{this, done, argument};
+  const auto is_over = [](void* of) {
+    const auto& each = *static_cast<Wait*>(of);
+    (void)front_end->Poll();  // the other side's init may be a message
+    AnswerUnmatched();        // who waits here may be waited for, too
+    return each.done(each.argument) || front_end->PeerState(each.self->peer_) != ErrorCode::kOk;
+  };
+  AwaitUntil(is_over, &wait);
+  return done(argument) ? Failure() : FailureOf(front_end->PeerState(peer_));
+}
+
 // ---- Failures -----------------------------------------------------------------------------------
 
-void Side::SetFailure(Failure failure) {
+void Side::SetFailure(Failure failure, ErrorCode error) {
   std::lock_guard lock(failure_mutex_);
   if (failure_.ok()) {
     failure_ = std::move(failure);
     has_failed_.store(true, std::memory_order_release);
+    if (prequest_ != nullptr) {
+      prequest_->EndWaits(error);
+    }
   }
 }
 
@@ -134,7 +188,11 @@ void Side::LookForEnd(bool has_ended) {
   if (!std::exchange(has_seen_end_, true)) {
     return;
   }
-  SetFailure(state != ErrorCode::kOk ? FailureOf(state) : EndedFailure());
+  if (state != ErrorCode::kOk) {
+    SetFailure(FailureOf(state), state);
+  } else {
+    SetFailure(EndedFailure());
+  }
 }
 
 Failure Side::EndedFailure() {

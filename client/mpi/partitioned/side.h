@@ -10,10 +10,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/partitioned/prequest.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/payload.h"
 #include "client/mpi/request/request.h"
@@ -30,7 +32,7 @@ struct SideArguments {
   int tag;
 };
 
-class Side : public Request, public Partitioned {
+class Side : public Request, public Partitioned, public PrequestSource {
  public:
   void AwaitUntil(bool (*done)(void*), void* argument) override;
   // Waits for words, as no other request does.
@@ -39,6 +41,9 @@ class Side : public Request, public Partitioned {
   bool is_active() const override { return is_active_.load(std::memory_order_acquire); }
   bool is_enqueued() const override { return queued().any(); }
   Partitioned* partitioned() override { return this; }
+  PrequestSource* prequest_source() override { return this; }
+  std::shared_ptr<Prequest> prequest() override;
+  void set_prequest(std::shared_ptr<Prequest> prequest) override;
   Failure Start() override;
   Failure End(MPI_Status* status) override;
   Failure Cancel() override;
@@ -77,8 +82,10 @@ class Side : public Request, public Partitioned {
   // Whether something may have come since the last look, for all that two loads can tell.
   virtual bool HasNews() { return true; }
 
-  // The first failure counts; the request is of no use any more.
-  void SetFailure(Failure failure);
+  // The first failure counts; the request is of no use any more. `error`: for waits of kernels.
+  void SetFailure(Failure failure, ErrorCode error = ErrorCode::kInvalidRequest);
+  // Waits until done(argument), which the other side's init brings about. Its death is a failure.
+  Failure AwaitPartner(bool (*done)(void*), void* argument);
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Ok: it has not failed.
   Failure failure() const;
@@ -103,6 +110,9 @@ class Side : public Request, public Partitioned {
   const Payload payload_;  // of all partitions
   const bool is_by_stream_;
   std::mutex mutex_;  // guards what the two kinds say
+  // Changes under mutex_, while the request is not active.
+  std::shared_ptr<Prequest> prequest_;
+  std::atomic<bool> has_prequest_{false};  // for the library's thread
   std::atomic<uint64_t> round_{0};
   std::atomic<bool> is_active_{false};
 

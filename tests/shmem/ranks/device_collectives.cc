@@ -180,8 +180,8 @@ void EveryName(const Table& table, const Arena& arena) {
                       shmemx_device_##name##_or_reduce##suffix, std::bit_or<>());   \
   TestReduction<type>(table, arena, kSmall, kind, kFew, false,                      \
                       shmemx_device_##name##_xor_reduce##suffix, std::bit_xor<>());
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_TYPE)
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_BITWISE_TYPES, FERRY_TEST_BITWISE)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_TYPE)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_BITWISE_TYPES, FERRY_TEST_BITWISE)
 #undef FERRY_TEST_TYPE
 #undef FERRY_TEST_BITWISE
 }

@@ -78,7 +78,7 @@ void EveryName(const Table& table, Arena* arena) {
       {shmemx_device_##name##_put##suffix, shmemx_device_##name##_put_nbi##suffix, \
        shmemx_device_##name##_get##suffix, shmemx_device_##name##_get_nbi##suffix, \
        shmemx_device_##name##_put_signal##suffix, shmemx_device_##name##_put_signal_nbi##suffix});
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_FORM)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_FORM)
 #undef FERRY_TEST_FORM
 }
 

@@ -90,7 +90,7 @@ void EveryName(const Table& table, const Arena& arena) {
   TestForm<type>(table, arena, kind,                                                        \
                  {shmemx_device_##name##_iput##suffix, shmemx_device_##name##_iget##suffix, \
                   shmemx_device_##name##_ibput##suffix, shmemx_device_##name##_ibget##suffix});
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_FORM)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_TEST_FORM)
 #undef FERRY_TEST_FORM
 }
 

@@ -105,7 +105,7 @@ void EveryName(const Table& table) {
 #define FERRY_TEST_FORM(suffix, kind, name, type, bits)                   \
   TestForm<type>(table, kind, FERRY_TEST_CALLS(name, wait_until, suffix), \
                  FERRY_TEST_CALLS(name, test, suffix));
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_WAIT_TYPES, FERRY_TEST_FORM)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_WAIT_TYPES, FERRY_TEST_FORM)
 #undef FERRY_TEST_FORM
 #undef FERRY_TEST_CALLS
 }
@@ -121,7 +121,7 @@ void EverySignalWait(const Table& table) {
             SHMEMX_DEVICE_ERR_ARGUMENT);                                                          \
     }                                                                                             \
   });
-  FERRY_SHMEM_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_TEST_SIGNAL)
+  FERRY_DEVICE_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_TEST_SIGNAL)
 #undef FERRY_TEST_SIGNAL
 }
 

@@ -49,16 +49,20 @@ typedef struct MPIX_Prequest_object* MPIX_Prequest;
 #define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
 
 /* Makes the Prequest of a partitioned send or receive for kernels of `device` (a number of the GPU
- * backend's; of a request that has one for that device already: the same one, which then has to be
- * freed as often). The request must be inactive. Each MPI_Start begins the Prequest's round too, so
+ * backend's); of a request that has one for that device already, the same one, which then has to be
+ * freed as often. The request must be inactive. Each MPI_Start begins the Prequest's round, too, so
  * launch kernels after it, and after MPIX_Pbuf_prepare where they are to move data themselves.
  * Blocks until the other side's init. Info keys:
- *   ferry_partitioned_copy        "kernel": the group that completes a transfer unit stores it into
- *                                 the receiver's memory (same node only); "daemon": ferryd is
- * asked; "auto" (default): by size and place ferry_partitioned_kernel_max  up to so many bytes of a
- * unit kernels copy, with "auto" MPI_ERR_REQUEST: active, or neither a partitioned send nor
- * receive. MPI_ERR_UNSUPPORTED_OPERATION: no such device, or its kernels do not reach what they
- * need; the text says which. */
+ *   ferry_partitioned_copy        who moves what kernels have readied: "kernel": those who complete
+ *                                 a transfer unit store it into the receiver's memory (same node,
+ *                                 memory of a device or from MPI_Alloc_mem); "daemon": ferryd, whom
+ *                                 they ask (memory of a device or from MPI_Alloc_mem; inside a
+ *                                 node, none that only streams reach); "auto" (default): the first
+ *                                 of these that is possible, else the hosts
+ *   ferry_partitioned_kernel_max  with "auto": ferryd moves units of more bytes than that
+ * MPI_ERR_REQUEST: it is active, or neither a partitioned send nor receive. MPI_ERR_INFO_VALUE.
+ * MPI_ERR_UNSUPPORTED_OPERATION, with the reason: there is no such device, its kernels do not reach
+ * what they need, or the request has a Prequest for another device. */
 int MPIX_Prequest_create(MPI_Request request, int device, MPI_Info info, MPIX_Prequest* prequest);
 /* The request must be inactive, and no kernel may use it any more. A request that is freed keeps
  * its Prequest's memory until that is freed, too. */

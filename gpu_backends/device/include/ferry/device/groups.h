@@ -285,4 +285,16 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_crew_broadcast(ferry_device_
   return value;
 }
 
+/* LIST(M, suffix, kind) for each of the forms that a call has for groups; then, with a thread's. */
+#define FERRY_DEVICE_GROUP_FORMS(LIST, M)          \
+  LIST(M, _work_group, FERRY_DEVICE_CREW_GROUP)    \
+  LIST(M, _block, FERRY_DEVICE_CREW_GROUP)         \
+  LIST(M, _wg, FERRY_DEVICE_CREW_GROUP)            \
+  LIST(M, _sub_group, FERRY_DEVICE_CREW_SUB_GROUP) \
+  LIST(M, _warp, FERRY_DEVICE_CREW_SUB_GROUP)      \
+  LIST(M, _wave, FERRY_DEVICE_CREW_SUB_GROUP)
+#define FERRY_DEVICE_FORMS(LIST, M)   \
+  LIST(M, , FERRY_DEVICE_CREW_THREAD) \
+  FERRY_DEVICE_GROUP_FORMS(LIST, M)
+
 #endif

@@ -169,6 +169,11 @@ ferry_device_compare_exchange(FERRY_DEVICE_GLOBAL ferry_device_u64* word, ferry_
 FERRY_DEVICE_FUNCTION void ferry_device_fence(void) { /* acquires and releases */
   atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, FERRY_DEVICE_SCOPE);
 }
+/* Also orders a store before it and a load after it: of two threads that each store, then look at
+   the other's word, at least one sees the other. */
+FERRY_DEVICE_FUNCTION void ferry_device_full_fence(void) {
+  atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, FERRY_DEVICE_SCOPE);
+}
 
 #elif defined(FERRY_DEVICE_IS_NVIDIA)
 
@@ -224,6 +229,9 @@ ferry_device_compare_exchange(FERRY_DEVICE_GLOBAL ferry_device_u64* word, ferry_
 FERRY_DEVICE_FUNCTION void ferry_device_fence(void) {
   __asm__ volatile("fence.acq_rel.sys;" : : : "memory");
 }
+FERRY_DEVICE_FUNCTION void ferry_device_full_fence(void) {
+  __asm__ volatile("fence.sc.sys;" : : : "memory");
+}
 
 #else
 
@@ -259,6 +267,9 @@ ferry_device_compare_exchange(FERRY_DEVICE_GLOBAL ferry_device_u64* word, ferry_
   return expected;
 }
 FERRY_DEVICE_FUNCTION void ferry_device_fence(void) { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+FERRY_DEVICE_FUNCTION void ferry_device_full_fence(void) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 #endif
 

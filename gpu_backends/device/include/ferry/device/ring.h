@@ -52,16 +52,27 @@ typedef struct {
 /* ---- Requests whose answers, if any, go to a completion of the ring: an index below what
  * ferry_ring_create was given, for one request at a time; or FERRY_DEVICE_RING_SILENT ---- */
 
-FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_request_for(
-    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_place place, ferry_device_u64 value,
-    ferry_device_u32 completion) {
-  ferry_device_ring_request request;
-  request.kind = kind;
-  request.completion_region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
-  request.completion =
+/* Where the completion of that index lies; region 0: nobody asks. */
+FERRY_DEVICE_FUNCTION ferry_device_place
+ferry_device_ring_completion_place(ferry_device_ring ring, ferry_device_u32 completion) {
+  ferry_device_place place;
+  place.region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
+  place.reserved = 0;
+  place.offset =
       completion == FERRY_DEVICE_RING_SILENT
           ? 0
           : ring.completions_offset + completion * (ferry_device_u64)sizeof(*ring.completions);
+  return place;
+}
+
+FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_request_for(
+    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_place place, ferry_device_u64 value,
+    ferry_device_u32 completion) {
+  const ferry_device_place answer = ferry_device_ring_completion_place(ring, completion);
+  ferry_device_ring_request request;
+  request.kind = kind;
+  request.completion_region = answer.region;
+  request.completion = answer.offset;
   request.region = place.region;
   request.flags = 0;
   request.offset = place.offset;

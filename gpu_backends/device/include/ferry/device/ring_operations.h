@@ -45,26 +45,34 @@ typedef struct {
   ferry_device_u64 offset;
 } ferry_device_far_place;
 
-/* `own_region`: 0 for those that carry their bytes. `details`: the operation, above it 8 bits of
- * width, and 16 of flags. */
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_operate(
-    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_far_place there,
-    ferry_device_u32 own_region, ferry_device_u32 details, ferry_device_u64 operand,
-    ferry_device_u64 compare, ferry_device_u32 completion) {
+/* A request whose answer, if `completion.region` is not 0, goes to a ferry_device_ring_completion
+ * anywhere in the own memory. `own_region`: 0 for those that carry their bytes. `details`: the
+ * operation, above it 8 bits of width, and 16 of flags. */
+FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_operation(
+    ferry_device_u32 kind, ferry_device_far_place there, ferry_device_u32 own_region,
+    ferry_device_u32 details, ferry_device_u64 operand, ferry_device_u64 compare,
+    ferry_device_place completion) {
   ferry_device_ring_request request;
   request.kind = kind;
-  request.completion_region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
-  request.completion =
-      completion == FERRY_DEVICE_RING_SILENT
-          ? 0
-          : ring.completions_offset + completion * (ferry_device_u64)sizeof(*ring.completions);
+  request.completion_region = completion.region;
+  request.completion = completion.offset;
   request.region = own_region;
   request.flags = details;
   request.offset = operand;
   request.value = there.offset;
   request.reserved[0] = there.rank | (ferry_device_u64)there.segment << 32;
   request.reserved[1] = compare;
-  return ferry_device_ring_post(ring, request);
+  return request;
+}
+
+/* Posts it, for a completion of the ring. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_operate(
+    ferry_device_ring ring, ferry_device_u32 kind, ferry_device_far_place there,
+    ferry_device_u32 own_region, ferry_device_u32 details, ferry_device_u64 operand,
+    ferry_device_u64 compare, ferry_device_u32 completion) {
+  return ferry_device_ring_post(
+      ring, ferry_device_ring_operation(kind, there, own_region, details, operand, compare,
+                                        ferry_device_ring_completion_place(ring, completion)));
 }
 
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put(

@@ -39,7 +39,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_quiet(shmemx_device_t d, ferry_device_crew
   FERRY_DEVICE_FUNCTION int shmemx_device_quiet##suffix(shmemx_device_t d) {  \
     return ferry_shmem_quiet(d, ferry_device_crew_of(kind));                  \
   }
-FERRY_SHMEM_GROUP_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_ORDERING)
+FERRY_DEVICE_GROUP_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_ORDERING)
 #undef FERRY_SHMEM_ORDERING
 
 #endif

@@ -189,8 +189,8 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_put_signal_nbi(shmemx_device_t d, ferry_de
   FERRY_SHMEM_SIGNALLED(putmem_signal, suffix, kind, void, 1, put_signal)          \
   FERRY_SHMEM_SIGNALLED(putmem_signal_nbi, suffix, kind, void, 1, put_signal_nbi)
 
-FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_TYPED_MOVES)
-FERRY_SHMEM_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_BYTE_MOVES)
+FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_TYPED_MOVES)
+FERRY_DEVICE_FORMS(FERRY_SHMEM_NO_TYPE, FERRY_SHMEM_BYTE_MOVES)
 
 /* Single values: by one thread. They travel to and from ferryd as the words of their bits. */
 #define FERRY_SHMEM_SINGLE(suffix, kind, name, type)                                             \

@@ -178,7 +178,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device
   FERRY_SHMEM_STRIDED(name, suffix, kind, type, put, dest)  \
   FERRY_SHMEM_STRIDED(name, suffix, kind, type, get, source)
 
-FERRY_SHMEM_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_STRIDED_MOVES)
+FERRY_DEVICE_FORMS(FERRY_SHMEM_ALL_TYPES, FERRY_SHMEM_STRIDED_MOVES)
 
 #undef FERRY_SHMEM_STRIDED
 #undef FERRY_SHMEM_STRIDED_MOVES

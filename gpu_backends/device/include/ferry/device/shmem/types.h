@@ -63,19 +63,6 @@
 #define FERRY_SHMEM_WITHOUT_FORM(M, kind, name, type, bits) M(name, type, bits)
 #define FERRY_SHMEM_WORD_TYPES(M) FERRY_SHMEM_WAIT_TYPES(FERRY_SHMEM_WITHOUT_FORM, M, )
 
-/* LIST(M, suffix, kind) for each of the forms that a call has for groups. */
-#define FERRY_SHMEM_GROUP_FORMS(LIST, M)           \
-  LIST(M, _work_group, FERRY_DEVICE_CREW_GROUP)    \
-  LIST(M, _block, FERRY_DEVICE_CREW_GROUP)         \
-  LIST(M, _wg, FERRY_DEVICE_CREW_GROUP)            \
-  LIST(M, _sub_group, FERRY_DEVICE_CREW_SUB_GROUP) \
-  LIST(M, _warp, FERRY_DEVICE_CREW_SUB_GROUP)      \
-  LIST(M, _wave, FERRY_DEVICE_CREW_SUB_GROUP)
-/* The same, and for one thread. */
-#define FERRY_SHMEM_FORMS(LIST, M)    \
-  LIST(M, , FERRY_DEVICE_CREW_THREAD) \
-  FERRY_SHMEM_GROUP_FORMS(LIST, M)
-
 /* A list of one: for calls without a type. */
 #define FERRY_SHMEM_NO_TYPE(M, suffix, kind) M(suffix, kind)
 

@@ -1,0 +1,139 @@
+// Prequests (ferry/mpi/mpix.h): partitioned requests for kernels. Ferry's own, beside the standard.
+#include "client/mpi/partitioned/prequest.h"
+
+#include <mpix.h>
+
+#include <charconv>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/request/partitioned.h"
+#include "client/mpi/runtime/fail.h"
+
+namespace ferry::mpi {
+namespace {
+
+constexpr char kCopyKey[] = "ferry_partitioned_copy";
+constexpr char kMaxKey[] = "ferry_partitioned_kernel_max";
+
+// Those that the program has not freed.
+struct Prequests {
+  std::mutex mutex;
+  std::map<MPIX_Prequest, std::shared_ptr<Prequest>> all;
+};
+Prequests& prequests = *new Prequests();
+
+Failure WrongValue(const char* key, const std::string& value, const char* allowed) {
+  return {MPI_ERR_INFO_VALUE, std::string(key) + " is \"" + value + "\"; it must be " + allowed};
+}
+
+Failure ReadWishes(const Info& info, PrequestWishes* wishes) {
+  if (const auto copy = info.Find(kCopyKey); copy.has_value()) {
+    if (*copy != "auto" && *copy != "kernel" && *copy != "daemon") {
+      return WrongValue(kCopyKey, *copy, "auto, kernel or daemon");
+    }
+    wishes->copy = *copy == "auto"     ? PrequestWishes::Copy::kAuto
+                   : *copy == "kernel" ? PrequestWishes::Copy::kKernel
+                                       : PrequestWishes::Copy::kDaemon;
+  }
+  if (const auto text = info.Find(kMaxKey); text.has_value()) {
+    const char* const end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, wishes->kernel_max_bytes);
+    if (error != std::errc() || rest != end) {
+      return WrongValue(kMaxKey, *text, "a number of bytes");
+    }
+  }
+  return {};
+}
+
+Failure Make(PrequestSource& source, const PrequestWishes& wishes, int device,
+             MPIX_Prequest* prequest) {
+  std::shared_ptr<Prequest> its = source.prequest();
+  if (its == nullptr) {
+    PrequestPlan plan;
+    FERRY_RETURN_FAILURE(source.Describe(&plan));
+    Result<std::shared_ptr<Prequest>> made = Prequest::Make(plan, wishes, device);
+    FERRY_RETURN_FAILURE(made.failure());
+    its = std::move(made).value();
+    source.set_prequest(its);
+  } else if (its->device() != device) {
+    return {MPI_ERR_UNSUPPORTED_OPERATION, "the request has a Prequest for the device " +
+                                               std::to_string(its->device()) +
+                                               " already, and can have none for the device " +
+                                               std::to_string(device) + " meanwhile"};
+  }
+  its->AddUse();
+  *prequest = its->address();
+  std::lock_guard lock(prequests.mutex);
+  prequests.all[*prequest] = its;
+  return {};
+}
+
+Failure Create(Request& request, const Info* info, int device, MPIX_Prequest* prequest) {
+  Partitioned* const partitioned = request.partitioned();
+  PrequestSource* const source = partitioned == nullptr ? nullptr : partitioned->prequest_source();
+  if (source == nullptr) {
+    return {MPI_ERR_REQUEST, "the request is neither a partitioned send nor a partitioned receive"};
+  }
+  if (request.is_active() || request.is_enqueued()) {
+    return {MPI_ERR_REQUEST, request.is_active() ? "the request is active: complete it first"
+                                                 : "the request is on a queue: wait for it first"};
+  }
+  PrequestWishes wishes;
+  if (info != nullptr) {
+    FERRY_RETURN_FAILURE(ReadWishes(*info, &wishes));
+  }
+  return Make(*source, wishes, device, prequest);
+}
+
+Failure Free(MPIX_Prequest address) {
+  std::shared_ptr<Prequest> freed;  // ends without the lock
+  std::lock_guard lock(prequests.mutex);
+  const auto found = prequests.all.find(address);
+  if (found == prequests.all.end()) {
+    return {MPI_ERR_ARG,
+            "this is no Prequest that MPIX_Prequest_create has returned, or it was "
+            "freed as often as it was created"};
+  }
+  if (found->second->is_active()) {
+    return {MPI_ERR_REQUEST, "the Prequest's request is active: complete it first"};
+  }
+  if (found->second->DropUse()) {
+    freed = std::move(found->second);
+    prequests.all.erase(found);
+  }
+  return {};
+}
+
+}  // namespace
+
+#define FERRY_MPIX __attribute__((visibility("default")))
+
+extern "C" {
+
+FERRY_MPIX int MPIX_Prequest_create(MPI_Request handle, int device, MPI_Info info,
+                                    MPIX_Prequest* prequest) {
+  Call call(__func__);
+  call.NeedRunning();
+  Request* const request = call.Find(handle);
+  const Info* const hints = call.ok() ? call.FindOrNull(info) : nullptr;
+  call.NeedPlace(prequest, "the address for the Prequest is null");
+  FERRY_RETURN_ERROR(call.result());
+  *prequest = MPIX_PREQUEST_NULL;
+  return Conclude(__func__, *request, Create(*request, hints, device, prequest));
+}
+
+FERRY_MPIX int MPIX_Prequest_free(MPIX_Prequest* prequest) {
+  Call call(__func__);
+  call.NeedRunning();
+  call.NeedPlace(prequest, "the address of the Prequest is null");
+  (void)call.Then([&] { return Free(*prequest); });
+  return call.Then([&] { *prequest = MPIX_PREQUEST_NULL; });
+}
+
+}  // extern "C"
+}  // namespace ferry::mpi

@@ -1,0 +1,283 @@
+/* ferry/device/partitioned/ready.h - partitions that are ready, and how they move. See
+ * ferry/device/partitioned.h.
+ *
+ * A kernel's counter of a unit grows by one atomic addition in the device's own memory for each
+ * call; who adds the last bit *completes* the unit, and nobody else touches the bus. Who completes
+ * it is, as a rule, the only one that writes the unit's words of this round: plain stores do. But
+ *   - the host may have claimed the unit, because it stayed incomplete: then the host moves it;
+ *   - the receiver may start its round meanwhile. So a unit that is not cleared is put into
+ * `ready`, as a host's Pready does, and then looked at again: the receiver stores `cleared`, then
+ * looks at `ready`, so at least one of the two sees the other, and who changes `taken` moves it. */
+#ifndef FERRY_DEVICE_PARTITIONED_READY_H
+#define FERRY_DEVICE_PARTITIONED_READY_H
+
+#include "ferry/device/bytes.h"
+#include "ferry/device/partitioned/prequest.h"
+
+/* ---- What the leader of a crew decides ---- */
+
+/* What is to be done about a unit. */
+#define FERRY_PARTITIONED_NOTHING 0u
+#define FERRY_PARTITIONED_MOVE 1u    /* nobody else knows that it is complete */
+#define FERRY_PARTITIONED_DELIVER 2u /* the same, but `ready` and `taken` say so already */
+
+/* Keeps the first error for the host; of several at once, one of them. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_note(MPIX_Prequest preq, int status, int partition) {
+  FERRY_DEVICE_GLOBAL ferry_device_u64* const noted = &ferry_partitioned_state_of(preq)->noted;
+  if (ferry_device_load_relaxed(noted) == 0) {
+    ferry_device_store_release(
+        noted, (ferry_device_u64)(ferry_device_u32)status << 32 | (ferry_device_u32)partition);
+  }
+  return status;
+}
+
+/* Whether data of this round may be moved. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_is_cleared(MPIX_Prequest preq, ferry_device_u64 round) {
+  /* Pairs with the release below. */
+  if (ferry_device_load_acquire(&preq->known_cleared) == round) {
+    return 1;
+  }
+  /* Pairs with the receiver's store at its start. */
+  if (ferry_device_load_acquire((FERRY_DEVICE_GLOBAL ferry_device_u64*)preq->cleared) < round) {
+    return 0;
+  }
+  ferry_device_store_release(&preq->known_cleared, round);
+  return 1;
+}
+
+/* Whether the host has claimed the unit in this round. The counter has grown before: of this thread
+ * and a host that claims, then looks at the counter, one sees the other. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_is_claimed(MPIX_Prequest preq, ferry_device_u32 unit,
+                                                       ferry_device_u64 round) {
+  FERRY_DEVICE_GLOBAL ferry_partitioned_unit* const its = ferry_partitioned_unit_of(preq, unit);
+  if (preq->per_unit == 1) {
+    return 0; /* never: it is complete at once */
+  }
+  ferry_device_full_fence();
+  if (ferry_device_load_acquire(&its->claimed) != round) {
+    return 0;
+  }
+  ferry_device_store_release(&its->left, round);
+  return 1;
+}
+
+/* What to do about a unit that this thread has completed. */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest preq,
+                                                                ferry_device_u32 unit,
+                                                                ferry_device_u64 round,
+                                                                ferry_device_u64 full) {
+  FERRY_DEVICE_GLOBAL ferry_partitioned_words* const words = ferry_partitioned_words_of(preq, unit);
+  const ferry_device_u64 base = (round - 1) * full;
+  if (ferry_partitioned_is_claimed(preq, unit, round)) {
+    return FERRY_PARTITIONED_NOTHING;
+  }
+  if (preq->way != FERRY_PARTITIONED_BY_HOST && ferry_partitioned_is_cleared(preq, round)) {
+    return FERRY_PARTITIONED_MOVE;
+  }
+  ferry_device_store_release(&words->ready, base + full);
+  if (preq->way == FERRY_PARTITIONED_BY_HOST || !preq->has_atomics) {
+    return FERRY_PARTITIONED_NOTHING;
+  }
+  ferry_device_full_fence();
+  return ferry_partitioned_is_cleared(preq, round) &&
+                 ferry_device_compare_exchange(&words->taken, base, base + full) == base
+             ? FERRY_PARTITIONED_DELIVER
+             : FERRY_PARTITIONED_NOTHING;
+}
+
+/* Adds the bits of partitions [low, high] that are in the unit. */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest preq,
+                                                               ferry_device_u32 unit,
+                                                               ferry_device_u32 low,
+                                                               ferry_device_u32 high, int* status) {
+  FERRY_DEVICE_GLOBAL ferry_device_u64* const counter = ferry_partitioned_counter(preq, unit);
+  const ferry_device_u64 round = ferry_device_load_relaxed(&preq->round);
+  const ferry_device_u64 full = ferry_partitioned_full(preq, unit);
+  ferry_device_u64 bits = ferry_partitioned_bits(preq, unit, low, high);
+  ferry_device_u64 before;
+  ferry_device_u64 again;
+  if (round == 0) {
+    *status = ferry_partitioned_note(preq, MPIX_DEVICE_ERR_REQUEST, (int)low);
+    return FERRY_PARTITIONED_NOTHING;
+  }
+  /* Acquires what those have stored whose bits are there, and releases it to who adds the last. */
+  before = ferry_device_fetch_add(counter, bits) - (round - 1) * full;
+  again = before > full ? bits : before & bits;
+  if (again != 0) {
+    ferry_device_fetch_add(counter, 0 - again);
+    bits -= again;
+    *status =
+        ferry_partitioned_note(preq, MPIX_DEVICE_ERR_REQUEST,
+                               (int)(low > unit * preq->per_unit ? low : unit * preq->per_unit));
+  }
+  return bits != 0 && before + bits == full ? ferry_partitioned_decide(preq, unit, round, full)
+                                            : FERRY_PARTITIONED_NOTHING;
+}
+
+/* ---- Moving a unit ---- */
+
+/* Says that the unit is ready, and taken; in this order, so that nobody sees that it is ready and
+ * not taken. Before it arrives: then the round may be over, and the words belong to the next one.
+ */
+FERRY_DEVICE_FUNCTION void ferry_partitioned_take(MPIX_Prequest preq, ferry_device_u32 unit,
+                                                  ferry_device_u64 end) {
+  FERRY_DEVICE_GLOBAL ferry_partitioned_words* const words = ferry_partitioned_words_of(preq, unit);
+  ferry_device_store_release(&words->taken, end);
+  ferry_device_store_release(&words->ready, end);
+}
+
+/* Asks ferryd to put the unit's bytes, then to add to the word of its arrival. By the leader. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device_u32 unit,
+                                                ferry_device_u32 what, ferry_device_u64 offset,
+                                                ferry_device_u64 bytes) {
+  const ferry_device_ring ring =
+      ferry_device_ring_open_by((FERRY_DEVICE_GLOBAL void*)preq->ring, preq->ring_words,
+                                (FERRY_DEVICE_GLOBAL ferry_device_u64*)preq->ring_producers);
+  FERRY_DEVICE_GLOBAL ferry_partitioned_unit* const its = ferry_partitioned_unit_of(preq, unit);
+  const ferry_device_u64 round = ferry_device_load_relaxed(&preq->round);
+  const ferry_device_u32 has_bytes = bytes != 0 ? 1 : 0;
+  const ferry_device_u64 first = ferry_device_ring_reserve(ring, 1 + has_bytes);
+  ferry_device_far_place there;
+  ferry_device_place answer;
+  if (first == 0) {
+    const ferry_device_u64 ended = ferry_device_load_acquire(ring.words + 17);
+    return ended != 0 ? (int)ended : MPIX_DEVICE_ERR_DAEMON_DIED;
+  }
+  /* For the host, which looks at them once the unit is taken. */
+  ferry_device_store_relaxed(&its->number, first + has_bytes);
+  ferry_device_store_release(&its->asked, round);
+  if (what == FERRY_PARTITIONED_MOVE) {
+    ferry_partitioned_take(preq, unit, round * ferry_partitioned_full(preq, unit));
+  }
+  answer.region = 0;
+  answer.reserved = 0;
+  answer.offset = 0;
+  there.rank = preq->peer;
+  if (has_bytes != 0) {
+    there.segment = preq->destination_segment;
+    there.offset = preq->destination_offset + offset;
+    ferry_device_ring_fill(
+        ring, first,
+        ferry_device_ring_operation(FERRY_DEVICE_RING_PUT, there, preq->source_region, 0,
+                                    preq->source_offset + offset, bytes, answer));
+  }
+  answer.region = preq->state_region;
+  answer.offset = preq->state_offset + sizeof(ferry_partitioned_state) +
+                  unit * (ferry_device_u64)sizeof(ferry_partitioned_unit);
+  there.segment = preq->arrived_segment;
+  there.offset = preq->arrived_offset + unit * (ferry_device_u64)sizeof(ferry_device_u64);
+  ferry_device_ring_fill(ring, first + has_bytes,
+                         ferry_device_ring_operation(
+                             FERRY_DEVICE_RING_ATOMIC, there, 0,
+                             FERRY_DEVICE_RING_ADD | 8u << 8 | FERRY_DEVICE_RING_IN_ORDER << 16,
+                             ferry_partitioned_full(preq, unit), 0, answer));
+  return MPIX_DEVICE_SUCCESS;
+}
+
+/* By all threads of the crew; the status is the leader's. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_move(ferry_device_crew crew, MPIX_Prequest preq,
+                                                 ferry_device_u32 unit, ferry_device_u32 what) {
+  const ferry_device_u64 offset = (ferry_device_u64)unit * preq->per_unit * preq->partition_bytes;
+  const ferry_device_u64 bytes = ferry_partitioned_count_in(preq, unit) * preq->partition_bytes;
+  ferry_device_u64 end; /* of the words, for this round */
+  if (preq->way == FERRY_PARTITIONED_BY_KERNEL) {
+    ferry_device_fence(); /* what others have readied, before this thread's loads */
+    ferry_device_copy_part((FERRY_DEVICE_GLOBAL ferry_device_u8*)(preq->destination + offset),
+                           (const FERRY_DEVICE_GLOBAL ferry_device_u8*)(preq->source + offset),
+                           bytes, crew.thread, crew.count);
+    ferry_device_fence();
+    ferry_device_crew_barrier(crew);
+  }
+  if (crew.thread != 0) {
+    return MPIX_DEVICE_SUCCESS;
+  }
+  ferry_device_fetch_add(&preq->moved, 1);
+  if (preq->way == FERRY_PARTITIONED_BY_DAEMON) {
+    return ferry_partitioned_ask(preq, unit, what, offset, bytes);
+  }
+  end = ferry_device_load_relaxed(&preq->round) * ferry_partitioned_full(preq, unit);
+  if (what == FERRY_PARTITIONED_MOVE) {
+    ferry_partitioned_take(preq, unit, end);
+  }
+  /* Pairs with whoever looks for arrivals. */
+  ferry_device_store_release((FERRY_DEVICE_GLOBAL ferry_device_u64*)preq->arrived + unit, end);
+  return MPIX_DEVICE_SUCCESS;
+}
+
+/* ---- The calls ---- */
+
+/* By all threads of the crew, of what they have stored so far. `preq` is a send. */
+FERRY_DEVICE_FUNCTION int ferry_partitioned_ready_some(ferry_device_crew crew, MPIX_Prequest preq,
+                                                       int low, int high) {
+  ferry_device_u32 unit;
+  int status = MPIX_DEVICE_SUCCESS;
+  if (low < 0 || high < low || high >= (int)preq->partitions) {
+    if (crew.thread == 0) {
+      (void)ferry_partitioned_note(preq, MPIX_DEVICE_ERR_ARGUMENT,
+                                   low < 0 || low >= (int)preq->partitions ? low : high);
+    }
+    return MPIX_DEVICE_ERR_ARGUMENT;
+  }
+  for (unit = (ferry_device_u32)low / preq->per_unit;
+       unit <= (ferry_device_u32)high / preq->per_unit; ++unit) {
+    ferry_device_u32 what = FERRY_PARTITIONED_NOTHING;
+    if (crew.thread == 0) {
+      what = ferry_partitioned_count(preq, unit, (ferry_device_u32)low, (ferry_device_u32)high,
+                                     &status);
+    }
+    what = (ferry_device_u32)ferry_device_crew_broadcast(crew, what);
+    if (what != FERRY_PARTITIONED_NOTHING) {
+      const int moved = ferry_partitioned_move(crew, preq, unit, what);
+      status = status == MPIX_DEVICE_SUCCESS ? moved : status;
+    }
+  }
+  return (int)ferry_device_crew_broadcast(crew, (ferry_device_u64)status);
+}
+
+FERRY_DEVICE_FUNCTION int ferry_partitioned_ready(ferry_device_crew crew, MPIX_Prequest preq,
+                                                  int low, int high) {
+  const int status = ferry_partitioned_check(preq, FERRY_PARTITIONED_SEND);
+  if (status != MPIX_DEVICE_SUCCESS) {
+    return status;
+  }
+  ferry_device_fence();
+  ferry_device_crew_barrier(crew); /* all have stored what they had to */
+  return ferry_partitioned_ready_some(crew, preq, low, high);
+}
+
+FERRY_DEVICE_FUNCTION int ferry_partitioned_ready_list(ferry_device_crew crew, MPIX_Prequest preq,
+                                                       int length, const int* partitions) {
+  int status = ferry_partitioned_check(preq, FERRY_PARTITIONED_SEND);
+  int i;
+  if (status != MPIX_DEVICE_SUCCESS) {
+    return status;
+  }
+  if (length < 0) {
+    return MPIX_DEVICE_ERR_ARGUMENT;
+  }
+  ferry_device_fence();
+  ferry_device_crew_barrier(crew);
+  for (i = 0; i < length; ++i) {
+    const int its = ferry_partitioned_ready_some(crew, preq, partitions[i], partitions[i]);
+    status = status == MPIX_DEVICE_SUCCESS ? its : status;
+  }
+  return status;
+}
+
+#define FERRY_PARTITIONED_READY(suffix, kind)                                                  \
+  FERRY_DEVICE_FUNCTION int MPIX_Pready##suffix(int partition, MPIX_Prequest preq) {           \
+    return ferry_partitioned_ready(ferry_device_crew_of(kind), preq, partition, partition);    \
+  }                                                                                            \
+  FERRY_DEVICE_FUNCTION int MPIX_Pready_range##suffix(int partition_low, int partition_high,   \
+                                                      MPIX_Prequest preq) {                    \
+    return ferry_partitioned_ready(ferry_device_crew_of(kind), preq, partition_low,            \
+                                   partition_high);                                            \
+  }                                                                                            \
+  FERRY_DEVICE_FUNCTION int MPIX_Pready_list##suffix(int length, const int* partitions,        \
+                                                     MPIX_Prequest preq) {                     \
+    return ferry_partitioned_ready_list(ferry_device_crew_of(kind), preq, length, partitions); \
+  }
+FERRY_PARTITIONED_FORMS(FERRY_PARTITIONED_READY)
+#undef FERRY_PARTITIONED_READY
+
+#endif
