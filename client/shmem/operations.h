@@ -164,8 +164,8 @@ int Scan(const char* call, const Group& group, void* dest, const void* source, s
 // Enqueues a call of the above: a thread of libferry's makes it when the queue's stream gets there.
 // Returns 0, or an error of ferry.h where the stream takes no work any more. `queue`: ferry_queue.
 //
-// Nearly a thousand functions pass a closure each: kept as bytes, which costs the compiler a
-// quarter of what as many kinds of std::function would.
+// Nearly a thousand functions pass a closure each: kept as bytes, which costs the compiler less
+// than half of what as many kinds of std::function would.
 struct QueuedCall {
   void (*make)(const void* closure);
   alignas(16) std::array<std::byte, 128> closure;
