@@ -363,9 +363,9 @@ int main(int argc, char** argv) {
   arrival_and_activity();
   ranges_and_lists(10, 16);
   ranges_and_lists(10, 50000);
-  many_rounds(500, 8, 8, 64);
-  many_rounds(200, 70, 3, 6300);
-  many_rounds(50, 4, 4, 400000);
+  many_rounds(300, 8, 8, 64);
+  many_rounds(100, 70, 3, 6300);
+  many_rounds(20, 4, 4, 400000);
   many_requests();
   return end_well("all rounds were right");
 }
