@@ -109,7 +109,7 @@ warn_of_long_files() {
 
 mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
 clean "format these with clang-format -i" unformatted "${sources[@]}"
-clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/'
+clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/' ':!tests/support/'
 clean "atomics on shared memory go through shm/atomic.h" \
   absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/device/include'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b' ':!gpu_backends/device/include'

@@ -80,7 +80,7 @@ bool IsSound(const RingOperation& request) {
 
 }  // namespace
 
-RingOperations::RingOperations(OneSided& one_sided, ServedRank& rank, uint64_t ring,
+RingOperations::RingOperations(RingCalls& one_sided, ServedRank& rank, uint64_t ring,
                                uint64_t timeout_ns, Tell tell)
     : one_sided_(one_sided),
       rank_(rank),

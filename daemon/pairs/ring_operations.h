@@ -1,6 +1,6 @@
 // What a ring of devices has under way in the memory of other ranks (docs/device_ring.md).
 //
-// Operations with ranks of other nodes are passed on (daemon/progress/one_sided.h), those with
+// Operations with ranks of other nodes are passed on (ring_calls.h), those with
 // ranks of this node carried out here: long copies piece by piece, so that no turn takes long. They
 // end in any order. `over` says how far all of them are over, so a device waits for one number.
 //
@@ -22,7 +22,7 @@
 #include <optional>
 
 #include "common/error_code.h"
-#include "daemon/progress/one_sided.h"
+#include "daemon/pairs/ring_calls.h"
 #include "daemon/traffic/directory.h"
 #include "shm/layout/device_ring_layout.h"
 
@@ -42,7 +42,7 @@ class RingOperations {
 
   // All that is referred to outlives this. `ring` names the ring in RingTokens. What cannot leave
   // for so long fails. `tell` may be called by any of the functions below.
-  RingOperations(OneSided& one_sided, ServedRank& rank, uint64_t ring, uint64_t timeout_ns,
+  RingOperations(RingCalls& one_sided, ServedRank& rank, uint64_t ring, uint64_t timeout_ns,
                  Tell tell);
 
   // How many bytes it is about.
@@ -117,7 +117,7 @@ class RingOperations {
   uint32_t IssueHeld(Peer& peer, uint32_t most, uint64_t now_ns);
   bool IsStuck(Peer& peer, uint64_t now_ns) const;
 
-  OneSided& one_sided_;
+  RingCalls& one_sided_;
   ServedRank& rank_;
   const uint64_t ring_;
   const uint64_t timeout_ns_;

@@ -70,7 +70,7 @@ Rings::Ring::Ring(const Rings& rings, uint64_t its_number, ServedRank& its_rank,
                           {ended.error, ended.value, false});
                  }) {}
 
-Rings::Rings(Pairs& pairs, OneSided& one_sided, uint64_t timeout_ns)
+Rings::Rings(Pairs& pairs, RingCalls& one_sided, uint64_t timeout_ns)
     : pairs_(pairs), one_sided_(one_sided), timeout_ns_(timeout_ns) {
   one_sided.on_ring_end = [this](ServedRank&, const RingToken& token, ErrorCode error,
                                  uint64_t value) { OnOperationEnd(token, error, value); };
@@ -162,7 +162,7 @@ void Rings::Close(Ring& ring, ErrorCode error) {
   for (const Waiting& waiting : std::exchange(ring.waiting, {})) {
     Finish(ring, waiting.completion, waiting.ticket, waiting.kind, {error, 0, false});
   }
-  OneSided::ForgetRing(*ring.rank, ring.number);
+  one_sided_.ForgetRing(*ring.rank, ring.number);
   ring.operations.EndAll(error);
   ring.consumer.End(error);
 }

@@ -22,8 +22,8 @@
 
 #include "common/error_code.h"
 #include "daemon/pairs/pairs.h"
+#include "daemon/pairs/ring_calls.h"
 #include "daemon/pairs/ring_operations.h"
-#include "daemon/progress/one_sided.h"
 #include "daemon/traffic/directory.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/ring_consumer.h"
@@ -33,7 +33,7 @@ namespace ferry::daemon {
 class Rings {
  public:
   // Both outlive this. Operations in other ranks' memory that cannot leave for so long fail.
-  Rings(Pairs& pairs, OneSided& one_sided, uint64_t timeout_ns);
+  Rings(Pairs& pairs, RingCalls& one_sided, uint64_t timeout_ns);
   ~Rings();
 
   // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
@@ -123,7 +123,7 @@ class Rings {
                      const Outcome& outcome);
 
   Pairs& pairs_;
-  OneSided& one_sided_;
+  RingCalls& one_sided_;
   const uint64_t timeout_ns_;
   uint64_t now_ns_ = 0;
   uint64_t last_number_ = 0;

@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/pairs/ring_calls.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/traffic/directory.h"
@@ -37,28 +38,7 @@
 
 namespace ferry::daemon {
 
-// An operation that a ring of a rank asks for: a put, a get, or an atomic one. Kind, width and size
-// have been checked; what memory it is about has not.
-struct RingCall {
-  RingToken token;
-  shm::OneSidedOperation operation = shm::OneSidedOperation::kNone;
-  uint8_t width = 0;
-  bool wants_answer = false;
-  uint32_t peer = 0;
-  uint32_t segment = 0;  // there
-  uint64_t offset = 0;   // in it
-  uint64_t size_bytes = 0;
-  // The rank's bytes of a put or get. Region 0: those of a put, up to kInlinePutBytes, are in the
-  // two words below; those of a get, up to 8, are the value.
-  shm::Location here{};
-  uint64_t operand = 0;
-  uint64_t compare = 0;
-
-  bool is_put() const { return operation == shm::OneSidedOperation::kPut; }
-  bool is_get() const { return operation == shm::OneSidedOperation::kGet; }
-};
-
-class OneSided {
+class OneSided final : public RingCalls {
  public:
   // All outlive this.
   OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations);
@@ -88,19 +68,12 @@ class OneSided {
   // Ends what is under way with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
 
-  // ---- The same for its rings
-  // Passes it on to another node. kOk: it is under way, and on_ring_end hears of its end, later.
-  // kWouldBlock: it cannot leave yet; try again with the same claim, which is that operation's.
-  // Everything else: it cannot be. *is_long: what follows may overtake it.
+  // ---- The same for its rings: documented there
   ErrorCode BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim,
-                         bool* is_long);
-  // Carries it out in memory of a rank of this node. *value: what was there, or has been got.
+                         bool* is_long) override;
   ErrorCode CarryOutForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
-                            uint64_t* value);
-  std::function<void(ServedRank& rank, const RingToken& token, ErrorCode error, uint64_t value)>
-      on_ring_end;
-  // The ring is gone: nothing that comes for it is stored, or told.
-  static void ForgetRing(ServedRank& rank, uint64_t ring);
+                            uint64_t* value) override;
+  void ForgetRing(ServedRank& rank, uint64_t ring) override;
 
   // ---- Where the memory is
   // Carries the operations of a kOneSided out. False: no daemon sends such a packet.

@@ -61,8 +61,9 @@ static int may_be_in_place(const struct run* run) {
   }
 }
 
-static void check_kind(enum kind kind, int partitions, int count, MPI_Datatype type, MPI_Op op,
-                       int words, int used, const char* least_bytes, const char* most_units) {
+static void check_kind(enum collective kind, int partitions, int count, MPI_Datatype type,
+                       MPI_Op op, int words, int used, const char* least_bytes,
+                       const char* most_units) {
   step = names[kind];
   MPI_Info info = hints(least_bytes, most_units);
   struct run run = make(kind, partitions, count, type, op, words, used);
@@ -377,7 +378,7 @@ static void put(void* to, const void* from, size_t bytes) {
   CHECK(ferry_memcpy(to, from, bytes) == FERRY_SUCCESS);
 }
 
-static void check_device(enum kind kind, int partitions, int count) {
+static void check_device(enum collective kind, int partitions, int count) {
   step = "device memory";
   struct run run = make(kind, partitions, count, MPI_UNSIGNED, MPI_SUM, 1, 1);
   struct run there = run;

@@ -11,7 +11,17 @@
 
 enum { MOST_RANKS = 8, THREADS = 3 };
 
-enum kind { BCAST, REDUCE, ALLREDUCE, REDUCE_SCATTER, ALLGATHER, ALLTOALL, GATHER, SCATTER, KINDS };
+enum collective {
+  BCAST,
+  REDUCE,
+  ALLREDUCE,
+  REDUCE_SCATTER,
+  ALLGATHER,
+  ALLTOALL,
+  GATHER,
+  SCATTER,
+  KINDS
+};
 static const char* const names[KINDS] = {"MPIX_Pbcast_init",     "MPIX_Preduce_init",
                                          "MPIX_Pallreduce_init", "MPIX_Preduce_scatter_block_init",
                                          "MPIX_Pallgather_init", "MPIX_Palltoall_init",
@@ -19,7 +29,7 @@ static const char* const names[KINDS] = {"MPIX_Pbcast_init",     "MPIX_Preduce_i
 
 /* A collective with its buffers: blocks of partitions x count elements, one for each rank. */
 struct run {
-  enum kind kind;
+  enum collective kind;
   int partitions, count, root, in_place;
   MPI_Datatype type;
   MPI_Op op;
@@ -174,7 +184,7 @@ static inline void check_gaps(const struct run* run) {
   }
 }
 
-static inline struct run make(enum kind kind, int partitions, int count, MPI_Datatype type,
+static inline struct run make(enum collective kind, int partitions, int count, MPI_Datatype type,
                               MPI_Op op, int words, int used) {
   struct run run = {kind, partitions, count,           0, 0, type, op, words, used, NULL,
                     NULL, NULL,       MPI_REQUEST_NULL};

@@ -57,8 +57,8 @@ static void plan_tree(struct plan* plan) {
 }
 
 /* Runs a plan that gives what a plain collective does. */
-static void run_plan(const struct plan* plan, enum kind kind, int partitions, int count, MPI_Op op,
-                     int in_place, MPI_Info info) {
+static void run_plan(const struct plan* plan, enum collective kind, int partitions, int count,
+                     MPI_Op op, int in_place, MPI_Info info) {
   const int one_by_one = info == MPI_INFO_NULL && partitions <= 64;
   struct run run = make(kind, partitions, count, MPI_UNSIGNED, op, 1, 1);
   OK(MPIX_Pschedule_init(in_place ? MPI_IN_PLACE : run.in, run.out, partitions, count, MPI_UNSIGNED,
