@@ -196,15 +196,20 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_finish(shmemx_device_t d, int* failure) {
   return ended;
 }
 
-/* By all threads of the crew, before they ask; what it returns counts in the leader. */
-FERRY_DEVICE_FUNCTION int ferry_shmem_mark(shmemx_device_t d, ferry_device_crew crew) {
+/* By all threads of the crew, before they ask; what it returns counts in the leader. Collectives,
+ * which fail with any PE of the team, need not wait for the rounds of the last meeting. */
+FERRY_DEVICE_FUNCTION int ferry_shmem_mark(shmemx_device_t d, ferry_device_crew crew,
+                                           int is_collective) {
   int mark = SHMEMX_DEVICE_SUCCESS;
   if (d.table->ring == 0) {
     return mark;
   }
   ferry_device_crew_barrier(crew); /* all have asked for what is older */
-  if (crew.thread == 0) {
+  if (crew.thread == 0 && is_collective) {
     (void)ferry_shmem_finish(d, &mark); /* the ring's end comes out at the end */
+  } else if (crew.thread == 0) {
+    (void)ferry_device_ring_finish(ferry_shmem_ring(d));
+    mark = ferry_device_ring_failure(ferry_shmem_ring(d));
   }
   ferry_device_crew_barrier(crew);
   return mark;

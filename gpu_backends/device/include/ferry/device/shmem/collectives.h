@@ -73,7 +73,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_broadcast(shmemx_device_t d, ferry_device_
   if (root != d.pe) {
     return ferry_shmem_meet(d, crew);
   }
-  mark = ferry_shmem_mark(d, crew);
+  mark = ferry_shmem_mark(d, crew, 1);
   status = ferry_shmem_put_to_all(d, crew, dest, source, bytes);
   return ferry_shmem_end(d, crew, mark, status);
 }
@@ -86,7 +86,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_fcollect(shmemx_device_t d, ferry_device_c
   if (status != SHMEMX_DEVICE_SUCCESS) {
     return status;
   }
-  mark = ferry_shmem_mark(d, crew);
+  mark = ferry_shmem_mark(d, crew, 1);
   status = ferry_shmem_put_to_all(d, crew, dest + bytes * (ferry_device_u64)d.pe, source, bytes);
   return ferry_shmem_end(d, crew, mark, status);
 }
@@ -98,7 +98,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_fcollect(shmemx_device_t d, ferry_device_c
 FERRY_DEVICE_FUNCTION int ferry_shmem_collect(shmemx_device_t d, ferry_device_crew crew,
                                               ferry_device_u64 dest, ferry_device_u64 source,
                                               ferry_device_u64 bytes) {
-  const int mark = ferry_shmem_mark(d, crew);
+  const int mark = ferry_shmem_mark(d, crew, 1);
   const int has_source = ferry_shmem_find(d, source, bytes, d.pe).status == SHMEMX_DEVICE_SUCCESS;
   ferry_device_u64 before = 0;
   ferry_device_u64 all = 0;
@@ -110,7 +110,9 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_collect(shmemx_device_t d, ferry_device_cr
   }
   ferry_shmem_store_members(d, crew, FERRY_SHMEM_MEMBER_BYTES,
                             has_source ? bytes : FERRY_SHMEM_NO_LENGTH);
-  status = ferry_shmem_meet(d, crew);
+  /* Whose length has not arrived does not come: the others would take that of an earlier collect.
+   */
+  status = ferry_shmem_end(d, crew, mark, SHMEMX_DEVICE_SUCCESS);
   if (status != SHMEMX_DEVICE_SUCCESS) {
     return status;
   }
@@ -145,7 +147,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_alltoall(shmemx_device_t d, ferry_device_c
   if (status != SHMEMX_DEVICE_SUCCESS) {
     return status;
   }
-  mark = ferry_shmem_mark(d, crew);
+  mark = ferry_shmem_mark(d, crew, 1);
   for (i = 1; i <= d.pe_count && status == SHMEMX_DEVICE_SUCCESS; ++i) {
     const int pe = (d.pe + i) % d.pe_count;
     status = ferry_shmem_put_nbi(d, crew, dest + bytes * (ferry_device_u64)d.pe,
@@ -177,7 +179,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_alltoalls(shmemx_device_t d, ferry_device_
     return status;
   }
   blocks.count = count;
-  mark = ferry_shmem_mark(d, crew);
+  mark = ferry_shmem_mark(d, crew, 1);
   for (i = 1; i <= d.pe_count && status == SHMEMX_DEVICE_SUCCESS; ++i) {
     const int pe = (d.pe + i) % d.pe_count;
     status = ferry_shmem_begin_put_blocks(

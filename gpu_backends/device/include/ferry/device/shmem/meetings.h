@@ -184,7 +184,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_meet(shmemx_device_t d, ferry_device_crew 
   /* The next call changes these only after its first barrier. */
   if (crew.thread == 0 && failed == 0) {
     ferry_device_store_relaxed(&d.own->round, round);
-    if (has_ring) {
+    if (has_ring && ferry_device_load_relaxed(&d.own->failed) == 0) {
       ferry_shmem_note_met(d, posted);
     }
   }

@@ -87,7 +87,7 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
     task.status = ferry_shmem_meet(d, crew);
   }
   if (task.status == SHMEMX_DEVICE_SUCCESS && task.slots != 0) {
-    task.mark = ferry_shmem_mark(d, crew);
+    task.mark = ferry_shmem_mark(d, crew, 1);
   }
   return task;
 }

@@ -158,7 +158,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_end_blocks(shmemx_device_t d, ferry_device
       ferry_device_u64 nblocks, int pe) {                                                        \
     const ferry_device_crew crew = ferry_device_crew_of(kind);                                   \
     const int is_asked = ferry_shmem_asks_for(d, (ferry_device_u64)(there), pe);                 \
-    const int mark = is_asked ? ferry_shmem_mark(d, crew) : SHMEMX_DEVICE_SUCCESS;               \
+    const int mark = is_asked ? ferry_shmem_mark(d, crew, 0) : SHMEMX_DEVICE_SUCCESS;            \
     int status;                                                                                  \
     const ferry_shmem_blocks blocks = ferry_shmem_blocks_of(                                     \
         (ferry_device_u64)dst, (ferry_device_u64)sst, bsize, nblocks, sizeof(type), &status);    \
