@@ -87,6 +87,8 @@ def declarations(folder):
     """Ferry's own: [(name, text)] of the types and of the calls, the latter under both names."""
     types, calls = [], []
     for file in sorted((folder / "ferry_mpi").glob("*.h")):
+        if file.name.startswith("mpix_"):  # no part of the standard
+            continue
         text = without_comments(file.read_text(encoding="utf-8"))
         for typedef in re.findall(r"^typedef [^{;]*;", text, re.MULTILINE):
             name = re.findall(r"\b(MPI_\w+)\b", typedef.split(")")[0])[-1]

@@ -13,9 +13,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 552 beyond them; without the five
+// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 970 beyond them; without the five
 // that begin and end a program.
-constexpr int kCases = 1507 + 103 + 178 + 552 - 5;
+constexpr int kCases = 1507 + 103 + 178 + 970 - 5;
 
 e2e::CommandResult RunPair(const std::string& program, const std::string& begin = "shmem_init",
                            const std::string& nodes = "1") {
