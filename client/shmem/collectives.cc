@@ -210,7 +210,11 @@ int Collect(const char* call, const Group& group, void* dest, const void* source
     }
   };
   if (!assembly.has_board()) {
-    meet();
+    // A PE that gives up in `meet` may not have the sizes that the messages depend on. So it
+    // renounces not them, but a sync: nobody gets past that without it, and the numbers of all stay
+    // in step. What stays is a PE that fails in the sync itself, such as by a lost link, once it
+    // has told others that it is there: those may begin the messages without it.
+    assembly.SyncAfter(call, meet);
     CollectByMessages(call, assembly, dest, source, sizes);
     return 0;
   }

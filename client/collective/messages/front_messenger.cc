@@ -1,5 +1,6 @@
 #include "client/collective/messages/front_messenger.h"
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,6 +16,10 @@ constexpr size_t kMostHeld = 8192;
 constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
 
 constexpr size_t kAlignment = 64;
+
+// Where messages whose receives are refused end. Nobody reads it. Receives are held only while one
+// thread calls, so no two threads write to it.
+std::array<std::byte, kMostHeld> thrown_away;
 
 }  // namespace
 
@@ -45,6 +50,7 @@ ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_
   if (is_patient_ && size_bytes <= kMostHeld && held_.state == Held::State::kNone) {
     held_.state = Held::State::kHeld;
     held_.message = message;
+    held_.refused = ErrorCode::kOk;
     *ticket = kHeldTicket;
     return ErrorCode::kOk;
   }
@@ -64,20 +70,36 @@ void FrontMessenger::SetPatient(bool patient) {
 void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
   const ErrorCode error =
       front_end_->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
-  if (error == ErrorCode::kWouldBlock) {
+  if (error == ErrorCode::kOk) [[likely]] {
+    held_.state = Held::State::kOver;
+  } else if (error == ErrorCode::kWouldBlock) {
     held_.state = Held::State::kPosted;
-    return;
+  } else {
+    ThrowHeldAway(error);
   }
-  if (error != ErrorCode::kOk) {
-    held_.completion.error = error;
-  }
-  held_.state = Held::State::kOver;
 }
 
 void FrontMessenger::PostHeld() {
-  const ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+  held_.state = Held::State::kPosted;
+  if (const ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+      error != ErrorCode::kOk) [[unlikely]] {
+    ThrowHeldAway(error);
+  }
+}
+
+// The runner receives a message into nothing if StartReceive refuses it, so that its sender goes on
+// and no later receive matches it. For a held one that comes too late: StartReceive has taken it.
+// Here all of the message is taken, if that can be: were it cut, libferry would forget for which
+// reason it has refused the first receive.
+void FrontMessenger::ThrowHeldAway(ErrorCode why) {
+  held_.refused = why;
+  held_.message.buffer = thrown_away.data();
+  ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+  if (error != ErrorCode::kOk) {  // such as for want of memory that others reach
+    held_.message.size_bytes = 0;
+    error = front_end_->StartReceive(held_.message, &held_.handle);
+  }
   held_.state = error == ErrorCode::kOk ? Held::State::kPosted : Held::State::kOver;
-  held_.completion.error = error;
 }
 
 ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
@@ -88,7 +110,7 @@ ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
   }
   held_.state = Held::State::kNone;
   *received_bytes = held_.completion.size_bytes;
-  return held_.completion.error;
+  return held_.refused != ErrorCode::kOk ? held_.refused : held_.completion.error;
 }
 
 ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {

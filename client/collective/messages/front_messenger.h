@@ -41,7 +41,8 @@ class FrontMessenger : public Messenger {
   void SetPatient(bool patient);
   bool has_held() const { return held_.state == Held::State::kHeld; }
   // Blocks until the held message has come, or soon after `end_ns` (MonotonicNs), when it is
-  // posted. Test tells of it.
+  // posted. Test tells of it. If the receive is refused, such as for its memory, the message is
+  // thrown away when it comes, and then Test returns the refusal.
   void ReceiveHeld(uint64_t end_ns);
   void PostHeld();
 
@@ -63,9 +64,11 @@ class FrontMessenger : public Messenger {
     client::Message message;
     client::RequestHandle handle = 0;  // once posted
     client::Completion completion;     // once over
+    ErrorCode refused = ErrorCode::kOk;
   };
 
   client::Message MessageTo(int peer, uint32_t tag, const void* data, size_t size_bytes) const;
+  void ThrowHeldAway(ErrorCode why);
   ErrorCode TestHeld(size_t* received_bytes);
 
   client::FrontEnd* const& front_end_;

@@ -148,7 +148,8 @@ PE may be any, memory of devices too. Calls on one queue are made in order, thos
 queues side by side. Collectives of one team belong on one queue, and the program makes none of
 that team meanwhile; other PEs may make the call without a queue. If a PE gives a collective up,
 such as when its device cannot copy, so do the others that need it (FERRY_ERR_CANCELLED); the next
-collective is as good as any.
+collective is as good as any. After such a failure others may still be writing to `dest` of the call
+that has failed: do not use it before the next collective of the team has ended.
 
 Queues are those of ferry/stream.h: ferry_queue_init ties one to a stream, ferry_queue_wait waits
 for all that is enqueued. A call that fails since a PE has died, has left or cannot be reached lets

@@ -77,6 +77,17 @@ TEST_P(MistakesTest, AreNamedAndHarmNothing) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/mistakes"}, "all mistakes were named");
 }
 
+// By a schedule, since a board has no messages; with eager messages and with offers. The sender of
+// an offer in the node waits until the receive takes it.
+TEST_P(MistakesTest, OfACollectivesReceiveLeaveNoMessageBehind) {
+  for (const char* eager_bytes : {"8192", "0"}) {
+    SCOPED_TRACE(eager_bytes);
+    ExpectJob(GetParam(), {"tests/mpi/ranks/refused_receives"}, "refused receives did no harm",
+              BehindALink({"FERRY_COLLECTIVE_ALGORITHMS=bcast=linear",
+                           std::string("FERRY_EAGER_MAX_BYTES=") + eager_bytes}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, MistakesTest, testing::ValuesIn(Pairs()), NameOf);
 
 }  // namespace
