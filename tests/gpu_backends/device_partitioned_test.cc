@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ferry/device/emulated.h"
@@ -394,6 +395,7 @@ TEST_F(DaemonCopyTest, EndsWithTheRing) {
     const int status = MPIX_Pready_range(0, 5, pair_.send());
     if (round > 2) {
       EXPECT_EQ(status, MPIX_DEVICE_ERR_DAEMON_DIED);
+      EXPECT_EQ(pair_.state().noted >> 32, uint64_t{MPIX_DEVICE_ERR_DAEMON_DIED});
     }
   }
 }
@@ -431,6 +433,49 @@ TEST(WrongCallTest, IsReturnedAndNotedForTheHost) {
   EXPECT_EQ(MPIX_Pready(3, pair.send()), MPIX_DEVICE_ERR_REQUEST);  // its unit is complete
   EXPECT_TRUE(noted(MPIX_DEVICE_ERR_REQUEST, 3));
   EXPECT_EQ(pair.counter(0), 15u);
+}
+
+// Threads ready one half of each unit twice, while others ready the rest: what is wrong adds
+// nothing, so what is right is never taken for it.
+TEST(WrongCallTest, DoesNotDisturbOthers) {
+  Pair pair({32, 32, 8});
+  for (uint64_t round = 1; round <= 50; ++round) {
+    pair.Start(round);
+    EXPECT_EQ(MPIX_Pready_range(0, 15, pair.send()), MPIX_DEVICE_SUCCESS);
+    std::atomic<int> failures{0};
+    Launch({2, 1}, [&] {
+      const bool is_right = ferry_device_group() == 0;
+      for (int i = 0; i < 16; ++i) {
+        const int status = MPIX_Pready(is_right ? 16 + i : i, pair.send());
+        failures += status == (is_right ? MPIX_DEVICE_SUCCESS : MPIX_DEVICE_ERR_REQUEST) ? 0 : 1;
+      }
+    });
+    EXPECT_EQ(failures, 0);
+    EXPECT_EQ(std::exchange(pair.state().noted, 0) >> 32, uint64_t{MPIX_DEVICE_ERR_REQUEST});
+    for (int i = 0; i < 32; ++i) {
+      EXPECT_EQ(Arrived(pair, i), 1);
+    }
+    EXPECT_EQ(pair.counter(0), round * pair.full(0));
+  }
+}
+
+// A send to nobody ends its rounds without its kernels: they count nothing, in whichever they run.
+TEST(NowhereTest, NothingIsCounted) {
+  Pair pair({8, 4, 24}, FERRY_PARTITIONED_NOWHERE);
+  EXPECT_EQ(MPIX_Pready(1, pair.send()), MPIX_DEVICE_ERR_REQUEST);  // not started
+  pair.state().noted = 0;
+  for (const uint64_t round : {1, 3}) {
+    pair.Start(round);
+    EXPECT_EQ(MPIX_Pready_range(0, 7, pair.send()), MPIX_DEVICE_SUCCESS);
+    EXPECT_EQ(MPIX_Pready(7, pair.send()), MPIX_DEVICE_SUCCESS);
+    EXPECT_EQ(MPIX_Pready(8, pair.send()), MPIX_DEVICE_ERR_ARGUMENT);
+    pair.state().noted = 0;
+  }
+  for (uint32_t unit = 0; unit < pair.units(); ++unit) {
+    EXPECT_EQ(pair.counter(unit), 0u);
+    EXPECT_EQ(pair.words(unit).ready, 0u);
+    EXPECT_EQ(pair.arrived(unit), 0u);
+  }
 }
 
 TEST(WrongCallTest, TheFirstIsNoted) {

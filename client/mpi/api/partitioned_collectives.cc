@@ -104,8 +104,12 @@ Failure Cut(const PartitionedCall& call, uint64_t least_bytes, Units* units) {
 
 int Give(const PartitionedCall& call, Comm& comm, const Units& units, bool readies,
          std::vector<UnitOfCollective> parts) {
-  Ref<PartitionedCollective> made =
-      MakeRef<PartitionedCollective>(comm, units, readies, std::move(parts));
+  Result<Ref<PartitionedCollective>> result =
+      PartitionedCollective::Make(comm, units, readies, std::move(parts));
+  if (!result.ok()) {
+    return Fail(call.name, &comm, result.failure());
+  }
+  Ref<PartitionedCollective> made = std::move(result).value();
   *call.request = made->Publish();
   if (*call.request == nullptr) {
     *call.request = MPI_REQUEST_NULL;

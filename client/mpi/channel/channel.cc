@@ -239,9 +239,31 @@ uint32_t Channel::NextPersistentNumber() {
   return kFirstPersistent + next_persistent_++ % kPersistentNumbers;
 }
 
-uint32_t Channel::NextUnitNumbers(uint32_t count) {
+// Ranks free their operations at different times, so which numbers are free differs among them:
+// none are skipped.
+Failure Channel::TakeUnitNumbers(uint32_t count, uint32_t* first) {
   const auto lock = Lock();
-  return std::exchange(next_unit_, (next_unit_ + count) % kUnitNumbers);
+  taken_units_.resize(kUnitNumbers);
+  *first = std::exchange(next_unit_, (next_unit_ + count) % kUnitNumbers);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (taken_units_[(*first + i) % kUnitNumbers]) {
+      return {MPI_ERR_OTHER, "the communicator has " + std::to_string(kUnitNumbers) +
+                                 " numbers for the units of partitioned collectives, and requests "
+                                 "that were made long ago still have those whose turn it is: free "
+                                 "some, or use several communicators"};
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    taken_units_[(*first + i) % kUnitNumbers] = true;
+  }
+  return {};
+}
+
+void Channel::GiveBackUnitNumbers(uint32_t first, uint32_t count) {
+  const auto lock = Lock();
+  for (uint32_t i = 0; i < count; ++i) {
+    taken_units_[(first + i) % kUnitNumbers] = false;
+  }
 }
 
 uint32_t Channel::UnitNumber(uint32_t first, uint32_t unit) {

@@ -132,10 +132,12 @@ class Channel : public Comm::Extension, public Watched {
   uint32_t NextPersistentNumber();
   void StartPersistent(collective::CollectiveRun* run, const collective::Binding& binding,
                        uint32_t number);
-  // The first of `count` such numbers in a row (up to kUnitNumbers), for an operation that consists
-  // of several runs; UnitNumber finds the others.
+  // Takes `count` such numbers in a row, for an operation that consists of several runs: *first,
+  // and those that UnitNumber finds. Numbers come round again. MPI_ERR_OTHER: an operation of this
+  // rank has some of these yet; ranks stay in step all the same.
   static constexpr uint32_t kUnitNumbers = 1U << 16;
-  uint32_t NextUnitNumbers(uint32_t count);
+  Failure TakeUnitNumbers(uint32_t count, uint32_t* first);
+  void GiveBackUnitNumbers(uint32_t first, uint32_t count);
   static uint32_t UnitNumber(uint32_t first, uint32_t unit);
   // Starts one of several runs, after which Advance is to come. `before`: as of Runner::Start.
   void StartUnit(collective::CollectiveRun* run, const collective::Binding& binding,
@@ -242,6 +244,7 @@ class Channel : public Comm::Extension, public Watched {
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
   uint32_t next_unit_ = 0;
+  std::vector<bool> taken_units_;  // by number; empty until the first are taken
 };
 
 // A start of a collective that does not block: on the board, or by messages.

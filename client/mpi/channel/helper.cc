@@ -91,11 +91,9 @@ class Helper {
       waits_ = false;
       lock->lock();
       if (front_end->poison() != ErrorCode::kOk) {
-        // Nothing can be waited for any more. Threads that wait find the errors by themselves.
-        std::vector<Entry> gone = std::exchange(watched_, {});
-        lock->unlock();
-        gone.clear();
-        lock->lock();
+        // Nothing can be waited for any more. Threads that wait find the errors by themselves; not
+        // so kernels: what is not announced is looked at until it has failed, and has told them.
+        LetGo(lock, [](const Entry& entry) { return entry.watched->IsAnnounced(); });
       }
     }
   }
@@ -115,13 +113,18 @@ class Helper {
     return any;
   }
 
-  // An object may end with that, which is done without the lock.
   void LetGoOfIdle(std::unique_lock<std::mutex>* lock) {
-    const auto idle =
-        std::stable_partition(watched_.begin(), watched_.end(),
-                              [](const Entry& entry) { return entry.watched->IsBusy(); });
-    std::vector<Entry> gone(std::make_move_iterator(idle), std::make_move_iterator(watched_.end()));
-    watched_.erase(idle, watched_.end());
+    LetGo(lock, [](const Entry& entry) { return !entry.watched->IsBusy(); });
+  }
+
+  // An object may end with that, which is done without the lock.
+  template <typename Goes>
+  void LetGo(std::unique_lock<std::mutex>* lock, Goes&& goes) {
+    const auto first = std::stable_partition(watched_.begin(), watched_.end(),
+                                             [&](const Entry& entry) { return !goes(entry); });
+    std::vector<Entry> gone(std::make_move_iterator(first),
+                            std::make_move_iterator(watched_.end()));
+    watched_.erase(first, watched_.end());
     lock->unlock();
     gone.clear();
     lock->lock();

@@ -29,20 +29,28 @@ Failure FailInactive() { return {MPI_ERR_REQUEST, "the request is not active: st
 
 }  // namespace
 
+Result<Ref<PartitionedCollective>> PartitionedCollective::Make(
+    Comm& comm, const Units& units, bool readies, std::vector<UnitOfCollective> parts) {
+  uint32_t first_number = 0;
+  FERRY_RETURN_FAILURE(Channel::Of(comm).TakeUnitNumbers(NumbersFor(units), &first_number));
+  return MakeRef<PartitionedCollective>(comm, units, readies, std::move(parts), first_number);
+}
+
 PartitionedCollective::PartitionedCollective(Comm& comm, const Units& units, bool readies,
-                                             std::vector<UnitOfCollective> parts)
+                                             std::vector<UnitOfCollective> parts,
+                                             uint32_t first_number)
     : comm_(Ref<Comm>::Share(&comm)),
       channel_(Channel::Of(comm)),
       units_(units),
       readies_(readies),
       arrives_(parts.front().operation->delivers),
+      first_number_(first_number),
       readiness_(units),
       all_(units.count()) {
   MakeRuns(std::move(parts));
 }
 
 void PartitionedCollective::MakeRuns(std::vector<UnitOfCollective> parts) {
-  const uint32_t first_number = channel_.NextUnitNumbers(units_.count() + 1);
   std::shared_ptr<const Schedule> last;
   for (uint32_t i = 0; i < units_.count(); ++i) {
     Unit& unit = all_[i];
@@ -57,10 +65,10 @@ void PartitionedCollective::MakeRuns(std::vector<UnitOfCollective> parts) {
       last = std::make_shared<const Schedule>(channel_.MakeSchedule(operation.problem));
     }
     unit.run = channel_.Prepare(last);
-    unit.number = Channel::UnitNumber(first_number, i);
+    unit.number = Channel::UnitNumber(first_number_, i);
   }
   barrier_ = channel_.Prepare(std::make_shared<const Schedule>(channel_.MakeSchedule({})));
-  barrier_number_ = Channel::UnitNumber(first_number, units_.count());
+  barrier_number_ = Channel::UnitNumber(first_number_, units_.count());
   under_way_.reserve(units_.count());
   just_ended_.reserve(units_.count());
 }
@@ -75,13 +83,17 @@ PartitionedCollective::~PartitionedCollective() {
     }
     return is_done;
   };
+  bool are_done = true;
   for (Unit& unit : all_) {
     if (!give_back(std::move(unit.run))) {
+      are_done = false;
       (void)unit.part.operation.release();
       (void)unit.part.reducer.release();
     }
   }
-  (void)give_back(std::move(barrier_));
+  if (give_back(std::move(barrier_)) && are_done) {
+    channel_.GiveBackUnitNumbers(first_number_, NumbersFor(units_));
+  }
 }
 
 // ---- Rounds -------------------------------------------------------------------------------------

@@ -36,9 +36,13 @@ struct UnitOfCollective {
 
 class PartitionedCollective final : public Request, public Partitioned {
  public:
-  // `readies`: this rank contributes partitions. Takes numbers of the channel.
+  // `readies`: this rank contributes partitions. MPI_ERR_OTHER: the communicator's numbers are used
+  // up.
+  static Result<Ref<PartitionedCollective>> Make(Comm& comm, const Units& units, bool readies,
+                                                 std::vector<UnitOfCollective> parts);
+  // `first_number`: the first of those that Make has taken of the channel.
   PartitionedCollective(Comm& comm, const Units& units, bool readies,
-                        std::vector<UnitOfCollective> parts);
+                        std::vector<UnitOfCollective> parts, uint32_t first_number);
   ~PartitionedCollective() override;
 
   bool IsDone() override;
@@ -83,6 +87,7 @@ class PartitionedCollective final : public Request, public Partitioned {
     return unit.rounds.load(std::memory_order_acquire) == round();
   }
   void MakeRuns(std::vector<UnitOfCollective> parts);
+  static uint32_t NumbersFor(const Units& units) { return units.count() + 1; }  // and the barrier
   void Begin(Unit* unit);
   void CarryOn();
   bool Look();
@@ -93,6 +98,7 @@ class PartitionedCollective final : public Request, public Partitioned {
   const Units units_;
   const bool readies_;
   const bool arrives_;
+  const uint32_t first_number_;
   Readiness readiness_;
   std::vector<Unit> all_;
   std::unique_ptr<collective::CollectiveRun> barrier_;  // of Prepare

@@ -54,7 +54,7 @@ class NullPartitioned final : public Request, public Partitioned, public Preques
   const int partitions_;
   std::atomic<bool> is_active_{false};
   std::shared_ptr<Prequest> prequest_;
-  Block words_;         // where its kernels count
+  Block words_;         // that its Prequest names, as others do
   uint64_t round_ = 0;  // of a send, for them
 };
 

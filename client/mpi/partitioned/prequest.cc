@@ -2,6 +2,7 @@
 #include "client/mpi/partitioned/prequest.h"
 
 #include <bit>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,15 +22,19 @@ std::vector<uint64_t> Prequest::CountersAt(uint64_t round) const {
 }
 
 Failure Prequest::Begin(uint64_t round) {
+  const bool host_readied = plan_.is_send && host_readied_.load(std::memory_order_relaxed);
   if (!plan_.is_send) {
     shm::StoreRelaxed(state().error, 0);
-  } else if (host_readied_.exchange(false, std::memory_order_relaxed)) {
+  } else if (host_readied) {
     // Kernels have not counted what the host has readied.
     const std::vector<uint64_t> all = CountersAt(round);
     FERRY_RETURN_FAILURE(Store(counters(), all.data(), all.size() * sizeof(uint64_t)));
   }
-  round_ = round;
   FERRY_RETURN_FAILURE(Store(&address()->round, &round, sizeof(round)));
+  round_ = round;
+  if (host_readied) {  // only now: a start that has failed is tried again
+    host_readied_.store(false, std::memory_order_relaxed);
+  }
   is_active_.store(true, std::memory_order_release);
   return {};
 }
@@ -55,9 +60,15 @@ Failure Prequest::TakeNoted() {
     case MPIX_DEVICE_ERR_ARGUMENT:
       return {MPI_ERR_REQUEST,
               "a kernel has readied " + name + " of a send of " + std::to_string(plan_.partitions)};
-    default:
+    case MPIX_DEVICE_ERR_REQUEST:
       return {MPI_ERR_REQUEST, "a kernel has readied " + name +
                                    " more than once in a round, or before the send was started"};
+    default: {
+      Failure failure = FailureOf(static_cast<ErrorCode>(code));
+      failure.text = "a kernel could not ask ferryd to move the unit of " + name + ": " +
+                     std::move(failure.text);
+      return failure;
+    }
   }
 }
 
@@ -131,6 +142,21 @@ void Prequest::FlushUnit(uint32_t index, uint64_t round) {
 
 // ---- What ferryd was asked for ------------------------------------------------------------------
 
+// Of a unit that kernels have asked for. Nothing: it is under way.
+std::optional<ErrorCode> Prequest::AnswerOf(const ferry_partitioned_unit& its) {
+  // Pairs with the daemon's answer.
+  const uint64_t done = shm::LoadAcquire(its.completion.done);
+  const uint64_t number = shm::LoadRelaxed(its.number);
+  if (((done >> shm::kRingStatusBits) ^ number) << shm::kRingStatusBits != 0) {
+    return std::nullopt;
+  }
+  return static_cast<ErrorCode>(done & ((1 << shm::kRingStatusBits) - 1));
+}
+
+bool Prequest::IsAsked(const ferry_partitioned_unit& its, uint64_t round) {
+  return shm::LoadAcquire(its.asked) == round;  // Pairs with ferry_partitioned_ask.
+}
+
 bool Prequest::AreAsked(uint64_t round, Failure* failure) {
   if (way_ != FERRY_PARTITIONED_BY_DAEMON) {
     return true;
@@ -141,21 +167,33 @@ bool Prequest::AreAsked(uint64_t round, Failure* failure) {
   }
   for (; asked_units_ < plan_.units.count(); ++asked_units_) {
     const ferry_partitioned_unit& its = unit(asked_units_);
-    if (shm::LoadAcquire(its.asked) != round) {  // Pairs with ferry_partitioned_ask.
-      continue;                                  // the host has moved it
+    if (!IsAsked(its, round)) {
+      continue;  // the host has moved it
     }
-    // Pairs with the daemon's answer.
-    const uint64_t done = shm::LoadAcquire(its.completion.done);
-    const uint64_t number = shm::LoadRelaxed(its.number);
-    if (((done >> shm::kRingStatusBits) ^ number) << shm::kRingStatusBits != 0) {
+    const std::optional<ErrorCode> answer = AnswerOf(its);
+    if (!answer) {
       return false;
     }
-    const auto error = static_cast<ErrorCode>(done & ((1 << shm::kRingStatusBits) - 1));
-    if (error != ErrorCode::kOk && failure->ok()) {
-      *failure = FailureOf(error);
+    if (*answer != ErrorCode::kOk && failure->ok()) {
+      *failure = FailureOf(*answer);
     }
   }
   return true;
+}
+
+Failure Prequest::FindRefused(uint64_t round) const {
+  const uint32_t count = way_ == FERRY_PARTITIONED_BY_DAEMON ? plan_.units.count() : 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const ferry_partitioned_unit& its = unit(i);
+    if (!IsAsked(its, round)) {
+      continue;
+    }
+    if (const std::optional<ErrorCode> answer = AnswerOf(its);
+        answer.value_or(ErrorCode::kOk) != ErrorCode::kOk) {
+      return FailureOf(*answer);
+    }
+  }
+  return {};
 }
 
 }  // namespace ferry::mpi

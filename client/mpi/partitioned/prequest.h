@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/core/front_end.h"
@@ -107,9 +108,11 @@ class Prequest {
   // Marks what kernels have readied of units that stay incomplete, from `first` on: what two calls
   // with some time between them have found. Does not block, but for a copy from the device.
   void Flush(uint64_t round, uint32_t first);
-  // Whether all that ferryd was asked for in this round is over. A failure of it is a failure of
-  // the round.
+  // Once everything was taken: whether all that ferryd was asked for in this round is over. A
+  // failure of it is a failure of the round.
   bool AreAsked(uint64_t round, Failure* failure);
+  // At any time: what of it has failed so far.
+  Failure FindRefused(uint64_t round) const;
 
   // ---- Of a receive. Any thread ----
   // Waits of kernels end with this (FERRY_ERR_...), until the next round.
@@ -142,6 +145,8 @@ class Prequest {
   void FlushUnit(uint32_t unit, uint64_t round);
   bool IsOwn(uint32_t unit, uint64_t round, uint64_t counter, Flushed* known) const;
   void NoteAgain(uint32_t unit, uint64_t bits);
+  static std::optional<ErrorCode> AnswerOf(const ferry_partitioned_unit& its);
+  static bool IsAsked(const ferry_partitioned_unit& its, uint64_t round);
 
   ferry_partitioned_state& state() const {
     return *static_cast<ferry_partitioned_state*>(static_cast<void*>(state_.data));

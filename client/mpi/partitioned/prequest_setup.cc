@@ -100,7 +100,9 @@ Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
   }
   std::shared_ptr<Prequest> made(new Prequest(plan, device));
   made->has_atomics_ = has_atomics;
-  if (plan.is_send && !plan.is_null) {
+  if (plan.is_null) {
+    made->way_ = FERRY_PARTITIONED_NOWHERE;
+  } else if (plan.is_send) {
     FERRY_RETURN_FAILURE(made->ChooseWay(wishes));
   }
   FERRY_RETURN_FAILURE(made->Allocate());

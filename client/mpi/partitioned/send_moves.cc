@@ -227,12 +227,16 @@ bool PartitionedSend::AdvanceLocked() {
   return is_done_ = has_failed();
 }
 
-// What kernels have readied of units that stay incomplete.
+// What kernels have readied of units that stay incomplete, and what ferryd cannot move: it never
+// arrives, and the other side has to hear of it.
 void PartitionedSend::FlushLocked(uint64_t this_round) {
   const uint64_t now_ns = MonotonicNs();
   if (now_ns >= next_flush_ns_) {
     next_flush_ns_ = now_ns + kStaleOfKernelsNs;
     prequest_->Flush(this_round, taken_units_);
+    if (Failure failure = prequest_->FindRefused(this_round); !failure.ok()) [[unlikely]] {
+      Break(std::move(failure));
+    }
   }
 }
 
@@ -304,7 +308,7 @@ bool PartitionedSend::AreAskedLocked(uint64_t this_round) {
     return false;
   }
   if (!failure.ok()) {
-    SetFailure(std::move(failure));
+    Break(std::move(failure));
   }
   return true;
 }

@@ -410,6 +410,36 @@ static int make_sum(int partitions, MPI_Count count, MPI_Datatype type, MPI_Op o
   return MPIX_Pallreduce_init(words, result, partitions, count, type, op, comm, info, request);
 }
 
+/* A request of long ago keeps its numbers, so none gets them a second time. */
+static void check_numbers(void) {
+  step = "numbers that come round again";
+  enum { UNITS = 4096 };
+  static int from[UNITS], to[UNITS];
+  MPI_Comm comm;
+  MPI_Request old, other;
+  MPI_Info info = hints("1", "4096");
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPIX_Pallreduce_init(from, to, UNITS, 1, MPI_INT, MPI_SUM, comm, info, &old));
+  for (int i = 1; i < 65536 / (UNITS + 1); ++i) {
+    OK(MPIX_Pallreduce_init(from, to, UNITS, 1, MPI_INT, MPI_SUM, comm, info, &other));
+    OK(MPI_Request_free(&other));
+  }
+  expect_error(MPIX_Pallreduce_init(from, to, UNITS, 1, MPI_INT, MPI_SUM, comm, info, &other),
+               MPI_ERR_OTHER, "free some");
+  for (int i = 0; i < UNITS; ++i) from[i] = i;
+  for (int round = 0; round < 2; ++round) {
+    OK(MPI_Start(&old));
+    OK(MPI_Pready_range(0, UNITS - 1, old));
+    OK(MPI_Wait(&old, MPI_STATUS_IGNORE));
+    for (int i = 0; i < UNITS; ++i) CHECK(to[i] == i * size);
+    OK(MPI_Request_free(&old));
+    OK(MPIX_Pallreduce_init(from, to, UNITS, 1, MPI_INT, MPI_SUM, comm, info, &old));
+  }
+  OK(MPI_Request_free(&old));
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Info_free(&info));
+}
+
 /* No rank gets through, so that all go on alike. */
 static void check_mistakes(void) {
   step = "wrong arguments";
@@ -533,6 +563,7 @@ int main(int argc, char** argv) {
   for (int kind = 0; kind < KINDS; ++kind) check_device(kind, 3, 5000);
   check_device(ALLREDUCE, 4, 40000);
   check_device(REDUCE_SCATTER, 4, 40000);
+  check_numbers();
   check_mistakes();
   check_misuse();
   return end_well("all partitions were right");

@@ -153,6 +153,26 @@ void PrivateMemory() {
   OK(MPIX_Prequest_free(&prequest));
 }
 
+// What a kernel asks ferryd for fails, of one partition of several: kernels and hosts of both sides
+// hear of it. The last of all: what the device asks for after that fails, too.
+void FerrydRefuses() {
+  step = "what ferryd refuses";
+  copy_wish = "daemon";
+  const Half::Shape shape{.partitions = 4, .bytes = 8, .min_bytes = "1"};
+  Half send(true, shape);
+  Half receive(false, shape);
+  send.MakePrequest();
+  receive.MakePrequest();
+  receive.Start();
+  send.Start();
+  OK(MPIX_Pbuf_prepare(send.request()));
+  send.prequest()->source_region = UINT32_MAX;  // there is no such memory
+  CHECK(MPIX_Pready(1, send.prequest()) == MPIX_DEVICE_SUCCESS);
+  CHECK(MPIX_Pawait(receive.prequest(), 1) == MPIX_DEVICE_ERR_REQUEST);
+  CHECK(MPI_Wait(&send.request(), MPI_STATUS_IGNORE) == MPI_ERR_BUFFER);
+  CHECK(MPI_Wait(&receive.request(), MPI_STATUS_IGNORE) == MPI_ERR_BUFFER);
+}
+
 // Rank 1 dies while a kernel of rank 0 waits for it.
 void ADeath() {
   step = "a death";
@@ -194,5 +214,6 @@ int main(int argc, char** argv) {
   MistakesOfKernels();
   MistakesOfHosts(argc > 1 && strcmp(argv[1], "near") == 0);
   PrivateMemory();
+  FerrydRefuses();
   return end_well("all mistakes were named");
 }

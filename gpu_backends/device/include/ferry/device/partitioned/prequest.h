@@ -28,6 +28,7 @@
 #define FERRY_PARTITIONED_BY_HOST 0u
 #define FERRY_PARTITIONED_BY_KERNEL 1u
 #define FERRY_PARTITIONED_BY_DAEMON 2u
+#define FERRY_PARTITIONED_NOWHERE 3u /* to MPI_PROC_NULL: nothing is counted, and nothing moves */
 
 /* In memory that the device reads fast. Followed, of a send, by one counter for each unit. Words
  * count as client/mpi/partitioned/units.h says: in each round each partition of a unit adds its
@@ -39,7 +40,7 @@ struct MPIX_Prequest_object {
   ferry_device_u32 partitions; /* of this side */
   ferry_device_u32 sender_partitions;
   ferry_device_u32 per_unit;    /* of the sender's; the last unit may have fewer */
-  ferry_device_u32 way;         /* FERRY_PARTITIONED_BY_... */
+  ferry_device_u32 way;         /* FERRY_PARTITIONED_BY_..., or _NOWHERE */
   ferry_device_u32 has_atomics; /* the device's operations on host memory are atomic to CPUs */
   ferry_device_u32 reserved0;
   ferry_device_u64 state;           /* of the request: ferry_partitioned_state, in host memory */

@@ -85,6 +85,14 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest pr
              : FERRY_PARTITIONED_NOTHING;
 }
 
+/* Which of `bits` a counter has already, which has grown by `grown` in this round; all, if it has
+ * not begun it, or is past it. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_again(ferry_device_u64 grown,
+                                                               ferry_device_u64 bits,
+                                                               ferry_device_u64 full) {
+  return grown > full ? bits : grown & bits;
+}
+
 /* Adds the bits of partitions [low, high] that are in the unit. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest preq,
                                                                ferry_device_u32 unit,
@@ -93,19 +101,32 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count(MPIX_Prequest pre
   FERRY_DEVICE_GLOBAL ferry_device_u64* const counter = ferry_partitioned_counter(preq, unit);
   const ferry_device_u64 round = ferry_device_load_relaxed(&preq->round);
   const ferry_device_u64 full = ferry_partitioned_full(preq, unit);
-  ferry_device_u64 bits = ferry_partitioned_bits(preq, unit, low, high);
-  ferry_device_u64 before;
-  ferry_device_u64 again;
+  const ferry_device_u64 base = (round - 1) * full;
+  const ferry_device_u64 asked = ferry_partitioned_bits(preq, unit, low, high);
+  ferry_device_u64 bits;
+  ferry_device_u64 before = 0;
   if (round == 0) {
     *status = ferry_partitioned_note(preq, MPIX_DEVICE_ERR_REQUEST, (int)low);
     return FERRY_PARTITIONED_NOTHING;
   }
-  /* Acquires what those have stored whose bits are there, and releases it to who adds the last. */
-  before = ferry_device_fetch_add(counter, bits) - (round - 1) * full;
-  again = before > full ? bits : before & bits;
-  if (again != 0) {
-    ferry_device_fetch_add(counter, 0 - again);
-    bits -= again;
+  /* Its rounds end without their kernels, so these may belong to any of them. */
+  if (preq->way == FERRY_PARTITIONED_NOWHERE) {
+    return FERRY_PARTITIONED_NOTHING;
+  }
+  /* A look first: a bit that is added twice reads as the next one until it is taken back, so what
+   * is wrong in the program would disturb what is right. */
+  bits = asked & ~ferry_partitioned_again(ferry_device_load_relaxed(counter) - base, asked, full);
+  if (bits != 0) {
+    ferry_device_u64 again;
+    /* Acquires what others have stored, and releases it to the thread that adds the last bit. */
+    before = ferry_device_fetch_add(counter, bits) - base;
+    again = ferry_partitioned_again(before, bits, full);
+    if (again != 0) { /* by another thread, just now */
+      ferry_device_fetch_add(counter, 0 - again);
+      bits -= again;
+    }
+  }
+  if (bits != asked) {
     *status =
         ferry_partitioned_note(preq, MPIX_DEVICE_ERR_REQUEST,
                                (int)(low > unit * preq->per_unit ? low : unit * preq->per_unit));
@@ -141,7 +162,8 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device
   ferry_device_place answer;
   if (first == 0) {
     const ferry_device_u64 ended = ferry_device_load_acquire(ring.words + 17);
-    return ended != 0 ? (int)ended : MPIX_DEVICE_ERR_DAEMON_DIED;
+    return ferry_partitioned_note(preq, ended != 0 ? (int)ended : MPIX_DEVICE_ERR_DAEMON_DIED,
+                                  (int)(unit * preq->per_unit));
   }
   /* For the host, which looks at them once the unit is taken. */
   ferry_device_store_relaxed(&its->number, first + has_bytes);
