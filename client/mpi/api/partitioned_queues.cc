@@ -2,6 +2,7 @@
 // and wait: matching.cc.
 #include <mpix.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,11 @@ int EnqueuePrepare(const char* call, MPIX_Queue queue, int count, const MPI_Requ
   std::vector<Request*> found;
   FERRY_RETURN_ERROR(FindAllPartitioned(call, count, handles, &found));
   Comm* const comm = found.empty() ? nullptr : found.front()->comm();
-  return Conclude(call, comm, EnqueueOn(queue, found, [](Request& request) {
-                    return request.partitioned()->Prepare();
-                  }));
+  return Conclude(
+      call, comm,
+      EnqueueOn(queue, found, [](Request& request, const std::atomic<bool>& is_cancelled) {
+        return request.partitioned()->PrepareUnless(&is_cancelled);
+      }));
 }
 
 }  // namespace
@@ -49,10 +52,12 @@ FERRY_MPIX int MPIX_Enqueue_pready(MPIX_Queue queue, int partition_low, int part
       !failure.ok()) {
     return Fail(__func__, request.comm(), failure);
   }
-  return Conclude(__func__, request,
-                  EnqueueOn(queue, found, [partition_low, partition_high](Request& readied) {
-                    return readied.partitioned()->Ready(partition_low, partition_high);
-                  }));
+  return Conclude(
+      __func__, request,
+      EnqueueOn(queue, found,
+                [partition_low, partition_high](Request& readied, const std::atomic<bool>&) {
+                  return readied.partitioned()->Ready(partition_low, partition_high);
+                }));
 }
 
 FERRY_MPIX int MPIX_Enqueue_pbuf_prepare(MPIX_Queue queue, MPI_Request* request) {

@@ -38,7 +38,9 @@ class Orphans final : public Object, public Watched {
     std::lock_guard lock(mutex_);
     for (Side* const side : sides_) {
       side->GiveUp();
-      delete side;
+      if (!side->IsNamed()) {
+        delete side;
+      }
     }
     sides_.clear();
     count_.store(0, std::memory_order_relaxed);

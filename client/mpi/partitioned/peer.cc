@@ -20,6 +20,10 @@ ErrorCode CopyBytes(void* to, const void* from, uint64_t size_bytes, bool by_str
 
 }  // namespace
 
+int ErrorClassOf(uint64_t word) {
+  return word > MPI_SUCCESS && word <= MPI_ERR_ABI ? static_cast<int>(word) : MPI_ERR_OTHER;
+}
+
 Failure PeerBlock::Open(uint32_t rank, bool is_near, const shm::Location& where,
                         uint64_t size_bytes) {
   place_ = {rank, client::SegmentOf(where), where.address};

@@ -16,6 +16,9 @@
 
 namespace ferry::mpi {
 
+// The error class that a word of the other side's names: MPI_ERR_OTHER, if it is not one of MPI's.
+int ErrorClassOf(uint64_t word);
+
 // The other side's block.
 class PeerBlock {
  public:

@@ -88,16 +88,9 @@ class Decision {
 
 // Waits until the request is done, or nobody waits for that any more.
 Failure AwaitAndEnd(Request& request, const std::atomic<bool>& is_cancelled) {
-  struct Waiting {
-    Request* request;
-    const std::atomic<bool>* is_cancelled;
-  } waiting{&request, &is_cancelled};
-  request.AwaitUntil(
-      [](void* argument) {
-        const auto& [awaited, cancelled] = *static_cast<Waiting*>(argument);
-        return awaited->IsDone() || *cancelled;
-      },
-      &waiting);
+  CancellableWait wait{[](void* argument) { return static_cast<Request*>(argument)->IsDone(); },
+                       &request, &is_cancelled};
+  request.AwaitUntil(CancellableWait::IsOver, &wait);
   return is_cancelled && !request.IsDone() ? Failure() : request.End(MPI_STATUS_IGNORE);
 }
 
@@ -156,11 +149,12 @@ Failure EnqueuePartitioned(client::QueueHandle queue, QueuedStep step,
 }
 
 Failure EnqueueOn(client::QueueHandle queue, std::span<Request* const> requests,
-                  std::function<Failure(Request&)> call) {
+                  std::function<Failure(Request&, const std::atomic<bool>&)> call) {
   Threads::AllowForGood();
   const auto members = std::make_shared<Members>(requests);
-  return Enqueue(queue, {[members, call = std::move(call)](const std::atomic<bool>&) {
-                   return StatusOf(members->ForAll(call));
+  return Enqueue(queue, {[members, call = std::move(call)](const std::atomic<bool>& is_cancelled) {
+                   return StatusOf(members->ForAll(
+                       [&](Request& request) { return call(request, is_cancelled); }));
                  }});
 }
 

@@ -4,6 +4,7 @@
 // Calling thread: any. Nothing blocks.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 
@@ -22,8 +23,9 @@ enum class QueuedStep { kStart, kWait };
 Failure EnqueuePartitioned(client::QueueHandle queue, QueuedStep step,
                            std::span<Request* const> requests,
                            const std::function<Failure()>& others);
-// Enqueues call(request) for each of them, which may be active or not by then.
+// Enqueues call(request, is_cancelled) for each of them, which may be active or not by then. One
+// that waits ends once nobody waits for the queue any more: is_cancelled.
 Failure EnqueueOn(client::QueueHandle queue, std::span<Request* const> requests,
-                  std::function<Failure(Request&)> call);
+                  std::function<Failure(Request&, const std::atomic<bool>&)> call);
 
 }  // namespace ferry::mpi

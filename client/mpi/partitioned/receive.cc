@@ -118,20 +118,23 @@ bool PartitionedReceive::MatchLocked() {
 
 void PartitionedReceive::AnswerLocked() {
   units_ = offer_.units();
-  if (Failure failure =
+  Failure failure;
+  if (Failure opened =
           sender_.Open(peer_, is_near_, offer_.block, SenderBlockBytes(units_.count()));
-      !failure.ok()) {
-    SetFailure(std::move(failure));
-    return;
-  }
-  if (is_near_) {
+      !opened.ok()) {
+    failure = std::move(opened);
+    // What cannot be mapped is reached as memory of another node is, so that the sender hears of
+    // it.
+    (void)sender_.Open(peer_, false, offer_.block, SenderBlockBytes(units_.count()));
+  } else if (is_near_) {
     sender_words_ = SenderWords(sender_.mapped(), units_);
   }
   ReceiverAnswer answer;
   answer.total_bytes = static_cast<uint64_t>(total_bytes());
   answer.partitions = partitions_;
-  Failure failure;
-  if (has_failed()) {
+  if (!failure.ok()) {
+    // said already
+  } else if (has_failed()) {
     failure = EndedFailure();  // freed before there was a sender
   } else if (units_.total_bytes() != answer.total_bytes) {
     failure = {MPI_ERR_TRUNCATE, "the partitioned receive has " + SizeText() + ", the send has " +
@@ -158,7 +161,7 @@ bool PartitionedReceive::IsReachable(const shm::Location& where) const {
     return total_bytes() == 0;
   }
   return where.region != 0 || is_own_ ||
-         (is_near_ && total_bytes() > kLandingBytes && front_end->IsPrivateMemoryReachable(peer_));
+         (is_near_ && total_bytes() > kLandingBytes && ReachEachOther());
 }
 
 Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
@@ -187,7 +190,7 @@ Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
   }
   if (is_near_ && offer_.is_readable != 0) {
     const bool is_private = offer_.data.region == 0 && !is_own_;
-    can_take_ = (!is_private || front_end->IsPrivateMemoryReachable(peer_)) &&
+    can_take_ = (!is_private || ReachEachOther()) &&
                 source_.Open(peer_, offer_.data, units_.total_bytes()).ok();
   }
   if (can_take_) {
@@ -249,6 +252,7 @@ void PartitionedReceive::Break(Failure failure) {
     sender_.Store(offsetof(SenderBlock, receiver_error),
                   static_cast<uint64_t>(failure.error_class));
   }
+  TellSender();
   SetFailure(std::move(failure));
 }
 
@@ -298,7 +302,7 @@ Failure PartitionedReceive::Ready(int, int) {
           "the request is a partitioned receive: only those of a send are readied"};
 }
 
-Failure PartitionedReceive::Prepare() {
+Failure PartitionedReceive::PrepareUnless(const std::atomic<bool>* is_cancelled) {
   if (!is_active()) {
     return {MPI_ERR_REQUEST, "the partitioned receive is not active; start it first"};
   }
@@ -306,7 +310,8 @@ Failure PartitionedReceive::Prepare() {
     auto* const receive = static_cast<PartitionedReceive*>(self);
     return receive->IsDone() || receive->IsMatched();
   };
-  AwaitUntil(is_prepared, this);
+  CancellableWait wait{is_prepared, this, is_cancelled};
+  AwaitUntil(CancellableWait::IsOver, &wait);
   return RoundFailure();
 }
 

@@ -38,7 +38,8 @@ class PartitionedReceive final : public Side, public Watched {
   int arriving_partitions() const override { return static_cast<int>(partitions_); }
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  Failure Prepare() override;
+  Failure Prepare() override { return PrepareUnless(nullptr); }
+  Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   // The library's thread answers the offer while the program does something else, and looks after
   // what kernels wait for.

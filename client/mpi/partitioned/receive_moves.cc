@@ -82,7 +82,7 @@ bool PartitionedReceive::AdvanceLocked() {
     }
     const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
     if (const uint64_t error = shm::LoadAcquire(block->sender_error); error != 0) [[unlikely]] {
-      SetFailure({static_cast<int>(error), "the sender cannot go on with this message"});
+      SetFailure({ErrorClassOf(error), "the sender cannot go on with this message"});
     }
   }
   LookForEnd(HasSenderEnded());
@@ -229,9 +229,12 @@ void PartitionedReceive::CopyOutLocked() {
   }
   const uint64_t this_round = round();
   for (uint32_t unit = visible_units_; unit < units_.count(); ++unit) {
-    const uint64_t word = shm::LoadAcquire(arrived_.of(unit));
+    // The sender may have written anything there: bits of no partition would lead out of the
+    // memory.
     const uint64_t full = units_.FullOf(unit);
-    uint64_t bits = BitsIn(word, this_round, full) & ~visible_.Bits(unit, this_round);
+    const uint64_t before = visible_.Bits(unit, this_round);
+    const uint64_t now = before | (arrived_.Bits(unit, this_round) & full);
+    uint64_t bits = now & ~before;
     if (bits == 0) {
       continue;
     }
@@ -246,7 +249,7 @@ void PartitionedReceive::CopyOutLocked() {
         return;
       }
     }
-    shm::StoreRelease(visible_.of(unit), word);  // Pairs with HasArrived.
+    shm::StoreRelease(visible_.of(unit), BaseOf(this_round, full) + now);  // Pairs with HasArrived.
   }
 }
 

@@ -16,11 +16,6 @@ namespace {
 constexpr uint64_t kNearBytes = 16 << 10;
 constexpr uint64_t kFarBytes = 256 << 10;
 
-bool CanBeRead(const Side& side, bool is_own, const shm::Location& where) {
-  return side.is_near() && side.payload().is_dense() &&
-         (where.region != 0 || is_own || front_end->IsPrivateMemoryReachable(side.peer()));
-}
-
 }  // namespace
 
 // What nobody can take from this side leaves at once.
@@ -34,9 +29,7 @@ UnitLimits PartitionedSend::LimitsFor(bool is_near, bool is_readable, const Unit
 
 PartitionedSend::PartitionedSend(const SideArguments& arguments, const UnitLimits& given)
     : Side(arguments),
-      is_readable_(CanBeRead(
-          *this, is_own_,
-          front_end->Locate(payload_.data(), static_cast<uint64_t>(payload_.size_bytes())))),
+      is_readable_(CanBeRead()),
       units_([&]() -> Units {
         const UnitLimits limits = LimitsFor(is_near_, is_readable_, given);
         const auto bytes = static_cast<uint64_t>(arguments.count * arguments.type->size_bytes());
@@ -49,6 +42,13 @@ PartitionedSend::~PartitionedSend() {
   if (context_ != nullptr) {
     front_end->one_sided().FreeContext(context_);
   }
+}
+
+// Whether the receiver can take what is ready from the buffer.
+bool PartitionedSend::CanBeRead() const {
+  return is_near_ && payload_.is_dense() &&
+         (is_own_ || ReachEachOther() ||
+          front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes())).region != 0);
 }
 
 // ---- Beginning and end --------------------------------------------------------------------------
@@ -115,11 +115,15 @@ bool PartitionedSend::TryLeaveLocked() {
   SenderBlock& block = words_.block();
   shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that comes yet
   const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
+  // The library names the offer; a thread may write to the receiver yet.
+  if (!IsOfferGone() || acting_.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
   if (!is_gone) {
-    if (!IsOfferGone() || !SettleLocked()) {
+    if (!SettleLocked()) {
       return false;
     }
-    if (receiver_.is_open() && !std::exchange(has_told_end_, true)) {
+    if (!std::exchange(has_told_end_, true) && receiver_.is_open()) {
       receiver_.Store(offsetof(ReceiverBlock, sender_ended), 1);
     }
     if (shm::LoadAcquire(block.receiver_ended) == 0) {
@@ -136,9 +140,15 @@ bool PartitionedSend::TryLeaveLocked() {
   return true;
 }
 
+bool PartitionedSend::IsNamed() {
+  std::lock_guard lock(mutex_);
+  return !IsOfferGone() || acting_.load(std::memory_order_acquire) != 0;
+}
+
 bool PartitionedSend::IsAwaited() {
   std::lock_guard lock(mutex_);
-  return !is_near_ && !is_settled_.load(std::memory_order_relaxed);
+  // A near receiver that has not answered sees it in this side's block.
+  return !has_told_end_ && (!is_near_ || is_settled_.load(std::memory_order_relaxed));
 }
 
 // ---- The receiver -------------------------------------------------------------------------------
@@ -153,7 +163,9 @@ bool PartitionedSend::SettleLocked() {
   }
   answer_ = words_.block().answer;
   Failure failure;
-  if (answer_.block.region != 0) {
+  if (answer_.error == 0 && answer_.block.region == 0) {
+    failure = {MPI_ERR_INTERN, "the answer to the partitioned send names no words of the receiver"};
+  } else if (answer_.block.region != 0) {
     failure = receiver_.Open(peer_, is_near_, answer_.block, ReceiverBlockBytes(units_.count()));
   }
   if (failure.ok() && answer_.error == 0 && is_near_) {
@@ -163,6 +175,9 @@ bool PartitionedSend::SettleLocked() {
   }
   if (!failure.ok()) {
     answer_.error = static_cast<uint64_t>(failure.error_class);
+    if (!receiver_.is_open()) {  // a near receiver sees it there
+      shm::StoreRelease(words_.block().sender_ended, 1);
+    }
     Break(std::move(failure));
   }
   seen_.resize(answer_.can_take == 0 ? units_.count() : 0);
@@ -176,7 +191,7 @@ bool PartitionedSend::IsSettled() {
 }
 
 Failure PartitionedSend::Refusal() const {
-  const auto error = static_cast<int>(answer_.error);
+  const int error = ErrorClassOf(answer_.error);
   if (error == MPI_ERR_TRUNCATE) {
     return {error, "the partitioned send has " + SizeText() + ", the receive has " +
                        std::to_string(answer_.total_bytes) + " bytes in " +
@@ -193,18 +208,22 @@ void PartitionedSend::Break(Failure failure) {
     receiver_.Store(offsetof(ReceiverBlock, sender_error),
                     static_cast<uint64_t>(failure.error_class));
   }
+  TellReceiver();
   SetFailure(std::move(failure));
 }
 
+// Never where they do not fit together, or the receiver is out of reach.
 bool PartitionedSend::IsCleared(uint64_t round) {
   if (!words_.IsCleared(round)) {
     return false;
   }
   if (!is_settled_.load(std::memory_order_acquire)) [[unlikely]] {
     std::lock_guard lock(mutex_);
-    return SettleLocked();
+    if (!SettleLocked()) {
+      return false;
+    }
   }
-  return true;
+  return answer_.error == 0;
 }
 
 void PartitionedSend::TellOfRest(bool rests) {
@@ -228,9 +247,10 @@ Failure PartitionedSend::CheckPartner() {
 
 void PartitionedSend::BeginRound() {
   __builtin_prefetch(&words_.block());  // IsCleared looks at it soon
+  const bool is_watched = IsWatchedByHelper();
   {
     std::unique_lock lock(mutex_, std::defer_lock);
-    if (IsWatchedByHelper()) {
+    if (is_watched) {
       lock.lock();
     }
     readied_units_ = taken_units_ = arrived_units_ = 0;
@@ -240,21 +260,25 @@ void PartitionedSend::BeginRound() {
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);
   }
-  if (IsWatchedByHelper()) {
+  if (is_watched) {
     Watch(Ref<Object>::Share(this), this);
   }
 }
 
-// *again: the first partition that was ready already, if there is one.
+// *again: the first partition that was ready already, if there is one. A thread that marks the last
+// partition of all may find the request gone after that, unless acting_ counts it.
 inline void PartitionedSend::MarkReady(uint32_t unit, uint64_t bits, uint32_t* again) {
   const uint64_t this_round = round();
-  const SenderWords::Marked marked = words_.Mark(unit, bits, this_round);
+  const SenderWords::Marked marked = words_.Mark(unit, bits, this_round, &acting_);
   if (marked.again != 0) [[unlikely]] {
     *again = std::min(
         *again, unit * units_.per_unit + static_cast<uint32_t>(std::countr_zero(marked.again)));
   }
-  if (marked.is_full && IsCleared(this_round) && !LeaveToReceiver(unit, this_round)) {
-    Move(unit, this_round);
+  if (marked.is_full) {
+    if (IsCleared(this_round) && !LeaveToReceiver(unit, this_round)) {
+      Move(unit, this_round);
+    }
+    acting_.fetch_sub(1, std::memory_order_release);  // Pairs with IsOverLocked, TryLeaveLocked.
   }
 }
 
@@ -282,7 +306,8 @@ Failure PartitionedSend::Ready(int first, int last) {
   if (from == to) {
     MarkReady(from >> unit_shift_, uint64_t{1} << (from & (units_.per_unit - 1)), &again);
   } else {
-    for (uint32_t unit = units_.UnitOf(from); unit <= units_.UnitOf(to); ++unit) {
+    const uint32_t last_unit = units_.UnitOf(to);
+    for (uint32_t unit = units_.UnitOf(from); unit <= last_unit; ++unit) {
       MarkReady(unit, units_.BitsOf(unit, from, to), &again);
     }
   }
@@ -297,7 +322,7 @@ Failure PartitionedSend::HasArrived(int, bool*) {
   return {MPI_ERR_REQUEST, "the request is a partitioned send: only those of a receive arrive"};
 }
 
-Failure PartitionedSend::Prepare() {
+Failure PartitionedSend::PrepareUnless(const std::atomic<bool>* is_cancelled) {
   if (!is_active()) {
     return {MPI_ERR_REQUEST, "the partitioned send is not active; start it first"};
   }
@@ -305,7 +330,8 @@ Failure PartitionedSend::Prepare() {
     auto* const send = static_cast<PartitionedSend*>(self);
     return send->IsCleared(send->round()) || send->IsDone() || send->IsRefused();
   };
-  AwaitUntil(is_prepared, this);
+  CancellableWait wait{is_prepared, this, is_cancelled};
+  AwaitUntil(CancellableWait::IsOver, &wait);
   return IsRefused() ? Refusal() : RoundFailure();
 }
 

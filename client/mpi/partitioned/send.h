@@ -38,7 +38,8 @@ class PartitionedSend final : public Side, public Watched {
   Failure Ready(int first, int last) override;
   bool TryReady(int partition) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  Failure Prepare() override;
+  Failure Prepare() override { return PrepareUnless(nullptr); }
+  Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   // The library's thread carries it on: data of which the receiver cannot take.
   bool IsBusy() override;
@@ -47,6 +48,7 @@ class PartitionedSend final : public Side, public Watched {
   Progress AdvanceAll() override;
   void Abandon() override {}
 
+  bool IsNamed() override;
   bool IsAwaited() override;
 
   Failure Describe(PrequestPlan* plan) override;
@@ -59,6 +61,7 @@ class PartitionedSend final : public Side, public Watched {
 
  private:
   PartitionedSend(const SideArguments& arguments, const UnitLimits& limits);
+  bool CanBeRead() const;
   Failure Open();
   Failure SendOffer();
   bool IsOfferGone();
@@ -78,8 +81,13 @@ class PartitionedSend final : public Side, public Watched {
   const std::byte* SourceAt(uint64_t offset, uint64_t size_bytes);
   bool IsSourceByStream() const { return is_by_stream_ && packed_ == nullptr; }
   void BreakBy(ErrorCode error);
+  // The receiver has said that it takes nothing, readable or not.
+  bool IsLeftAlone() const {
+    return is_settled_.load(std::memory_order_acquire) && answer_.can_take == 0;
+  }
   bool IsWatchedByHelper() const {
-    return !is_near_ || !is_readable_ || (prequest_ != nullptr && prequest_->LeavesToHost());
+    return !is_near_ || !is_readable_ || IsLeftAlone() ||
+           (prequest_ != nullptr && prequest_->LeavesToHost());
   }
   void TellReceiver();
   bool IsOver();
@@ -112,7 +120,6 @@ class PartitionedSend final : public Side, public Watched {
   std::atomic<uint64_t> left_{0};  // how many units were left to the receiver, in all rounds
   std::atomic<bool> needs_quiet_{
       false};  // far: something of this round is read until the context is quiet
-  std::atomic<uint32_t> moving_{0};  // far: threads that have taken something, or will
 
   // Under mutex_. Units before these have been readied, taken, and have arrived, in this round.
   uint32_t readied_units_ = 0;
@@ -123,6 +130,11 @@ class PartitionedSend final : public Side, public Watched {
   uint64_t next_look_ns_ = 0;
   uint64_t next_flush_ns_ = 0;
   bool has_told_end_ = false;
+
+  // Threads in Ready that have made a unit full, or are about to: while there are any the request
+  // stays, even if others have seen the unit, ended the round and freed it. Far: they may be about
+  // to put what they have taken, too. On a line of its own.
+  alignas(64) std::atomic<uint32_t> acting_{0};
 };
 
 }  // namespace ferry::mpi

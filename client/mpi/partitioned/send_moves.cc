@@ -47,16 +47,9 @@ bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round) {
   return true;
 }
 
-// Between nodes the context is quiet, too, while a thread is about to put what it has taken: so
-// threads that may be are counted.
+// Under mutex_, or counted by acting_.
 void PartitionedSend::Move(uint32_t unit, uint64_t round) {
-  if (is_near_) {
-    MoveBits(unit, words_.Take(unit, round, true), round);
-    return;
-  }
-  moving_.fetch_add(1, std::memory_order_seq_cst);
   MoveBits(unit, words_.Take(unit, round, true), round);
-  moving_.fetch_sub(1, std::memory_order_release);  // Pairs with IsOverLocked.
 }
 
 // Near: takes full units from this one back, and copies them at once. Returns how many.
@@ -157,7 +150,7 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
   // Short ones are copied on their way, so that the send need not wait until they are there.
   const bool is_short = size_bytes <= kShortPut && !IsSourceByStream() && data.flags == 0;
   if (!is_short) {
-    needs_quiet_.store(true, std::memory_order_relaxed);  // before moving_ says that it is put
+    needs_quiet_.store(true, std::memory_order_relaxed);  // before acting_ says that it is put
   }
   return front_end->one_sided().Put(
       context_, place, from, size_bytes, receiver_.AddTo(ArrivedOffset(unit), run.bits()),
@@ -220,7 +213,7 @@ bool PartitionedSend::AdvanceLocked() {
     }
   }
   if (const uint64_t error = shm::LoadAcquire(block.receiver_error); error != 0) [[unlikely]] {
-    SetFailure({static_cast<int>(error), "the receiver cannot go on with this message"});
+    SetFailure({ErrorClassOf(error), "the receiver cannot go on with this message"});
   }
   // One that has begun this round has ended it, too, before it freed its request.
   LookForEnd(shm::LoadAcquire(block.receiver_ended) != 0 && !words_.IsCleared(this_round));
@@ -273,18 +266,17 @@ void PartitionedSend::MoveStale(uint32_t unit, uint64_t this_round) {
   if (std::exchange(seen_[unit], ready) != ready) {
     return;
   }
-  moving_.fetch_add(1, std::memory_order_seq_cst);  // as in Move
   MoveBits(unit, words_.Take(unit, this_round, false), this_round);
-  moving_.fetch_sub(1, std::memory_order_release);
 }
 
-// Near: all has arrived; the receiver moves some of it. Far: all was put, and the puts are over.
+// Near: all has arrived; the receiver moves some of it. Far: all was put, and the puts are over;
+// the context is quiet, too, while a thread is about to put what it has taken.
 bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   if (is_near_) {
     arrived_units_ = arrived_.FirstMissing(arrived_units_, this_round);
     return arrived_units_ == units_.count() && AreAskedLocked(this_round);
   }
-  if (taken_units_ != units_.count() || moving_.load(std::memory_order_seq_cst) != 0 ||
+  if (taken_units_ != units_.count() || acting_.load(std::memory_order_acquire) != 0 ||
       !AreAskedLocked(this_round)) {
     return false;
   }

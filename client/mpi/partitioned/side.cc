@@ -195,6 +195,11 @@ void Side::LookForEnd(bool has_ended) {
   }
 }
 
+bool Side::ReachEachOther() const {
+  return front_end->IsPrivateMemoryReachable(peer_) &&
+         front_end->IsPrivateMemoryReachable(front_end->rank());
+}
+
 Failure Side::EndedFailure() {
   return {MPI_ERR_REQUEST, "the other side has freed its partitioned request"};
 }

@@ -60,6 +60,8 @@ class Side : public Request, public Partitioned, public PrequestSource {
 
   // For one that is freed: does what there is to do. True: nobody else counts on it any more.
   bool TryLeave();
+  // Whether the library or a thread still names it, so that it stays even at the end of MPI.
+  virtual bool IsNamed() { return false; }
   // Whether that has to be asked again soon, since the other side may be waiting for it.
   virtual bool IsAwaited() = 0;
 
@@ -75,6 +77,8 @@ class Side : public Request, public Partitioned, public PrequestSource {
   virtual void BeginRound() = 0;
   // Why no round can begin.
   virtual Failure CheckPartner() = 0;
+  // Near: whether either side reaches the other's private memory. Both know the same.
+  bool ReachEachOther() const;
   // Tells the other side, if it is known and near, whether this one sleeps: then it is to be woken.
   virtual void TellOfRest(bool rests) = 0;
   // It begins to wait.

@@ -1,4 +1,4 @@
-// Transfer units of partitioned messages: up to 64 neighbouring partitions of the sender's that
+// Transfer units of partitioned messages: up to 32 neighbouring partitions of the sender's that
 // travel together. State is kept per unit, in words of 64 bits that only grow.
 //
 // A *word* counts, for each round, the bits of the unit's partitions: bit i is added once partition
@@ -9,6 +9,9 @@
 // and whoever adds the last bit sees that it was the last. After Temucin and others (ExaMPI 2024):
 // counters with a threshold for each transfer.
 //
+// A unit has 32 partitions at most, half as many as a word has bits: so a thread that comes late
+// sees in a word that its round is over. With 64 the sums of two rounds would look alike.
+//
 // Plain arithmetic: any thread, nothing blocks.
 #pragma once
 
@@ -18,7 +21,7 @@
 
 namespace ferry::mpi {
 
-inline constexpr uint32_t kPartitionsPerUnit = 64;  // at most
+inline constexpr uint32_t kPartitionsPerUnit = 32;  // at most
 
 // The bits of so many partitions.
 inline constexpr uint64_t FullMask(uint32_t partitions) {
@@ -30,7 +33,8 @@ inline constexpr uint64_t BitsBetween(uint32_t first, uint32_t last) {
 }
 // What a word of a unit has when round `round` begins.
 inline constexpr uint64_t BaseOf(uint64_t round, uint64_t full) { return (round - 1) * full; }
-// Which partitions have come so far in that round; more than `full`: a later round has begun.
+// Which partitions have come so far in that round; at least `full`: it is over, or a later one has
+// begun.
 inline constexpr uint64_t BitsIn(uint64_t word, uint64_t round, uint64_t full) {
   return word - BaseOf(round, full);
 }
@@ -69,7 +73,7 @@ struct Units {
     return std::max(unit_bytes(), std::min<uint64_t>(total_bytes() / 8, 128 << 10));
   }
   // How many partitions to a unit, a power of two, so that one has `min_bytes` and there are no
-  // more than `max_units`, as far as 64 partitions to a unit allow that.
+  // more than `max_units`, as far as 32 partitions to a unit allow that.
   static uint32_t PerUnit(uint32_t partitions, uint64_t partition_bytes, uint64_t min_bytes,
                           uint32_t max_units) {
     const uint64_t by_size = partition_bytes == 0

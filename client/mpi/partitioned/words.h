@@ -9,6 +9,7 @@
 // Calling thread: any, of any process that maps the block. Nothing blocks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,41 +35,51 @@ class SenderWords {
     return *static_cast<UnitWords*>(static_cast<void*>(words_ + unit * stride_));
   }
 
-  // Marks partitions of the unit. Those that were marked before stay as they are.
+  // Marks partitions of the unit. Those that were marked before stay as they are. `acting`, if not
+  // null: has one more before the unit can be seen to be full with that, and still has it if
+  // is_full is returned. Where it is not, the block may be gone at once: the round may have ended.
   struct Marked {
     uint64_t again;  // these were
     bool is_full;    // with these all of them are
   };
-  Marked Mark(uint32_t unit, uint64_t bits, uint64_t round) const {
+  // Exchanges, not an addition: so what is wrong in the program disturbs nothing, and a caller
+  // knows before others do that it makes the unit full.
+  Marked Mark(uint32_t unit, uint64_t bits, uint64_t round,
+              std::atomic<uint32_t>* acting = nullptr) const {
     UnitWords& words = of(unit);
     const uint64_t full = units_.FullOf(unit);
-    const uint64_t again = BitsIn(shm::LoadRelaxed(words.ready), round, full) & bits;
-    bits &= ~again;
-    if (bits == 0) [[unlikely]] {
-      return {again, false};
+    uint64_t seen = shm::LoadRelaxed(words.ready);
+    bool is_counted = false;
+    for (;;) {
+      const uint64_t before = BitsIn(seen, round, full);
+      const uint64_t fresh = bits & ~before;
+      const Marked marked{bits & before, fresh != 0 && before + fresh == full};
+      if (acting != nullptr && marked.is_full != is_counted) {
+        // Pairs with the look at the count by whoever has seen that the unit is full.
+        (void)(is_counted ? acting->fetch_sub(1, std::memory_order_release)
+                          : acting->fetch_add(1, std::memory_order_relaxed));
+        is_counted = marked.is_full;
+      }
+      // Pairs with Take of either side: publishes the program's data. Before IsCleared, too.
+      if (fresh == 0 ||
+          shm::CompareExchange(words.ready, seen, seen + fresh, std::memory_order_seq_cst)) {
+        return marked;
+      }
     }
-    // Pairs with Take of either side: publishes the program's data. Before IsCleared, too.
-    const uint64_t before =
-        BitsIn(shm::FetchAdd(words.ready, bits, std::memory_order_seq_cst), round, full);
-    if ((before & bits) != 0) [[unlikely]] {  // by another thread, at the same time
-      (void)shm::FetchAdd(words.ready, 0 - bits, std::memory_order_seq_cst);
-      return {again | bits, false};
-    }
-    return {again, before + bits == full};
   }
   // Whether data of this round may be moved.
   bool IsCleared(uint64_t round) const {
     return shm::Load(block_->cleared, std::memory_order_seq_cst) >= round;
   }
 
-  // Takes what is ready and not taken by others; 0: nothing. The caller moves it. The round has
-  // been cleared.
+  // Takes what is ready and not taken by others; 0: nothing, also once the round is over. The
+  // caller moves it. The round has been cleared.
   uint64_t Take(uint32_t unit, uint64_t round, bool only_full) const {
     UnitWords& words = of(unit);
     const uint64_t full = units_.FullOf(unit);
     uint64_t taken = shm::LoadAcquire(words.taken);
-    while (BitsIn(taken, round, full) != full) {
-      // Pairs with Mark.
+    while (BitsIn(taken, round, full) < full) {
+      // Pairs with Mark. Of a later round only if `taken` has changed, too.
       const uint64_t ready =
           BitsIn(shm::Load(words.ready, std::memory_order_seq_cst), round, full) & full;
       const uint64_t bits = ready & ~BitsIn(taken, round, full);

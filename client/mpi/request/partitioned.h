@@ -16,6 +16,18 @@ namespace ferry::mpi {
 // Gives kernels access to a request; see client/mpi/partitioned/prequest.h.
 class PrequestSource;
 
+// For Request::AwaitUntil: until done(argument), or nobody waits for that any more.
+struct CancellableWait {
+  bool (*done)(void*);
+  void* argument;
+  const std::atomic<bool>* is_cancelled;  // null: somebody does
+
+  static bool IsOver(void* self) {
+    const auto& wait = *static_cast<CancellableWait*>(self);
+    return wait.done(wait.argument) || (wait.is_cancelled != nullptr && *wait.is_cancelled);
+  }
+};
+
 class Partitioned {
  public:
   // Which of the partitions that have arrived MPIX_Parrived_any and _some have named.
@@ -73,6 +85,9 @@ class Partitioned {
   // Returns once data of this round may be moved: from then on what is readied leaves at once.
   // Blocks. MPI_ERR_REQUEST: it is not active; the failure of the round.
   virtual Failure Prepare() = 0;
+  // The same for a queue: ok, too, once `is_cancelled` says that nobody waits for it any more.
+  // Those that do not wait for a single partner wait on.
+  virtual Failure PrepareUnless(const std::atomic<bool>* /*is_cancelled*/) { return Prepare(); }
   // Null: kernels cannot use requests of this kind.
   virtual PrequestSource* prequest_source() { return nullptr; }
   Named& named() { return named_; }

@@ -27,11 +27,11 @@ TEST(UnitsTest, FindsTheBitsOfARangeInEachUnit) {
   EXPECT_EQ(units.BitsOf(1, 5, 5), 0b0010u);
 }
 
-TEST(UnitsTest, KnowsUnitsOf64Partitions) {
-  const Units units{.partitions = 130, .per_unit = 64, .partition_bytes = 1};
+TEST(UnitsTest, KnowsTheLargestUnits) {
+  const Units units{.partitions = 66, .per_unit = kPartitionsPerUnit, .partition_bytes = 1};
   EXPECT_EQ(units.count(), 3u);
-  EXPECT_EQ(units.FullOf(0), ~uint64_t{0});
-  EXPECT_EQ(units.BitsOf(0, 0, 129), ~uint64_t{0});
+  EXPECT_EQ(units.FullOf(0), 0xffff'ffffu);
+  EXPECT_EQ(units.BitsOf(0, 0, 65), 0xffff'ffffu);
   EXPECT_EQ(units.FullOf(2), 3u);
 }
 
@@ -39,11 +39,11 @@ TEST(UnitsTest, MakesUnitsOfTheLeastSize) {
   EXPECT_EQ(Units::PerUnit(100, 1000, 16384, UINT32_MAX), 32u);  // for 17
   EXPECT_EQ(Units::PerUnit(100, 16384, 16384, UINT32_MAX), 1u);
   EXPECT_EQ(Units::PerUnit(100, 1 << 20, 16384, UINT32_MAX), 1u);
-  EXPECT_EQ(Units::PerUnit(1000, 8, 16384, UINT32_MAX), 64u);  // no more than 64
+  EXPECT_EQ(Units::PerUnit(1000, 8, 16384, UINT32_MAX), 32u);  // no more than 32
   EXPECT_EQ(Units::PerUnit(5, 8, 16384, UINT32_MAX), 8u);      // all of them
-  EXPECT_EQ(Units::PerUnit(100, 0, 16384, UINT32_MAX), 64u);
+  EXPECT_EQ(Units::PerUnit(100, 0, 16384, UINT32_MAX), 32u);
   EXPECT_EQ(Units::PerUnit(100, 1 << 20, 1, 10), 16u);  // for 10
-  EXPECT_EQ(Units::PerUnit(1000, 1 << 20, 1, 1), 64u);
+  EXPECT_EQ(Units::PerUnit(1000, 1 << 20, 1, 1), 32u);
 }
 
 TEST(UnitsTest, TakesRunsOfNeighbours) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -137,8 +138,8 @@ TEST(WordsTest, BothSidesTakeEachPartitionOnce) {
   Race({.partitions = 10, .per_unit = 4, .partition_bytes = 8}, 3000, 1, true);
 }
 
-TEST(WordsTest, UnitsOf64PartitionsWrapAround) {
-  Race({.partitions = 130, .per_unit = 64, .partition_bytes = 8}, 1000, 1, true);
+TEST(WordsTest, TheLargestUnitsAreMovedOnce) {
+  Race({.partitions = 66, .per_unit = kPartitionsPerUnit, .partition_bytes = 8}, 1000, 1, true);
 }
 
 TEST(WordsTest, ManyUnitsLieCloseTogether) {
@@ -168,6 +169,62 @@ TEST(WordsTest, TakesOnlyFullUnitsIfAsked) {
   (void)pair.sender().Mark(0, 0b1010, 1);
   EXPECT_EQ(pair.sender().Take(0, 1, true), 0b1010u);
   EXPECT_EQ(pair.sender().Take(0, 1, false), 0u);
+}
+
+// A thread that was held up after it had made the unit full.
+TEST(WordsTest, WhoComesLateTakesNothingOfLaterRounds) {
+  for (const uint32_t partitions : {1u, 4u, kPartitionsPerUnit}) {
+    Pair pair({.partitions = partitions, .per_unit = partitions, .partition_bytes = 8});
+    const uint64_t full = pair.units().FullOf(0);
+    for (uint64_t round = 1; round < 4; ++round) {
+      EXPECT_TRUE(pair.sender().Mark(0, full, round).is_full);
+      for (uint64_t late = 1; late < round; ++late) {  // the unit of this round may be taken
+        EXPECT_EQ(pair.sender().Take(0, late, true), 0u);
+        EXPECT_EQ(pair.sender().Take(0, late, false), 0u);
+      }
+      EXPECT_EQ(pair.sender().Take(0, round, true), full);
+      EXPECT_EQ(pair.sender().Take(0, round, true), 0u);
+    }
+  }
+}
+
+TEST(WordsTest, CountsWhoMakesAUnitFullAndNobodyElse) {
+  Pair pair({.partitions = 4, .per_unit = 4, .partition_bytes = 8});
+  std::atomic<uint32_t> acting{0};
+  EXPECT_FALSE(pair.sender().Mark(0, 0b0111, 1, &acting).is_full);
+  EXPECT_FALSE(pair.sender().Mark(0, 0b0001, 1, &acting).is_full);  // again
+  EXPECT_EQ(acting, 0u);
+  EXPECT_TRUE(pair.sender().Mark(0, 0b1000, 1, &acting).is_full);
+  EXPECT_EQ(acting, 1u);
+  EXPECT_FALSE(pair.sender().Mark(0, 0b1000, 1, &acting).is_full);
+  EXPECT_EQ(acting, 1u);
+}
+
+// Each of them is marked by one of the threads, and told to be again to the others.
+TEST(WordsTest, ThreadsThatReadyTheSameDisturbNothing) {
+  constexpr uint64_t kRounds = 2000;
+  Pair pair({.partitions = 8, .per_unit = 8, .partition_bytes = 8});
+  std::atomic<uint32_t> acting{0};
+  std::atomic<uint64_t> full{0};
+  std::atomic<uint64_t> again{0};
+  std::barrier round_over(2);
+  const auto ready_all = [&] {
+    for (uint64_t round = 1; round <= kRounds; ++round) {
+      for (uint32_t p = 0; p < 8; ++p) {
+        const SenderWords::Marked marked = pair.sender().Mark(0, 1u << p, round, &acting);
+        full += marked.is_full ? 1 : 0;
+        again += marked.again != 0 ? 1 : 0;
+      }
+      round_over.arrive_and_wait();
+    }
+  };
+  std::thread other(ready_all);
+  ready_all();
+  other.join();
+  EXPECT_EQ(full, kRounds);
+  EXPECT_EQ(again, 8 * kRounds);
+  EXPECT_EQ(acting, kRounds);  // of those that made it full, who have not taken themselves off
+  EXPECT_EQ(pair.sender().ReadyBits(0, kRounds), 0xffu);
 }
 
 TEST(WordsTest, SaysWhetherAllThatIsNeededIsThere) {

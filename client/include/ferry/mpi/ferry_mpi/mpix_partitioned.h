@@ -9,7 +9,7 @@
  *
  * Info keys of MPI_Psend_init and of the collectives:
  *   ferry_partitioned_min_bytes   least size of what is moved at once, in bytes: neighbouring
- *                                 partitions that are smaller travel together, 1, 2, 4, ... 64 of
+ *                                 partitions that are smaller travel together, 1, 2, 4, ... 32 of
  *                                 them (default: 16 KiB inside a node, 256 KiB between nodes)
  *   ferry_partitioned_max_units   the largest number of such transfers in a round
  */
