@@ -26,7 +26,7 @@ Units CutCollective(int partitions, uint64_t partition_bytes, uint64_t least_byt
 // The partitions that this rank has readied, round by round.
 //
 // Calling thread: any, several at a time. Nothing blocks: a partition costs one atomic exchange,
-// and one more where it completes 64 of them. Words only grow (units.h), so rounds need no
+// and one more where it completes 32 of them. Words only grow (units.h), so rounds need no
 // beginning.
 class Readiness {
  public:

@@ -1,6 +1,6 @@
 // The sending side of a partitioned message (MPI_Psend_init).
 //
-// Ready marks partitions by one atomic addition for each unit; who completes one whose round the
+// Ready marks partitions by one atomic exchange for each unit; who completes one whose round the
 // receiver has cleared moves it at once. The rest is moved by the receiver, if it is near and can
 // read the buffer, and by this side's other calls, or the library's thread, where it cannot.
 //
