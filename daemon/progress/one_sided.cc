@@ -123,8 +123,6 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   uint64_t& begun = rank.one_sided.counts[peer].begun;
   const bool is_long = IsLongOperation(words.operation);
   const uint64_t number = is_long ? 0 : begun + 1;
-  // A rank inside a call waits for this, or soon will: it says nothing more for now.
-  const bool may_wait = words.answer == shm::kNoAnswer && !rank.delivery.wake().HasVisitors();
   ErrorCode code = job.ended[peer];
   if (code == ErrorCode::kOk) {
     WireOneSided wire = WireOf(command, words);
@@ -137,8 +135,7 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
     }
     const PacketHeader header = HeaderFor(rank, command, number);
     code = is_long ? outbound_.SendParts(job, header, BytesOf(wire), data, now_ns)
-                   : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns,
-                                          may_wait ? When::kWithMore : When::kThisTurn);
+                   : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns);
   }
   if (code == ErrorCode::kWouldBlock) {
     return false;

@@ -114,7 +114,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   }
   uint32_t asked = rings_.Advance(now_ns);
   done += pairs_.Advance(now_ns);
-  outbound_.FlushCommands(now_ns);
+  outbound_.Flush(now_ns);
   done += PollTransport();
   one_sided_.Report(now_ns);
   done += pairs_.Advance(now_ns);  // what came may have cleared messages to be sent

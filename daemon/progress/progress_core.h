@@ -72,8 +72,6 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool received() const { return received_; }
   // Whether devices asked for so much in the last turn that there is more by now.
   bool is_asked() const { return is_asked_; }
-  // Whether packets are held back for what the next turn brings.
-  bool is_holding() const { return outbound_.is_holding(); }
 
   // Before a sleep: tells every rank to ring its doorbell from now on, then looks once more. False:
   // there is something to do. Wake ends it.

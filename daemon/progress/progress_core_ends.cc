@@ -155,8 +155,6 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
   }
   link.failure = error == ErrorCode::kOk ? ErrorCode::kNodeUnreachable : error;
   link.frame.clear();
-  link.joined = 0;
-  link.held = 0;
   link.waiting.clear();
   transport_->FailPeer(link.peer, link.failure);
   for (const auto& [id, job] : directory_.jobs()) {

@@ -159,10 +159,10 @@ void ProgressThread::Loop() {
       active_ns = now_ns;
     }
     // A turn that did something gives way, too: the rank that it was for may be waiting for this
-    // core. Only where one message follows another, or one request of a device, or a packet is held
-    // back for more, the next turn looks for it at once.
+    // core. Only where one message follows another, or one request of a device, the next turn looks
+    // for more at once.
     const bool received = core_.received();
-    if (!(streams && received) && !core_.is_asked() && !core_.is_holding() && waiter.Idle() &&
+    if (!(streams && received) && !core_.is_asked() && waiter.Idle() &&
         !(core_.HasTransfers() && now_ns - active_ns < PatienceNs(core_.transfer_bytes()))) {
       Sleep();
     }

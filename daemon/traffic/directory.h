@@ -44,10 +44,6 @@ struct Link {
   uint32_t outstanding = 0;            // messages that the transport has not completed
   std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
   size_t last_packet = 0;              // where in the frame the last one begins, unless it is empty
-  // If the frame has nothing but one packet that may wait for more: how many have joined in it, and
-  // how many of them had when it was held back last.
-  uint32_t joined = 0;
-  uint32_t held = 0;
   struct Waiting {
     PacketHeader header;
     std::vector<std::byte> body;

@@ -9,10 +9,6 @@ namespace {
 
 // The longest body that is gathered: copying more costs as much as sending it by itself.
 constexpr size_t kGatherBytes = 1024;
-// A frame is held back while each turn brings so many operations more, and until it has so many
-// bytes: a burst then takes few frames, and whoever says a thing or two at a time waits for nobody.
-constexpr uint32_t kLeastOfBurst = 4;
-constexpr size_t kLongestHeldBytes = 4096;
 
 void Seal(const Job& job, const Route& route, uint64_t body_bytes, PacketHeader* header) {
   header->magic = kPacketMagic;
@@ -46,19 +42,10 @@ ErrorCode Outbound::SendParts(Job& job, PacketHeader header, std::span<const std
 
 ErrorCode Outbound::SendJoined(Job& job, const PacketHeader& header,
                                std::span<const std::byte> words, std::span<const std::byte> data,
-                               uint64_t now_ns, When when) {
-  const Route& route = job.RouteTo(header.destination);
-  const bool has_joined = TryJoin(job, route, header, words, data);
-  if (!has_joined) {
-    if (const ErrorCode code = SendParts(job, header, words, data, now_ns);
-        code != ErrorCode::kOk) {
-      return code;
-    }
-  }
-  Link& link = *route.link;
-  const bool is_first = !has_joined && !link.frame.empty() && link.last_packet == 0;
-  link.joined = when == When::kWithMore && (is_first || link.joined != 0) ? link.joined + 1 : 0;
-  return ErrorCode::kOk;
+                               uint64_t now_ns) {
+  return TryJoin(job, job.RouteTo(header.destination), header, words, data)
+             ? ErrorCode::kOk
+             : SendParts(job, header, words, data, now_ns);
 }
 
 bool Outbound::TryJoin(const Job& job, const Route& route, const PacketHeader& header,
@@ -136,7 +123,6 @@ ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<con
     return code;
   }
   const size_t before = link->frame.size();
-  link->joined = 0;
   Append(BytesOf(header), &link->frame);
   Append(words, &link->frame);
   if (data.size() > kGatherBytes) {
@@ -169,7 +155,6 @@ ErrorCode Outbound::SendFrame(Link* link, std::span<const std::byte> body, uint6
 // judged.
 ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
   link->frame.clear();
-  link->joined = link->held = 0;
   if (code == ErrorCode::kOk) {
     ++link->outstanding;
     return code;
@@ -193,29 +178,15 @@ void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byt
   }
 }
 
-void Outbound::Flush(uint64_t now_ns, bool is_first) {
-  is_holding_ = false;
+void Outbound::Flush(uint64_t now_ns) {
   for (const auto& [number, link] : directory_.links()) {
     while (!link->waiting.empty() &&
            SendTo(link.get(), link->waiting.front().header, {}, link->waiting.front().body,
                   now_ns) != ErrorCode::kWouldBlock) {
       link->waiting.pop_front();
     }
-    if (MayHold(link.get(), is_first)) {
-      is_holding_ = true;
-    } else {
-      (void)SendFrame(link.get(), {}, now_ns);  // without a slot it waits for the next turn
-    }
+    (void)SendFrame(link.get(), {}, now_ns);  // without a slot it waits for the next turn
   }
-}
-
-bool Outbound::MayHold(Link* link, bool is_first) {
-  if (!is_first) {
-    return link->held != 0 && link->joined == link->held;  // nothing has come since
-  }
-  const bool is_burst = link->joined >= link->held + kLeastOfBurst;
-  link->held = is_burst && link->frame.size() < kLongestHeldBytes ? link->joined : 0;
-  return link->held != 0;
 }
 
 // A lost message breaks the order of all that follow, so this life of the link ends with it.

@@ -4,10 +4,6 @@
 // system call costs more than a small packet. An offer, and a packet with a long body, take what
 // was gathered along and go at once: the transfer may begin while the other commands are read.
 //
-// Operations that nobody waits for, and that come one after the other faster than they are sent,
-// are held back for some turns (When::kWithMore): while each turn brings several more for the same
-// packet, which must be all that the frame has, and until that is long. Few at a time go at once.
-//
 // Calling thread: the progress thread. Does not block; allocates only for packets that must wait.
 #pragma once
 
@@ -19,9 +15,6 @@
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
-
-// When a packet leaves: with this turn, or perhaps with more of its kind.
-enum class When : uint8_t { kThisTurn, kWithMore };
 
 class Outbound {
  public:
@@ -43,8 +36,7 @@ class Outbound {
   // the same ranks: so they share a header, and are told apart by what they say of their lengths.
   // Words and data are filled up to kPacketAlignment. For packets that have a number.
   ErrorCode SendJoined(Job& job, const PacketHeader& header, std::span<const std::byte> words,
-                       std::span<const std::byte> data, uint64_t now_ns,
-                       When when = When::kThisTurn);
+                       std::span<const std::byte> data, uint64_t now_ns);
 
   // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
   // is while the transport has a use for its region.
@@ -65,13 +57,8 @@ class Outbound {
     PostBytes(job, header, BytesOf(body), data, now_ns);
   }
 
-  // Sends what was gathered, and what waits. The first in a turn, after the ranks' commands,
-  // decides what is held back; the others leave that alone, unless something else has come for that
-  // node.
-  void FlushCommands(uint64_t now_ns) { Flush(now_ns, /*is_first=*/true); }
-  void Flush(uint64_t now_ns) { Flush(now_ns, /*is_first=*/false); }
-  // Whether something is held back, so that the next turn has to follow at once.
-  bool is_holding() const { return is_holding_; }
+  // Sends what was gathered, and what waits.
+  void Flush(uint64_t now_ns);
   // Takes the transport's report on a message.
   void OnComplete(Link* link, ErrorCode code);
   // Whether a link is to be failed.
@@ -84,8 +71,6 @@ class Outbound {
                  std::span<const std::byte> data, uint64_t now_ns);
   ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> words,
                    std::span<const std::byte> data, uint64_t now_ns);
-  void Flush(uint64_t now_ns, bool is_first);
-  static bool MayHold(Link* link, bool is_first);
   static bool TryJoin(const Job& job, const Route& route, const PacketHeader& header,
                       std::span<const std::byte> words, std::span<const std::byte> data);
   ErrorCode MakeRoom(Link* link, size_t bytes, uint64_t now_ns);
@@ -94,7 +79,6 @@ class Outbound {
 
   transport::Transport& transport_;
   Directory& directory_;
-  bool is_holding_ = false;
 };
 
 // The header of the packet of that kind that carries a rank's command on.
