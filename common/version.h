@@ -12,6 +12,6 @@ inline constexpr char kFerryVersion[] = "0.1.0";
 inline constexpr uint32_t kLayoutVersion = 12;
 
 // The attach socket, the gRPC services and the wire packets between daemons.
-inline constexpr uint32_t kProtocolVersion = 7;
+inline constexpr uint32_t kProtocolVersion = 8;
 
 }  // namespace ferry

@@ -24,13 +24,27 @@ Descriptor DescriptorOf(const PacketHeader& header, DescriptorKind kind) {
   return descriptor;
 }
 
+// Of a rank that has not left in good order.
+bool IsDeath(ErrorCode error) {
+  switch (error) {
+    case ErrorCode::kPeerDied:
+    case ErrorCode::kAborted:
+    case ErrorCode::kWorkerDied:
+    case ErrorCode::kDaemonDied:
+    case ErrorCode::kNodeUnreachable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::optional<Arrivals::Trouble> Arrivals::OnPacket(const Packet& packet, uint64_t now_ns) {
   Job* job = Admit(packet.header);
   if (job == nullptr) {
     // A job may be over here before all that is said of its end has come.
-    dropped_ += packet.header.kind == static_cast<uint8_t>(PacketKind::kLeft) ? 0 : 1;
+    dropped_ += packet.header.kind == static_cast<uint8_t>(PacketKind::kEnded) ? 0 : 1;
     return std::nullopt;
   }
   return Handle(*job, packet, now_ns);
@@ -64,8 +78,8 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       return std::nullopt;
     case PacketKind::kRetract:
       return HandleRetract(job, packet);
-    case PacketKind::kLeft:
-      return HandleLeft(job, packet);
+    case PacketKind::kEnded:
+      return HandleEnded(job, packet);
     case PacketKind::kPull:
       if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
         feeds_.OnPull(*rank, source, *pull, now_ns);
@@ -280,17 +294,22 @@ std::optional<Arrivals::Trouble> Arrivals::HandleRetract(Job& job, const Packet&
   return Deliver(job, descriptor, {});
 }
 
-// Goes where messages go, and so behind all of them.
-std::optional<Arrivals::Trouble> Arrivals::HandleLeft(Job& job, const Packet& packet) {
+// A leave goes where messages go, and so behind all of them.
+std::optional<Arrivals::Trouble> Arrivals::HandleEnded(Job& job, const Packet& packet) {
   const uint32_t source = packet.header.source;
-  if (!BodyOf<WireLeft>(packet.body)) {
+  const auto wire = BodyOf<WireEnded>(packet.body);
+  const auto error = static_cast<ErrorCode>(wire ? wire->error : 0);
+  if (error != ErrorCode::kNotFound && !IsDeath(error)) {
     ++dropped_;
     return std::nullopt;
   }
   if (job.ended[source] != ErrorCode::kOk) {
     return std::nullopt;
   }
-  on_left_(job, source);
+  on_ended_(job, source, error);
+  if (error != ErrorCode::kNotFound) {
+    return std::nullopt;
+  }
   for (const uint32_t rank : job.rank_of_local) {
     Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kLeft);
     descriptor.destination = rank;

@@ -28,11 +28,13 @@ namespace ferry::daemon {
 
 class Arrivals {
  public:
-  // All outlive this. `on_left` ends what is under way with a rank of another node that has left,
-  // before the ranks here hear of it.
+  // What a rank of another node has under way here ends, before the ranks here hear that it is
+  // gone; if it has died, that tells them.
+  using OnEnded = std::function<void(Job&, uint32_t rank, ErrorCode error)>;
+
+  // All outlive this.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, OneSided& one_sided, Pairs& pairs,
-           std::function<void(Job&, uint32_t rank)> on_left)
+           Puts& puts, OneSided& one_sided, Pairs& pairs, OnEnded on_ended)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
@@ -41,7 +43,7 @@ class Arrivals {
         puts_(puts),
         one_sided_(one_sided),
         pairs_(pairs),
-        on_left_(std::move(on_left)) {}
+        on_ended_(std::move(on_ended)) {}
 
   // A failure that is final.
   struct Trouble {
@@ -80,7 +82,7 @@ class Arrivals {
   std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
-  std::optional<Trouble> HandleLeft(Job& job, const Packet& packet);
+  std::optional<Trouble> HandleEnded(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet, uint64_t now_ns);
   // Out of line, so that a message pays for a load and a branch while nobody traces.
   [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
@@ -97,7 +99,7 @@ class Arrivals {
   Puts& puts_;
   OneSided& one_sided_;
   Pairs& pairs_;
-  const std::function<void(Job&, uint32_t rank)> on_left_;
+  const OnEnded on_ended_;
   uint64_t dropped_ = 0;
 };
 

@@ -90,7 +90,13 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       rings_(pairs_, one_sided_, options.operation_timeout_ns),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_, one_sided_),
       arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, one_sided_, pairs_,
-                [this](Job& job, uint32_t rank) { EndWork(job, rank, ErrorCode::kNotFound); }) {}
+                [this](Job& job, uint32_t rank, ErrorCode error) {
+                  if (error == ErrorCode::kNotFound) {
+                    EndWork(job, rank, error);
+                  } else {
+                    RankDied(job, rank, error);
+                  }
+                }) {}
 
 ProgressCore::~ProgressCore() {
   // Streams let go of staging memory before that goes; jobs would keep them longer.

@@ -151,7 +151,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool HaveSettled(const Job& job) const;
   void FailLink(Link& link, ErrorCode error);
   void RankLeft(Job& job, uint32_t rank);
-  void TellOfLeave(Job& job, uint32_t rank, uint32_t node);
+  void RankDied(Job& job, uint32_t rank, ErrorCode error);
+  void TellNodes(Job& job, uint32_t rank, ErrorCode error);
+  void TellOfEnd(Job& job, uint32_t rank, ErrorCode error, uint32_t node);
   void AnnounceLeaves();
   void EndWork(Job& job, uint32_t rank, ErrorCode error);
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);

@@ -216,7 +216,7 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
   added = {link, route.send_key, route.receive_key, added.was_cut};
   for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
     if (job->IsLocal(rank) && job->left[rank]) {  // before there was a way to say so
-      TellOfLeave(*job, rank, node);
+      TellOfEnd(*job, rank, ErrorCode::kNotFound, node);
     }
   }
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });

@@ -20,10 +20,19 @@ void ProgressCore::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode
   }
   if (error == ErrorCode::kNotFound) {
     RankLeft(*job, rank);
-  } else {
-    MarkDead(*job, rank, error);
-    AnnounceDeaths(*job);
+  } else if (job->ended[rank] != error) {  // its node may have said so already
+    if (job->IsLocal(rank)) {
+      TellNodes(*job, rank, error);
+    }
+    RankDied(*job, rank, error);
   }
+}
+
+// Other nodes are told first, over the link that everything takes: so what ranks here say to others
+// because of it, such as that they give up a collective, comes after it.
+void ProgressCore::RankDied(Job& job, uint32_t rank, ErrorCode error) {
+  MarkDead(job, rank, error);
+  AnnounceDeaths(job);
 }
 
 // Tells those that still wait for the rank, or they would wait for ever. Messages that it has sent
@@ -37,20 +46,24 @@ void ProgressCore::RankLeft(Job& job, uint32_t rank) {
   MarkDead(job, rank, ErrorCode::kNotFound);
   job.has_untold_leaves = true;
   next_leaves_ns_ = std::max(now_ns_, leaves_told_ns_ + kLeavesTogetherNs);
-  if (!job.IsLocal(rank)) {
-    return;
-  }
-  for (uint32_t node = 0; node < job.routes.size(); ++node) {
-    TellOfLeave(job, rank, node);
+  if (job.IsLocal(rank)) {
+    TellNodes(job, rank, ErrorCode::kNotFound);
   }
 }
 
-void ProgressCore::TellOfLeave(Job& job, uint32_t rank, uint32_t node) {
+void ProgressCore::TellNodes(Job& job, uint32_t rank, ErrorCode error) {
+  for (uint32_t node = 0; node < job.routes.size(); ++node) {
+    TellOfEnd(job, rank, error, node);
+  }
+}
+
+void ProgressCore::TellOfEnd(Job& job, uint32_t rank, ErrorCode error, uint32_t node) {
   const auto& nodes = job.plan.node_of_rank;
   const auto found = std::find(nodes.begin(), nodes.end(), node);
   if (node != job.plan.node && found != nodes.end()) {
     const auto any_rank_there = static_cast<uint32_t>(found - nodes.begin());
-    outbound_.Post(job, PacketKind::kLeft, rank, any_rank_there, WireLeft{}, now_ns_);
+    outbound_.Post(job, PacketKind::kEnded, rank, any_rank_there,
+                   WireEnded{static_cast<uint32_t>(error), 0}, now_ns_);
   }
 }
 

@@ -52,9 +52,9 @@ enum class PacketKind : uint8_t {
   // A send that is cancelled. The receiver's daemon answers a kRemoteRts that was not matched by
   // kSendDone with kCancelled; to any other there is another answer, or was.
   kRetract = 19,  // body: WireSend; sender's daemon -> receiver's
-  // The source has left the job in good order: behind everything that it sent. To the node of the
-  // destination, for all its ranks.
-  kLeft = 20,  // body: WireLeft
+  // The source is gone: behind everything that it sent, and ahead of what others say because of
+  // that. To the node of the destination, for all its ranks.
+  kEnded = 20,  // body: WireEnded
   // Operations in the memory of a rank there (one_sided_layout.h), carried out as they come.
   kOneSided = 21,       // body: WireOneSided and perhaps data, several times (docs/protocol.md)
   kOneSidedDone = 22,   // body: WireOneSidedDone, and the data of a get; back to the source
@@ -97,10 +97,11 @@ struct WireRts {
 };
 static_assert(sizeof(WireRts) == 24);
 
-struct WireLeft {
-  uint64_t reserved;
+struct WireEnded {
+  uint32_t error;  // an ErrorCode: how it ended; kNotFound: it has left in good order
+  uint32_t reserved;
 };
-static_assert(sizeof(WireLeft) == 8);
+static_assert(sizeof(WireEnded) == 8);
 
 struct WireCredit {
   uint32_t count;

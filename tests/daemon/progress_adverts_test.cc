@@ -264,7 +264,7 @@ TEST_F(WrongPacketTest, OfAnotherSizeIsDropped) {
   uint64_t errors = plane(1).Nic().errors;
   for (const PacketKind kind :
        {PacketKind::kAdvert, PacketKind::kWithdraw, PacketKind::kWithdrawn, PacketKind::kPut,
-        PacketKind::kPutDone, PacketKind::kRetract, PacketKind::kLeft}) {
+        PacketKind::kPutDone, PacketKind::kRetract, PacketKind::kEnded}) {
     Say(kind, uint32_t{7});
     EXPECT_EQ(plane(1).Nic().errors, ++errors) << static_cast<int>(kind);
   }

@@ -37,6 +37,22 @@ TEST_F(ProgressEagerTest, CarriesInlineAndMediumMessages) {
   }
 }
 
+// So a rank that gives up because of it, and says so to others, is not asked for the reason.
+TEST_F(ProgressEagerTest, ADeathIsToldAheadOfWhatSurvivorsSay) {
+  Start({1, 2});
+  const auto dead = [&] {
+    return static_cast<ErrorCode>(shm::LoadAcquire(rank(0).session().layout()->peers[1].dead));
+  };
+  EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
+  EXPECT_EQ(dead(), ErrorCode::kOk);
+  plane(1).RankEnded(kJob, 1, ErrorCode::kWorkerDied);
+  EXPECT_EQ(Carry(2, 0), ErrorCode::kOk);
+  EXPECT_EQ(dead(), ErrorCode::kWorkerDied);
+  plane(0).RankEnded(kJob, 1, ErrorCode::kWorkerDied);  // what the control plane says comes later
+  EXPECT_EQ(dead(), ErrorCode::kWorkerDied);
+  EXPECT_EQ(Carry(0, 2), ErrorCode::kOk);
+}
+
 TEST_F(ProgressEagerTest, TruncatesToTheReceiversBuffer) {
   Start({1, 1});
   const std::vector<std::byte> sent = Pattern(100, 1);
@@ -528,6 +544,7 @@ TEST_F(ProgressForgeryTest, DropsPacketsThatAreNotGenuine) {
       [](PacketHeader& h) { h.tag = -1; },
       [](PacketHeader& h) { h.kind = 99; },
       [](PacketHeader& h) { h.kind = static_cast<uint8_t>(PacketKind::kRemoteRts); },
+      [](PacketHeader& h) { h.kind = static_cast<uint8_t>(PacketKind::kEnded); },  // as nobody ends
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);

@@ -219,7 +219,7 @@ TEST_F(ProgressOneSidedTest, ARankThatDiesEndsWhatIsUnderWayWithIt) {
 
 TEST_F(ProgressOneSidedTest, ARankThatHasDiedThereAnswersWithItsDeath) {
   Start({1, 2});
-  plane(1).RankEnded(kJob, 1, ErrorCode::kPeerDied);  // node 0 has not heard of it yet
+  plane(1).RankEnded(kJob, 1, ErrorCode::kPeerDied);  // node 0 may not have heard of it yet
   uint64_t value = 0;
   EXPECT_EQ(Ask(0, AtomicOn(1, OneSidedOperation::kAdd, 0, 1), 0, &value), ErrorCode::kPeerDied);
   Say(0, InlinePut(2, 0, 9));

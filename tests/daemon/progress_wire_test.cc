@@ -10,7 +10,7 @@ namespace {
 // The numbers that other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 7);
+  EXPECT_EQ(kPacketVersion, 8);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -30,7 +30,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelEnd), 17);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelNic), 18);
   EXPECT_EQ(static_cast<int>(PacketKind::kRetract), 19);
-  EXPECT_EQ(static_cast<int>(PacketKind::kLeft), 20);
+  EXPECT_EQ(static_cast<int>(PacketKind::kEnded), 20);
   EXPECT_EQ(static_cast<int>(PacketKind::kOneSided), 21);
   EXPECT_EQ(static_cast<int>(PacketKind::kOneSidedDone), 22);
   EXPECT_EQ(static_cast<int>(PacketKind::kOneSidedOffer), 23);

@@ -100,7 +100,8 @@ void Retract(FuzzInput& input, CoreHarness& core) {
 }
 
 void Leave(CoreHarness& core) {
-  FarRankSays(core, {}, daemon::PacketKind::kLeft, daemon::WireLeft{});
+  FarRankSays(core, {}, daemon::PacketKind::kEnded,
+              daemon::WireEnded{static_cast<uint32_t>(ErrorCode::kNotFound), 0});
 }
 
 void Step(FuzzInput& input, CoreHarness& core) {
