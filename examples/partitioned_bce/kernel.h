@@ -2,7 +2,7 @@
 #ifndef FERRY_EXAMPLES_PARTITIONED_BCE_KERNEL_H
 #define FERRY_EXAMPLES_PARTITIONED_BCE_KERNEL_H
 
-#include "ferry/device/groups.h"
+#include "ferry/device/partitioned.h"
 
 #if defined(FERRY_DEVICE_IS_HOST)
 #include <math.h>
@@ -16,16 +16,16 @@ typedef struct {
 
 /* The binary cross-entropy of each output, summed over the rank's samples: of each sample,
  * -log(predicted) if the output should be 1, -log(1 - predicted) if 0. Samples follow each other,
- * each with all parts' outputs. A work-group takes one part after another, and then stores `round`
- * into its word of `done`, for the host to see. */
-FERRY_DEVICE_FUNCTION void bce_losses(bce_shape shape, const FERRY_DEVICE_GLOBAL double* predicted,
-                                      const FERRY_DEVICE_GLOBAL double* wanted,
-                                      FERRY_DEVICE_GLOBAL double* losses,
-                                      FERRY_DEVICE_GLOBAL ferry_device_u64* done,
-                                      ferry_device_u64 round) {
+ * each with all parts' outputs. A work-group takes one part after another, and says of each that it
+ * is ready to be summed over the ranks. `allreduce` is null where the host sums. Returns 0, or the
+ * status of the call that failed. */
+FERRY_DEVICE_FUNCTION int bce_losses(bce_shape shape, const FERRY_DEVICE_GLOBAL double* predicted,
+                                     const FERRY_DEVICE_GLOBAL double* wanted,
+                                     FERRY_DEVICE_GLOBAL double* losses, MPIX_Prequest allreduce) {
   const ferry_device_u64 groups = ferry_device_thread_count() / ferry_device_group_size();
   const ferry_device_u64 all = shape.outputs * shape.parts;
   ferry_device_u64 part;
+  int failed = MPIX_DEVICE_SUCCESS;
   for (part = ferry_device_group(); part < shape.parts; part += groups) {
     const ferry_device_u64 begin = part * shape.outputs;
     ferry_device_u64 i;
@@ -40,12 +40,12 @@ FERRY_DEVICE_FUNCTION void bce_losses(bce_shape shape, const FERRY_DEVICE_GLOBAL
       }
       losses[i] = loss;
     }
-    ferry_device_fence();
-    ferry_device_group_barrier();
-    if (ferry_device_group_thread() == 0) {
-      ferry_device_store_release(done + part, round);
+    if (allreduce != FERRY_PARTITIONED_NULL) {
+      const int status = MPIX_Pready_work_group((int)part, allreduce);
+      failed = failed != MPIX_DEVICE_SUCCESS ? failed : status;
     }
   }
+  return failed;
 }
 
 #endif

@@ -18,6 +18,7 @@
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/partitioned/collective.h"
 #include "client/mpi/partitioned/collective_schedule.h"
+#include "client/mpi/partitioned/collective_units.h"
 
 namespace ferry::mpi {
 namespace {
@@ -99,6 +100,10 @@ Failure Cut(const PartitionedCall& call, uint64_t least_bytes, Units* units) {
   UnitLimits limits;
   FERRY_RETURN_FAILURE(ReadUnitLimits(call.info, &limits));
   *units = CutCollective(call.partitions, bytes, least_bytes, limits);
+  if (PartitionedCollective::NumbersFor(*units) > Channel::kUnitNumbers) {
+    return {MPI_ERR_ARG, "partitions is " + std::to_string(call.partitions) +
+                             ", and these are more units than a communicator has numbers for"};
+  }
   return {};
 }
 

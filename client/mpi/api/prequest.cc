@@ -77,7 +77,7 @@ Failure Create(Request& request, const Info* info, int device, MPIX_Prequest* pr
   Partitioned* const partitioned = request.partitioned();
   PrequestSource* const source = partitioned == nullptr ? nullptr : partitioned->prequest_source();
   if (source == nullptr) {
-    return {MPI_ERR_REQUEST, "the request is neither a partitioned send nor a partitioned receive"};
+    return {MPI_ERR_REQUEST, "the request is no partitioned one"};
   }
   if (request.is_active() || request.is_enqueued()) {
     return {MPI_ERR_REQUEST, request.is_active() ? "the request is active: complete it first"

@@ -3,15 +3,21 @@
 // when it has readied all partitions of the unit. After Temucin and others (ExaMPI 2024): each user
 // partition goes through the collective's schedule alone.
 //
+// Where ranks share a node, broadcasts and reductions go by their own memory (node_units.h), and
+// all else by messages and schedules.
+//
 // Units progress by whoever waits, tests or asks for a partition, and by the thread that carries
-// nonblocking collectives on (client/mpi/channel/helper.h). Calling thread: see request.h and
-// request/partitioned.h. MPI_Pready takes no lock until it completes a unit.
+// nonblocking collectives on (client/mpi/channel/helper.h). Kernels mark partitions, and look for
+// arrivals, in words that they share with the host (prequest.h): their units begin when one of
+// those looks. Calling thread: see request.h and request/partitioned.h. MPI_Pready takes no lock
+// until it completes a unit.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "client/collective/messenger.h"
@@ -19,8 +25,13 @@
 #include "client/collective/schedule.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/partitioned/collective_units.h"
+#include "client/mpi/partitioned/blocks.h"
+#include "client/mpi/partitioned/node_units.h"
+#include "client/mpi/partitioned/prequest.h"
+#include "client/mpi/partitioned/units.h"
+#include "client/mpi/partitioned/words.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/request.h"
 
@@ -34,25 +45,38 @@ struct UnitOfCollective {
   std::unique_ptr<collective::Reducer> reducer;  // of such a schedule, if it reduces
 };
 
-class PartitionedCollective final : public Request, public Partitioned {
+class PartitionedCollective final : public Request,
+                                    public Partitioned,
+                                    public PrequestSource,
+                                    public Watched {
  public:
+  // How many of a channel's unit numbers it takes: its units', the barrier's, and those of the
+  // setup.
+  static uint32_t NumbersFor(const Units& units) { return units.count() + 1 + NodeUnits::kNumbers; }
   // `readies`: this rank contributes partitions. MPI_ERR_OTHER: the communicator's numbers are used
-  // up.
+  // up. MPI_ERR_NO_MEM.
   static Result<Ref<PartitionedCollective>> Make(Comm& comm, const Units& units, bool readies,
                                                  std::vector<UnitOfCollective> parts);
-  // `first_number`: the first of those that Make has taken of the channel.
+  // `first_number`: the first of those that Make has taken of the channel. `block`: WordBytes.
   PartitionedCollective(Comm& comm, const Units& units, bool readies,
-                        std::vector<UnitOfCollective> parts, uint32_t first_number);
+                        std::vector<UnitOfCollective> parts, uint32_t first_number,
+                        const Block& block);
   ~PartitionedCollective() override;
 
   bool IsDone() override;
   void AwaitUntil(bool (*done)(void*), void* argument) override;
+  // Kernels, and ranks of the node, change words: WaitFor does not hear of it.
+  bool is_watched() const override {
+    return has_prequest_.load(std::memory_order_relaxed) ||
+           has_node_.load(std::memory_order_relaxed);
+  }
   Failure End(MPI_Status* status) override;
   bool is_persistent() const override { return true; }
   bool is_active() const override { return is_active_.load(std::memory_order_relaxed); }
   bool is_enqueued() const override { return queued().any(); }
   Failure Start() override;
   Comm* comm() const override { return comm_.get(); }
+  void Unpublish(MPI_Request handle) override;
   Partitioned* partitioned() override { return this; }
 
   int readied_partitions() const override {
@@ -64,14 +88,43 @@ class PartitionedCollective final : public Request, public Partitioned {
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
   // All ranks call it in the same round, or none.
-  Failure Prepare() override;
+  Failure Prepare() override { return PrepareUnless(nullptr); }
+  Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
+
+  PrequestSource* prequest_source() override { return this; }
+  Failure Describe(PrequestPlan* plan) override;
+  std::shared_ptr<Prequest> prequest() override;
+  void set_prequest(std::shared_ptr<Prequest> prequest) override;
+
+  // The library's thread looks at what kernels have marked, and carries the setup on.
+  bool IsBusy() override;
+  bool IsLookedAfter() override { return false; }
+  bool IsAnnounced() const override { return false; }
+  Progress AdvanceAll() override;
+  void Abandon() override {}
 
  private:
   struct alignas(64) Unit {
     UnitOfCollective part;
-    std::unique_ptr<collective::CollectiveRun> run;
-    uint32_t number = 0;
-    std::atomic<uint64_t> rounds{0};  // that are over: what it gives lies at its place
+    std::unique_ptr<collective::CollectiveRun> run;  // by messages
+    bool is_whole = true;                            // this rank has what it contributes
+    collective::RunFailure outcome;                  // on the node
+  };
+  // What it waits for from other ranks comes by messages, of which the library's thread hears.
+  class Messages final : public Watched {
+   public:
+    explicit Messages(PartitionedCollective* self) : self_(*self) {}
+    bool IsBusy() override { return self_.IsBusy() && (self_.is_setting_up_ || !self_.has_node_); }
+    bool IsLookedAfter() override {
+      const uint32_t looks = self_.looks_.load(std::memory_order_relaxed);
+      return std::exchange(seen_looks_, looks) != looks;
+    }
+    Progress AdvanceAll() override { return self_.AdvanceAll(); }
+    void Abandon() override {}
+
+   private:
+    PartitionedCollective& self_;
+    uint32_t seen_looks_ = 0;
   };
   // Those of `under_way` that are done go over to `ended`: for Channel::Advance, which asks under
   // the lock that runs change under.
@@ -81,17 +134,30 @@ class PartitionedCollective final : public Request, public Partitioned {
     bool is_done() const;
   };
 
-  uint64_t round() const { return round_.load(std::memory_order_relaxed); }
-  bool HasEndedIn(const Unit& unit) const {
-    // Pairs with Look: the data are at their place.
-    return unit.rounds.load(std::memory_order_acquire) == round();
+  void NoteLook() {
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  void MakeRuns(std::vector<UnitOfCollective> parts);
-  static uint32_t NumbersFor(const Units& units) { return units.count() + 1; }  // and the barrier
-  void Begin(Unit* unit);
+  uint64_t round() const { return round_.load(std::memory_order_relaxed); }
+  void MakeRuns();
+  void GiveBackNumbers();
+  // Of words that kernels reach: as a sender's, then those of arrivals.
+  static uint64_t WordBytes(const Units& units) {
+    return SenderBlockBytes(units.count()) + units.count() * sizeof(uint64_t);
+  }
+  bool HasEnded() const {
+    // Pairs with Look.
+    return ended_units_.load(std::memory_order_acquire) == units_.count();
+  }
+  void BeginRoundLocked();
+  void AddLocked(uint32_t unit, Failure failure);
+  void StartLocked(uint32_t unit);
+  void SettleLocked();
+  bool EndLocked();
   void CarryOn();
-  bool Look();
-  void Note(Failure failure);
+  void BeginMarkedLocked();
+  bool LookLocked();
+  void Note(Failure failure, ErrorCode error);
+  bool IsPreparedLocked();
 
   const Ref<Comm> comm_;
   Channel& channel_;
@@ -99,17 +165,32 @@ class PartitionedCollective final : public Request, public Partitioned {
   const bool readies_;
   const bool arrives_;
   const uint32_t first_number_;
-  Readiness readiness_;
+  Block block_;
+  const SenderWords words_;     // `taken`: the unit has begun
+  const ArrivalWords arrived_;  // what the unit gives lies at its place
   std::vector<Unit> all_;
   std::unique_ptr<collective::CollectiveRun> barrier_;  // of Prepare
   uint32_t barrier_number_ = 0;
   std::atomic<bool> is_active_{false};
   std::atomic<uint64_t> round_{0};
-  std::atomic<uint32_t> ended_units_{0};  // in this round
-  std::mutex mutex_;                      // guards what follows; the channel's comes after it
+  std::atomic<uint32_t> ended_units_{0};   // in this round
+  std::atomic<bool> has_failed_{false};    // a unit of this round
+  std::atomic<bool> has_prequest_{false};  // for other threads
+  std::atomic<bool> has_node_{false};      // likewise: node_ is there
+  std::atomic<bool> is_setting_up_{false};
+  std::atomic<uint32_t> looks_{0};  // of the program's threads
+  Messages messages_{this};
+  // Changes under mutex_, while the request is not active.
+  std::shared_ptr<Prequest> prequest_;
+  std::mutex mutex_;                 // guards what follows; the channel's comes after it
+  std::unique_ptr<NodeUnits> node_;  // null: units go by messages
+  uint32_t begun_units_ = 0;         // by kernels: those before have begun
+  uint64_t next_flush_ns_ = 0;
   std::vector<Unit*> under_way_;
   std::vector<Unit*> just_ended_;
   uint64_t prepared_round_ = 0;
+  bool is_barrier_left_ = false;
+  bool has_numbers_ = true;
   Failure failure_;  // the first of this round
 };
 

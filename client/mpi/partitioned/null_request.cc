@@ -78,7 +78,7 @@ Failure NullPartitioned::Describe(PrequestPlan* plan) {
   plan->round = round_;
   plan->is_null = true;
   plan->words = SenderWords(words_.data, units);
-  plan->arrived = &plan->words.of(0).ready;
+  plan->arrived = is_send_ ? nullptr : &plan->words.of(0).ready;
   return {};
 }
 

@@ -23,9 +23,10 @@ std::vector<uint64_t> Prequest::CountersAt(uint64_t round) const {
 
 Failure Prequest::Begin(uint64_t round) {
   const bool host_readied = plan_.is_send && host_readied_.load(std::memory_order_relaxed);
-  if (!plan_.is_send) {
+  if (plan_.arrived != nullptr) {
     shm::StoreRelaxed(state().error, 0);
-  } else if (host_readied) {
+  }
+  if (host_readied) {
     // Kernels have not counted what the host has readied.
     const std::vector<uint64_t> all = CountersAt(round);
     FERRY_RETURN_FAILURE(Store(counters(), all.data(), all.size() * sizeof(uint64_t)));
@@ -54,15 +55,17 @@ Failure Prequest::TakeNoted() {
   const auto code = static_cast<int>(noted >> 32);
   const auto partition = static_cast<int32_t>(noted & UINT32_MAX);
   const std::string name = "partition " + std::to_string(partition);
+  const char* const what = plan_.is_collective ? "collective" : "send";
   switch (code) {
     case 0:
       return {};
     case MPIX_DEVICE_ERR_ARGUMENT:
-      return {MPI_ERR_REQUEST,
-              "a kernel has readied " + name + " of a send of " + std::to_string(plan_.partitions)};
+      return {MPI_ERR_REQUEST, "a kernel has readied " + name + " of a " + what + " of " +
+                                   std::to_string(plan_.partitions)};
     case MPIX_DEVICE_ERR_REQUEST:
       return {MPI_ERR_REQUEST, "a kernel has readied " + name +
-                                   " more than once in a round, or before the send was started"};
+                                   " more than once in a round, or before the " + what +
+                                   " was started"};
     default: {
       Failure failure = FailureOf(static_cast<ErrorCode>(code));
       failure.text = "a kernel could not ask ferryd to move the unit of " + name + ": " +

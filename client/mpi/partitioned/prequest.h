@@ -39,11 +39,12 @@ namespace ferry::mpi {
 
 // What a request that is matched tells of itself.
 struct PrequestPlan {
-  bool is_send = true;
-  Units units;              // the sender's
-  uint32_t partitions = 1;  // of this side
-  uint64_t round = 0;       // the last one
-  uint32_t peer = 0;        // a rank of the job
+  bool is_send = true;         // kernels ready its partitions
+  bool is_collective = false;  // hosts move them, and those that arrive are of the same units
+  Units units;                 // the sender's
+  uint32_t partitions = 1;     // of this side
+  uint64_t round = 0;          // the last one
+  uint32_t peer = 0;           // a rank of the job
   bool is_near = true;
   bool is_null = false;  // there is no other side, and nothing moves
 
@@ -57,8 +58,8 @@ struct PrequestPlan {
   shm::Location receiver_block{};
   std::byte* receiver_mapped = nullptr;  // near
 
-  // Of a receive:
-  uint64_t* arrived = nullptr;  // null: data come to other memory first
+  // Of a receive, and of a collective with results:
+  uint64_t* arrived = nullptr;  // null: data come to other memory first, or none come
 };
 
 // As the info keys say (mpix_partitioned.h).
@@ -102,6 +103,8 @@ class Prequest {
   // ---- Of a send. Any thread, but for Flush and AreAsked, one at a time ----
   // The host has readied some by itself.
   void NoteReadiedByHost() { host_readied_.store(true, std::memory_order_relaxed); }
+  // Whether it has, in this round.
+  bool is_readied_by_host() const { return host_readied_.load(std::memory_order_relaxed); }
   // Whether kernels have made a mistake that TakeNoted has not told.
   bool HasNoted() const;
   Failure TakeNoted();
@@ -114,7 +117,7 @@ class Prequest {
   // At any time: what of it has failed so far.
   Failure FindRefused(uint64_t round) const;
 
-  // ---- Of a receive. Any thread ----
+  // ---- Of what arrives. Any thread ----
   // Waits of kernels end with this (FERRY_ERR_...), until the next round.
   void EndWaits(ErrorCode error);
 

@@ -124,6 +124,11 @@ Prequest::~Prequest() {
 
 Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
   using Copy = PrequestWishes::Copy;
+  if (plan_.is_collective) {
+    return wishes.copy == Copy::kAuto
+               ? Failure()
+               : Unsupported("hosts move the partitions of collectives that kernels ready");
+  }
   Failure by_kernel;
   if (wishes.copy != Copy::kDaemon) {
     by_kernel = FindKernelWay();
@@ -217,7 +222,8 @@ Failure Prequest::Allocate() {
 void Prequest::Describe(MPIX_Prequest_object* object) const {
   const auto address = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); };
   object->version = FERRY_PARTITIONED_VERSION;
-  object->kind = plan_.is_send ? FERRY_PARTITIONED_SEND : FERRY_PARTITIONED_RECEIVE;
+  object->kind = (plan_.is_send ? FERRY_PARTITIONED_SEND : 0) |
+                 (plan_.arrived != nullptr ? FERRY_PARTITIONED_RECEIVE : 0);
   object->partitions = plan_.partitions;
   object->sender_partitions = plan_.units.partitions;
   object->per_unit = plan_.units.per_unit;
@@ -225,8 +231,8 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->way = way_;
   object->has_atomics = has_atomics_ ? 1 : 0;
   object->state = address(state_.data);
+  object->arrived = address(plan_.arrived);
   if (!plan_.is_send) {
-    object->arrived = address(plan_.arrived);
     return;
   }
   object->source = address(plan_.source);

@@ -49,5 +49,37 @@ TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
 INSTANTIATE_TEST_SUITE_P(Placements, DyingPartitionsTest, testing::ValuesIn(SeveralRanks()),
                          NameOf);
 
+// ---- Kernels ------------------------------------------------------------------------------------
+
+const std::vector<std::string> kTwoDevices = {"FERRY_GPU_BACKEND=host", "FERRY_HOST_GPU_COUNT=2"};
+const std::vector<std::string> kBehindALink = {"FERRY_GPU_BACKEND=host", "FERRY_HOST_GPU_COUNT=2",
+                                               "FERRY_HOST_LINK_H2D_MB_PER_S=20000",
+                                               "FERRY_HOST_LINK_D2H_MB_PER_S=20000"};
+constexpr char kKernels[] = "tests/mpi/ranks/partitioned_collective_kernels";
+constexpr char kKernelsRight[] = "all kernels were right";
+
+class PartitionedCollectivesOfKernelsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(PartitionedCollectivesOfKernelsTest, AreReadiedAndAwaited) {
+  ExpectJob(GetParam(), {kKernels}, kKernelsRight, kTwoDevices);
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, PartitionedCollectivesOfKernelsTest,
+                         testing::ValuesIn(AllPlacements()), NameOf);
+
+TEST(PartitionedCollectivesOfKernelsOnDevicesTest, MoveMemoryBehindALink) {
+  ExpectJob({"", {"-n", "3"}}, {kKernels, "auto", "device"}, kKernelsRight, kBehindALink);
+}
+
+class DyingKernelsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(DyingKernelsTest, KeepNoKernelWaiting) {
+  const e2e::CommandResult result =
+      RunJob(GetParam(), {"--keep-going", kKernels, "die"}, kTwoDevices);
+  EXPECT_THAT(result.out, testing::HasSubstr("the wait has ended")) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, DyingKernelsTest, testing::ValuesIn(SeveralRanks()), NameOf);
+
 }  // namespace
 }  // namespace ferry::mpi_tests

@@ -48,19 +48,22 @@ int MPIX_Parrived_some(MPI_Request request, int incount, int* outcount, int part
 typedef struct MPIX_Prequest_object* MPIX_Prequest;
 #define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
 
-/* Makes the Prequest of a partitioned send or receive for kernels of `device` (a number of the GPU
+/* Makes the Prequest of a partitioned request for kernels of `device` (a number of the GPU
  * backend's); of a request that has one for that device already, the same one, which then has to be
  * freed as often. The request must be inactive. Each MPI_Start begins the Prequest's round, too, so
  * launch kernels after it, and after MPIX_Pbuf_prepare where they are to move data themselves.
- * Blocks until the other side's init. Info keys:
+ * Blocks until the other side's init. That of a collective serves for what this rank readies and
+ * for what arrives; its hosts move partitions, as soon as one of their calls, or the library's
+ * thread, sees what kernels have readied. Info keys:
  *   ferry_partitioned_copy        who moves what kernels have readied: "kernel": those who complete
  *                                 a transfer unit store it into the receiver's memory (same node,
  *                                 memory of a device or from MPI_Alloc_mem); "daemon": ferryd, whom
  *                                 they ask (memory of a device or from MPI_Alloc_mem; inside a
  *                                 node, none that only streams reach); "auto" (default): the first
- *                                 of these that is possible, else the hosts
+ *                                 of these that is possible, else the hosts; the only value for
+ *                                 collectives
  *   ferry_partitioned_kernel_max  with "auto": ferryd moves units of more bytes than that
- * MPI_ERR_REQUEST: it is active, or neither a partitioned send nor receive. MPI_ERR_INFO_VALUE.
+ * MPI_ERR_REQUEST: it is active, or no partitioned request. MPI_ERR_INFO_VALUE.
  * MPI_ERR_UNSUPPORTED_OPERATION, with the reason: there is no such device, its kernels do not reach
  * what they need, or the request has a Prequest for another device. */
 int MPIX_Prequest_create(MPI_Request request, int device, MPI_Info info, MPIX_Prequest* prequest);
@@ -92,18 +95,22 @@ int MPIX_Enqueue_pbuf_prepare_all(MPIX_Queue queue, int count, MPI_Request reque
  * A unit begins once this rank has readied all its partitions, so a rank that waits for the result
  * of one partition before it readies the next wants units of one: ferry_partitioned_min_bytes = 1,
  * and no more partitions than units. By default a unit has 16 KiB (of each block), and there are at
- * most 64 (by the hint: 4096). Both hints must be the same on all ranks.
+ * most 64 (by the hint: 4096); but it has no more than 32 partitions. Both hints must be the same
+ * on all ranks.
  *
  * All ranks contribute, but in a broadcast or scatter only the root; also the root of a gather or
  * reduction in place readies its part. The result arrives on all ranks, or at the root of a gather
- * or reduction, or, of a broadcast, on all but the root. Floating-point sums are, to the last bit,
- * those of the plain persistent collective on the elements of each unit, but for
- * MPIX_Preduce_scatter_block_init, which may add in another order where there are several units.
+ * or reduction, or, of a broadcast, on all but the root. Floating-point sums are the same in each
+ * round: of a reduction or allreduce whose ranks share a node, and whose data CPUs reach, in the
+ * order of ranks; else, to the last bit, those of the plain persistent collective on the elements
+ * of each unit, but for MPIX_Preduce_scatter_block_init, which may add in another order where there
+ * are several units.
  *
  * MPIX_Pbuf_prepare: all ranks call it in the same round, or none.
  *
  * Errors of the init as of the plain persistent collective's, and MPI_ERR_ARG: partitions is less
- * than 1; MPI_ERR_INFO_VALUE: a hint is no number from 1 on; MPI_ERR_COMM: an intercommunicator. */
+ * than 1, or too many for units; MPI_ERR_INFO_VALUE: a hint is no number from 1 on; MPI_ERR_COMM:
+ * an intercommunicator. */
 
 int MPIX_Pbcast_init(void* buffer, int partitions, MPI_Count count, MPI_Datatype datatype, int root,
                      MPI_Comm comm, MPI_Info info, MPI_Request* request);

@@ -21,6 +21,7 @@
 
 #define FERRY_PARTITIONED_VERSION 1u
 
+/* What the request does; a collective may do both, with the same units. */
 #define FERRY_PARTITIONED_SEND 1u
 #define FERRY_PARTITIONED_RECEIVE 2u
 
@@ -160,7 +161,7 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_check(MPIX_Prequest preq, ferry_devi
   if (preq->version != FERRY_PARTITIONED_VERSION) {
     return MPIX_DEVICE_ERR_VERSION;
   }
-  return preq->kind == kind ? MPIX_DEVICE_SUCCESS : MPIX_DEVICE_ERR_REQUEST;
+  return (preq->kind & kind) != 0 ? MPIX_DEVICE_SUCCESS : MPIX_DEVICE_ERR_REQUEST;
 }
 
 /* ---- Names ---- */
