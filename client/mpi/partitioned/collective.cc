@@ -421,10 +421,15 @@ bool PartitionedCollective::IsDone() {
 void PartitionedCollective::AwaitUntil(bool (*done)(void*), void* argument) {
   const Ref<Comm> keeps_channel = Ref<Comm>::Share(comm_.get());
   const Channel::Waiting waiting(&channel_);
-  if (is_watched()) {
-    AwaitWords(done, argument, !has_node_);
-  } else {
+  if (!is_watched()) {
     Request::AwaitUntil(done, argument);
+    return;
+  }
+  WordWait wait(!has_node_);
+  while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
+    if (!wait.Pause()) {
+      wait.Rest();
+    }
   }
 }
 

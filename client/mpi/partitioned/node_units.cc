@@ -100,7 +100,7 @@ NodeUnits::NodeUnits(Channel* channel, uint32_t first_number,
 NodeUnits::~NodeUnits() {
   if (meeting_ != nullptr && !meeting_->is_done()) {  // poisoned: what never ends still names it
     (void)meeting_.release();
-    (void)(new std::vector<Card>(std::move(cards_)));
+    (void)cards_.release();
     return;
   }
   if (meeting_ != nullptr) {
@@ -193,16 +193,16 @@ uint64_t NodeUnits::Mark() const {
 }
 
 void NodeUnits::BeginSetup() {
-  own_buffers_ = Locate(&own_card_);
-  own_card_.mark = Mark();
+  own_buffers_ = Locate(&cards_->own);
+  cards_->own.mark = Mark();
   if (self() == 0) {
     retired.Sweep();
     if (Result<Block> block = TakeBlock(BlockBytes(units(), size()), Contents::kWords);
         block.ok()) {
       block_ = block.value();
-      own_card_.block = block_.where;
+      cards_->own.block = block_.where;
     } else {
-      own_card_.is_ready = 0;
+      cards_->own.is_ready = 0;
     }
   }
   Problem problem;
@@ -215,17 +215,17 @@ void NodeUnits::BeginSetup() {
 }
 
 void NodeUnits::Meet(uint32_t number) {
-  cards_.assign(static_cast<size_t>(size()), Card());
+  cards_->all.assign(static_cast<size_t>(size()), Card());
   collective::Binding binding;
-  binding.input = &own_card_;
-  binding.output = cards_.data();
+  binding.input = &cards_->own;
+  binding.output = cards_->all.data();
   channel_.StartPersistent(meeting_.get(), binding, Channel::UnitNumber(first_number_, number));
 }
 
 bool NodeUnits::DoAgree() const {
   return meeting_->failure().code == ErrorCode::kOk &&
-         std::all_of(cards_.begin(), cards_.end(), [this](const Card& card) {
-           return card.is_ready != 0 && card.mark == own_card_.mark;
+         std::all_of(cards_->all.begin(), cards_->all.end(), [this](const Card& card) {
+           return card.is_ready != 0 && card.mark == cards_->own.mark;
          });
 }
 
@@ -234,8 +234,9 @@ bool NodeUnits::Enter() {
   if (self() == 0) {
     shared_ = block_.data;
   } else {
-    StatusOr<std::shared_ptr<std::byte>> mapped = front_end->MapPeer(
-        static_cast<uint32_t>(channel_.WorldRank(0)), cards_[0].block, BlockBytes(units(), size()));
+    StatusOr<std::shared_ptr<std::byte>> mapped =
+        front_end->MapPeer(static_cast<uint32_t>(channel_.WorldRank(0)), cards_->all[0].block,
+                           BlockBytes(units(), size()));
     if (!mapped.ok()) {
       return false;
     }
@@ -246,7 +247,7 @@ bool NodeUnits::Enter() {
     BuffersOf(unit, self()) = own_buffers_[unit];
   }
   for (int rank = 0; rank < size(); ++rank) {
-    if (rank != self() && cards_[static_cast<size_t>(rank)].has_private != 0 &&
+    if (rank != self() && cards_->all[static_cast<size_t>(rank)].has_private != 0 &&
         !front_end->IsPrivateMemoryReachable(static_cast<uint32_t>(channel_.WorldRank(rank)))) {
       return false;
     }
@@ -308,7 +309,7 @@ bool NodeUnits::Step() {
   } else if (state_ == State::kReports) {
     Settle(true);
   } else {
-    own_card_.is_ready = Enter() ? 1 : 0;
+    cards_->own.is_ready = Enter() ? 1 : 0;
     state_ = State::kReports;
     Meet(1);
     return Step();

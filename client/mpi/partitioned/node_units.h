@@ -67,6 +67,10 @@ class NodeUnits {
     uint64_t mark = 0;         // the same on ranks whose calls belong together
     shm::Location block{};     // the first one's
   };
+  struct Cards {
+    Card own;
+    std::vector<Card> all;
+  };
   // A rank's part of a unit: what it contributes, and where its result goes.
   struct Buffers {
     shm::Location contribution{};
@@ -141,8 +145,7 @@ class NodeUnits {
   const std::vector<CollectiveOperation*> operations_;
   State state_ = State::kNew;
   std::unique_ptr<collective::CollectiveRun> meeting_;
-  Card own_card_;
-  std::vector<Card> cards_;
+  std::unique_ptr<Cards> cards_ = std::make_unique<Cards>();
   std::vector<Buffers> own_buffers_;
   Block block_;                        // the first rank's
   std::shared_ptr<std::byte> mapped_;  // the others'

@@ -41,9 +41,11 @@ TEST(ComparedPartitionsTest, AreFoundToDiffer) {
 class DyingPartitionsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
-  const e2e::CommandResult result = RunJob(GetParam(), {"--keep-going", kProgram, "dies"});
-  EXPECT_THAT(result.out, testing::HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED";
-  EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("class 0\n"))) << result.err;
+  for (const char* const mode : {"dies", "dies late"}) {
+    const e2e::CommandResult result = RunJob(GetParam(), {"--keep-going", kProgram, mode});
+    EXPECT_THAT(result.out, testing::HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED";
+    EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("class 0\n"))) << result.err;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, DyingPartitionsTest, testing::ValuesIn(SeveralRanks()),

@@ -3,6 +3,7 @@
  * partition is ready. Any number of ranks.
  *
  * `partitioned_collectives dies`: the last rank dies in a round of several requests.
+ * `partitioned_collectives "dies late"`: it dies while data move.
  * `partitioned_collectives compared`: for a job whose ranks compare their calls.
  */
 #include <stdatomic.h>
@@ -584,6 +585,34 @@ static int die_or_wait(void) {
   _exit(0);
 }
 
+static atomic_int rounds;
+static void* leave(void* argument) {
+  (void)argument;
+  while (atomic_load(&rounds) < 3) sched_yield();
+  _exit(0); /* without leaving MPI */
+}
+
+/* The last rank dies while data move. The next start fails, too. */
+static int die_while_data_move(void) {
+  step = "a rank that dies while data move";
+  pthread_t thread;
+  struct run run = make(ALLREDUCE, 8, 50000, MPI_UNSIGNED, MPI_SUM, 1, 1);
+  OK(init(&run, MPI_INFO_NULL));
+  if (rank == size - 1) CHECK(pthread_create(&thread, NULL, leave, NULL) == 0);
+  for (int failed = 0; failed < 2; atomic_fetch_add(&rounds, 1)) {
+    int error = MPI_Start(&run.request);
+    for (int p = 0; p < 8 && error == MPI_SUCCESS; ++p) {
+      error = MPI_Pready((p + rank) % 8, run.request);
+    }
+    if (error == MPI_SUCCESS) error = MPI_Wait(&run.request, MPI_STATUS_IGNORE);
+    if (error != MPI_SUCCESS) printf("class %d\n", error);
+    CHECK(failed == 0 || error != MPI_SUCCESS);
+    failed += error != MPI_SUCCESS;
+  }
+  fflush(stdout);
+  _exit(0);
+}
+
 static void check_compared(void) {
   step = "ranks that compare their calls";
   MPI_Request request;
@@ -604,6 +633,7 @@ int main(int argc, char** argv) {
   CHECK(size <= MOST_RANKS);
   const char* const mode = argc > 1 ? argv[1] : "";
   if (strcmp(mode, "dies") == 0) return die_or_wait();
+  if (strcmp(mode, "dies late") == 0) return die_while_data_move();
   if (strcmp(mode, "compared") == 0) check_compared();
   check_all_kinds();
   check_packed_reductions();
