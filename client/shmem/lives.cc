@@ -41,8 +41,8 @@ bool OpenLives() {
 void TellLeaving() {
   // Pairs with HasLeft.
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
-  for (const int pe : job.near_pes) {
-    if (pe != job.self && StateOf(pe) == ErrorCode::kOk) {
+  for (const int pe : job.near_pes) {  // those that have left wait for this one
+    if (pe != job.self && !IsDead(pe)) {
       job.front_end->WakePeer(static_cast<uint32_t>(pe));
     }
   }

@@ -1,20 +1,16 @@
-// How a PE waits for memory that others write in ways nobody is told of, such as plain stores: it
-// looks, and looks less often the longer it has waited.
+// How a PE waits for memory that others write in ways nobody is told of, such as plain stores
+// (client/core/word_wait.h), and what it does about PEs that die meanwhile.
 //
-// First it looks at once again and again, then lets other threads run in between, then sleeps. Each
-// sleep is an eighth of the time waited so far, so what comes is seen late by no more than that;
-// but never longer than 5 ms, so it is seen soon after a long wait, too. Such a wait takes less
-// than 1 % of a core.
-//
-// What far PEs write is told, since this node's daemon does it for them: that ends a sleep at once.
-// With far PEs in the job it sleeps early, so that daemons on the same cores get to it.
+// A rest is no longer than 5 ms, so what comes is seen soon after a long wait, too, which takes
+// less than 1 % of a core. With far PEs in the job it rests early, so that daemons on the same
+// cores get to it.
 //
 // Calling thread: one wait of one thread.
 #pragma once
 
 #include <cstdint>
 
-#include "shm/wait_policy.h"
+#include "client/core/word_wait.h"
 
 namespace ferry::shmem {
 
@@ -24,22 +20,18 @@ class Patience {
   // with a sentence that names it and the call; or (kOurs) the caller looks at `deaths` and knows
   // what to do.
   enum class Deaths : uint8_t { kEndProgram, kOurs };
-  // What a look costs: nothing, or a message to another node, so that it sleeps from the first one
-  // on.
+  // What a look costs: nothing, or a message to another node.
   enum class Looks : uint8_t { kFree, kMessages };
   explicit Patience(const char* call, Deaths deaths = Deaths::kEndProgram,
                     Looks looks = Looks::kFree);
 
   // After a look that found nothing: waits a little.
   void Rest() {
-    if (spins_left_ != 0) {
-      spins_left_--;
-      shm::CpuPause();
-    } else {
+    if (!wait_.Pause()) {
       RestLonger();
     }
   }
-  // How many PEs have died, as far as this wait knows. It looks once it begins to sleep.
+  // How many PEs have died, as far as this wait knows. It looks once it begins to rest.
   int deaths() const { return death_count_; }
 
  private:
@@ -48,11 +40,9 @@ class Patience {
 
   const char* const call_;
   const Deaths deaths_;
-  uint32_t spins_left_;
-  uint32_t yields_left_;
+  client::WordWait wait_;
   int death_count_ = 0;
   bool has_found_death_ = false;
-  uint64_t begin_ns_ = 0;
 };
 
 // Returns once look() is true.

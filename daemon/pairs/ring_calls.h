@@ -14,6 +14,14 @@
 
 namespace ferry::daemon {
 
+// What a put changes once its bytes are there: a word of the same rank.
+struct RingSignal {
+  shm::SignalUpdate update = shm::SignalUpdate::kNone;
+  uint32_t segment = 0;
+  uint64_t offset = 0;
+  uint64_t value = 0;
+};
+
 // An operation that a ring of a rank asks for: a put, a get, or an atomic one. Kind, width and size
 // have been checked; what memory it is about has not.
 struct RingCall {
@@ -30,7 +38,9 @@ struct RingCall {
   shm::Location here{};
   uint64_t operand = 0;
   uint64_t compare = 0;
+  RingSignal signal;  // of a put whose bytes are the rank's
 
+  bool has_signal() const { return signal.update != shm::SignalUpdate::kNone; }
   bool is_put() const { return operation == shm::OneSidedOperation::kPut; }
   bool is_get() const { return operation == shm::OneSidedOperation::kGet; }
 };

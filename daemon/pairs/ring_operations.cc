@@ -21,11 +21,15 @@ constexpr uint32_t kHeldBudget = 256;             // tries of what is held, of o
 RingKind KindOf(const RingOperation& request) { return static_cast<RingKind>(request.kind); }
 
 bool IsInOrder(const RingOperation& request) { return (request.flags & shm::kRingInOrder) != 0; }
+bool IsSignalled(const RingOperation& request) {
+  return (request.flags & shm::kRingSignalled) != 0;
+}
 
-// Whether somebody waits for what the operation finds, rather than for its source.
+// Whether somebody waits for what the operation finds, or for its end, rather than for its source.
 bool WantsAnswer(const RingOperation& request) {
   return KindOf(request) == RingKind::kGet ||
-         (KindOf(request) == RingKind::kAtomic && request.completion_region != 0);
+         ((KindOf(request) == RingKind::kAtomic || IsSignalled(request)) &&
+          request.completion_region != 0);
 }
 
 bool IsPut(uint32_t kind) {
@@ -53,12 +57,17 @@ namespace {
 bool IsSound(const RingOperation& request) {
   const auto operation = static_cast<OneSidedOperation>(request.operation);
   const bool has_plain_words = request.operation == 0 && request.width == 0;
-  if ((request.flags & ~shm::kRingInOrder) != 0) {
+  if ((request.flags & ~(shm::kRingInOrder | shm::kRingSignalled)) != 0 ||
+      (IsSignalled(request) && (KindOf(request) != RingKind::kPut || request.compare == 0))) {
     return false;
   }
   switch (KindOf(request)) {
     case RingKind::kPut:
       return has_plain_words && request.region != 0;
+    case RingKind::kSignal:
+      return request.operation != 0 && request.operation < shm::kSignalUpdates &&
+             request.width == 0 && request.flags == 0 && request.region == 0 &&
+             request.compare == 0 && request.completion_region == 0;
     case RingKind::kGet:
       return has_plain_words &&
              (request.region != 0 || (request.operand == 0 && request.completion_region != 0 &&
@@ -101,9 +110,22 @@ ErrorCode RingOperations::Check(const RingOperation& request) const {
   return ErrorCode::kOk;
 }
 
-RingCall RingOperations::CallOf(const RingOperation& request, uint64_t sequence) const {
+// That of a put which is signalled: what the request before it has said. False: that was no signal,
+// or one of another rank.
+bool RingOperations::TakeSignal(const RingOperation& request, uint64_t ticket, RingSignal* signal) {
+  if (!IsSignalled(request)) {
+    return true;
+  }
+  *signal = std::exchange(signal_, {});
+  return signal->update != shm::SignalUpdate::kNone && signalled_ticket_ == ticket &&
+         signalled_rank_ == request.rank;
+}
+
+RingCall RingOperations::CallOf(const Held& operation) const {
+  const RingOperation& request = operation.request;
   RingCall call;
-  call.token = {ring_, sequence};
+  call.token = {ring_, operation.sequence};
+  call.signal = operation.signal;
   call.width = request.width;
   call.wants_answer = WantsAnswer(request);
   call.peer = request.rank;
@@ -138,10 +160,21 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
   const uint64_t sequence = first_ + flights_.size();
   flights_.push_back(
       {ticket, request.kind, request.rank, {request.completion_region, 0, request.completion}});
-  const ErrorCode error = Check(request);
+  RingSignal signal;
+  ErrorCode error = Check(request);
+  if (error == ErrorCode::kOk && !TakeSignal(request, ticket, &signal)) {
+    error = ErrorCode::kInvalidArgument;
+  }
   if (error == ErrorCode::kOk && KindOf(request) == RingKind::kFence) {
     last_fence_ = sequence;  // what comes after it finds it, peer by peer
   }
+  if (error == ErrorCode::kOk && KindOf(request) == RingKind::kSignal) {
+    signal_ = {static_cast<shm::SignalUpdate>(request.operation), request.segment, request.there,
+               request.operand};
+    signalled_ticket_ = ticket + 1;
+    signalled_rank_ = request.rank;
+  }
+  flights_.back().is_signalled = IsSignalled(request);
   if (error != ErrorCode::kOk ||
       (BytesOf(request) == 0 && KindOf(request) != RingKind::kAtomic)) {  // there is nothing to do
     return End(sequence, error, 0);
@@ -152,7 +185,7 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
     in_order |= std::exchange(peer->latest, sequence) < last_fence_;
     must_hold = !peer->held.empty() || (in_order && peer->longs != 0);
   }
-  Held operation{sequence, request, in_order, {}};
+  Held operation{sequence, request, signal, in_order, {}};
   const ErrorCode code = must_hold ? ErrorCode::kWouldBlock : Issue(operation, now_ns);
   if (code == ErrorCode::kWouldBlock) {
     Peer& peer = PeerOf(request.rank, sequence);
@@ -211,7 +244,7 @@ ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
     operation.claim.Drop();  // it asks again: until then its memory may go
     return ErrorCode::kWouldBlock;
   }
-  const RingCall call = CallOf(operation.request, operation.sequence);
+  const RingCall call = CallOf(operation);
   if (rank_.job->IsLocal(rank)) {
     return IssueHere(call, now_ns);
   }
@@ -226,8 +259,13 @@ ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
 ErrorCode RingOperations::IssueHere(const RingCall& call, uint64_t now_ns) {
   if (call.size_bytes > shm::kCellBytes) {
     ServedRank* const other = rank_.job->served[call.peer];
-    if (other != nullptr && other->FindRegion({shm::RegionOf(call.segment), 0, call.offset},
-                                              call.size_bytes) == nullptr) {
+    const auto is_there = [other](uint32_t segment, uint64_t offset, uint64_t size_bytes) {
+      return other->FindRegion({shm::RegionOf(segment), 0, offset}, size_bytes) != nullptr;
+    };
+    if (other != nullptr &&
+        (!is_there(call.segment, call.offset, call.size_bytes) ||
+         (call.has_signal() &&
+          !is_there(call.signal.segment, call.signal.offset, sizeof(uint64_t))))) {
       return ErrorCode::kInvalidBuffer;  // before the first piece is stored
     }
     copies_.push_back({call.token.sequence, call});
@@ -242,7 +280,8 @@ ErrorCode RingOperations::IssueHere(const RingCall& call, uint64_t now_ns) {
   return code;
 }
 
-// A short put is in the hands of the network: its source may be changed.
+// A short put is in the hands of the network: its source may be changed. Of one with a signal
+// nobody asks before its end.
 void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
   Flight& flight = FlightOf(sequence);
   flight.state = State::kUnderWay;
@@ -250,7 +289,7 @@ void RingOperations::OnIssued(uint64_t sequence, bool is_long) {
   if (is_long) {
     ++longs_;
     ++PeerOf(flight.peer, sequence).longs;
-  } else if (IsPut(flight.kind) && flight.completion.region != 0) {
+  } else if (IsPut(flight.kind) && !flight.is_signalled && flight.completion.region != 0) {
     const shm::Location completion = std::exchange(flight.completion, {});
     tell_({flight.ticket, flight.kind, completion, ErrorCode::kOk, 0});
   }
@@ -326,6 +365,9 @@ bool RingOperations::AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t no
   piece.size_bytes = std::min({copy.call.size_bytes - copy.done_bytes, kPieceBytes, *budget_bytes});
   piece.offset += copy.done_bytes;
   piece.here.address += copy.done_bytes;
+  if (copy.done_bytes + piece.size_bytes != copy.call.size_bytes) {
+    piece.signal = {};
+  }
   uint64_t value = 0;
   const ErrorCode code = one_sided_.CarryOutForRing(rank_, piece, now_ns, &value);
   copy.done_bytes += piece.size_bytes;

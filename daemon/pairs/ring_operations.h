@@ -59,7 +59,8 @@ class RingOperations {
   // The first failure that no answer has told.
   ErrorCode failed() const { return failed_; }
 
-  // Takes a request of a kind for which IsOperation holds, or a fence.
+  // Takes a request of a kind for which IsOperation holds, a fence, or a signal, which waits for
+  // the next request.
   void Begin(const shm::RingOperation& request, uint64_t ticket, uint64_t now_ns);
   // An operation that was passed on has ended.
   void End(uint64_t sequence, ErrorCode error, uint64_t value);
@@ -81,10 +82,12 @@ class RingOperations {
     shm::Location completion;
     State state = State::kHeld;
     bool is_long = false;
+    bool is_signalled = false;
   };
   struct Held {
     uint64_t sequence;
     shm::RingOperation request;
+    RingSignal signal;
     bool in_order;
     Claim claim;
   };
@@ -104,7 +107,8 @@ class RingOperations {
   };
 
   ErrorCode Check(const shm::RingOperation& request) const;
-  RingCall CallOf(const shm::RingOperation& request, uint64_t sequence) const;
+  bool TakeSignal(const shm::RingOperation& request, uint64_t ticket, RingSignal* signal);
+  RingCall CallOf(const Held& operation) const;
   Flight& FlightOf(uint64_t sequence) { return flights_[sequence - first_]; }
   Peer* Find(uint32_t rank);
   Peer& PeerOf(uint32_t rank, uint64_t sequence);
@@ -125,6 +129,9 @@ class RingOperations {
   std::deque<Flight> flights_;
   uint64_t first_ = 1;  // sequence of the first of these
   uint64_t last_fence_ = 0;
+  RingSignal signal_;  // of the put of that ticket, and with that rank
+  uint64_t signalled_ticket_ = 0;
+  uint32_t signalled_rank_ = 0;
   ErrorCode failed_ = ErrorCode::kOk;
   std::map<uint32_t, Peer> peers_;        // of which there is more to say than what is short
   std::deque<uint32_t> peers_with_held_;  // in the order of their turns

@@ -271,7 +271,7 @@ void Rings::Carry(Ring& ring, const RingRequest& request, uint64_t ticket) {
   }
   if (request.completion_region == 0 || answer != nullptr) {
     const auto kind = static_cast<RingKind>(request.kind);
-    if (shm::IsOperation(kind) || kind == RingKind::kFence) {
+    if (shm::IsOperation(kind) || kind == RingKind::kFence || kind == RingKind::kSignal) {
       return Operate(ring, request, ticket);
     }
     outcome = Execute(ring, request, ticket);

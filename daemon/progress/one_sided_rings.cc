@@ -36,6 +36,12 @@ WireOneSided WireOf(const RingCall& call, OneSidedOperation operation) {
   wire.offset = call.offset;
   wire.operand = call.operand;
   wire.compare = call.compare;
+  if (call.has_signal()) {
+    wire.signal = static_cast<uint8_t>(call.signal.update);
+    wire.signal_region = shm::RegionOf(call.signal.segment);
+    wire.operand = call.signal.value;
+    wire.compare = call.signal.offset;
+  }
   return wire;
 }
 
@@ -87,8 +93,10 @@ ErrorCode OneSided::CarryOutForRing(ServedRank& rank, const RingCall& call, uint
     data = {own, call.size_bytes};
   }
   std::span<const std::byte> found;
-  const ErrorCode code = CarryOut(*rank.job, HeaderOf(rank, call), WireOf(call, call.operation),
-                                  data, now_ns, value, &found);
+  PacketHeader header = HeaderOf(rank, call);
+  header.tag = static_cast<int32_t>(shm::RegionOf(call.signal.segment));
+  const ErrorCode code =
+      CarryOut(*rank.job, header, WireOf(call, call.operation), data, now_ns, value, &found);
   return code == ErrorCode::kOk && call.is_get() ? Store(rank, call.here, found, value) : code;
 }
 
@@ -139,7 +147,7 @@ ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t 
         code != ErrorCode::kOk) {
       return code;
     }
-    if (call.size_bytes <= shm::kInlinePutBytes) {
+    if (call.size_bytes <= shm::kInlinePutBytes && !call.has_signal()) {
       std::memcpy(&wire.operand, own, std::min<uint64_t>(call.size_bytes, sizeof(wire.operand)));
       if (call.size_bytes > sizeof(wire.operand)) {
         std::memcpy(&wire.compare, own + sizeof(wire.operand),
@@ -179,7 +187,9 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   PacketHeader header = HeaderOf(rank, call);
   header.flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
   WireOneSided words = WireOf(call, OneSidedOperation::kLongPut);
-  words.operand = words.compare = 0;
+  if (!call.has_signal()) {
+    words.operand = words.compare = 0;
+  }
   wire.send_request = offer.lent = rank.TakeOffer();
   const ErrorCode code = SendLongPut(rank, header, words, wire, data, now_ns);
   if (code != ErrorCode::kOk) {

@@ -30,6 +30,7 @@ enum class RingKind : uint32_t {
   kPutValue = 7,  // the bytes are in the request
   kAtomic = 8,    // answers what was there before
   kFence = 9,     // what follows it comes, at each rank, after what is before it
+  kSignal = 10,   // says what word the next request, a kPut with kRingSignalled, changes at its end
 };
 
 inline constexpr bool IsOperation(RingKind kind) {
@@ -58,18 +59,21 @@ static_assert(sizeof(RingRequest) == kMpscPayloadBytes);
 
 // It comes, at its rank, after all that the ring has asked for there before it.
 inline constexpr uint16_t kRingInOrder = 1;
+// Of a kPut that is not empty: the request before it is its kSignal. It answers once it is over.
+inline constexpr uint16_t kRingSignalled = 2;
 
 // A RingRequest that is an operation in the memory of a rank of the job, as the ring's own rank may
-// carry out with ferry/one_sided.h. Of kFence all but the kind is 0.
+// carry out with ferry/one_sided.h. Of kFence all but the kind is 0. Of kSignal, which is not
+// answered, `there`, `rank` and `segment` say where the word is.
 struct RingOperation {
   uint32_t kind;
   uint32_t completion_region;
   uint64_t completion;
   uint32_t region;    // kPut, kGet: of this rank; a kGet's 0: the answer's value gets the bytes
-  uint8_t operation;  // kAtomic: OneSidedOperation
+  uint8_t operation;  // kAtomic: OneSidedOperation; kSignal: SignalUpdate
   uint8_t width;      // kAtomic: bytes of the word, 4 or 8; kPutValue: of the value, up to 16
-  uint16_t flags;     // kRingInOrder
-  uint64_t operand;   // kPut, kGet: offset in `region`; kPutValue: the first bytes
+  uint16_t flags;     // kRingInOrder, kRingSignalled
+  uint64_t operand;   // kPut, kGet: offset in `region`; kPutValue: the first bytes; kSignal: value
   uint64_t there;     // offset in the segment
   uint32_t rank;      // whose memory
   uint32_t segment;   // as client/core/one_sided.h has it

@@ -58,6 +58,14 @@ class RingOperationsTest : public RingsTest {
     return ring_->Answer(0,
                          ferry_device_ring_put(view_, There(to, offset), Here(), size_bytes, 0, 0));
   }
+  ferry_device_u64 PutSignal(ferry_device_far_place to, uint64_t size_bytes,
+                             ferry_device_far_place signal, bool adds, uint64_t value,
+                             uint32_t completion) {
+    return ferry_device_ring_put_signal(
+        view_, to, Here(), size_bytes, signal,
+        adds ? FERRY_DEVICE_RING_SIGNAL_ADD : FERRY_DEVICE_RING_SIGNAL_SET, value, 0,
+        ferry_device_ring_completion_place(view_, completion));
+  }
   ErrorCode Get(uint32_t from, uint64_t offset, uint64_t size_bytes) {
     return ring_->Answer(0,
                          ferry_device_ring_get(view_, Here(), There(from, offset), size_bytes, 0));

@@ -251,6 +251,71 @@ TEST_F(RingOperationsTest, DeviceMemoryThatOnlyStreamsReach) {
             ErrorCode::kUnsupported);
 }
 
+// ---- Signals ------------------------------------------------------------------------------------
+
+TEST_F(RingOperationsTest, ASignalComesWithItsPutAndThenTheAnswer) {
+  StartRanks();
+  constexpr uint64_t kWord = 8, kThere = 64;
+  for (const uint32_t peer : {0U, kNear, kFar}) {
+    uint64_t wanted = Word(peer, kWord) = 5;
+    for (const uint64_t size_bytes :
+         {uint64_t{1}, uint64_t{16}, uint64_t{8192}, uint64_t{8193}, uint64_t{300'001}}) {
+      for (const bool adds : {true, false}) {
+        SCOPED_TRACE(std::to_string(size_bytes) + " bytes, rank " + std::to_string(peer));
+        const std::vector<std::byte> data = Pattern(size_bytes, size_bytes + peer);
+        std::memcpy(own(), data.data(), size_bytes);
+        std::memset(rank(peer).heap() + kThere, 0, size_bytes);
+        ASSERT_EQ(ring_->Answer(3, PutSignal(There(peer, kThere), size_bytes, There(peer, kWord),
+                                             adds, 1000, 3)),
+                  ErrorCode::kOk);
+        wanted = adds ? wanted + 1000 : 1000;
+        EXPECT_EQ(Word(peer, kWord), wanted);
+        EXPECT_EQ(std::memcmp(rank(peer).heap() + kThere, data.data(), size_bytes), 0);
+      }
+    }
+  }
+  EXPECT_EQ(ring_->errors(), 0U);
+  EXPECT_EQ(rank(0).Statistic(shm::Statistic::kOneSidedOperations), 3U * 5 * 2);
+}
+
+// A slow NIC holds the bytes of the first one back: the second one does not wait for that.
+TEST_F(RingOperationsTest, SignalledPutsDoNotWaitForEachOther) {
+  StartRanks();
+  gate(1).closed = true;
+  const ferry_device_u64 first =
+      PutSignal(There(kFar, 64), 1 << 20, There(kFar, 0), /*adds=*/true, 1, 1);
+  ASSERT_EQ(ring_->Answer(2, PutSignal(There(kFar, 64), 100, There(kFar, 8), true, 1, 2)),
+            ErrorCode::kOk);
+  EXPECT_EQ(Word(kFar, 8), 1U);
+  EXPECT_EQ(shm::LoadAcquire(Word(kFar, 0)), 0U);
+  gate(1).closed = false;
+  EXPECT_EQ(ring_->Answer(1, first), ErrorCode::kOk);
+  EXPECT_EQ(Word(kFar, 0), 1U);
+}
+
+// Neither bytes nor signal then, and what is asked next is carried out.
+TEST_F(RingOperationsTest, ASignalThatIsWrongIsTheFailureOfItsPut) {
+  StartRanks();
+  for (const uint32_t peer : {kNear, kFar}) {
+    for (const uint64_t size_bytes : {uint64_t{100}, uint64_t{100'000}}) {
+      std::memset(own(), 1, size_bytes);
+      std::memset(rank(peer).heap() + 64, 0, size_bytes);
+      EXPECT_EQ(ring_->Answer(
+                    1, PutSignal(There(peer, 64), size_bytes, There(peer, kHeapBytes), true, 1, 1)),
+                ErrorCode::kInvalidBuffer);
+      EXPECT_EQ(rank(peer).heap()[64], std::byte{});
+      EXPECT_EQ(rank(peer).heap()[63 + size_bytes], std::byte{});
+    }
+    EXPECT_EQ(ring_->Answer(1, PutSignal(There(peer, 64), 8, There(0, 0), true, 1, 1)),
+              ErrorCode::kInvalidArgument);
+    EXPECT_EQ(ring_->Answer(1, PutSignal(There(peer, 64), 0, There(peer, 0), true, 1, 1)),
+              ErrorCode::kInvalidArgument);
+    EXPECT_EQ(ring_->Answer(1, PutSignal(There(peer, 64), 8, There(peer, 0), true, 1, 1)),
+              ErrorCode::kOk);
+    EXPECT_EQ(Word(peer, 0), 1U);
+  }
+}
+
 // ---- Mistakes -----------------------------------------------------------------------------------
 
 TEST_F(RingOperationsTest, RefusesWhatItCannotCarryOut) {
@@ -274,7 +339,14 @@ TEST_F(RingOperationsTest, RefusesWhatItCannotCarryOut) {
       {"put to a wild rank", request(5, kRegion, 0, kOwn, 0, ~0U, 8), kArgument},
       {"put with an operation", request(5, kRegion, details(7, 0), kOwn, 0, 1, 8), kArgument},
       {"put with a width", request(5, kRegion, details(0, 8), kOwn, 0, 1, 8), kArgument},
-      {"put with unknown flags", request(5, kRegion, details(0, 0, 2), kOwn, 0, 1, 8), kArgument},
+      {"put with unknown flags", request(5, kRegion, details(0, 0, 4), kOwn, 0, 1, 8), kArgument},
+      {"put with a signal that is not there", request(5, kRegion, details(0, 0, 2), kOwn, 0, 1, 8),
+       kArgument},
+      {"value with a signal", request(7, 0, details(0, 8, 2), 1, 0, 1, 0), kArgument},
+      {"signal of an unknown kind", request(10, 0, details(3, 0), 1, 0, 1, 0), kArgument},
+      {"signal of no kind", request(10, 0, details(0, 0), 1, 0, 1, 0), kArgument},
+      {"signal with a region", request(10, kRegion, details(1, 0), 1, 0, 1, 0), kArgument},
+      {"signal of no rank", request(10, 0, details(1, 0), 1, 0, 3, 0), kArgument},
       {"put from nowhere", request(5, 0, 0, kOwn, 0, 1, 8), kArgument},
       {"put from an unknown region", request(5, 77, 0, kOwn, 0, 1, 8), kBuffer},
       {"put from past a region", request(5, kRegion, 0, kOwnBytes - 4, 0, 1, 8), kBuffer},
@@ -375,7 +447,7 @@ TEST_F(RingOperationsTest, RandomRequestsHarmNobodyButTheHeapsOfTheJob) {
         0,
         0,
         next(3) == 0 ? 0 : kRegion,
-        static_cast<uint32_t>(next(12) | next(20) << 8 | next(3) << 16),
+        static_cast<uint32_t>(next(12) | next(20) << 8 | next(4) << 16),
         // Never the ring itself: the rank may spoil that, and then waits in vain.
         std::max(kPlaces[next(6)], next(2) == 0 ? kOwn : uint64_t{0}) | (next(4) == 0 ? kOwn : 0),
         kPlaces[next(6)],

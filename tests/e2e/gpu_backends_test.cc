@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/e2e/vendors.h"
 #include "tests/support/processes.h"
 #include "tests/support/slice.h"
 
@@ -19,26 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-// "NAME=" and the absolute path of a file that the test is given.
-std::string FileVariable(const std::string& name, const std::string& file) {
-  return name + "=" + std::filesystem::absolute(file).string();
-}
-
-struct Backend {
-  std::string name;
-  Words variables;
-};
-
-std::vector<Backend> Backends() {
-  return {
-      {"cuda", {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_11.so")}},
-      {"hip", {FileVariable("FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so")}},
-      {"level_zero",
-       {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so"),
-        "ZE_FIXTURE=atomics,imports"}},
-  };
-}
 
 // The logs of a job's private daemons.
 class DaemonLog {
@@ -67,16 +48,15 @@ std::vector<Placement> Placements() {
           {"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}};
 }
 
-Words VariablesOf(const Backend& backend, const Placement& placement) {
-  return Joined(Joined(backend.variables, {"FERRY_GPU_BACKEND=" + backend.name}),
-                placement.variables);
+Words VariablesOf(const Vendor& vendor, const Placement& placement) {
+  return Joined(vendor.variables(), placement.variables);
 }
 
-class GpuBackendsTest : public testing::TestWithParam<std::tuple<Backend, Placement>> {
+class GpuBackendsTest : public testing::TestWithParam<std::tuple<Vendor, Placement>> {
  protected:
   static void Run(const Words& program, const std::string& says = "") {
-    const auto& [backend, placement] = GetParam();
-    EXPECT_THAT(RunWell(PrivateJob(placement.flags, program), VariablesOf(backend, placement)),
+    const auto& [vendor, placement] = GetParam();
+    EXPECT_THAT(RunWell(PrivateJob(placement.flags, program), VariablesOf(vendor, placement)),
                 HasSubstr(says));
   }
 };
@@ -89,14 +69,14 @@ TEST_P(GpuBackendsTest, MovesManyAtATime) {
   Run({"tests/e2e/ranks/device", "windows"}, "device: ok\n");
 }
 
-// `few(backend, placement)`: those of a slice, by number.
+// `few(vendor, placement)`: those of a slice, by number.
 template <typename Few>
-std::vector<std::tuple<Backend, Placement>> Combinations(size_t placements, Few few) {
-  std::vector<std::tuple<Backend, Placement>> combinations;
-  for (size_t backend = 0; backend < Backends().size(); ++backend) {
+std::vector<std::tuple<Vendor, Placement>> Combinations(size_t placements, Few few) {
+  std::vector<std::tuple<Vendor, Placement>> combinations;
+  for (size_t vendor = 0; vendor < Vendors().size(); ++vendor) {
     for (size_t placement = 0; placement < placements; ++placement) {
-      if (tests::RunsAll() || few(backend, placement)) {
-        combinations.emplace_back(Backends()[backend], Placements()[placement]);
+      if (tests::RunsAll() || few(vendor, placement)) {
+        combinations.emplace_back(Vendors()[vendor], Placements()[placement]);
       }
     }
   }
@@ -105,9 +85,9 @@ std::vector<std::tuple<Backend, Placement>> Combinations(size_t placements, Few 
 
 INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
                          testing::ValuesIn(Combinations(Placements().size(),
-                                                        [](size_t backend, size_t placement) {
+                                                        [](size_t vendor, size_t placement) {
                                                           return placement == 1 ||
-                                                                 placement == 2 + backend;
+                                                                 placement == 2 + vendor;
                                                         })),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
@@ -117,11 +97,11 @@ INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
 // another node as inside one. A worker has no capabilities, and reaches nothing of a process that
 // has some.
 TEST(GpuWorkersTest, WorkerProcessesStageDeviceMemory) {
-  for (const Backend& backend : Backends()) {
-    SCOPED_TRACE(backend.name);
-    const DaemonLog log(backend.name + "_workers");
+  for (const Vendor& vendor : Vendors()) {
+    SCOPED_TRACE(vendor.name);
+    const DaemonLog log(vendor.name + "_workers");
     const Words variables =
-        Joined(VariablesOf(backend, {}),
+        Joined(VariablesOf(vendor, {}),
                {"FERRY_WORKER_MODE=process", "FERRY_OFFLOAD_MIN_BYTES=0", log.variable()});
     EXPECT_THAT(RunWell(WithoutCapabilities(PrivateJob({"-n", "3", "--nodes", "2"},
                                                        {"tests/e2e/ranks/device", "sizes"})),
@@ -163,19 +143,19 @@ TEST_P(GpuPairsTest, MpiMovesDeviceMemory) {
 
 INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                          testing::ValuesIn(Combinations(2,
-                                                        [](size_t backend, size_t placement) {
-                                                          return placement == 0 || backend == 0;
+                                                        [](size_t vendor, size_t placement) {
+                                                          return placement == 0 || vendor == 0;
                                                         })),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
 
 // The output of `ferryctl gpus --json`.
-nlohmann::json ShownGpus(const Backend& backend) {
+nlohmann::json ShownGpus(const Vendor& vendor) {
   const std::string out =
       RunWell(PrivateJob({"-n", "1"},
                          {"/bin/sh", "-c", "exec \"$0\" gpus --json", "tools/ferryctl/ferryctl"}),
-              VariablesOf(backend, {}));
+              VariablesOf(vendor, {}));
   nlohmann::json shown = nlohmann::json::parse(out, nullptr, false);
   EXPECT_FALSE(shown.is_discarded()) << out;
   return shown;
@@ -183,22 +163,21 @@ nlohmann::json ShownGpus(const Backend& backend) {
 
 // A backend whose stand-in launches kernels, and the call that launches them.
 struct Launcher {
-  Backend backend;
+  Vendor vendor;
   std::string call;
 };
 
 std::vector<Launcher> Launchers() {
-  std::vector<Backend> backends = Backends();
-  backends[0].variables = {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_13.so")};
-  return {{backends[0], "cuLaunchKernel"},
-          {backends[1], "hipModuleLaunchKernel"},
-          {backends[2], "zeCommandListAppendLaunchKernel"}};
+  const std::vector<Vendor> vendors = VendorsWithKernels();
+  return {{vendors[0], "cuLaunchKernel"},
+          {vendors[1], "hipModuleLaunchKernel"},
+          {vendors[2], "zeCommandListAppendLaunchKernel"}};
 }
 
 class GpuKernelsTest : public testing::TestWithParam<Launcher> {
  protected:
   void SetUp() override {
-    const nlohmann::json shown = ShownGpus(GetParam().backend);
+    const nlohmann::json shown = ShownGpus(GetParam().vendor);
     if (!shown["gpus"].at(0)["kernels"].get<bool>()) {
       GTEST_SKIP() << shown["gpus"].at(0)["note"];
     }
@@ -206,9 +185,9 @@ class GpuKernelsTest : public testing::TestWithParam<Launcher> {
 
   // Launches fail from the `first` on.
   static CommandResult Run(int first, const Words& placement, const Words& program) {
-    const auto& [backend, call] = GetParam();
+    const auto& [vendor, call] = GetParam();
     return RunCleanly(PrivateJob(placement, program),
-                      Joined(VariablesOf(backend, {}),
+                      Joined(VariablesOf(vendor, {}),
                              {"FIXTURE_FAULTS=" + call + ":" + std::to_string(first) + "+:1",
                               "FERRY_DEVICE_REDUCTION_MIN_BYTES=4096"}));
   }
@@ -230,47 +209,47 @@ TEST_P(GpuKernelsTest, ReduceAndFailOnAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuKernelsTest, testing::ValuesIn(Launchers()),
-                         [](const auto& each) { return each.param.backend.name; });
+                         [](const auto& each) { return each.param.vendor.name; });
 
 // Ferry only enqueues on streams of the application's own.
 TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
-  for (const Backend& backend : Backends()) {
-    if (backend.name == "level_zero") {
+  for (const Vendor& vendor : Vendors()) {
+    if (vendor.name == "level_zero") {
       continue;  // its streams belong to a context, which is Ferry's own
     }
-    const std::string library = backend.variables[0].substr(backend.variables[0].find('=') + 1);
+    const std::string library = vendor.library[0].substr(vendor.library[0].find('=') + 1);
     for (const char* nodes : {"1", "2"}) {
-      SCOPED_TRACE(backend.name + " on " + nodes);
+      SCOPED_TRACE(vendor.name + " on " + nodes);
       RunWell(PrivateJob({"-n", "2", "--nodes", nodes},
-                         {"tests/e2e/ranks/vendor_queues", backend.name, library}),
-              VariablesOf(backend, {}));
+                         {"tests/e2e/ranks/vendor_queues", vendor.name, library}),
+              VariablesOf(vendor, {}));
     }
   }
 }
 
 TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
-  for (const Backend& backend : Backends()) {
-    SCOPED_TRACE(backend.name);
-    const nlohmann::json shown = ShownGpus(backend);
+  for (const Vendor& vendor : Vendors()) {
+    SCOPED_TRACE(vendor.name);
+    const nlohmann::json shown = ShownGpus(vendor);
     ASSERT_TRUE(shown.contains("gpus"));
     const nlohmann::json& gpu = shown["gpus"].at(0);
-    EXPECT_EQ(gpu["backend"], backend.name);
+    EXPECT_EQ(gpu["backend"], vendor.name);
     EXPECT_THAT(gpu["name"].get<std::string>(), HasSubstr("software"));
     EXPECT_GT(gpu["total_bytes"], 0);
     EXPECT_EQ(gpu["ipc"], true);
-    EXPECT_EQ(gpu["stream_words"], backend.name == "level_zero" ? "cpu" : "device");
+    EXPECT_EQ(gpu["stream_words"], vendor.name == "level_zero" ? "cpu" : "device");
     // Describes this build's kernels, if it has compiled any, and the stand-in's.
     EXPECT_EQ(gpu["kernels"], gpu["note"] == "");
-    if (backend.name == "cuda") {
+    if (vendor.name == "cuda") {
       EXPECT_THAT(gpu["note"].get<std::string>(), HasSubstr("loads no modules"));
     }
     for (const nlohmann::json& each : shown["backends"]) {
-      const bool must_be_there = each["name"] == backend.name || each["name"] == "host";
+      const bool must_be_there = each["name"] == vendor.name || each["name"] == "host";
       const bool is_there = !each["version"].get<std::string>().empty();
       EXPECT_TRUE(is_there || !must_be_there) << each;
       EXPECT_EQ(each["note"].get<std::string>().empty(), is_there)
           << each;  // otherwise the note says why not
-      EXPECT_EQ(each["in_use"], each["name"] == backend.name);
+      EXPECT_EQ(each["in_use"], each["name"] == vendor.name);
     }
   }
 }
@@ -288,21 +267,21 @@ size_t CountOf(const std::string& words, const std::string& text) {
 // An administrator's mistake: ranks stage their memory themselves then, and each daemon says once
 // why.
 TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
-  for (const Backend& backend : Backends()) {
+  for (const Vendor& vendor : Vendors()) {
     for (const char* mode : {"auto", "process"}) {
-      if (!tests::RunsAll() && (backend.name == "hip") != (std::string(mode) == "process")) {
+      if (!tests::RunsAll() && (vendor.name == "hip") != (std::string(mode) == "process")) {
         continue;
       }
-      SCOPED_TRACE(backend.name + " " + mode);
-      const Words of_ranks = VariablesOf(backend, {});
-      const DaemonLog log(backend.name + "_" + mode);
+      SCOPED_TRACE(vendor.name + " " + mode);
+      const Words of_ranks = VariablesOf(vendor, {});
+      const DaemonLog log(vendor.name + "_" + mode);
       EXPECT_THAT(RunWell(With({"FERRY_GPU_BACKEND=host", std::string("FERRY_WORKER_MODE=") + mode,
                                 log.variable()},
                                PrivateJob({"-n", "3", "--nodes", "2"},
                                           With(of_ranks, {"tests/e2e/ranks/device", "sizes"})))),
                   HasSubstr("device: ok\n"));
-      // Level Zero's handle is a memfd, which the host backend takes for its own.
-      const size_t refusing_daemons = backend.name == "level_zero" ? 0 : 2;
+      // Level Zero's handle is a memfd, which the host vendor takes for its own.
+      const size_t refusing_daemons = vendor.name == "level_zero" ? 0 : 2;
       EXPECT_EQ(CountOf("stages its device memory", log.Text()), refusing_daemons) << log.Text();
     }
   }
@@ -325,14 +304,14 @@ TEST(GpuBackendsMistakesTest, ABackendThatIsNotThereIsSaidSo) {
 }
 
 TEST(GpuBackendsMistakesTest, TheOtherRankIsToldOfOneThatDies) {
-  for (const Backend& backend : Backends()) {
+  for (const Vendor& vendor : Vendors()) {
     for (const char* nodes : {"1", "2"}) {
       for (const char* what : {"hold", "vanish"}) {
-        SCOPED_TRACE(backend.name + " " + what + " on " + nodes);
+        SCOPED_TRACE(vendor.name + " " + what + " on " + nodes);
         const CommandResult result =
             RunCleanly(PrivateJob({"-n", "2", "--keep-going", "--nodes", nodes},
                                   {"tests/e2e/ranks/device", what}),
-                       VariablesOf(backend, {}));
+                       VariablesOf(vendor, {}));
         EXPECT_THAT(result.out, HasSubstr("survivor: "));
       }
     }
@@ -340,11 +319,11 @@ TEST(GpuBackendsMistakesTest, TheOtherRankIsToldOfOneThatDies) {
 }
 
 TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
-  for (const Backend& backend : Backends()) {
+  for (const Vendor& vendor : Vendors()) {
     for (const char* nodes : {"1", "2"}) {
-      SCOPED_TRACE(backend.name + " on " + nodes);
+      SCOPED_TRACE(vendor.name + " on " + nodes);
       RunWell(PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "mistakes"}),
-              VariablesOf(backend, {}));
+              VariablesOf(vendor, {}));
     }
   }
 }
@@ -362,15 +341,15 @@ class GpuFaultsTest : public testing::TestWithParam<Fault> {};
 
 TEST_P(GpuFaultsTest, EndInErrorsOrDoNotMatter) {
   const Fault& fault = GetParam();
-  for (const Backend& backend : Backends()) {
+  for (const Vendor& vendor : Vendors()) {
     for (const char* nodes : {"1", "2"}) {
       for (const char* which : {"1", "3+"}) {
         const bool is_of_slice = (std::string(nodes) == "1") == (std::string(which) == "1");
-        if (backend.name != fault.backend || (!tests::RunsAll() && !is_of_slice)) {
+        if (vendor.name != fault.backend || (!tests::RunsAll() && !is_of_slice)) {
           continue;
         }
         SCOPED_TRACE(fault.call + ":" + which + " on " + nodes);
-        Words variables = VariablesOf(backend, {});
+        Words variables = VariablesOf(vendor, {});
         variables.push_back("FIXTURE_FAULTS=" + fault.call + ":" + which + ":" + fault.error);
         const CommandResult result = RunCleanly(
             PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "sizes"}),
@@ -398,7 +377,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.call; });
 
 TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
-  const Backend cuda = Backends().front();
+  const Vendor cuda = Vendors().front();
   const Words variables = Joined(VariablesOf(cuda, {}), {"FIXTURE_FAULTS=cuIpcOpenMemHandle:1+:1"});
   const CommandResult result =
       RunCommand(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "sizes"}), variables);
@@ -408,17 +387,17 @@ TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
 }
 
 TEST(GpuFaultsMessageTest, TheDriversWordsAreOfTheMessageThatFailed) {
-  Words variables = VariablesOf(Backends().front(), {});
+  Words variables = VariablesOf(Vendors().front(), {});
   variables.emplace_back("FIXTURE_FAULTS=cuMemcpyAsync:2:2");  // the first is ferry_alloc's
   variables.emplace_back("FERRY_PIPELINE_STAGING_BLOCKS=0");   // so ferryd copies for nobody
   RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "words"}), variables);
 }
 
 TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
-  for (const Backend& backend : Backends()) {
-    SCOPED_TRACE(backend.name);
+  for (const Vendor& vendor : Vendors()) {
+    SCOPED_TRACE(vendor.name);
     const CommandResult result = RunCommand(
-        PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "touch"}), VariablesOf(backend, {}));
+        PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "touch"}), VariablesOf(vendor, {}));
     EXPECT_NE(result.exit_code, 0);
     EXPECT_THAT(result.err, HasSubstr("was killed by SIGSEGV"));
   }

@@ -517,6 +517,7 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(RingKind::kPutValue), 7);
   EXPECT_EQ(static_cast<int>(RingKind::kAtomic), 8);
   EXPECT_EQ(static_cast<int>(RingKind::kFence), 9);
+  EXPECT_EQ(static_cast<int>(RingKind::kSignal), 10);
   EXPECT_EQ(kRingInOrder, 1);
 }
 

@@ -1,16 +1,18 @@
 // Completion of requests: wait, test, free, cancel, start (MPI 5.0, sections 3.7 to 3.9).
+#include <sched.h>
+
 #include <algorithm>
 #include <span>
 #include <string>
 #include <type_traits>
 
+#include "client/core/word_wait.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/request/word_wait.h"
 #include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
@@ -101,6 +103,25 @@ bool HavePartitioned(Handles handles, bool* is_far) {
   return any;
 }
 
+// Waits until done(), or the rank is poisoned: then all fail, some of them only at a second look.
+template <typename Done>
+void AwaitWords(bool is_far, Done&& done) {
+  constexpr int kLooksAtTheEnd = 100;
+  using From = client::WordWait::From;
+  client::WordWait wait(*front_end, is_far ? From::kNetwork : From::kNode);
+  bool is_done = done();
+  while (!is_done && front_end->poison() == ErrorCode::kOk) {
+    if (!wait.Pause()) {
+      wait.Rest();
+    }
+    is_done = done();
+  }
+  for (int looks = 0; !is_done && looks < kLooksAtTheEnd; ++looks) {
+    sched_yield();
+    is_done = done();
+  }
+}
+
 // Waits until done(), which looks at the requests.
 template <typename Done>
 void WaitUntil(Handles handles, Done&& done) {
@@ -108,7 +129,7 @@ void WaitUntil(Handles handles, Done&& done) {
   const auto call = [](void* argument) { return (*static_cast<Target*>(argument))(); };
   bool is_far = false;
   if (HavePartitioned(handles, &is_far)) [[unlikely]] {
-    AwaitWords(call, &done, is_far);
+    AwaitWords(is_far, done);
   } else {
     front_end->WaitFor(call, &done);
   }

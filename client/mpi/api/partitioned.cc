@@ -56,10 +56,10 @@ Failure CheckPartitioned(const MessageArguments& arguments, int partitions,
   return {};
 }
 
-// make(arguments of the side) returns the Result of a side's Make.
+// make(arguments of the side, hints) returns the Result of a side's Make.
 template <typename Make>
-int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_Request* request,
-         Make&& make) {
+int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_Info info,
+         MPI_Request* request, Make&& make) {
   Threads::BeginCall();
   Envelope envelope;
   FERRY_RETURN_ERROR(Resolve(arguments, is_send, &envelope));
@@ -70,12 +70,16 @@ int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_Re
   if (const Failure failure = CheckPartitioned(arguments, partitions, envelope); !failure.ok()) {
     return Fail(arguments.call, comm, failure);
   }
+  UnitLimits limits;
+  if (const Failure failure = ReadUnitLimits(info, &limits); !failure.ok()) {
+    return Fail(arguments.call, comm, failure);
+  }
   EndOrphans();
   if (envelope.is_null) {
     *request = MakeRef<NullPartitioned>(*comm, is_send, partitions).Leave()->Publish();
     return MPI_SUCCESS;
   }
-  Result<Ref<Request>> made = make(SideArguments{
+  const SideArguments side{
       .comm = comm,
       .buffer = const_cast<void*>(arguments.buffer),
       .partitions = static_cast<uint32_t>(partitions),
@@ -83,7 +87,8 @@ int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_Re
       .type = envelope.type,
       .peer = static_cast<uint32_t>(envelope.message.peer),
       .tag = arguments.tag,
-  });
+  };
+  Result<Ref<Request>> made = make(side, limits);
   if (!made.ok()) {
     return Fail(arguments.call, comm, made.failure());
   }
@@ -101,27 +106,18 @@ int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_Re
 FERRY_MPI_CALL(int, Psend_init,
                (const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
-  UnitLimits limits;
-  const Failure failure = ReadUnitLimits(info, &limits);
   const char* const call = FERRY_MPI_NAME;
-  return Init({call, buf, count, datatype, dest, tag, comm}, true, partitions, request,
-              [&](const SideArguments& arguments) -> Result<Ref<Request>> {
-                return failure.ok() ? PartitionedSend::Make(arguments, limits)
-                                    : Result<Ref<Request>>(failure);
-              });
+  return Init({call, buf, count, datatype, dest, tag, comm}, true, partitions, info, request,
+              PartitionedSend::Make);
 }
 
 FERRY_MPI_CALL(int, Precv_init,
                (void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
-  UnitLimits ignored;
-  const Failure failure = ReadUnitLimits(info, &ignored);
   const char* const call = FERRY_MPI_NAME;
-  return Init({call, buf, count, datatype, dest, tag, comm}, false, partitions, request,
-              [&](const SideArguments& arguments) -> Result<Ref<Request>> {
-                return failure.ok() ? PartitionedReceive::Make(arguments)
-                                    : Result<Ref<Request>>(failure);
-              });
+  return Init(
+      {call, buf, count, datatype, dest, tag, comm}, false, partitions, info, request,
+      [](const SideArguments& side, const UnitLimits&) { return PartitionedReceive::Make(side); });
 }
 
 // ---- Partitions ---------------------------------------------------------------------------------

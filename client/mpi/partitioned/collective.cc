@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "client/core/word_wait.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/request/word_wait.h"
 #include "common/clock.h"
 
 namespace ferry::mpi {
@@ -425,7 +425,8 @@ void PartitionedCollective::AwaitUntil(bool (*done)(void*), void* argument) {
     Request::AwaitUntil(done, argument);
     return;
   }
-  WordWait wait(!has_node_);
+  using From = client::WordWait::From;
+  client::WordWait wait(*front_end, has_node_ ? From::kNode : From::kNetwork);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
     if (!wait.Pause()) {
       wait.Rest();

@@ -34,7 +34,7 @@ Rings& rings = *new Rings();
 StatusOr<std::shared_ptr<DeviceRing>> DeviceRing::Find(int device) {
   std::lock_guard lock(rings.mutex);
   std::weak_ptr<DeviceRing>& known = rings.of_devices[device];
-  if (std::shared_ptr<DeviceRing> ring = known.lock(); ring != nullptr && !ring->HasFailed()) {
+  if (std::shared_ptr<DeviceRing> ring = known.lock(); ring != nullptr && !ring->HasEnded()) {
     return ring;
   }
   // Its requests are answered in memory of their own.
@@ -62,9 +62,6 @@ uint64_t DeviceRing::producers() const {
   return own != 0 ? own : reinterpret_cast<uintptr_t>(ring_.address);
 }
 
-bool DeviceRing::HasFailed() const {
-  const MpscRingLayout& ring = LayoutOf(ring_);
-  return shm::LoadAcquire(ring.ended) != 0 || shm::LoadAcquire(ring.failed) != 0;
-}
+bool DeviceRing::HasEnded() const { return shm::LoadAcquire(LayoutOf(ring_).ended) != 0; }
 
 }  // namespace ferry::mpi

@@ -14,8 +14,7 @@ namespace ferry::mpi {
 
 class DeviceRing {
  public:
-  // That of the device. One whose operations have failed, which ferryd refuses to go on with
-  // (daemon/pairs/ring_operations.h), is left to those who have it: then this is another one.
+  // That of the device. One that has ended is left to those who have it: then this is another one.
   // Errors as of FrontEnd::MakeRing.
   static StatusOr<std::shared_ptr<DeviceRing>> Find(int device);
   ~DeviceRing();
@@ -30,7 +29,7 @@ class DeviceRing {
 
  private:
   explicit DeviceRing(client::FrontEnd::DeviceRing ring) : ring_(ring) {}
-  bool HasFailed() const;
+  bool HasEnded() const;
 
   const client::FrontEnd::DeviceRing ring_;
 };

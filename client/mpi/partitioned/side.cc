@@ -2,12 +2,12 @@
 
 #include <utility>
 
+#include "client/core/word_wait.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/partitioned/orphans.h"
 #include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/request/word_wait.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::mpi {
@@ -116,7 +116,8 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
     return;
   }
   TellOfWait();
-  WordWait wait(!is_near_);
+  using From = client::WordWait::From;
+  client::WordWait wait(*front_end, is_near_ ? From::kNode : From::kNetwork);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
     if (wait.Pause()) {
       for (int i = 0; i < kShortLooks && !HasNews(); ++i) {

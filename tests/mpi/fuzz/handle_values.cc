@@ -1,4 +1,4 @@
-#include <mpi.h>
+#include <mpix.h>
 
 #include <utility>
 
@@ -226,6 +226,64 @@ Choices FreedHandles(Kind kind, World& world) {
   }
 }
 
+// Of calls on partitions, and of those that match requests.
+Choices PartitionedRequests(Kind kind, World& world) {
+  const uint64_t null = Word(MPI_REQUEST_NULL);
+  ValueList list(8, {MPI_ERR_REQUEST, MPI_ERR_ARG});
+  HandleKind request = RequestKind(world);
+  switch (kind) {
+    case Kind::kSendOfPartitions:
+      list.Good("send", world.partitioned().send).Bad("receive", world.partitioned().receive);
+      list.Bad("inactive", world.partitioned().idle_send).Bad("plain", world.inactive);
+      return AddWrong(list, world, request).Take();
+    case Kind::kReceiveOfPartitions:  // a null one has no partitions, and all of them have arrived
+      list.Good("receive", world.partitioned().receive).Bad("send", world.partitioned().send);
+      list.Odd("inactive", world.partitioned().idle_receive).Bad("plain", world.inactive);
+      list.Odd("MPI_REQUEST_NULL", MPI_REQUEST_NULL);
+      request.may_be_null = true;
+      return AddWrong(list, world, request).Take();
+    case Kind::kPartitionedRequest:
+      list.Good("send", world.partitioned().send).Good("receive", world.partitioned().receive);
+      list.Bad("inactive", world.partitioned().idle_send).Bad("plain", world.pending);
+      return AddWrong(list, world, request).Take();
+    case Kind::kPartitionedRequestAt:
+      list.GoodAt("send", {Word(world.partitioned().send)}).BadNull();
+      list.BadAt("plain", {Word(world.inactive)});
+      return AddWrong(list, world, request, true).Take();
+    case Kind::kPartitionedRequests:
+      list.GoodAt("both", {Word(world.partitioned().send), Word(world.partitioned().receive),
+                           Word(world.partitioned().send)});
+      list.BadNull().BadAt("plain ones", std::vector<uint64_t>(8, Word(world.inactive)));
+      return list.BadAt("null ones", std::vector<uint64_t>(8, null)).Take();
+    case Kind::kRequestForKernels:
+      list.Good("send", world.partitioned().idle_send);
+      list.Good("receive", world.partitioned().idle_receive);
+      list.Bad("active", world.partitioned().send).Bad("plain", world.inactive);
+      return AddWrong(list, world, request).Take();
+    case Kind::kMatchableRequest:
+      list.Good("inactive", world.inactive).Bad("pending", world.pending);
+      list.Bad("partitioned", world.partitioned().idle_send);
+      return AddWrong(list, world, request).Take();
+    case Kind::kRequestToMatch:
+      list.GoodAt("inactive", {Word(world.inactive)}).BadNull();
+      list.BadAt("pending", {Word(world.pending)});
+      list.BadAt("partitioned", {Word(world.partitioned().idle_send)});
+      return AddWrong(list, world, request, true).Take();
+    case Kind::kRequestsToMatch:
+      list.GoodAt("inactive", {Word(world.inactive), null}).BadNull();
+      list.BadAt("a pending one", std::vector<uint64_t>(8, Word(world.pending)));
+      return list.BadAt("null ones", std::vector<uint64_t>(8, null)).Take();
+    case Kind::kPrequestToFree:
+      list = ValueList(8, {MPI_ERR_ARG, MPI_ERR_REQUEST});
+      list.GoodAt("a send's", {Word(world.prequest())}).BadNull();
+      list.BadAt("MPIX_PREQUEST_NULL", {Word(MPIX_PREQUEST_NULL)});
+      list.BadAt("the address of a buffer", {Word(world.send_buffer())});
+      return list.BadAt("all bits", {~uint64_t{0}}).Take();
+    default:
+      return {};
+  }
+}
+
 Choices Requests(Kind kind, World& world) {
   const uint64_t null = Word(MPI_REQUEST_NULL);
   const uint64_t inactive = Word(world.inactive);
@@ -235,6 +293,7 @@ Choices Requests(Kind kind, World& world) {
     case Kind::kRequest:
       list.Good("inactive", world.inactive).Good("pending", world.pending);
       list.Good("MPI_REQUEST_NULL", MPI_REQUEST_NULL);
+      list.Good("partitioned", world.partitioned().send);
       request.may_be_null = true;
       return AddWrong(list, world, request).Take();
     case Kind::kGeneralizedRequest:
@@ -243,17 +302,23 @@ Choices Requests(Kind kind, World& world) {
     case Kind::kRequestToEnd:
       list.GoodAt("completed", {Word(world.completed)}).GoodAt("inactive", {inactive}).BadNull();
       list.GoodAt("MPI_REQUEST_NULL", {null});
+      list.GoodAt("partitioned", {Word(world.partitioned().idle_receive)});
       request.may_be_null = true;
       return AddWrong(list, world, request, true).Take();
     case Kind::kRequestToStart:
       list.GoodAt("inactive", {inactive}).BadNull().BadAt("pending", {Word(world.pending)});
+      list.OddAt("partitioned", {Word(world.partitioned().idle_send)});
+      list.BadAt("active and partitioned", {Word(world.partitioned().send)});
       return AddWrong(list, world, request, true).Take();
     case Kind::kRequestToCancel:
       list.GoodAt("pending", {Word(world.pending)}).BadNull().BadAt("inactive", {inactive});
+      list.BadAt("partitioned", {Word(world.partitioned().send)});
       return AddWrong(list, world, request, true).Take();
     case Kind::kRequestToFree:
       list.GoodAt("inactive", {inactive}).BadNull();
       list.GoodAt("completed", {Word(world.completed)});
+      list.GoodAt("partitioned", {Word(world.partitioned().idle_send)});
+      list.BadAt("active and partitioned", {Word(world.partitioned().receive)});
       return AddWrong(list, world, request, true).Take();
     case Kind::kRequests:
       list.GoodAt("some", {null, Word(world.completed), inactive, null, null});
@@ -263,6 +328,8 @@ Choices Requests(Kind kind, World& world) {
           .Take();
     case Kind::kRequestsToStart:
       list.GoodAt("inactive", {inactive, null}).BadNull();
+      list.OddAt("partitioned ones", {Word(world.partitioned().idle_receive),
+                                      Word(world.partitioned().idle_send), inactive});
       return list.BadAt("null ones", std::vector<uint64_t>(8, null))
           .BadAt("a pending one", std::vector<uint64_t>(8, Word(world.pending)))
           .Take();
@@ -305,7 +372,7 @@ Choices HandleChoices(Kind kind, World& world) {
     default:
       break;
   }
-  for (const auto& choices : {OtherHandles, FreedHandles, Requests}) {
+  for (const auto& choices : {OtherHandles, FreedHandles, PartitionedRequests, Requests}) {
     if (Choices found = choices(kind, world); !found.values.empty()) {
       return found;
     }

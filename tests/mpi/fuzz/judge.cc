@@ -1,7 +1,7 @@
 #include "tests/mpi/fuzz/judge.h"
 
 #include <fnmatch.h>
-#include <mpi.h>
+#include <mpix.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +33,7 @@ constexpr ClassRule kClassRules[] = {
     {"MPI_*ather*", MPI_ERR_TRUNCATE},  // a rank sends itself more or less than it receives
     {"MPI_*catter*", MPI_ERR_TRUNCATE},
     {"MPI_*lltoall*", MPI_ERR_TRUNCATE},
+    {"MPI_Pready_*", MPI_ERR_REQUEST},      // a partition is readied twice
     {"MPI_*uffer_*tach*", MPI_ERR_BUFFER},  // one is attached already, or none
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
     {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are the same
@@ -59,6 +60,10 @@ constexpr Forgiven kForgiven[] = {
     // Nothing is sent or received, and every other library takes it.
     {"MPI_*[sS]end*", "*type", "a null handle", "MPI_PROC_NULL"},
     {"MPI_*[rR]ecv*", "*type", "a null handle", "MPI_*PROC*"},
+    // The queue may start it before.
+    {"MPIX_Enqueue_pready", "request", "inactive"},
+    // What MPI_PROC_NULL has in its status.
+    {"MPI_Precv_init", "tag", "MPI_ANY_TAG", "MPI_PROC_NULL"},
 };
 
 bool HasValue(const Attempt& attempt, const char* pattern) {
@@ -264,10 +269,16 @@ int Make(const Attempt& attempt, World& world, std::set<uint64_t>* before) {
 
 // Frees what the call has given to the caller, other than handles.
 void GiveBack(const Attempt& attempt, World& world) {
+  void* const first = world.Slot(0);
+  void* const last = world.Slot(attempt.chosen.size() - 1);
   if (attempt.signature->name == "MPI_Alloc_mem") {
     void* memory = nullptr;
-    std::memcpy(&memory, world.Slot(attempt.chosen.size() - 1), sizeof(memory));
+    std::memcpy(&memory, last, sizeof(memory));
     MPI_Free_mem(memory);
+  } else if (attempt.signature->name == "MPIX_Prequest_create") {
+    MPIX_Prequest_free(static_cast<MPIX_Prequest*>(last));
+  } else if (attempt.signature->name == "MPIX_Queue_init") {
+    MPIX_Queue_free(static_cast<MPIX_Queue*>(first));
   }
 }
 

@@ -53,6 +53,19 @@ enum class Kind {
   kRequestToFree,
   kRequests,
   kRequestsToStart,
+  kRequestToMatch,
+  kRequestsToMatch,
+  kMatchableRequest,
+  kSendOfPartitions,     // an active one
+  kReceiveOfPartitions,  // the same
+  kPartitionedRequest,   // the same, of either side
+  kPartitionedRequestAt,
+  kPartitionedRequests,
+  kRequestForKernels,
+  kPrequestToFree,
+  kQueue,
+  kQueueToFree,
+  kStreamAddress,
   kMessage,
   kHandleToConvert,
   kNumberToConvert,
@@ -69,6 +82,12 @@ enum class Kind {
   kReceiveTag,
   kRoot,
   kRank,
+  kPartitionCount,
+  kPartitionCountOfAll,  // of collectives, which take a byte for each
+  kPartition,
+  kPieceCount,
+  kDevice,
+  kQueueType,
   kColor,
   kSplitType,
   kCommKeyval,
@@ -121,6 +140,8 @@ enum class Kind {
   kWeights,
   kBufferLength,
   kArguments,
+  kPartitionList,
+  kSteps,  // of MPIX_Pschedule_init
   // Texts and functions.
   kKey,
   kName,

@@ -1,6 +1,6 @@
 #include "tests/mpi/fuzz/signatures.h"
 
-#include <mpi.h>
+#include <mpix.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,12 @@
 #include <utility>
 
 #include "client/mpi/api/function.h"
+#include "tests/mpi/mpix_calls.h"
+
+// Those of mpix.h, declared once more: the list's parameters are the header's, or this does not
+// compile.
+#define FERRY_DECLARE(name, parameters) extern "C" int MPIX_##name parameters;
+FERRY_MPIX_CALLS(FERRY_DECLARE)
 
 namespace ferry::mpi {
 namespace {
@@ -100,6 +106,7 @@ class Table {
 #undef FERRY_MPI_DATATYPES_H_
 #undef FERRY_MPI_ENVIRONMENT_H_
 #undef FERRY_MPI_NEIGHBOURS_H_
+#undef FERRY_MPI_PARTITIONED_H_
 #undef FERRY_MPI_POINT_TO_POINT_H_
 #undef FERRY_MPI_PROCESSES_H_
 #undef FERRY_MPI_WINDOWS_H_
@@ -113,6 +120,7 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/datatypes.h"
 #include "ferry/mpi/ferry_mpi/environment.h"
 #include "ferry/mpi/ferry_mpi/neighbours.h"
+#include "ferry/mpi/ferry_mpi/partitioned.h"
 #include "ferry/mpi/ferry_mpi/point_to_point.h"
 
 // Of these chapters, adds only the calls that Ferry has; the others are in
@@ -125,6 +133,9 @@ std::vector<CallSignature> AllSignatures() {
   FERRY_WHERE(FERRY_ELSEWHERE_##name, FERRY_ADD(name, parameters))
 #include "ferry/mpi/ferry_mpi/processes.h"
 #include "ferry/mpi/ferry_mpi/windows.h"
+
+#define FERRY_ADD_OWN(name, parameters) table.Add("MPIX_" #name, #parameters, &MPIX_##name);
+  FERRY_MPIX_CALLS(FERRY_ADD_OWN)
   return table.Take();
 }
 

@@ -1,5 +1,5 @@
-// Every call that mpi.h declares and Ferry has, read from its own headers: name, parameters, and a
-// way to call it with words instead of typed arguments.
+// Every call that mpi.h declares and Ferry has, read from its own headers, and those of mpix.h:
+// name, parameters, and a way to call it with words instead of typed arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "tests/mpi/fuzz/values.h"
 
-#include <mpi.h>
+#include <mpix.h>
 
 #include <climits>
 #include <cstdio>
@@ -345,6 +345,92 @@ Choices TopologyArrays(Kind kind) {
   }
 }
 
+// ---- Partitions, queues -------------------------------------------------------------------------
+
+constexpr int kFirst[] = {0};
+constexpr int kAbsent[] = {5};
+
+// A step that exchanges piece 0 with this rank itself, but for what is wrong.
+std::vector<uint64_t> StepOf(int degree, const int* ranks, const int* pieces, MPI_Op op) {
+  return {Word(degree), Word(ranks), Word(pieces), Word(op),
+          Word(degree), Word(ranks), Word(pieces)};
+}
+
+Choices Partitions(Kind kind, World& world) {
+  switch (kind) {
+    case Kind::kPartitionCount:
+    case Kind::kPartitionCountOfAll:
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_NO_MEM})
+          .Good({4})
+          .Odd({1, 3, kind == Kind::kPartitionCount ? INT_MAX : 1 << 20})
+          .Bad({0, -1, INT_MIN})
+          .Take();
+    case Kind::kPartition:
+      return ValueList(4, {MPI_ERR_ARG})
+          .Good({0})
+          .Odd({1, 3})
+          .Bad({World::kPartitions, -1, INT_MAX, INT_MIN})
+          .Take();
+    case Kind::kPartitionList:
+      return ValueList(4, {MPI_ERR_ARG})
+          .GoodAt("0, 1, 2", {0, 1, 2})
+          .OddAt("0 each", Repeat(0))
+          .BadNull()
+          .BadAt("none that there is", Repeat(World::kPartitions))
+          .BadAt("negative ones", Repeat(-1))
+          .Take();
+    case Kind::kPieceCount:
+      return ValueList(4, {MPI_ERR_ARG}).Good({1}).Odd({2, INT_MAX}).Bad({0, -1, INT_MIN}).Take();
+    case Kind::kSteps:
+      return ValueList(8, {MPI_ERR_ARG, MPI_ERR_RANK, MPI_ERR_OP})
+          .GoodAt("with itself", StepOf(1, kFirst, kFirst, MPI_OP_NULL))
+          .OddAt("adding", StepOf(1, kFirst, kFirst, MPI_SUM))
+          .OddAt("nothing", StepOf(0, nullptr, nullptr, MPI_OP_NULL))
+          .BadNull()
+          .BadAt("no such rank", StepOf(1, kAbsent, kFirst, MPI_OP_NULL))
+          .BadAt("null ranks", StepOf(1, nullptr, kFirst, MPI_OP_NULL))
+          .BadAt("null pieces", StepOf(1, kFirst, nullptr, MPI_OP_NULL))
+          .BadAt("negative degrees", StepOf(-1, kFirst, kFirst, MPI_OP_NULL))
+          .BadAt("a freed op", StepOf(1, kFirst, kFirst, world.freed_op))
+          .OddAt("piece 5", StepOf(1, kFirst, kAbsent, MPI_OP_NULL))
+          .Take();
+    case Kind::kDevice:
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION})
+          .Good({0})
+          .Bad({-1, INT_MAX, INT_MIN})
+          .Take();
+    default:
+      return {};
+  }
+}
+
+Choices Queues(Kind kind, World& world) {
+  ValueList list(8, {MPI_ERR_ARG});
+  const uint64_t wild = Word(world.send_buffer());
+  switch (kind) {
+    case Kind::kQueue:
+      list.Good("a queue", world.queue()).Bad("MPIX_QUEUE_NULL", MPIX_QUEUE_NULL);
+      list.Bad("a freed queue", world.freed_queue()).Bad("the address of a buffer", wild);
+      return list.Bad("all bits", ~uint64_t{0}).Take();
+    case Kind::kQueueToFree:
+      list.GoodAt("a queue", {world.queue()}).BadNull();
+      list.BadAt("MPIX_QUEUE_NULL", {MPIX_QUEUE_NULL})
+          .BadAt("a freed queue", {world.freed_queue()});
+      return list.BadAt("the address of a buffer", {wild}).BadAt("all bits", {~uint64_t{0}}).Take();
+    case Kind::kQueueType:
+      return ValueList(4, {MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION})
+          .Good({MPIX_QUEUE_FERRY})
+          .Odd({MPIX_QUEUE_CUDA, MPIX_QUEUE_HIP, MPIX_QUEUE_LEVEL_ZERO})
+          .Bad({77, -1})
+          .Take();
+    case Kind::kStreamAddress:
+      list.GoodAt("of a stream", {Word(world.stream())}).BadNull().BadAt("of null", {0});
+      return list.BadAt("of all bits", {~uint64_t{0}}).Take();
+    default:
+      return {};
+  }
+}
+
 // ---- Texts and functions ------------------------------------------------------------------------
 
 Choices Texts(Kind kind, World&) {
@@ -400,10 +486,11 @@ Choices ChoicesOf(const CallSignature& signature, size_t parameter, World& world
   const Kind kind = KindOf(signature.name, declared);
   const bool wide = IsWide(declared);
   const size_t bytes = wide ? 8 : 4;
-  for (Choices choices : {HandleChoices(kind, world), Memory(kind, parameter, world),
-                          Messages(kind, world), CountsAndSizes(kind, wide),
-                          Enumerations(kind, world), Keyvals(kind, world), CountArrays(kind, bytes),
-                          ShapeArrays(kind, bytes), TopologyArrays(kind), Texts(kind, world)}) {
+  for (Choices choices :
+       {HandleChoices(kind, world), Memory(kind, parameter, world), Messages(kind, world),
+        CountsAndSizes(kind, wide), Enumerations(kind, world), Keyvals(kind, world),
+        CountArrays(kind, bytes), ShapeArrays(kind, bytes), TopologyArrays(kind),
+        Partitions(kind, world), Queues(kind, world), Texts(kind, world)}) {
     if (!choices.values.empty()) {
       return choices;
     }

@@ -210,6 +210,72 @@ void World::MakeFreed() {
   FERRY_MUST(FreeCopy(MPI_Comm_free, freed_comm));
 }
 
+const World::Partitioned& World::partitioned() {
+  if (partitioned_) {
+    return *partitioned_;
+  }
+  Partitioned& made = partitioned_.emplace();
+  const auto make_pair = [&](int tag, MPI_Request* send, MPI_Request* receive) {
+    FERRY_MUST(
+        MPI_Psend_init(send_buffer(), kPartitions, 1, MPI_INT, 0, tag, comm, MPI_INFO_NULL, send));
+    FERRY_MUST(MPI_Precv_init(receive_buffer(), kPartitions, 1, MPI_INT, 0, tag, comm,
+                              MPI_INFO_NULL, receive));
+  };
+  make_pair(1, &made.send, &made.receive);
+  make_pair(2, &made.idle_send, &made.idle_receive);
+  FERRY_MUST(MPI_Start(&made.receive));
+  FERRY_MUST(MPI_Start(&made.send));
+  return made;
+}
+
+MPIX_Prequest World::prequest() {
+  if (prequest_ == MPIX_PREQUEST_NULL) {
+    FERRY_MUST(MPIX_Prequest_create(partitioned().idle_send, 0, MPI_INFO_NULL, &prequest_));
+  }
+  return prequest_;
+}
+
+const World::Queues& World::queues() {
+  if (!queues_) {
+    Queues& made = queues_.emplace();
+    FERRY_MUST(ferry_stream_create(0, &made.stream) == FERRY_SUCCESS ? MPI_SUCCESS : MPI_ERR_OTHER);
+    FERRY_MUST(MPIX_Queue_init(&made.open, MPIX_QUEUE_FERRY, &made.stream));
+    FERRY_MUST(MPIX_Queue_init(&made.freed, MPIX_QUEUE_FERRY, &made.stream));
+    FERRY_MUST(FreeCopy(MPIX_Queue_free, made.freed));
+  }
+  return *queues_;
+}
+
+// What the call has done already fails here, and does no harm.
+void World::EndPartitioned() {
+  Partitioned its = partitioned_.value_or(Partitioned());
+  MPI_Request* const idle[] = {&its.idle_receive, &its.idle_send};
+  if (queues_) {  // which may have started them
+    for (MPI_Request* const request : idle) {
+      MPIX_Enqueue_start(queues_->open, request);
+    }
+    MPIX_Enqueue_pready(queues_->open, 0, kPartitions - 1, its.idle_send);
+    for (MPI_Request* const request : idle) {
+      MPIX_Enqueue_wait(queues_->open, request);
+    }
+    MPIX_Queue_wait(queues_->open);
+    MPIX_Queue_free(&queues_->open);
+    ferry_stream_destroy(&queues_->stream);
+  }
+  for (MPI_Request* const request : idle) {
+    MPI_Start(request);
+  }
+  for (const MPI_Request send : {its.send, its.idle_send}) {
+    MPI_Pready_range(0, kPartitions - 1, send);
+  }
+  for (MPI_Request* const request : {&its.receive, &its.send, &its.idle_receive, &its.idle_send}) {
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+  }
+  if (prequest_ != MPIX_PREQUEST_NULL) {
+    MPIX_Prequest_free(&prequest_);
+  }
+}
+
 World::~World() {
   ReturnErrors(MPI_COMM_WORLD);
   ReturnErrors(MPI_COMM_SELF);
@@ -223,6 +289,7 @@ World::~World() {
   ForEachLive(matched_messages, [](MPI_Message* message) {
     MPI_Mrecv(nullptr, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
   });
+  EndPartitioned();
   ForEachLive(requests, EndRequest);
   DetachAll();
   for (const MPI_Comm predefined : {MPI_COMM_WORLD, MPI_COMM_SELF}) {

@@ -6,11 +6,13 @@
 // its tables of handles.
 #pragma once
 
-#include <mpi.h>
+#include <ferry/stream.h>
+#include <mpix.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -32,6 +34,21 @@ class World {
   char* send_buffer() { return memory().send.data(); }
   char* receive_buffer() { return memory().receive.data(); }
   char* attached_buffer() { return memory().attached.data(); }
+
+  // Messages of this rank to itself, in partitions.
+  static constexpr int kPartitions = 4;
+  struct Partitioned {
+    MPI_Request send = MPI_REQUEST_NULL;  // both active; nothing is ready
+    MPI_Request receive = MPI_REQUEST_NULL;
+    MPI_Request idle_send = MPI_REQUEST_NULL;  // both matched, and never started
+    MPI_Request idle_receive = MPI_REQUEST_NULL;
+  };
+  // Made when they are first asked for: most calls do without.
+  const Partitioned& partitioned();
+  MPIX_Prequest prequest();  // of idle_send
+  MPIX_Queue queue() { return queues().open; }
+  MPIX_Queue freed_queue() { return queues().freed; }
+  ferry_stream stream() { return queues().stream; }
 
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm cart = MPI_COMM_NULL;        // one periodic dimension
@@ -73,9 +90,22 @@ class World {
   };
   static Memory& memory();
 
+  struct Queues {
+    ferry_stream stream = nullptr;
+    MPIX_Queue open = MPIX_QUEUE_NULL;
+    MPIX_Queue freed = MPIX_QUEUE_NULL;
+  };
+  const Queues& queues();
+
   void MakeCommunicators();
   void MakeRequests();
   void MakeFreed();
+  // Ends their rounds, whichever the call has started, and the queue.
+  void EndPartitioned();
+
+  std::optional<Partitioned> partitioned_;
+  std::optional<Queues> queues_;
+  MPIX_Prequest prequest_ = MPIX_PREQUEST_NULL;
 };
 
 // All handles, other than predefined ones, that stand for an object.

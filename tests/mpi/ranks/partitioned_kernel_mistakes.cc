@@ -73,7 +73,7 @@ void MistakesOfHosts(bool is_near) {
     expect_error(MPIX_Prequest_create(send.request(), 0, info, &prequest), MPI_ERR_INFO_VALUE, key);
     OK(MPI_Info_free(&info));
   };
-  expect_value("ferry_partitioned_copy", "host");
+  expect_value("ferry_partitioned_copy", "nobody");
   expect_value("ferry_partitioned_kernel_max", "1k");
   expect_value("ferry_partitioned_kernel_max", "-1");
   CHECK(prequest == MPIX_PREQUEST_NULL);
@@ -154,10 +154,9 @@ void PrivateMemory() {
 }
 
 // What a kernel asks ferryd for fails, of one partition of several: kernels and hosts of both sides
-// hear of it. The last of all: what the device asks for after that fails, too.
+// hear of it.
 void FerrydRefuses() {
   step = "what ferryd refuses";
-  copy_wish = "daemon";
   const Half::Shape shape{.partitions = 4, .bytes = 8, .min_bytes = "1"};
   Half send(true, shape);
   Half receive(false, shape);
@@ -171,6 +170,30 @@ void FerrydRefuses() {
   CHECK(MPIX_Pawait(receive.prequest(), 1) == MPIX_DEVICE_ERR_REQUEST);
   CHECK(MPI_Wait(&send.request(), MPI_STATUS_IGNORE) == MPI_ERR_BUFFER);
   CHECK(MPI_Wait(&receive.request(), MPI_STATUS_IGNORE) == MPI_ERR_BUFFER);
+}
+
+// The same ring of the same device goes on with the same rank.
+void FerrydGoesOn() {
+  step = "what comes after what ferryd has refused";
+  const Half::Shape shape{.partitions = 4, .bytes = 3000, .min_bytes = "1", .tag = 2};
+  Half send(true, shape);
+  Half receive(false, shape);
+  send.MakePrequest();
+  receive.MakePrequest();
+  for (int round = 1; round <= 2; ++round) {
+    receive.Start();
+    send.Start();
+    OK(MPIX_Pbuf_prepare(send.request()));
+    for (int i = 0; i < shape.partitions; ++i) {
+      send.Fill(i, round, Alone());
+      CHECK(MPIX_Pready(i, send.prequest()) == MPIX_DEVICE_SUCCESS);
+    }
+    send.Wait();
+    receive.Wait();
+    for (int i = 0; i < shape.partitions; ++i) {
+      CHECK(receive.IsFilled(i, round));
+    }
+  }
 }
 
 // Rank 1 dies while a kernel of rank 0 waits for it.
@@ -214,6 +237,8 @@ int main(int argc, char** argv) {
   MistakesOfKernels();
   MistakesOfHosts(argc > 1 && strcmp(argv[1], "near") == 0);
   PrivateMemory();
+  copy_wish = "daemon";
   FerrydRefuses();
+  FerrydGoesOn();
   return end_well("all mistakes were named");
 }

@@ -366,6 +366,8 @@ int main(int argc, char** argv) {
   many_rounds(300, 8, 8, 64);
   many_rounds(100, 70, 3, 6300);
   many_rounds(20, 4, 4, 400000);
+  many_rounds(20, 200, 200, 200000);
+  many_rounds(10, 16, 16, 2 << 20);
   many_requests();
   return end_well("all rounds were right");
 }

@@ -10,6 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(LifeTest, BeginsAgainWithAnotherHeap) { ExpectAllOk({}, {"life", "again"}); }
+TEST(LifeTest, TheLastToFinalizeWakesTheOthers) { ExpectAllOk({.pes = 4}, {"life", "late"}); }
 TEST(LifeTest, PairsOfInitAndFinalizeNest) { ExpectAllOk({}, {"life", "nested"}); }
 TEST(LifeTest, AForkedChildEndsWithoutHarm) { ExpectAllOk({}, {"life", "forks"}); }
 TEST(LifeTest, LeavingMainIsAnEnd) { ExpectAllOk({}, {"life", "leaves_main"}); }

@@ -1,6 +1,7 @@
 // What OpenSHMEM does inside a node, by one PE, by two, and by more than there are cores; and
-// between nodes, with one and with two PEs on each.
+// between nodes, with one and with two PEs on each: a slice (tests/support/slice.h).
 #include "tests/shmem/e2e/shmem_job.h"
+#include "tests/support/slice.h"
 
 namespace ferry::shmem_tests {
 namespace {
@@ -28,8 +29,8 @@ TEST_P(ProgramsTest, CollectivesOfAllSizes) { Expect("collectives"); }
 TEST_P(ProgramsTest, ThreadsCallAtOnce) { Expect("threads"); }
 
 INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
-                         testing::Values(Placement{1, 1}, Placement{2, 1}, Placement{5, 1},
-                                         Placement{2, 2}, Placement{4, 2}, Placement{5, 2}),
+                         testing::ValuesIn(tests::Slice<Placement>({{1, 1}, {2, 1}, {5, 2}},
+                                                                   {{5, 1}, {2, 2}, {4, 2}})),
                          [](const auto& info) {
                            const Placement& placement = info.param;
                            return std::to_string(placement.pes) + "PesOn" +

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/shmem/e2e/shmem_job.h"
+#include "tests/support/slice.h"
 
 namespace ferry::shmem_tests {
 namespace {
@@ -65,8 +66,8 @@ TEST_P(QueuesTest, AreWaitedForByFinalize) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, QueuesTest,
-                         testing::Values(Layout{1, 1}, Layout{2, 1}, Layout{3, 1}, Layout{2, 2},
-                                         Layout{4, 2}),
+                         testing::ValuesIn(tests::Slice<Layout>({{1, 1}, {3, 1}, {4, 2}},
+                                                                {{2, 1}, {2, 2}})),
                          NameOf);
 
 // ---- Device copies that fail
@@ -94,7 +95,8 @@ TEST_P(QueueCopiesTest, OneThatFailsWithoutAQueueEndsTheProgram) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, QueueCopiesTest,
-                         testing::Values(Layout{3, 1}, Layout{2, 2}, Layout{4, 2}), NameOf);
+                         testing::ValuesIn(tests::Slice<Layout>({{3, 1}, {4, 2}}, {{2, 2}})),
+                         NameOf);
 
 // ---- PEs that are gone --------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 // Spaces: symmetric heaps in memory of emulated devices, which CPUs reach or not.
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
+#include "tests/e2e/vendors.h"
 #include "tests/shmem/e2e/shmem_job.h"
 
 namespace ferry::shmem_tests {
@@ -73,21 +72,10 @@ TEST(CheckedSpacesTest, PassAllChecks) {
 
 // ---- On the vendors' backends, over their stand-ins ---------------------------------------------
 
-struct Vendor {
-  const char* backend;
-  const char* variable;
-  const char* library;
-};
-void PrintTo(const Vendor& vendor, std::ostream* out) { *out << vendor.backend; }
-
-class VendorSpacesTest : public testing::TestWithParam<Vendor> {};
+class VendorSpacesTest : public testing::TestWithParam<e2e::Vendor> {};
 
 TEST_P(VendorSpacesTest, AreReachedByAllCallsOfTheHost) {
-  const auto& [backend, variable, library] = GetParam();
-  const std::vector<std::string> variables = {
-      std::string("FERRY_GPU_BACKEND=") + backend,
-      std::string(variable) + "=" + std::filesystem::absolute(library).string(),
-      "ZE_FIXTURE=atomics,imports", "SHMEM_SYMMETRIC_SIZE=64m"};
+  const e2e::Words variables = e2e::Joined(GetParam().variables(), {"SHMEM_SYMMETRIC_SIZE=64m"});
   for (const int nodes : {1, 2}) {
     for (const char* const what : {"allocate", "moves", "collectives"}) {
       ExpectAllOk({.pes = 3, .nodes = nodes, .variables = variables}, {"spaces", what});
@@ -95,13 +83,8 @@ TEST_P(VendorSpacesTest, AreReachedByAllCallsOfTheHost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , VendorSpacesTest,
-    testing::Values(Vendor{"cuda", "FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_11.so"},
-                    Vendor{"hip", "FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so"},
-                    Vendor{"level_zero", "ZE_ENABLE_ALT_DRIVERS",
-                           "tests/fixtures/level_zero/libferry_level_zero.so"}),
-    [](const auto& info) { return std::string(info.param.backend); });
+INSTANTIATE_TEST_SUITE_P(, VendorSpacesTest, testing::ValuesIn(e2e::VendorsWithKernels()),
+                         [](const auto& info) { return info.param.name; });
 
 // ---- From kernels -------------------------------------------------------------------------------
 

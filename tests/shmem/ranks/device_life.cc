@@ -62,7 +62,7 @@ int Again() {
     begin();
     CHECK(shmemx_device_count() == 2);
     auto* const word = Symmetric<long>(1);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 8; ++i) {
       const Table table(i % 2);
       const Table other((me + i) % 2);
       *word = me;

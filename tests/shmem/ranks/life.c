@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/shmem/ranks/check.h"
@@ -37,6 +38,36 @@ static int again(void) {
   }
   printf("PE %d: ok\n", me);
   return 0;
+}
+
+static int sleeps(long process) {
+  char line[256] = "";
+  snprintf(line, sizeof(line), "/proc/%ld/stat", process);
+  FILE* const file = fopen(line, "r");
+  if (file == NULL) return 0;
+  const char* const end = fgets(line, sizeof(line), file) == NULL ? NULL : strrchr(line, ')');
+  fclose(file);
+  return end != NULL && end[2] == 'S';
+}
+
+/* Half of the PEs end their first life long before the others, and sleep: the last one wakes them.
+ */
+static int late(void) {
+  struct timespec from, to;
+  const int is_late = me < pes / 2;
+  begin();
+  long* const processes = shmem_calloc((size_t)pes, sizeof(long));
+  for (int pe = 0; pe < pes; ++pe) shmem_long_p(processes + me, getpid(), pe);
+  shmem_barrier_all();
+  for (int looks = 0; is_late && looks < 50; usleep(1000)) {
+    for (int pe = pes / 2; pe < pes; ++pe) looks = sleeps(processes[pe]) ? looks + 1 : 0;
+  }
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  shmem_finalize();
+  begin();
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  CHECK(to.tv_sec - from.tv_sec < 6); /* it says for whom it waits after ten seconds */
+  return end_well();
 }
 
 static int nested(void) {
@@ -242,6 +273,7 @@ int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   const char* const how = argc > 2 ? argv[2] : "";
   if (is(what, "again")) return again();
+  if (is(what, "late")) return late();
   if (is(what, "nested")) return nested();
   if (is(what, "forks")) return forks();
   if (is(what, "leaves_main")) return leaves_main();

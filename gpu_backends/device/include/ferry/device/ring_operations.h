@@ -6,6 +6,7 @@
  *
  * Put answers once the source may be changed, get once the data are there. put_value has up to 16
  * bytes in the request, get_value up to 8 in the answer; atomic answers what was there before.
+ * put_signal changes a word of the same rank once its bytes are there, and answers after that.
  * fence and quiet order, and complete.
  *
  * All but quiet post a request and return its number, as ferry_device_ring_post does: 0 if the ring
@@ -24,9 +25,16 @@
 #define FERRY_DEVICE_RING_PUT_VALUE 7u
 #define FERRY_DEVICE_RING_ATOMIC 8u
 #define FERRY_DEVICE_RING_FENCE 9u
+#define FERRY_DEVICE_RING_SIGNAL 10u /* of the put that follows */
 
 /* A flag: it comes, at its rank, after all that the ring was asked for there before it. */
 #define FERRY_DEVICE_RING_IN_ORDER 1u
+/* A flag of puts, for put_signal: the request before it says what is signalled. */
+#define FERRY_DEVICE_RING_SIGNALLED 2u
+
+/* What becomes of the word: FERRY_SIGNAL_... of ferry/one_sided.h. */
+#define FERRY_DEVICE_RING_SIGNAL_SET 1u
+#define FERRY_DEVICE_RING_SIGNAL_ADD 2u
 
 /* Atomic operations: FERRY_ATOMIC_... of ferry/one_sided.h. */
 #define FERRY_DEVICE_RING_FETCH 3u
@@ -65,6 +73,25 @@ FERRY_DEVICE_FUNCTION ferry_device_ring_request ferry_device_ring_operation(
   return request;
 }
 
+/* Writes the two requests of a put with a signal into reserved slots. */
+FERRY_DEVICE_FUNCTION void ferry_device_ring_fill_put_signal(
+    ferry_device_ring ring, ferry_device_u64 first, ferry_device_far_place to,
+    ferry_device_place from, ferry_device_u64 size_bytes, ferry_device_far_place signal,
+    ferry_device_u32 update, ferry_device_u64 value, ferry_device_u32 flags,
+    ferry_device_place answer) {
+  ferry_device_place nowhere;
+  nowhere.region = 0;
+  nowhere.reserved = 0;
+  nowhere.offset = 0;
+  ferry_device_ring_fill(
+      ring, first,
+      ferry_device_ring_operation(FERRY_DEVICE_RING_SIGNAL, signal, 0, update, value, 0, nowhere));
+  ferry_device_ring_fill(ring, first + 1,
+                         ferry_device_ring_operation(FERRY_DEVICE_RING_PUT, to, from.region,
+                                                     (flags | FERRY_DEVICE_RING_SIGNALLED) << 16,
+                                                     from.offset, size_bytes, answer));
+}
+
 /* Posts it, for a completion of the ring. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_operate(
     ferry_device_ring ring, ferry_device_u32 kind, ferry_device_far_place there,
@@ -80,6 +107,21 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put(
     ferry_device_u64 size_bytes, ferry_device_u32 flags, ferry_device_u32 completion) {
   return ferry_device_ring_operate(ring, FERRY_DEVICE_RING_PUT, to, from.region, flags << 16,
                                    from.offset, size_bytes, completion);
+}
+
+/* The same of `size_bytes`, not 0; then the word of 8 bytes at `signal`, of the same rank, is set
+ * to `value`, or has it added (FERRY_DEVICE_RING_SIGNAL_...). Two requests in a row; returns the
+ * number of the one that is answered, at `answer`, which may be anywhere in the own memory. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_put_signal(
+    ferry_device_ring ring, ferry_device_far_place to, ferry_device_place from,
+    ferry_device_u64 size_bytes, ferry_device_far_place signal, ferry_device_u32 update,
+    ferry_device_u64 value, ferry_device_u32 flags, ferry_device_place answer) {
+  const ferry_device_u64 first = ferry_device_ring_reserve(ring, 2);
+  if (first != 0) {
+    ferry_device_ring_fill_put_signal(ring, first, to, from, size_bytes, signal, update, value,
+                                      flags, answer);
+  }
+  return first == 0 ? 0 : first + 1;
 }
 
 /* `low` has the first 8 bytes, `high` the rest. */

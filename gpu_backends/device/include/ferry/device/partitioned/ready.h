@@ -147,7 +147,8 @@ FERRY_DEVICE_FUNCTION void ferry_partitioned_take(MPIX_Prequest preq, ferry_devi
   ferry_device_store_release(&words->ready, end);
 }
 
-/* Asks ferryd to put the unit's bytes, then to add to the word of its arrival. By the leader. */
+/* Asks ferryd to put the unit's bytes, with the word of its arrival as their signal. By the leader.
+ */
 FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device_u32 unit,
                                                 ferry_device_u32 what, ferry_device_u64 offset,
                                                 ferry_device_u64 bytes) {
@@ -158,7 +159,7 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device
   const ferry_device_u64 round = ferry_device_load_relaxed(&preq->round);
   const ferry_device_u32 has_bytes = bytes != 0 ? 1 : 0;
   const ferry_device_u64 first = ferry_device_ring_reserve(ring, 1 + has_bytes);
-  ferry_device_far_place there;
+  ferry_device_far_place arrived;
   ferry_device_place answer;
   if (first == 0) {
     const ferry_device_u64 ended = ferry_device_load_acquire(ring.words + 17);
@@ -171,28 +172,32 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_ask(MPIX_Prequest preq, ferry_device
   if (what == FERRY_PARTITIONED_MOVE) {
     ferry_partitioned_take(preq, unit, round * ferry_partitioned_full(preq, unit));
   }
-  answer.region = 0;
-  answer.reserved = 0;
-  answer.offset = 0;
-  there.rank = preq->peer;
-  if (has_bytes != 0) {
-    there.segment = preq->destination_segment;
-    there.offset = preq->destination_offset + offset;
-    ferry_device_ring_fill(
-        ring, first,
-        ferry_device_ring_operation(FERRY_DEVICE_RING_PUT, there, preq->source_region, 0,
-                                    preq->source_offset + offset, bytes, answer));
-  }
   answer.region = preq->state_region;
+  answer.reserved = 0;
   answer.offset = preq->state_offset + sizeof(ferry_partitioned_state) +
                   unit * (ferry_device_u64)sizeof(ferry_partitioned_unit);
-  there.segment = preq->arrived_segment;
-  there.offset = preq->arrived_offset + unit * (ferry_device_u64)sizeof(ferry_device_u64);
-  ferry_device_ring_fill(ring, first + has_bytes,
-                         ferry_device_ring_operation(
-                             FERRY_DEVICE_RING_ATOMIC, there, 0,
-                             FERRY_DEVICE_RING_ADD | 8u << 8 | FERRY_DEVICE_RING_IN_ORDER << 16,
-                             ferry_partitioned_full(preq, unit), 0, answer));
+  arrived.rank = preq->peer;
+  arrived.segment = preq->arrived_segment;
+  arrived.offset = preq->arrived_offset + unit * (ferry_device_u64)sizeof(ferry_device_u64);
+  if (has_bytes != 0) {
+    ferry_device_far_place to;
+    ferry_device_place from;
+    to.rank = preq->peer;
+    to.segment = preq->destination_segment;
+    to.offset = preq->destination_offset + offset;
+    from.region = preq->source_region;
+    from.reserved = 0;
+    from.offset = preq->source_offset + offset;
+    ferry_device_ring_fill_put_signal(ring, first, to, from, bytes, arrived,
+                                      FERRY_DEVICE_RING_SIGNAL_ADD,
+                                      ferry_partitioned_full(preq, unit), 0, answer);
+  } else {
+    ferry_device_ring_fill(
+        ring, first,
+        ferry_device_ring_operation(FERRY_DEVICE_RING_ATOMIC, arrived, 0,
+                                    FERRY_DEVICE_RING_ADD | 8u << 8,
+                                    ferry_partitioned_full(preq, unit), 0, answer));
+  }
   return MPIX_DEVICE_SUCCESS;
 }
 
