@@ -1,16 +1,16 @@
 // Kernels of an emulated device that ready partitions as they go, beside kernels whose end the host
 // waits for before it sends; and what the calls cost that prepare this.
 //
-//   device goodput synchronised|kernel|daemon BATCH_MICROSECONDS BYTES...     on two ranks
+//   device goodput synchronised|COPY BATCH_MICROSECONDS BYTES...              on two ranks
 //   device allreduce synchronised|partitioned BATCH_MICROSECONDS BYTES...     on any number
 //   device calls                                                              on two ranks
 //
 // The kernel adds two vectors. goodput: rank 0's kernel makes what rank 1 gets. synchronised:
-// launch, wait for the stream, MPI_Send. kernel, daemon: one launch, whose work-groups ready a
-// partition each (MPIX_Pready_work_group), and MPI_Wait. allreduce: the sums of all ranks are added
-// up; partitioned: the host readies each part as soon as the kernel has made it. Rank 0 prints
-// "BYTES MICROSECONDS", from the launch to the end of communication at the other ranks; calls
-// prints "CALL MICROSECONDS".
+// launch, wait for the stream, MPI_Send. COPY (auto, kernel, host, daemon: ferry_partitioned_copy):
+// one launch, whose work-groups ready a partition each (MPIX_Pready_work_group), and MPI_Wait.
+// allreduce: the sums of all ranks are added up; partitioned: the host readies each part as soon as
+// the kernel has made it. Rank 0 prints "BYTES MICROSECONDS", from the launch to the end of
+// communication at the other ranks; calls prints "CALL MICROSECONDS".
 //
 // The device has one compute unit: the thread of the stream runs a launch's work-groups one after
 // another, and starts no threads for them.
@@ -447,11 +447,13 @@ void MeasureCalls(int rank) {
 }
 
 int Usage() {
-  std::fprintf(stderr,
-               "usage: device goodput synchronised|kernel|daemon BATCH_US BYTES..., on two ranks\n"
-               "       device allreduce synchronised|partitioned BATCH_US BYTES...\n"
-               "       device calls, on two ranks\n"
-               "sizes are whole kibibytes, up to 64 MiB\n");
+  std::fprintf(
+      stderr,
+      "usage: device goodput synchronised|auto|kernel|host|daemon BATCH_US BYTES..., on two "
+      "ranks\n"
+      "       device allreduce synchronised|partitioned BATCH_US BYTES...\n"
+      "       device calls, on two ranks\n"
+      "sizes are whole kibibytes, up to 64 MiB\n");
   return 2;
 }
 
@@ -476,7 +478,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const std::string way = argc > 2 ? argv[2] : "";
   const bool is_goodput =
-      mode == "goodput" && (way == "synchronised" || way == "kernel" || way == "daemon");
+      mode == "goodput" && (way == "synchronised" || way == "auto" || way == "kernel" ||
+                            way == "host" || way == "daemon");
   const bool is_allreduce = mode == "allreduce" && (way == "synchronised" || way == "partitioned");
   const std::vector<uint64_t> sizes = ReadSizes(std::max(argc - 4, 0), argv + std::min(argc, 4));
   const bool has_sizes = (is_goodput || is_allreduce) && !sizes.empty();

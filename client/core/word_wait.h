@@ -21,6 +21,7 @@ class WordWait {
   // Who brings about what is waited for, which says how long to look on.
   enum class From : uint8_t {
     kNode,     // ranks of this node
+    kKernels,  // emulated devices, too, whose kernels need the core that spinning would take
     kNetwork,  // other nodes, too: it passes two daemons, and perhaps none of them has a core
     kQuestion  // whoever is asked: a look is a message, so it rests from the first one on
   };

@@ -40,6 +40,7 @@ struct DeviceInfo {
   // operations that are atomic to CPUs, too.
   bool host_words = false;
   bool host_atomics = false;
+  bool on_cpus = false;            // kernels run on the machine's CPUs: an emulated device
   bool kernels = false;            // Ferry's own kernels run there
   std::string no_kernels_because;  // why they do not, for people
 };

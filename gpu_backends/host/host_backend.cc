@@ -99,6 +99,7 @@ StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
   info.managed = true;
   info.host_words = true;  // a kernel is a function
   info.host_atomics = true;
+  info.on_cpus = true;
   return info;
 }
 

@@ -178,6 +178,7 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(code, 0, self.said)
         self.assertRegex(page, r"psend_init \(paper: 17.2 us\) \| +at most 10 us \| +9.00 us \| +reached")
         self.assertRegex(page, r"precv_init \(paper: 17.2 us\) \| +at most 10 us \| +11.00 us \| +missed")
+        self.assertRegex(page, r"goodput of auto, two ranks on one node [^|]+\| +at least 1 \| +2.00 \|")
         self.assertRegex(page, r"goodput of daemon copy, two nodes over loopback TCP [^|]+\| +at least 1 \| +2.00 \|")
         self.assertRegex(page, r"partitioned_jacobi, rows: [^|]+\| +at least 1 \| +2.00 \| +reached")
         self.assertEqual(rows["partitioned/goodput", 4096]["ferry"], 4096 / 5)

@@ -33,16 +33,21 @@ Failure WrongValue(const char* key, const std::string& value, const char* allowe
 
 Failure ReadWishes(const Info& info, PrequestWishes* wishes) {
   if (const auto copy = info.Find(kCopyKey); copy.has_value()) {
-    if (*copy != "auto" && *copy != "kernel" && *copy != "daemon") {
-      return WrongValue(kCopyKey, *copy, "auto, kernel or daemon");
+    using Copy = PrequestWishes::Copy;
+    const std::map<std::string, Copy> copies = {{"auto", Copy::kAuto},
+                                                {"kernel", Copy::kKernel},
+                                                {"host", Copy::kHost},
+                                                {"daemon", Copy::kDaemon}};
+    const auto found = copies.find(*copy);
+    if (found == copies.end()) {
+      return WrongValue(kCopyKey, *copy, "auto, kernel, host or daemon");
     }
-    wishes->copy = *copy == "auto"     ? PrequestWishes::Copy::kAuto
-                   : *copy == "kernel" ? PrequestWishes::Copy::kKernel
-                                       : PrequestWishes::Copy::kDaemon;
+    wishes->copy = found->second;
   }
   if (const auto text = info.Find(kMaxKey); text.has_value()) {
     const char* const end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, wishes->kernel_max_bytes);
+    const auto [rest, error] =
+        std::from_chars(text->data(), end, wishes->kernel_max_bytes.emplace());
     if (error != std::errc() || rest != end) {
       return WrongValue(kMaxKey, *text, "a number of bytes");
     }

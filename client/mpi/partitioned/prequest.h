@@ -64,9 +64,9 @@ struct PrequestPlan {
 
 // As the info keys say (mpix_partitioned.h).
 struct PrequestWishes {
-  enum class Copy : uint8_t { kAuto, kKernel, kDaemon };
+  enum class Copy : uint8_t { kAuto, kKernel, kHost, kDaemon };
   Copy copy = Copy::kAuto;
-  uint64_t kernel_max_bytes = UINT64_MAX;
+  std::optional<uint64_t> kernel_max_bytes;  // else as is best for the device
 };
 
 class Prequest {
@@ -84,6 +84,8 @@ class Prequest {
   MPIX_Prequest address() const {
     return static_cast<MPIX_Prequest>(static_cast<void*>(memory_.data));
   }
+  // Whether its kernels need the cores that threads of the host spin on.
+  bool is_on_cpus() const { return on_cpus_; }
   // Whether kernels may leave something of a send to hosts, once the receiver has begun the round.
   bool LeavesToHost() const {
     return way_ != FERRY_PARTITIONED_BY_KERNEL || !has_atomics_ || plan_.units.per_unit != 1;
@@ -163,6 +165,7 @@ class Prequest {
   const int device_;
   uint32_t way_ = FERRY_PARTITIONED_BY_HOST;
   bool has_atomics_ = false;
+  bool on_cpus_ = false;
   DeviceBlock memory_;
   Block state_;
   std::shared_ptr<DeviceRing> ring_;

@@ -26,12 +26,17 @@ static_assert(sizeof(ferry_partitioned_state) == 256 && sizeof(ferry_partitioned
 static_assert(sizeof(ferry_partitioned_words) == sizeof(UnitWords) &&
               offsetof(ferry_partitioned_words, taken) == offsetof(UnitWords, taken));
 
+// Kernels on CPUs copy so much of a message: of more, both sides' hosts copy parts at once, beside
+// the kernel.
+constexpr uint64_t kMaxOnCpus = 512 << 10;
+
 Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
 
 // What kernels of a device can do, asked for once: the driver takes its time.
 struct Powers {
   bool host_words;
   bool host_atomics;
+  bool on_cpus;
   std::string name;
 };
 
@@ -50,10 +55,10 @@ Result<Powers> PowersOf(int device) {
   if (!info.ok()) {
     return FailureOf(info.status());
   }
-  return known.powers[device] = {info->host_words, info->host_atomics, info->name};
+  return known.powers[device] = {info->host_words, info->host_atomics, info->on_cpus, info->name};
 }
 
-Failure CheckDevice(int device, bool* has_atomics) {
+Result<Powers> CheckDevice(int device) {
   const int count = front_end->DeviceCount();
   if (count == 0) {
     return Unsupported(
@@ -64,13 +69,12 @@ Failure CheckDevice(int device, bool* has_atomics) {
     return Unsupported("the device " + std::to_string(device) + " is not between 0 and " +
                        std::to_string(count - 1));
   }
-  const Result<Powers> powers = PowersOf(device);
-  FERRY_RETURN_FAILURE(powers.failure());
-  *has_atomics = powers.value().host_atomics;
-  return powers.value().host_words
-             ? Failure()
-             : Unsupported("kernels of the device " + std::to_string(device) + " (" +
-                           powers.value().name + ") do not see what CPUs store while they run");
+  Result<Powers> powers = PowersOf(device);
+  if (powers.ok() && !powers.value().host_words) {
+    return Unsupported("kernels of the device " + std::to_string(device) + " (" +
+                       powers.value().name + ") do not see what CPUs store while they run");
+  }
+  return powers;
 }
 
 // Lets kernels of the device reach what lies at `mapped`, at `where` of a region of `peer`.
@@ -90,8 +94,8 @@ Failure LetReach(int device, uint32_t peer, const shm::Location& where, const st
 
 Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
                                                  const PrequestWishes& wishes, int device) {
-  bool has_atomics = false;
-  FERRY_RETURN_FAILURE(CheckDevice(device, &has_atomics));
+  const Result<Powers> powers = CheckDevice(device);
+  FERRY_RETURN_FAILURE(powers.failure());
   if (!plan.is_send && plan.arrived == nullptr) {
     return Unsupported(
         "the data of this receive come to other memory first, from where MPI_Wait and MPI_Parrived "
@@ -99,7 +103,8 @@ Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
         "from MPI_Alloc_mem");
   }
   std::shared_ptr<Prequest> made(new Prequest(plan, device));
-  made->has_atomics_ = has_atomics;
+  made->has_atomics_ = powers.value().host_atomics;
+  made->on_cpus_ = powers.value().on_cpus;
   if (plan.is_null) {
     made->way_ = FERRY_PARTITIONED_NOWHERE;
   } else if (plan.is_send) {
@@ -125,32 +130,37 @@ Prequest::~Prequest() {
 Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
   using Copy = PrequestWishes::Copy;
   if (plan_.is_collective) {
-    return wishes.copy == Copy::kAuto
+    return wishes.copy == Copy::kAuto || wishes.copy == Copy::kHost
                ? Failure()
                : Unsupported("hosts move the partitions of collectives that kernels ready");
   }
-  Failure by_kernel;
-  if (wishes.copy != Copy::kDaemon) {
-    by_kernel = FindKernelWay();
-    const uint64_t unit_bytes = uint64_t{plan_.units.PartitionsIn(0)} * plan_.units.partition_bytes;
-    if (by_kernel.ok() && (wishes.copy == Copy::kKernel || unit_bytes <= wishes.kernel_max_bytes)) {
+  const bool may_copy = wishes.copy == Copy::kKernel ||
+                        (wishes.copy == Copy::kAuto &&
+                         plan_.units.total_bytes() <=
+                             wishes.kernel_max_bytes.value_or(on_cpus_ ? kMaxOnCpus : UINT64_MAX));
+  if (may_copy) {
+    Failure by_kernel = FindKernelWay();
+    if (by_kernel.ok()) {
       way_ = FERRY_PARTITIONED_BY_KERNEL;
       return {};
     }
+    if (wishes.copy == Copy::kKernel) {
+      return by_kernel;
+    }
   }
-  if (wishes.copy == Copy::kKernel) {
-    return by_kernel;
+  // Inside a node both sides' hosts copy at once, which is more than ferryd does.
+  if (wishes.copy == Copy::kDaemon || (wishes.copy == Copy::kAuto && !plan_.is_near)) {
+    Failure by_daemon = FindDaemonWay();
+    if (by_daemon.ok()) {
+      way_ = FERRY_PARTITIONED_BY_DAEMON;
+      return {};
+    }
+    if (wishes.copy == Copy::kDaemon) {
+      return by_daemon;
+    }
   }
-  Failure by_daemon = FindDaemonWay();
-  if (by_daemon.ok()) {
-    way_ = FERRY_PARTITIONED_BY_DAEMON;
-    return {};
-  }
-  if (wishes.copy == Copy::kAuto) {
-    way_ = by_kernel.ok() ? FERRY_PARTITIONED_BY_KERNEL : FERRY_PARTITIONED_BY_HOST;
-    return {};
-  }
-  return by_daemon;
+  way_ = FERRY_PARTITIONED_BY_HOST;
+  return {};
 }
 
 Failure Prequest::FindKernelWay() const {

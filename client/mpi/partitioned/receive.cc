@@ -247,6 +247,17 @@ void PartitionedReceive::TellOfWait() {
   }
 }
 
+bool PartitionedReceive::WaitsForCpuKernels() const {
+  if (HasCpuKernels()) {
+    return true;
+  }
+  if (!is_near_ || !is_matched_.load(std::memory_order_acquire) || block_.data == nullptr) {
+    return false;
+  }
+  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
+  return shm::LoadRelaxed(block->sender_kernels) != 0;
+}
+
 void PartitionedReceive::Break(Failure failure) {
   if (sender_.is_open()) {
     sender_.Store(offsetof(SenderBlock, receiver_error),

@@ -62,6 +62,7 @@ class PartitionedReceive final : public Side, public Watched {
   bool TryLeaveLocked() override;
   void TellOfWait() override;
   bool HasNews() override;
+  bool WaitsForCpuKernels() const override;
 
  private:
   explicit PartitionedReceive(const SideArguments& arguments) : Side(arguments) {}

@@ -232,6 +232,12 @@ void PartitionedSend::TellOfRest(bool rests) {
   }
 }
 
+void PartitionedSend::TellOfPrequest() {
+  if (is_near_ && receiver_.is_open()) {
+    receiver_.Store(offsetof(ReceiverBlock, sender_kernels), HasCpuKernels() ? 1 : 0);
+  }
+}
+
 bool PartitionedSend::IsRefused() const {
   return is_settled_.load(std::memory_order_acquire) && answer_.error != 0;
 }

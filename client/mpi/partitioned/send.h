@@ -58,6 +58,7 @@ class PartitionedSend final : public Side, public Watched {
   Failure CheckPartner() override;
   void TellOfRest(bool rests) override;
   bool TryLeaveLocked() override;
+  void TellOfPrequest() override;
 
  private:
   PartitionedSend(const SideArguments& arguments, const UnitLimits& limits);

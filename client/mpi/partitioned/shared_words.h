@@ -56,7 +56,8 @@ struct alignas(64) ReceiverBlock {
   uint64_t left;          // LeftUnit: the last that it has left to a receiver that attends
   uint64_t sender_rests;
   uint64_t sender_error;
-  uint64_t reserved[4];
+  uint64_t sender_kernels;  // not 0: kernels on CPUs of the node ready its partitions
+  uint64_t reserved[3];
   // Then uint64_t arrived[count].
 };
 static_assert(sizeof(SenderBlock) == 128 && sizeof(ReceiverBlock) == 64);

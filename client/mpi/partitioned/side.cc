@@ -97,6 +97,7 @@ std::shared_ptr<Prequest> Side::prequest() {
   if (prequest_ != nullptr && prequest_->is_freed()) {
     prequest_ = nullptr;
     has_prequest_.store(false, std::memory_order_relaxed);
+    TellOfPrequest();
   }
   return prequest_;
 }
@@ -105,6 +106,7 @@ void Side::set_prequest(std::shared_ptr<Prequest> prequest) {
   std::lock_guard lock(mutex_);
   prequest_ = std::move(prequest);
   has_prequest_.store(true, std::memory_order_relaxed);
+  TellOfPrequest();
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
@@ -117,10 +119,13 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
   }
   TellOfWait();
   using From = client::WordWait::From;
-  client::WordWait wait(*front_end, is_near_ ? From::kNode : From::kNetwork);
+  const bool has_kernels = WaitsForCpuKernels();
+  client::WordWait wait(*front_end, !is_near_     ? From::kNetwork
+                                    : has_kernels ? From::kKernels
+                                                  : From::kNode);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
     if (wait.Pause()) {
-      for (int i = 0; i < kShortLooks && !HasNews(); ++i) {
+      for (int i = 0; !has_kernels && i < kShortLooks && !HasNews(); ++i) {
         shm::CpuPause();
       }
       continue;

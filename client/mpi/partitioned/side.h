@@ -81,8 +81,16 @@ class Side : public Request, public Partitioned, public PrequestSource {
   bool ReachEachOther() const;
   // Tells the other side, if it is known and near, whether this one sleeps: then it is to be woken.
   virtual void TellOfRest(bool rests) = 0;
+  // It has got a Prequest, or has none any more.
+  virtual void TellOfPrequest() {}
   // It begins to wait.
   virtual void TellOfWait() {}
+  // Whether it waits for kernels that run on the CPUs of this node.
+  virtual bool WaitsForCpuKernels() const { return HasCpuKernels(); }
+  bool HasCpuKernels() const {
+    return has_prequest_.load(std::memory_order_relaxed) && prequest_ != nullptr &&
+           prequest_->is_on_cpus();
+  }
   // Whether something may have come since the last look, for all that two loads can tell.
   virtual bool HasNews() { return true; }
 

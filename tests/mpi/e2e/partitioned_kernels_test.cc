@@ -45,6 +45,10 @@ TEST_P(PartitionedKernelsTest, AskFerryd) {
   ExpectJob(GetParam(), {kProgram, "daemon"}, kRight, kTwoDevices);
 }
 
+TEST_P(PartitionedKernelsTest, LeaveItToHosts) {
+  ExpectJob(GetParam(), {kProgram, "host"}, kRight, kTwoDevices);
+}
+
 TEST_P(PartitionedKernelsTest, CopyThemselves) {
   if (!IsOneNode(GetParam())) {
     GTEST_SKIP() << "kernels do not reach other nodes";

@@ -66,6 +66,37 @@ void NoHostMovesAnything() {
   }
 }
 
+// Messages that are too large for kernels on CPUs are copied by the hosts, unless the program lets
+// kernels copy more: of two ranks of a node.
+void LargeMessagesAreLeftToHosts() {
+  step = "large messages";
+  copy_wish = "auto";
+  const Half::Shape shape{.partitions = 4, .bytes = 250'000};
+  for (const char* const most : {"", "999999", "1000000"}) {
+    kernel_max = most;
+    Half send(true, shape);
+    Half receive(false, shape);
+    send.MakePrequest();
+    for (int round = 1; round <= 2; ++round) {
+      receive.Start();
+      send.Start();
+      OK(MPIX_Pbuf_prepare(send.request()));
+      Launch({4, 1}, [&] {
+        const auto mine = static_cast<int>(ferry_device_group());
+        send.Fill(mine, round, Alone());
+        KERNEL_CHECK(MPIX_Pready(mine, send.prequest()) == MPIX_DEVICE_SUCCESS);
+      });
+      receive.Wait();
+      send.Wait();
+      for (int i = 0; i < shape.partitions; ++i) {
+        CHECK(receive.IsFilled(i, round));
+      }
+    }
+    CHECK(send.prequest()->moved == (kernel_max == "1000000" ? 8 : 0));
+  }
+  kernel_max = "";
+}
+
 // Each partition goes to and fro before the next one is readied: units are never complete when the
 // kernels wait.
 void OnePartitionAtATime(const char* min_bytes) {
@@ -340,5 +371,8 @@ int main(int argc, char** argv) {
   ElementsApart();
   LoopInAStream();
   Nobody();
+  if (copy_wish == "kernel") {
+    LargeMessagesAreLeftToHosts();
+  }
   return end_well("all kernels were right");
 }

@@ -13,9 +13,10 @@
 #include "ferry/device/partitioned.h"
 #include "tests/mpi/ranks/check.h"
 
-// The arguments of the program: how kernels' data move ("auto", "kernel", "daemon"), and the kind
-// of memory that they lie in ("host", "device").
+// The arguments of the program: how kernels' data move ("auto", "kernel", "host", "daemon"), and
+// the kind of memory that they lie in ("host", "device").
 inline std::string copy_wish = "auto";
+inline std::string kernel_max;  // empty: the default
 inline std::string memory_kind = "host";
 
 // The rank at the other end: of two, or the only one.
@@ -71,6 +72,9 @@ class Half {
   void MakePrequest() {
     if (has_prequest_) {
       MPI_Info info = info_with("ferry_partitioned_copy", copy_wish.c_str());
+      if (!kernel_max.empty()) {
+        OK(MPI_Info_set(info, "ferry_partitioned_kernel_max", kernel_max.c_str()));
+      }
       OK(MPIX_Prequest_create(request_, 0, info, &prequest_));
       OK(MPI_Info_free(&info));
     }

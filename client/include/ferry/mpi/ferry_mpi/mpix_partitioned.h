@@ -57,12 +57,16 @@ typedef struct MPIX_Prequest_object* MPIX_Prequest;
  * thread, sees what kernels have readied. Info keys:
  *   ferry_partitioned_copy        who moves what kernels have readied: "kernel": those who complete
  *                                 a transfer unit store it into the receiver's memory (same node,
- *                                 memory of a device or from MPI_Alloc_mem); "daemon": ferryd, whom
- *                                 they ask (memory of a device or from MPI_Alloc_mem; inside a
- *                                 node, none that only streams reach); "auto" (default): the first
- *                                 of these that is possible, else the hosts; the only value for
- *                                 collectives
- *   ferry_partitioned_kernel_max  with "auto": ferryd moves units of more bytes than that
+ *                                 memory of a device or from MPI_Alloc_mem); "host": the hosts, in
+ *                                 waits and tests of either side, or a thread of Ferry's while both
+ *                                 compute; "daemon": ferryd, whom they ask (memory of a device or
+ *                                 from MPI_Alloc_mem; inside a node, none that only streams reach);
+ *                                 "auto" (default): kernels inside a node, ferryd between nodes,
+ *                                 hosts where those cannot; collectives have "auto" and "host"
+ *                                 only, which are one for them
+ *   ferry_partitioned_kernel_max  with "auto": hosts move messages of more bytes than that inside a
+ *                                 node (default: no bound; 512 KiB of an emulated device, whose
+ *                                 kernels run on the hosts' cores)
  * MPI_ERR_REQUEST: it is active, or no partitioned request. MPI_ERR_INFO_VALUE.
  * MPI_ERR_UNSUPPORTED_OPERATION, with the reason: there is no such device, its kernels do not reach
  * what they need, or the request has a Prequest for another device. */
