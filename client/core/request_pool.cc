@@ -123,7 +123,10 @@ bool RequestPool::AnyAt(const void* begin, uint64_t size_bytes, Counts&& counts)
     if (!counts(slot, static_cast<RequestState>(shm::LoadAcquire(slot.state)))) {
       continue;
     }
-    if (slot.user_address < first + size_bytes && first < slot.user_address + slot.size_bytes) {
+    // Pair with Requests::Fill. The request that was counted may be over meanwhile, and its slot
+    // another one's: then that one's buffer is as good an answer.
+    const uint64_t used = shm::LoadRelaxed(slot.user_address);
+    if (used < first + size_bytes && first < used + shm::LoadRelaxed(slot.size_bytes)) {
       return true;
     }
   }

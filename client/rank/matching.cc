@@ -96,7 +96,9 @@ Status Matching::Begin(std::span<const RequestHandle> requests, RequestHandle* m
   RequestLayout& slot = requests_.Slot(request);
   slot.kind = static_cast<uint32_t>(RequestKind::kMatch);
   slot.peer = slot.tag = slot.status_source = slot.status_tag = shm::kAnySource;
-  slot.size_bytes = slot.message_bytes = slot.user_address = 0;
+  slot.message_bytes = 0;
+  shm::StoreRelaxed(slot.size_bytes, 0);  // as Requests::Fill
+  shm::StoreRelaxed(slot.user_address, 0);
   slot.buffer = {};
   shm::StoreRelaxed(slot.error, 0);
   if (Status status = channels_.Offer(slots); !status.ok()) {

@@ -131,7 +131,7 @@ bool Receiver::ReceiveAtOnce(uint32_t request, const Message& message, uint32_t 
   slot.context = message.context;
   slot.peer = message.peer;
   slot.tag = message.tag;
-  slot.size_bytes = message.size_bytes;
+  shm::StoreRelaxed(slot.size_bytes, message.size_bytes);  // as Requests::Fill
   slot.status_source = found.source;
   slot.status_tag = found.tag;
   slot.message_bytes = message_bytes;

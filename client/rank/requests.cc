@@ -79,8 +79,9 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
   slot.context = message.context;
   slot.peer = message.peer;
   slot.tag = message.tag;
-  slot.size_bytes = message.size_bytes;
-  slot.user_address = reinterpret_cast<uint64_t>(message.buffer);
+  // Pair with RequestPool::AnyAt: other threads may look.
+  shm::StoreRelaxed(slot.size_bytes, message.size_bytes);
+  shm::StoreRelaxed(slot.user_address, reinterpret_cast<uint64_t>(message.buffer));
   slot.buffer = kind == RequestKind::kSend && !progress_.MayBeRemote(message.peer)
                     ? parts_.memory->LocateForNode(message.buffer, message.size_bytes)
                     : parts_.memory->regions().Find(message.buffer, message.size_bytes);

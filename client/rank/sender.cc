@@ -256,7 +256,7 @@ bool Sender::Move(uint32_t request, bool patient) {
     return false;
   }
   slot.buffer = copy;
-  slot.user_address = reinterpret_cast<uint64_t>(shadow);
+  shm::StoreRelaxed(slot.user_address, reinterpret_cast<uint64_t>(shadow));
   Requests::MarkMoved(slot);
   on_the_way_.push_back(request);
   return true;

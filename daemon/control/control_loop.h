@@ -2,13 +2,12 @@
 // other nodes, so that none of them needs a lock. gRPC's threads reach them through Post and Run.
 #pragma once
 
-#include <pthread.h>
-
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <future>
+#include <functional>
+#include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace ferry::daemon {
@@ -22,35 +21,31 @@ class ControlLoop {
 
   boost::asio::io_context& context() { return context_; }
 
-  void Start() {
-    thread_ = std::thread([this] { context_.run(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-control");
-  }
+  void Start();
   // Ends the thread after the handler it is in; handlers that were posted and have not run never
   // will. All threads that might call Run must have stopped before.
-  void Stop() {
-    context_.stop();
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
+  void Stop();
 
   // Any thread; returns at once.
-  template <typename Function>
-  void Post(Function function) {
-    boost::asio::post(context_, std::move(function));
-  }
+  void Post(std::function<void()> function);
 
   // Any other thread than the loop's: runs `function` there and waits for its result.
   template <typename Function>
   auto Run(Function function) -> decltype(function()) {
-    std::packaged_task<decltype(function())()> task(std::move(function));
-    auto result = task.get_future();
-    Post([&task] { task(); });
-    return result.get();
+    using Result = decltype(function());
+    if constexpr (std::is_void_v<Result>) {
+      RunCall([](void* call) { (*static_cast<Function*>(call))(); }, &function);
+    } else {
+      std::optional<Result> result;
+      Run([&] { result.emplace(function()); });
+      return *std::move(result);
+    }
   }
 
  private:
+  // The part of Run that is compiled once.
+  void RunCall(void (*run)(void*), void* call);
+
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::thread thread_;

@@ -17,12 +17,14 @@ class Orphans final : public Object, public Watched {
   Orphans() : Object(ForAnyThread()) {}
 
   void Add(Side* side) {
+    bool is_awaited = false;
     {
       std::lock_guard lock(mutex_);
       sides_.push_back(side);
       count_.store(sides_.size(), std::memory_order_relaxed);
+      is_awaited = side->IsAwaited();  // without the lock, another thread may end it
     }
-    if (side->IsAwaited()) {
+    if (is_awaited) {
       Watch(Ref<Object>::Share(this), this);
     }
   }

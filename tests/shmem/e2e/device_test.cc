@@ -106,8 +106,7 @@ TEST(NoDeviceTableTest, WhereCutoversAreNone) {
                         "form put=BYTES"));
 }
 
-// ---- What rings are asked for fails
-// ----------------------------------------------------------------
+// ---- What rings are asked for fails -------------------------------------------------------------
 
 // The number of PEs, on two nodes; what fails, and in which call.
 using Failure = std::tuple<int, const char*, const char*>;

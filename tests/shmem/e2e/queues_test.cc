@@ -70,8 +70,7 @@ INSTANTIATE_TEST_SUITE_P(, QueuesTest,
                                                                 {{2, 1}, {2, 2}})),
                          NameOf);
 
-// ---- Device copies that fail
-// ---------------------------------------------------------------------
+// ---- Device copies that fail --------------------------------------------------------------------
 
 class QueueCopiesTest : public testing::TestWithParam<Layout> {
  protected:

@@ -1,0 +1,37 @@
+#include "daemon/control/control_loop.h"
+
+#include <pthread.h>
+
+#include <boost/asio/post.hpp>
+#include <future>
+#include <memory>
+
+namespace ferry::daemon {
+
+void ControlLoop::Start() {
+  thread_ = std::thread([this] { context_.run(); });
+  pthread_setname_np(thread_.native_handle(), "ferry-control");
+}
+
+void ControlLoop::Stop() {
+  context_.stop();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void ControlLoop::Post(std::function<void()> function) {
+  boost::asio::post(context_, std::move(function));
+}
+
+void ControlLoop::RunCall(void (*run)(void*), void* call) {
+  // The handler's, too: the caller may go on before set_value has returned.
+  const auto done = std::make_shared<std::promise<void>>();
+  Post([run, call, done] {
+    run(call);
+    done->set_value();
+  });
+  done->get_future().wait();
+}
+
+}  // namespace ferry::daemon
