@@ -23,6 +23,7 @@ struct Sizes {
   uint32_t per_unit = 4;
   uint32_t bytes = 24;         // of a partition
   int receive_partitions = 0;  // 0: as many
+  uint32_t pieces = 1;         // of a partition, where per_unit is 1
 };
 
 // A send and a receive whose kernels reach each other.
@@ -44,6 +45,7 @@ class Pair {
     send.partitions = static_cast<uint32_t>(shape.partitions);
     send.sender_partitions = send.partitions;
     send.per_unit = shape.per_unit;
+    send.pieces = shape.pieces;
     send.way = way;
     send.has_atomics = 1;
     send.state = AddressOf(state_memory_.data());
@@ -104,10 +106,11 @@ class Pair {
   // As a host does that has taken all of a unit.
   void MoveByHost(uint32_t unit, uint64_t bits) {
     const uint64_t first = uint64_t{unit} * shape_.per_unit * shape_.bytes;
+    const uint64_t part = shape_.bytes / shape_.pieces;
     for (uint32_t i = 0; i < 64; ++i) {
       if ((bits >> i & 1) != 0) {
-        std::memcpy(destination_.data() + first + i * shape_.bytes,
-                    source_.data() + first + i * shape_.bytes, shape_.bytes);
+        std::memcpy(destination_.data() + first + i * part, source_.data() + first + i * part,
+                    part);
       }
     }
     ferry_device_fetch_add(&arrived_[unit], bits);

@@ -83,6 +83,11 @@ TEST(KernelCopyTest, OfPartitionsWithoutBytes) {
   ExpectRounds({9, 4, 0}, {1, 3}, FERRY_DEVICE_CREW_THREAD, MPIX_Pready, MPIX_Pawait);
 }
 
+TEST(KernelCopyTest, OfPartitionsThatHostsMoveInPieces) {
+  ExpectRounds({5, 1, 600, 0, 6}, {2, 4}, FERRY_DEVICE_CREW_GROUP, MPIX_Pready_block,
+               MPIX_Pawait_block);
+}
+
 TEST(KernelCopyTest, MovesAUnitOnceItIsComplete) {
   Pair pair({8, 4, 24});
   pair.Start(1);
@@ -189,6 +194,20 @@ TEST(ClearingTest, WhatIsNotClearedIsLeftReady) {
     EXPECT_EQ(pair.words(0).taken, 15u);
     EXPECT_EQ(pair.arrived(0), 15u);
   }
+}
+
+TEST(ClearingTest, HostsMoveTheRestInPieces) {
+  Pair pair({3, 1, 600, 0, 6});
+  pair.Start(1, false);
+  pair.Fill(1, 1, ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD));
+  EXPECT_EQ(MPIX_Pready(1, pair.send()), MPIX_DEVICE_SUCCESS);
+  EXPECT_EQ(pair.words(1).ready, 0b11'1111u);
+  pair.words(1).taken = 0b01'1111;  // a side that has taken its share
+  pair.MoveByHost(1, 0b01'1111);
+  EXPECT_EQ(Arrived(pair, 1), 0);
+  EXPECT_TRUE(pair.TakeByHost(1, 1));
+  EXPECT_EQ(Arrived(pair, 1), 1);
+  EXPECT_TRUE(pair.IsThere(1, 1));
 }
 
 TEST(ClearingTest, LeavesAllToTheHostIfItIsToMoveThem) {

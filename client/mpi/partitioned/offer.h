@@ -12,11 +12,13 @@
 namespace ferry::mpi {
 
 struct Offer {
-  static constexpr uint64_t kMagic = 0x3170'6672'7265'7466;
+  static constexpr uint64_t kMagic = 0x3270'6672'7265'7466;
 
   uint64_t magic = kMagic;
   uint32_t partitions = 0;
   uint32_t per_unit = 0;
+  uint32_t pieces = 0;
+  uint32_t reserved = 0;
   uint64_t partition_bytes = 0;
   shm::Location block{};     // the SenderBlock
   shm::Location data{};      // the sender's buffer
@@ -25,10 +27,11 @@ struct Offer {
   // Whether it is one that a sender makes.
   bool IsSound() const {
     return magic == kMagic && partitions != 0 && partitions <= INT32_MAX && per_unit != 0 &&
-           per_unit <= kPartitionsPerUnit &&
+           per_unit <= kPartitionsPerUnit && pieces != 0 && pieces <= kPartitionsPerUnit &&
+           (pieces == 1 || (per_unit == 1 && partition_bytes != 0)) &&
            partition_bytes <= static_cast<uint64_t>(INT64_MAX) / partitions;
   }
-  Units units() const { return {partitions, per_unit, partition_bytes}; }
+  Units units() const { return {partitions, per_unit, partition_bytes, pieces}; }
 };
 
 }  // namespace ferry::mpi

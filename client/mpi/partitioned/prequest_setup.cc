@@ -237,6 +237,7 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->partitions = plan_.partitions;
   object->sender_partitions = plan_.units.partitions;
   object->per_unit = plan_.units.per_unit;
+  object->pieces = plan_.units.pieces;
   object->partition_bytes = plan_.units.partition_bytes;
   object->way = way_;
   object->has_atomics = has_atomics_ ? 1 : 0;

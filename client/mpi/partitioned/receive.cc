@@ -195,6 +195,9 @@ Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
   }
   if (can_take_) {
     seen_.resize(units_.count());
+    if (!source_.is_by_stream() && !is_by_stream_) {
+      share_ = Share(units_, false);
+    }
     answer->can_take = 1;
   }
   return {};
@@ -294,6 +297,7 @@ void PartitionedReceive::BeginRound() {
   {
     std::lock_guard lock(mutex_);
     taken_units_ = visible_units_ = 0;
+    took_ = 0;
     is_complete_.store(false, std::memory_order_relaxed);
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);

@@ -83,8 +83,8 @@ class PartitionedReceive final : public Side, public Watched {
   bool AdvanceLocked();
   bool TakeReadyLocked();
   bool TakeOnceLocked(uint32_t end, bool takes_stale);
-  uint32_t TakeFullLocked(uint32_t unit);
-  void TellOfTaken(uint32_t units);
+  uint32_t TakeFullLocked(uint32_t unit, bool is_first);
+  void TellOfTaken(uint64_t parts);
   uint64_t TakeStaleLocked(uint32_t unit);
   void PullLocked(uint32_t unit, uint64_t bits);
   bool PullBytesLocked(uint64_t offset, uint64_t size_bytes);
@@ -107,6 +107,7 @@ class PartitionedReceive final : public Side, public Watched {
   ArrivalWords visible_;                // what the program sees: arrived_, or copied_
   bool can_take_ = false;
   PeerData source_;  // then
+  Share share_;      // likewise
 
   std::atomic<bool> is_complete_{false};  // in this round
   // The unit that the last look missed, and its word then.
@@ -116,7 +117,7 @@ class PartitionedReceive final : public Side, public Watched {
 
   // Under mutex_.
   uint64_t cleared_ = 0;        // as the sender was told
-  uint64_t took_ = 0;           // likewise
+  uint64_t took_ = 0;           // parts, in this round; as the sender was told
   uint32_t taken_units_ = 0;    // units before have been taken, in this round
   uint32_t visible_units_ = 0;  // likewise: are in their place
   std::vector<uint64_t> seen_;  // words of units that were not complete at the last look

@@ -1,5 +1,6 @@
 // PartitionedReceive: what it takes from the sender, and what carries a round on to its end.
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -134,12 +135,14 @@ bool PartitionedReceive::TakeReadyLocked() {
 // since the last look. Whether there was something.
 bool PartitionedReceive::TakeOnceLocked(uint32_t end, bool takes_stale) {
   const uint64_t took = took_;
-  for (uint32_t unit = taken_units_; unit < end; ++unit) {
-    const uint32_t count = TakeFullLocked(unit);
-    if (count != 0) {
-      unit += count - 1;
-    } else if (takes_stale) {
-      PullLocked(unit, TakeStaleLocked(unit));
+  for (uint32_t unit = taken_units_; unit < end;) {
+    const uint64_t before = took_;
+    unit += TakeFullLocked(unit, took_ == took);
+    if (took_ == before) {
+      if (takes_stale) {
+        PullLocked(unit, TakeStaleLocked(unit));
+      }
+      ++unit;
     }
   }
   while (taken_units_ < units_.count() && sender_words_.IsTaken(taken_units_, round())) {
@@ -148,23 +151,27 @@ bool PartitionedReceive::TakeOnceLocked(uint32_t end, bool takes_stale) {
   return took_ != took;
 }
 
-// Takes full units from this one on, and copies them at once. Returns how many.
-uint32_t PartitionedReceive::TakeFullLocked(uint32_t unit) {
+// Takes full units from this one on, and copies them at once; or some of this one's parts. Returns
+// how many units are done with. `is_first`: nothing was taken before, in this look.
+uint32_t PartitionedReceive::TakeFullLocked(uint32_t unit, bool is_first) {
   const uint64_t this_round = round();
-  const uint64_t most = units_.bytes_at_once();
+  const uint64_t most = share_.IsOwn(unit) ? units_.bytes_at_once() : 0;
   uint32_t count = 0;
-  uint64_t other_bits = 0;  // of a unit of which something was taken before
+  uint64_t other_bits = 0;  // of a unit of which the other side has taken something, or may do so
   for (uint64_t bytes = 0; unit + count < units_.count() && (count == 0 || bytes < most);
        bytes += units_.unit_bytes()) {
-    const uint64_t bits = sender_words_.Take(unit + count, this_round, true);
-    if (bits != units_.FullOf(unit + count)) {
+    const uint32_t at = unit + count;
+    const bool is_alone =
+        is_first && count == 0 && sender_words_.IsNextTaken(at, this_round, share_);
+    const uint64_t bits = sender_words_.Take(at, this_round, true, share_, is_alone);
+    if (bits != units_.FullOf(at)) {
       other_bits = bits;
       break;
     }
     ++count;
   }
   if (count != 0) {
-    TellOfTaken(count);
+    TellOfTaken(uint64_t{count} * units_.per_unit * units_.pieces);
     const uint64_t offset = unit * units_.unit_bytes();
     if (!PullBytesLocked(offset,
                          std::min(count * units_.unit_bytes(), units_.total_bytes() - offset))) {
@@ -181,9 +188,11 @@ uint32_t PartitionedReceive::TakeFullLocked(uint32_t unit) {
 }
 
 // The sender leaves it more then.
-void PartitionedReceive::TellOfTaken(uint32_t units) {
-  took_ += units;
-  shm::StoreRelaxed(sender_words_.block().took, took_);
+void PartitionedReceive::TellOfTaken(uint64_t parts) {
+  took_ += parts;
+  if (units_.unit_bytes() >= kLeastCounted) {
+    shm::StoreRelaxed(sender_words_.block().took, TookParts(round(), took_));
+  }
 }
 
 uint64_t PartitionedReceive::TakeStaleLocked(uint32_t unit) {
@@ -195,11 +204,11 @@ void PartitionedReceive::PullLocked(uint32_t unit, uint64_t bits) {
   if (bits == 0) {
     return;
   }
-  TellOfTaken(1);
+  TellOfTaken(static_cast<uint64_t>(std::popcount(bits)));
   while (bits != 0) {
     const Units::Run run = Units::TakeRun(&bits);
-    if (!PullBytesLocked((uint64_t{unit} * units_.per_unit + run.first) * units_.partition_bytes,
-                         run.count * units_.partition_bytes)) {
+    const auto [offset, size_bytes] = units_.BytesOf(unit, run);
+    if (!PullBytesLocked(offset, size_bytes)) {
       return;
     }
     arrived_.Add(unit, run.bits());
@@ -239,12 +248,8 @@ void PartitionedReceive::CopyOutLocked() {
       continue;
     }
     while (bits != 0) {
-      const Units::Run run = Units::TakeRun(&bits);
-      const uint64_t offset =
-          (uint64_t{unit} * units_.per_unit + run.first) * units_.partition_bytes;
-      if (Failure failure =
-              Place(offset, run.count * units_.partition_bytes, landing_.data + offset);
-          !failure.ok()) {
+      const auto [offset, size_bytes] = units_.BytesOf(unit, Units::TakeRun(&bits));
+      if (Failure failure = Place(offset, size_bytes, landing_.data + offset); !failure.ok()) {
         Break(std::move(failure));
         return;
       }

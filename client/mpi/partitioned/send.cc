@@ -1,6 +1,7 @@
 #include "client/mpi/partitioned/send.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <string>
 #include <utility>
@@ -12,31 +13,44 @@
 namespace ferry::mpi {
 namespace {
 
-// The least that is worth being moved at once.
+// The least that is worth being moved at once; near, of long messages, up to a sixteenth.
 constexpr uint64_t kNearBytes = 16 << 10;
+constexpr uint64_t kMostNearBytes = 64 << 10;
 constexpr uint64_t kFarBytes = 256 << 10;
+// The least pieces of large partitions.
+constexpr uint64_t kNearPieceBytes = 64 << 10;
+constexpr uint64_t kFarPieceBytes = 128 << 10;
 
 }  // namespace
 
-// What nobody can take from this side leaves at once.
-UnitLimits PartitionedSend::LimitsFor(bool is_near, bool is_readable, const UnitLimits& given) {
-  UnitLimits limits = given;
-  if (limits.min_bytes == 0) {
-    limits.min_bytes = !is_near ? kFarBytes : is_readable ? kNearBytes : 1;
+// What nobody can take from this side leaves at once. Memory that only streams reach is copied by
+// the driver, to which each copy is work: there pieces would cost more than they bring.
+Units PartitionedSend::Cut(const SideArguments& arguments, const UnitLimits& limits) const {
+  Units units{
+      .partitions = partitions_,
+      .partition_bytes = static_cast<uint64_t>(arguments.count * arguments.type->size_bytes())};
+  const uint64_t least_bytes =
+      limits.min_bytes != 0 ? limits.min_bytes
+      : !is_near_           ? kFarBytes
+      : is_readable_        ? std::clamp(units.total_bytes() / 16, kNearBytes, kMostNearBytes)
+                            : 1;
+  units.per_unit =
+      Units::PerUnit(partitions_, units.partition_bytes, least_bytes, limits.max_units);
+  if (!is_by_stream_) {
+    units.pieces =
+        Units::Pieces(units.per_unit, units.partition_bytes,
+                      std::max({is_near_ ? kNearPieceBytes : kFarPieceBytes, limits.min_bytes,
+                                units.total_bytes() / limits.max_units}));
   }
-  return limits;
+  return units;
 }
 
-PartitionedSend::PartitionedSend(const SideArguments& arguments, const UnitLimits& given)
+PartitionedSend::PartitionedSend(const SideArguments& arguments, const UnitLimits& limits)
     : Side(arguments),
       is_readable_(CanBeRead()),
-      units_([&]() -> Units {
-        const UnitLimits limits = LimitsFor(is_near_, is_readable_, given);
-        const auto bytes = static_cast<uint64_t>(arguments.count * arguments.type->size_bytes());
-        return {partitions_, Units::PerUnit(partitions_, bytes, limits.min_bytes, limits.max_units),
-                bytes};
-      }()),
-      unit_shift_(static_cast<uint32_t>(std::countr_zero(units_.per_unit))) {}
+      units_(Cut(arguments, limits)),
+      unit_shift_(static_cast<uint32_t>(std::countr_zero(units_.per_unit))),
+      partition_bits_(FullMask(units_.pieces)) {}
 
 PartitionedSend::~PartitionedSend() {
   if (context_ != nullptr) {
@@ -86,6 +100,7 @@ Failure PartitionedSend::Open() {
 Failure PartitionedSend::SendOffer() {
   offer_.partitions = units_.partitions;
   offer_.per_unit = units_.per_unit;
+  offer_.pieces = units_.pieces;
   offer_.partition_bytes = units_.partition_bytes;
   offer_.block = block_.where;
   offer_.is_readable = is_readable_ ? 1 : 0;
@@ -172,6 +187,9 @@ bool PartitionedSend::SettleLocked() {
     auto* const words = receiver_.mapped() + sizeof(ReceiverBlock);
     arrived_ = ArrivalWords(static_cast<uint64_t*>(static_cast<void*>(words)), units_);
     failure = destination_.Open(peer_, answer_.data, static_cast<uint64_t>(total_bytes()));
+    if (!destination_.is_by_stream() && !IsSourceByStream()) {
+      share_ = Share(units_, true);
+    }
   }
   if (!failure.ok()) {
     answer_.error = static_cast<uint64_t>(failure.error_class);
@@ -262,7 +280,7 @@ void PartitionedSend::BeginRound() {
     readied_units_ = taken_units_ = arrived_units_ = 0;
     is_done_ = false;
     needs_quiet_.store(false, std::memory_order_relaxed);
-    left_.store(shm::LoadRelaxed(words_.block().took), std::memory_order_relaxed);
+    left_.store(0, std::memory_order_relaxed);
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);
   }
@@ -275,16 +293,23 @@ void PartitionedSend::BeginRound() {
 // partition of all may find the request gone after that, unless acting_ counts it.
 inline void PartitionedSend::MarkReady(uint32_t unit, uint64_t bits, uint32_t* again) {
   const uint64_t this_round = round();
-  const SenderWords::Marked marked = words_.Mark(unit, bits, this_round, &acting_);
+  const bool is_alone = !Threads::AreAllowed() && !has_prequest_.load(std::memory_order_relaxed);
+  const SenderWords::Marked marked = is_alone ? words_.MarkAlone(unit, bits, this_round, &acting_)
+                                              : words_.Mark(unit, bits, this_round, &acting_);
   if (marked.again != 0) [[unlikely]] {
     *again = std::min(
         *again, unit * units_.per_unit + static_cast<uint32_t>(std::countr_zero(marked.again)));
   }
   if (marked.is_full) {
-    if (IsCleared(this_round) && !LeaveToReceiver(unit, this_round)) {
+    if (IsCleared(this_round) && !LeaveToReceiver(unit, this_round, is_alone)) {
       Move(unit, this_round);
     }
-    acting_.fetch_sub(1, std::memory_order_release);  // Pairs with IsOverLocked, TryLeaveLocked.
+    // Pairs with IsOverLocked, TryLeaveLocked.
+    if (is_alone) {
+      acting_.store(acting_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    } else {
+      acting_.fetch_sub(1, std::memory_order_release);
+    }
   }
 }
 
@@ -295,7 +320,7 @@ bool PartitionedSend::TryReady(int partition) {
     return false;
   }
   uint32_t again = UINT32_MAX;
-  MarkReady(number >> unit_shift_, uint64_t{1} << (number & (units_.per_unit - 1)), &again);
+  MarkReady(number >> unit_shift_, BitsOf(number), &again);
   return again == UINT32_MAX;
 }
 
@@ -310,7 +335,7 @@ Failure PartitionedSend::Ready(int first, int last) {
   const auto to = static_cast<uint32_t>(last);
   uint32_t again = UINT32_MAX;
   if (from == to) {
-    MarkReady(from >> unit_shift_, uint64_t{1} << (from & (units_.per_unit - 1)), &again);
+    MarkReady(from >> unit_shift_, BitsOf(from), &again);
   } else {
     const uint32_t last_unit = units_.UnitOf(to);
     for (uint32_t unit = units_.UnitOf(from); unit <= last_unit; ++unit) {

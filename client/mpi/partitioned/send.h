@@ -1,8 +1,9 @@
 // The sending side of a partitioned message (MPI_Psend_init).
 //
-// Ready marks partitions by one atomic exchange for each unit; who completes one whose round the
-// receiver has cleared moves it at once. The rest is moved by the receiver, if it is near and can
-// read the buffer, and by this side's other calls, or the library's thread, where it cannot.
+// Ready marks partitions by one atomic exchange for each unit, or by a store where the thread is
+// alone in the library and does not complete the unit; who completes one whose round the receiver
+// has cleared moves it at once. The rest is moved by the receiver, if it is near and can read the
+// buffer, and by this side's other calls, or the library's thread, where it cannot.
 //
 // Calling thread: see request.h and partitioned.h.
 #pragma once
@@ -67,16 +68,19 @@ class PartitionedSend final : public Side, public Watched {
   Failure SendOffer();
   bool IsOfferGone();
   bool IsSettled();
-  static UnitLimits LimitsFor(bool is_near, bool is_readable, const UnitLimits& given);
+  Units Cut(const SideArguments& arguments, const UnitLimits& limits) const;
   bool SettleLocked();
   void MarkReady(uint32_t unit, uint64_t bits, uint32_t* again);
+  uint64_t BitsOf(uint32_t partition) const {
+    return partition_bits_ << (partition & (units_.per_unit - 1));
+  }
   bool IsRefused() const;
   Failure Refusal() const;
   bool IsCleared(uint64_t round);
   // send_moves.cc
-  bool LeaveToReceiver(uint32_t unit, uint64_t round);
+  bool LeaveToReceiver(uint32_t unit, uint64_t round, bool is_alone);
   void Move(uint32_t unit, uint64_t round);
-  uint32_t MoveFullLocked(uint32_t unit, uint64_t round);
+  uint32_t MoveFullLocked(uint32_t unit, uint64_t round, bool* is_first);
   void MoveBits(uint32_t unit, uint64_t bits, uint64_t round);
   ErrorCode MoveRun(uint32_t unit, const Units::Run& run, uint64_t round);
   const std::byte* SourceAt(uint64_t offset, uint64_t size_bytes);
@@ -103,7 +107,8 @@ class PartitionedSend final : public Side, public Watched {
 
   const bool is_readable_;  // by ranks of the node
   const Units units_;
-  const uint32_t unit_shift_;  // units_.per_unit is a power of two
+  const uint32_t unit_shift_;      // units_.per_unit is a power of two
+  const uint64_t partition_bits_;  // of the first one of a unit
   Block block_;
   SenderWords words_;
   Offer offer_;
@@ -117,8 +122,9 @@ class PartitionedSend final : public Side, public Watched {
   PeerBlock receiver_;
   PeerData destination_;
   ArrivalWords arrived_;  // near
+  Share share_;           // near
 
-  std::atomic<uint64_t> left_{0};  // how many units were left to the receiver, in all rounds
+  std::atomic<uint64_t> left_{0};  // how many parts were left to the receiver, in this round
   std::atomic<bool> needs_quiet_{
       false};  // far: something of this round is read until the context is quiet
 

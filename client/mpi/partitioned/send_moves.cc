@@ -30,18 +30,19 @@ constexpr uint64_t kStaleOfKernelsNs = 50'000;
 // Units are left to a receiver that attends: small ones all, for it copies several at once, and so
 // does this side once it waits; of large ones no more than half wait for it at a time, so that
 // threads that ready many copy, too.
-bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round) {
+bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round, bool is_alone) {
   if (units_.unit_bytes() < kLeastLeft || answer_.can_take == 0 ||
       shm::LoadRelaxed(words_.block().attending) != round) {
     return false;
   }
   const uint64_t left = left_.load(std::memory_order_relaxed);
-  const uint64_t took = shm::LoadRelaxed(words_.block().took);
-  if (units_.unit_bytes() >= units_.bytes_at_once() && left > took &&
-      (left - took) * 2 >= units_.count()) {
-    return false;
+  if (!is_alone && units_.unit_bytes() >= kLeastCounted) {
+    const uint64_t took = TookIn(shm::LoadRelaxed(words_.block().took), round);
+    if (left > took && (left - took) * 2 >= uint64_t{units_.partitions} * units_.pieces) {
+      return false;
+    }
   }
-  left_.store(left + 1, std::memory_order_relaxed);
+  left_.store(left + units_.PartsIn(unit), std::memory_order_relaxed);
   receiver_.StoreSoon(offsetof(ReceiverBlock, left), LeftUnit(round, unit));
   TellReceiver();
   return true;
@@ -49,24 +50,30 @@ bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round) {
 
 // Under mutex_, or counted by acting_.
 void PartitionedSend::Move(uint32_t unit, uint64_t round) {
-  MoveBits(unit, words_.Take(unit, round, true), round);
+  while (const uint64_t bits = words_.Take(unit, round, true, share_)) {
+    MoveBits(unit, bits, round);
+  }
 }
 
-// Near: takes full units from this one back, and copies them at once. Returns how many.
-uint32_t PartitionedSend::MoveFullLocked(uint32_t unit, uint64_t round) {
-  const uint64_t most = units_.bytes_at_once();
+// Near: takes full units from this one back, and copies them at once; or some of this one's parts.
+// Returns how many units are done with. *is_first: nothing was taken before, in this look.
+uint32_t PartitionedSend::MoveFullLocked(uint32_t unit, uint64_t round, bool* is_first) {
+  const uint64_t most = share_.IsOwn(unit) ? units_.bytes_at_once() : 0;
   uint32_t count = 0;
   for (uint64_t bytes = 0; count <= unit && (count == 0 || bytes < most);
        bytes += units_.unit_bytes()) {
-    const uint64_t bits = words_.Take(unit - count, round, true);
-    if (bits != units_.FullOf(unit - count)) {  // the other side has taken something of it
-      MoveBits(unit - count, bits, round);
+    const uint32_t at = unit - count;
+    const bool is_alone = *is_first && words_.IsNextTaken(at, round, share_);
+    const uint64_t bits = words_.Take(at, round, true, share_, is_alone);
+    *is_first = *is_first && bits == 0;
+    if (bits != units_.FullOf(at)) {  // the other side has taken something of it, or may do so
+      MoveBits(at, bits, round);
+      if (count == 0) {
+        return bits == 0 ? 1 : 0;
+      }
       break;
     }
     ++count;
-  }
-  if (count == 0) {
-    return 0;
   }
   const uint32_t first = unit - count + 1;
   const uint64_t offset = first * units_.unit_bytes();
@@ -91,8 +98,10 @@ void PartitionedSend::MoveBits(uint32_t unit, uint64_t bits, uint64_t round) {
   if (bits == 0) {
     return;
   }
+  // What lands at another node is copied from there while other pieces are on their way.
+  const bool is_piece_by_piece = !is_near_ && units_.pieces != 1 && answer_.is_landing != 0;
   while (bits != 0) {
-    const Units::Run run = Units::TakeRun(&bits);
+    const Units::Run run = Units::TakeRun(&bits, is_piece_by_piece ? 1 : kPartitionsPerUnit);
     if (const ErrorCode error = MoveRun(unit, run, round); error != ErrorCode::kOk) {
       BreakBy(error);
       return;
@@ -123,9 +132,7 @@ const std::byte* PartitionedSend::SourceAt(uint64_t offset, uint64_t size_bytes)
 }
 
 ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_t round) {
-  const uint64_t first = uint64_t{unit} * units_.per_unit + run.first;
-  const uint64_t offset = first * units_.partition_bytes;
-  const uint64_t size_bytes = run.count * units_.partition_bytes;
+  const auto [offset, size_bytes] = units_.BytesOf(unit, run);
   const std::byte* const from = SourceAt(offset, size_bytes);
   if (from == nullptr && size_bytes != 0) {
     return ErrorCode::kInvalidBuffer;
@@ -243,8 +250,9 @@ void PartitionedSend::MoveReadyLocked(uint64_t this_round) {
   }
   // Near from the last one on: the receiver begins with the first, so each of the two copies mostly
   // the same data in each round, and finds them in its core's caches.
+  bool is_first = true;
   for (uint32_t end = units_.count(); is_near_ && end > taken_units_;) {
-    end -= std::min(end, std::max<uint32_t>(MoveFullLocked(end - 1, this_round), 1));
+    end -= MoveFullLocked(end - 1, this_round, &is_first);
   }
   for (uint32_t unit = taken_units_; (!is_near_ || takes_stale) && unit < units_.count(); ++unit) {
     Move(unit, this_round);

@@ -4,7 +4,7 @@
 // Who writes what: the sender's block belongs to the sender, but for the words that say receiver;
 // the receiver's belongs to the receiver, but for those that say sender, and for the words of
 // arrivals, which whoever moves data adds to. Only ranks of one node, which can read `ready` and
-// `taken`, take a unit's partitions from the other side, by exchanging the word `taken`.
+// `taken`, take a unit's parts from the other side, by exchanging the word `taken`.
 //
 // Layout only. Words are used by shm/atomic.h (words.h).
 #pragma once
@@ -45,7 +45,7 @@ struct alignas(64) SenderBlock {
   // By the sender:
   uint64_t sender_ended;  // it freed its request before there was an answer
   // By the receiver:
-  uint64_t took;  // how many units it has taken, in all rounds (same node)
+  uint64_t took;  // TookParts: how many it has taken, if they count (same node)
   ReceiverAnswer answer;
   // Then the units' words, UnitStride(count) bytes apart.
 };
@@ -74,6 +74,14 @@ inline constexpr uint64_t ReceiverBlockBytes(uint32_t units) {
 // A word that changes with each unit that is left.
 inline constexpr uint64_t LeftUnit(uint64_t round, uint32_t unit) { return round << 32 | unit; }
 inline constexpr uint32_t UnitOfLeft(uint64_t word) { return static_cast<uint32_t>(word); }
+
+// How many parts in a round. Counted where units are so large that threads which make them ready
+// may copy some, too.
+inline constexpr uint64_t kLeastCounted = uint64_t{128} << 10;
+inline constexpr uint64_t TookParts(uint64_t round, uint64_t parts) { return round << 32 | parts; }
+inline constexpr uint64_t TookIn(uint64_t word, uint64_t round) {
+  return word >> 32 == (round & UINT32_MAX) ? static_cast<uint32_t>(word) : 0;
+}
 
 // Of a unit's word of arrivals in the receiver's block.
 inline constexpr uint64_t ArrivedOffset(uint32_t unit) {

@@ -1,15 +1,17 @@
 // How the words of the shared blocks (shared_words.h) are used: who readies partitions, who takes
 // them, and how that fits with the receiver's word that data may be moved.
 //
-// A partition is moved once: by whoever takes its bit, and that only in a round that the receiver
-// has cleared. The sender adds to `ready` and then looks at `cleared`; the receiver raises
+// A part is moved once: by whoever takes its bit, and that only in a round that the receiver has
+// cleared. The sender adds to `ready` and then looks at `cleared`; the receiver raises
 // `cleared` and then looks at `ready`; all four in one order that both agree on. So at least one of
 // the two sees what the other has done, and takes the partition.
 //
 // Calling thread: any, of any process that maps the block. Nothing blocks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +20,60 @@
 #include "shm/atomic.h"
 
 namespace ferry::mpi {
+
+// How two sides that copy share the work. The receiver begins with the first parts and the sender
+// with the last ones, each with large copies of its half: so in each round it mostly copies the
+// same data, and finds them in its core's caches. Who is through with its half helps the other one,
+// and leaves it half of what it finds there.
+class Share {
+ public:
+  Share() = default;  // all that there is
+  Share(const Units& units, bool is_last)
+      : units_(units),
+        is_last_(is_last),
+        least_(PartsOf(kLeastCopied)),
+        most_(std::max(PartsOf(units.bytes_at_once()), least_)) {}
+
+  // Of a unit's parts that are there to be taken. `is_alone`: nothing else is, so some of it is
+  // left to the other side, too.
+  uint64_t In(uint32_t unit, uint64_t bits, bool is_alone) const {
+    if (most_ == 0 || units_.PartsIn(unit) <= least_) {
+      return bits;
+    }
+    const uint64_t own = bits & OwnOf(unit);
+    const auto half = static_cast<uint32_t>(std::popcount(bits) + 1) / 2;
+    const uint32_t count = own != 0 && !is_alone ? most_ : std::clamp(half, least_, most_);
+    return RunOf(own != 0 ? own : bits, count).bits();
+  }
+  // Whether some of the unit lies in this side's half.
+  bool IsOwn(uint32_t unit) const { return most_ == 0 || OwnOf(unit) != 0; }
+  bool is_last() const { return is_last_; }
+
+ private:
+  // Less is not worth a copy of its own.
+  static constexpr uint64_t kLeastCopied = 64 << 10;
+
+  uint32_t PartsOf(uint64_t bytes) const {
+    const uint64_t parts = bytes / std::max<uint64_t>(units_.part_bytes(), 1);
+    return static_cast<uint32_t>(std::clamp<uint64_t>(parts, 1, kPartitionsPerUnit));
+  }
+  // The bits of the unit's parts that lie in this side's half.
+  uint64_t OwnOf(uint32_t unit) const {
+    const uint64_t begin = uint64_t{unit} * units_.per_unit * units_.pieces;
+    const uint64_t middle = uint64_t{units_.partitions} * units_.pieces / 2;
+    const uint64_t before = std::clamp<uint64_t>(middle, begin, begin + 64) - begin;
+    const uint64_t firsts = FullMask(static_cast<uint32_t>(before));
+    return units_.FullOf(unit) & (is_last_ ? ~firsts : firsts);
+  }
+  Units::Run RunOf(uint64_t bits, uint32_t most) const {
+    return is_last_ ? Units::LastRun(bits, most) : Units::FirstRun(bits, most);
+  }
+
+  Units units_;
+  bool is_last_ = false;
+  uint32_t least_ = 1;
+  uint32_t most_ = 0;
+};
 
 // A sender's block, seen by either side.
 class SenderWords {
@@ -67,14 +123,34 @@ class SenderWords {
       }
     }
   }
+  // The same by a thread beside which nobody marks or acts: only what makes the unit full costs
+  // more than a store.
+  Marked MarkAlone(uint32_t unit, uint64_t bits, uint64_t round,
+                   std::atomic<uint32_t>* acting) const {
+    UnitWords& words = of(unit);
+    const uint64_t full = units_.FullOf(unit);
+    const uint64_t seen = shm::LoadRelaxed(words.ready);
+    const uint64_t before = BitsIn(seen, round, full);
+    const uint64_t fresh = bits & ~before;
+    const Marked marked{bits & before, fresh != 0 && before + fresh == full};
+    // Pairs as Mark does.
+    if (marked.is_full) {
+      acting->store(acting->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      (void)shm::Exchange(words.ready, seen + fresh, std::memory_order_seq_cst);
+    } else if (fresh != 0) {
+      shm::StoreRelease(words.ready, seen + fresh);
+    }
+    return marked;
+  }
   // Whether data of this round may be moved.
   bool IsCleared(uint64_t round) const {
     return shm::Load(block_->cleared, std::memory_order_seq_cst) >= round;
   }
 
-  // Takes what is ready and not taken by others; 0: nothing, also once the round is over. The
-  // caller moves it. The round has been cleared.
-  uint64_t Take(uint32_t unit, uint64_t round, bool only_full) const {
+  // Takes what is ready and not taken by others, or its share of it; 0: nothing, also once the
+  // round is over. The caller moves it. The round has been cleared.
+  uint64_t Take(uint32_t unit, uint64_t round, bool only_full, const Share& share = {},
+                bool is_alone = false) const {
     UnitWords& words = of(unit);
     const uint64_t full = units_.FullOf(unit);
     uint64_t taken = shm::LoadAcquire(words.taken);
@@ -82,10 +158,11 @@ class SenderWords {
       // Pairs with Mark. Of a later round only if `taken` has changed, too.
       const uint64_t ready =
           BitsIn(shm::Load(words.ready, std::memory_order_seq_cst), round, full) & full;
-      const uint64_t bits = ready & ~BitsIn(taken, round, full);
-      if (bits == 0 || (only_full && ready != full)) {
+      const uint64_t all = ready & ~BitsIn(taken, round, full);
+      if (all == 0 || (only_full && ready != full)) {
         return 0;
       }
+      const uint64_t bits = share.In(unit, all, is_alone);
       if (shm::CompareExchange(words.taken, taken, taken + bits, std::memory_order_acq_rel)) {
         return bits;
       }
@@ -100,6 +177,13 @@ class SenderWords {
   }
   bool IsReady(uint32_t unit, uint64_t round) const {
     return ReadyBits(unit, round) == units_.FullOf(unit);
+  }
+  // Whether the unit that a side would look at after this one has been taken, or there is none.
+  bool IsNextTaken(uint32_t unit, uint64_t round, const Share& share) const {
+    if (share.is_last()) {
+      return unit == 0 || TakenBits(unit - 1, round) != 0;
+    }
+    return unit + 1 == units_.count() || TakenBits(unit + 1, round) != 0;
   }
   bool IsTaken(uint32_t unit, uint64_t round) const {
     return TakenBits(unit, round) == units_.FullOf(unit);
@@ -125,7 +209,7 @@ class ArrivalWords {
     // Pairs with Bits of the receiver's threads: publishes the data.
     (void)shm::FetchAdd(words_[unit], bits, std::memory_order_seq_cst);
   }
-  // The same of all of the unit's partitions at once, by the only one who moves any of them in this
+  // The same of all of the unit's parts at once, by the only one who moves any of them in this
   // round. Does not wait for the line: the caller may look too early whether the receiver rests, so
   // that this rests its time out, which is rare.
   void Fill(uint32_t unit, uint64_t round) const {
@@ -137,11 +221,11 @@ class ArrivalWords {
   bool IsFull(uint32_t unit, uint64_t round) const {
     return Bits(unit, round) == units_.FullOf(unit);
   }
-  // Whether these partitions are there, in a round of which the words tell.
+  // Whether these parts are there, in a round of which the words tell.
   bool Have(const Units::Needed& needed, uint64_t round) const {
-    const uint32_t last_unit = units_.UnitOf(needed.last);
-    for (uint32_t unit = units_.UnitOf(needed.first); unit <= last_unit; ++unit) {
-      const uint64_t bits = units_.BitsOf(unit, needed.first, needed.last);
+    const uint32_t last_unit = units_.UnitOfPart(needed.last);
+    for (uint32_t unit = units_.UnitOfPart(needed.first); unit <= last_unit; ++unit) {
+      const uint64_t bits = units_.BitsOfParts(unit, needed);
       if ((Bits(unit, round) & bits) != bits) {
         return false;
       }

@@ -31,6 +31,9 @@ TEST_P(PartitionedTest, PartitionsArriveOneByOne) { Run("rounds", "all rounds we
 // Unequal numbers of partitions, datatypes with gaps, hints, sizes.
 TEST_P(PartitionedTest, DataAreRightHoweverTheyAreCut) { Run("data", "all data were right"); }
 
+// Large partitions, which both sides copy piece by piece.
+TEST_P(PartitionedTest, PiecesOfLargePartitionsAreRight) { Run("pieces", "all pieces were right"); }
+
 TEST_P(PartitionedTest, RequestsEndInEveryCall) { Run("completion", "all requests ended"); }
 
 TEST_P(PartitionedTest, CommunicatorsOfAllKindsCarryThem) {

@@ -15,7 +15,7 @@ TEST(UnitsTest, CutsPartitionsIntoUnits) {
   EXPECT_EQ(units.PartitionsIn(2), 2u);
   EXPECT_EQ(units.FullOf(2), 3u);
   EXPECT_EQ(units.UnitOf(9), 2u);
-  EXPECT_EQ(units.BitOf(9), 2u);
+  EXPECT_EQ(units.BitsOf(9), 2u);
   EXPECT_EQ(units.total_bytes(), 80u);
 }
 
@@ -46,6 +46,47 @@ TEST(UnitsTest, MakesUnitsOfTheLeastSize) {
   EXPECT_EQ(Units::PerUnit(1000, 1 << 20, 1, 1), 32u);
 }
 
+TEST(UnitsTest, CutsLargePartitionsIntoPieces) {
+  EXPECT_EQ(Units::Pieces(1, 100'000, 32 << 10), 3u);
+  EXPECT_EQ(Units::Pieces(1, (32 << 10) - 1, 32 << 10), 1u);
+  EXPECT_EQ(Units::Pieces(1, 0, 32 << 10), 1u);
+  EXPECT_EQ(Units::Pieces(1, 1 << 30, 32 << 10), kPartitionsPerUnit);
+  EXPECT_EQ(Units::Pieces(2, 1 << 30, 32 << 10), 1u);  // a bit for each partition
+}
+
+// Each piece is some bytes of its partition, and together they are all of it.
+TEST(UnitsTest, CountsAPieceByABitOfItsOwn) {
+  for (const uint64_t bytes : {1u, 64u, 1000u, 4096u, 100'000u, 131'072u, 999'999u}) {
+    for (const uint32_t pieces : {1u, 2u, 3u, 31u, kPartitionsPerUnit}) {
+      const Units units{.partitions = 3, .partition_bytes = bytes, .pieces = pieces};
+      EXPECT_EQ(units.count(), 3u);
+      EXPECT_EQ(units.FullOf(2), FullMask(pieces));
+      EXPECT_EQ(units.BitsOf(2), FullMask(pieces));
+      EXPECT_EQ(units.BitsOf(1, 0, 2), FullMask(pieces));
+      uint64_t next = 2 * bytes;
+      for (uint32_t piece = 0; piece < pieces; ++piece) {
+        const auto [offset, size] = units.BytesOf(2, {piece, 1});
+        EXPECT_EQ(offset, next);
+        EXPECT_LE(size, units.part_bytes());
+        next += size;
+      }
+      EXPECT_EQ(next, 3 * bytes);
+      const auto [offset, size] = units.BytesOf(1, {0, pieces});
+      EXPECT_EQ(offset, bytes);
+      EXPECT_EQ(size, bytes);
+    }
+  }
+}
+
+TEST(UnitsTest, FindsTheBytesOfPartitions) {
+  const Units units{.partitions = 10, .per_unit = 4, .partition_bytes = 8};
+  const auto [offset, size] = units.BytesOf(2, {1, 1});
+  EXPECT_EQ(offset, 72u);
+  EXPECT_EQ(size, 8u);
+  EXPECT_EQ(units.BytesOf(1, {1, 3}).offset, 40u);
+  EXPECT_EQ(units.BytesOf(1, {1, 3}).size, 24u);
+}
+
 TEST(UnitsTest, TakesRunsOfNeighbours) {
   uint64_t bits = 0b1101'0110;
   std::vector<std::pair<uint32_t, uint32_t>> runs;
@@ -61,21 +102,52 @@ TEST(UnitsTest, TakesRunsOfNeighbours) {
   EXPECT_EQ(bits, 0u);
 }
 
-// A receiver's partition needs those of the sender's that it has bytes of, and no others.
+TEST(UnitsTest, TakesSoManyFromEitherEnd) {
+  constexpr uint64_t kBits = 0b1101'0110;
+  EXPECT_EQ(Units::FirstRun(kBits).bits(), 0b110u);
+  EXPECT_EQ(Units::FirstRun(kBits, 1).bits(), 0b10u);
+  EXPECT_EQ(Units::LastRun(kBits).bits(), 0b1100'0000u);
+  EXPECT_EQ(Units::LastRun(kBits, 1).bits(), 0b1000'0000u);
+  EXPECT_EQ(Units::LastRun(~uint64_t{0}).bits(), ~uint64_t{0});
+  EXPECT_EQ(Units::LastRun(1).bits(), 1u);
+  uint64_t bits = kBits;
+  EXPECT_EQ(Units::TakeRun(&bits, 1).bits(), 0b10u);
+  EXPECT_EQ(bits, 0b1101'0100u);
+}
+
+// A part by its number among all.
+Units::Bytes BytesOfPart(const Units& units, uint64_t part) {
+  const uint32_t unit = units.UnitOfPart(part);
+  const auto first = static_cast<uint32_t>(part - uint64_t{unit} * units.per_unit * units.pieces);
+  EXPECT_EQ(units.BitsOfParts(unit, {part, part}), uint64_t{1} << first);
+  return units.BytesOf(unit, {first, 1});
+}
+
+// A receiver's partition needs those parts of the sender's that it has bytes of, and no others.
+void ExpectNeeds(const Units& units, uint32_t receiver) {
+  const uint64_t bytes = units.total_bytes() / receiver;
+  for (uint32_t p = 0; p < receiver; ++p) {
+    const Units::Needed needed = units.NeededFor(p, receiver);
+    const uint64_t begin = p * bytes;
+    const Units::Bytes first = BytesOfPart(units, needed.first);
+    const Units::Bytes last = BytesOfPart(units, needed.last);
+    EXPECT_LE(first.offset, begin);
+    EXPECT_GT(first.offset + first.size, begin);
+    EXPECT_LT(last.offset, begin + bytes);
+    EXPECT_GE(last.offset + last.size, begin + bytes);
+  }
+}
+
 TEST(UnitsTest, FindsWhatAReceiversPartitionNeeds) {
   const uint32_t counts[] = {1, 2, 3, 5, 7, 12, 64, 65, 210};
   for (const uint32_t sender : counts) {
     for (const uint32_t receiver : counts) {
-      const uint64_t total = uint64_t{sender} * receiver * 3;
-      const Units units{.partitions = sender, .per_unit = 1, .partition_bytes = total / sender};
-      for (uint32_t p = 0; p < receiver; ++p) {
-        const Units::Needed needed = units.NeededFor(p, receiver);
-        const uint64_t begin = p * (total / receiver);
-        const uint64_t end = begin + total / receiver;
-        EXPECT_LE(needed.first * units.partition_bytes, begin);
-        EXPECT_GT((needed.first + 1) * units.partition_bytes, begin);
-        EXPECT_LT(needed.last * units.partition_bytes, end);
-        EXPECT_GE((needed.last + 1) * units.partition_bytes, end);
+      const uint64_t bytes = receiver * 3;
+      ExpectNeeds({.partitions = sender, .per_unit = 1, .partition_bytes = bytes}, receiver);
+      ExpectNeeds({.partitions = sender, .per_unit = 4, .partition_bytes = bytes}, receiver);
+      for (const uint32_t pieces : {2u, 5u, kPartitionsPerUnit}) {  // of 64 bytes or more
+        ExpectNeeds({.partitions = sender, .partition_bytes = 2048 * bytes, .pieces = pieces},
+                    receiver);
       }
     }
   }

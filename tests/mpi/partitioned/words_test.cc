@@ -25,10 +25,11 @@ class Pair {
         arrived_(static_cast<uint64_t*>(
                      static_cast<void*>(receiver_block_.get() + sizeof(ReceiverBlock))),
                  units),
-        sent_(units.partitions),
-        got_(units.partitions) {}
+        sent_(parts()),
+        got_(parts()) {}
 
   const Units& units() const { return units_; }
+  uint32_t parts() const { return units_.partitions * units_.pieces; }
   const SenderWords& sender() const { return sender_; }
   const ArrivalWords& arrived() const { return arrived_; }
 
@@ -43,7 +44,7 @@ class Pair {
       thread.join();
     }
     for (uint32_t done = 0; done < units_.count();) {
-      MoveAll(round, true);
+      MoveAll(round, true, Share(units_, true));
       done = arrived_.FirstMissing(done, round);
       std::this_thread::yield();
     }
@@ -53,12 +54,12 @@ class Pair {
     std::atomic_ref<uint64_t>(sender_.block().cleared).store(round, std::memory_order_seq_cst);
     for (uint32_t done = 0; done < units_.count();) {
       if (takes) {
-        MoveAll(round, false);
+        MoveAll(round, false, Share(units_, false));
       }
       done = arrived_.FirstMissing(done, round);
       std::this_thread::yield();
     }
-    for (uint32_t p = 0; p < units_.partitions; ++p) {
+    for (uint32_t p = 0; p < parts(); ++p) {
       ASSERT_EQ(got_[p], round * 1000 + p);
     }
   }
@@ -78,19 +79,21 @@ class Pair {
 
   void ReadyShare(uint64_t round, uint32_t first, uint32_t step) {
     for (uint32_t p = first; p < units_.partitions; p += step) {
-      sent_[p] = round * 1000 + p;
+      for (uint32_t piece = p * units_.pieces; piece < (p + 1) * units_.pieces; ++piece) {
+        sent_[piece] = round * 1000 + piece;
+      }
       const uint32_t unit = units_.UnitOf(p);
-      const SenderWords::Marked marked = sender_.Mark(unit, units_.BitOf(p), round);
+      const SenderWords::Marked marked = sender_.Mark(unit, units_.BitsOf(p), round);
       ASSERT_EQ(marked.again, 0u);
       if (marked.is_full && sender_.IsCleared(round)) {
         Move(unit, sender_.Take(unit, round, true));
       }
     }
   }
-  void MoveAll(uint64_t round, bool only_full) {
+  void MoveAll(uint64_t round, bool only_full, const Share& share) {
     if (sender_.IsCleared(round)) {
       for (uint32_t unit = 0; unit < units_.count(); ++unit) {
-        Move(unit, sender_.Take(unit, round, only_full));
+        Move(unit, sender_.Take(unit, round, only_full, share));
       }
     }
   }
@@ -98,7 +101,7 @@ class Pair {
     while (bits != 0) {
       const Units::Run run = Units::TakeRun(&bits);
       for (uint32_t i = 0; i < run.count; ++i) {
-        const uint32_t p = unit * units_.per_unit + run.first + i;
+        const uint32_t p = unit * units_.per_unit * units_.pieces + run.first + i;
         got_[p] = sent_[p];
         ++moved_;
       }
@@ -127,7 +130,7 @@ void Race(const Units& units, uint64_t rounds, uint32_t threads, bool receiver_t
     pair.Send(round, threads);
   }
   receiver.join();
-  EXPECT_EQ(pair.moved(), rounds * units.partitions);
+  EXPECT_EQ(pair.moved(), rounds * pair.parts());
 }
 
 TEST(WordsTest, ASenderAloneMovesEachPartitionOnce) {
@@ -144,6 +147,11 @@ TEST(WordsTest, TheLargestUnitsAreMovedOnce) {
 
 TEST(WordsTest, ManyUnitsLieCloseTogether) {
   Race({.partitions = 70, .per_unit = 1, .partition_bytes = 8}, 1000, 1, true);
+}
+
+TEST(WordsTest, BothSidesMovePiecesOfAPartition) {
+  Race({.partitions = 1, .partition_bytes = 4 << 20, .pieces = kPartitionsPerUnit}, 1000, 1, true);
+  Race({.partitions = 5, .partition_bytes = 500'000, .pieces = 7}, 1000, 1, true);
 }
 
 TEST(WordsTest, SeveralThreadsReady) {
@@ -169,6 +177,74 @@ TEST(WordsTest, TakesOnlyFullUnitsIfAsked) {
   (void)pair.sender().Mark(0, 0b1010, 1);
   EXPECT_EQ(pair.sender().Take(0, 1, true), 0b1010u);
   EXPECT_EQ(pair.sender().Take(0, 1, false), 0u);
+}
+
+// Of 1 MiB each side copies up to 256 KiB at once, and helps the other one by half of what is left.
+TEST(ShareTest, EachSideBeginsAtItsEnd) {
+  Pair pair({.partitions = 1, .partition_bytes = 1 << 20, .pieces = 16});
+  const Share receiver(pair.units(), false);
+  const Share sender(pair.units(), true);
+  (void)pair.sender().Mark(0, pair.units().BitsOf(0), 1);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, receiver), 0x000fu);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, sender), 0xf000u);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, receiver), 0x00f0u);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, receiver), 0x0300u);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, sender), 0x0c00u);
+  EXPECT_EQ(pair.sender().Take(0, 1, true, sender), 0u);
+}
+
+TEST(ShareTest, HalfIsLeftOfWhatIsFoundAlone) {
+  const Units units{.partitions = 4, .partition_bytes = 256 << 10, .pieces = 4};
+  EXPECT_EQ(Share(units, false).In(0, 0xf, false), 0xfu);
+  EXPECT_EQ(Share(units, false).In(0, 0xf, true), 0x3u);
+  EXPECT_EQ(Share(units, true).In(3, 0xf, false), 0xfu);
+  EXPECT_EQ(Share(units, true).In(3, 0xf, true), 0xcu);
+  EXPECT_EQ(Share(units, true).In(3, 0x1, true), 0x1u);
+  EXPECT_EQ(Share(units, true).In(1, 0xf, false), 0xcu);  // of the receiver's half
+  EXPECT_TRUE(Share(units, true).IsOwn(2));
+  EXPECT_FALSE(Share(units, true).IsOwn(1));
+}
+
+TEST(ShareTest, LittleIsNotShared) {
+  const Units units{.partitions = 64, .per_unit = 8, .partition_bytes = 8 << 10};
+  EXPECT_EQ(Share(units, false).In(7, 0xff, true), 0xffu);
+  EXPECT_EQ(Share().In(0, 0xff, true), 0xffu);  // where no side copies by itself
+  EXPECT_TRUE(Share().IsOwn(7));
+}
+
+TEST(WordsTest, FindsOutWhatTheOtherSideIsAbout) {
+  Pair pair({.partitions = 3, .partition_bytes = 256 << 10, .pieces = 4});
+  const Share receiver(pair.units(), false);
+  const Share sender(pair.units(), true);
+  for (uint32_t unit = 0; unit < 3; ++unit) {
+    (void)pair.sender().Mark(unit, pair.units().BitsOf(unit), 1);
+  }
+  EXPECT_FALSE(pair.sender().IsNextTaken(0, 1, receiver));
+  EXPECT_FALSE(pair.sender().IsNextTaken(2, 1, sender));
+  EXPECT_TRUE(pair.sender().IsNextTaken(0, 1, sender));
+  EXPECT_TRUE(pair.sender().IsNextTaken(2, 1, receiver));
+  EXPECT_NE(pair.sender().Take(1, 1, true, receiver), 0u);
+  EXPECT_TRUE(pair.sender().IsNextTaken(0, 1, receiver));
+  EXPECT_TRUE(pair.sender().IsNextTaken(2, 1, sender));
+}
+
+// A thread that is alone marks with fewer locked instructions, and comes to the same.
+TEST(WordsTest, AThreadAloneMarksLikeOthers) {
+  Pair pair({.partitions = 4, .per_unit = 4, .partition_bytes = 8});
+  std::atomic<uint32_t> acting{0};
+  for (uint64_t round = 1; round < 4; ++round) {
+    EXPECT_FALSE(pair.sender().MarkAlone(0, 0b0011, round, &acting).is_full);
+    const SenderWords::Marked marked = pair.sender().MarkAlone(0, 0b0110, round, &acting);
+    EXPECT_EQ(marked.again, 0b0010u);
+    EXPECT_FALSE(marked.is_full);
+    EXPECT_EQ(pair.sender().ReadyBits(0, round), 0b0111u);
+    EXPECT_EQ(acting, 0u);
+    EXPECT_TRUE(pair.sender().MarkAlone(0, 0b1000, round, &acting).is_full);
+    EXPECT_EQ(acting.exchange(0), 1u);
+    EXPECT_EQ(pair.sender().MarkAlone(0, 0b1111, round, &acting).again, 0b1111u);
+    EXPECT_EQ(acting, 0u);
+    EXPECT_TRUE(pair.sender().IsReady(0, round));
+  }
 }
 
 // A thread that was held up after it had made the unit full.

@@ -19,7 +19,7 @@
 
 /* ---- Layout: client/mpi/partitioned/prequest.cc fills it in ---- */
 
-#define FERRY_PARTITIONED_VERSION 1u
+#define FERRY_PARTITIONED_VERSION 2u
 
 /* What the request does; a collective may do both, with the same units. */
 #define FERRY_PARTITIONED_SEND 1u
@@ -33,17 +33,17 @@
 
 /* In memory that the device reads fast. Followed, of a send, by one counter for each unit. Words
  * count as client/mpi/partitioned/units.h says: in each round each partition of a unit adds its
- * bit. */
+ * bit, or those of its pieces. */
 struct MPIX_Prequest_object {
   /* Constant. */
   ferry_device_u32 version;
   ferry_device_u32 kind;
   ferry_device_u32 partitions; /* of this side */
   ferry_device_u32 sender_partitions;
-  ferry_device_u32 per_unit;    /* of the sender's; the last unit may have fewer */
-  ferry_device_u32 way;         /* FERRY_PARTITIONED_BY_..., or _NOWHERE */
-  ferry_device_u32 has_atomics; /* the device's operations on host memory are atomic to CPUs */
-  ferry_device_u32 reserved0;
+  ferry_device_u32 per_unit;        /* of the sender's; the last unit may have fewer */
+  ferry_device_u32 way;             /* FERRY_PARTITIONED_BY_..., or _NOWHERE */
+  ferry_device_u32 has_atomics;     /* the device's operations on host memory are atomic to CPUs */
+  ferry_device_u32 pieces;          /* that a partition travels in; 1, where per_unit is not */
   ferry_device_u64 state;           /* of the request: ferry_partitioned_state, in host memory */
   ferry_device_u64 arrived;         /* the receiver's words of arrivals; 0: out of reach */
   ferry_device_u64 partition_bytes; /* of the sender */
@@ -125,8 +125,10 @@ FERRY_DEVICE_FUNCTION FERRY_DEVICE_GLOBAL ferry_partitioned_words* ferry_partiti
   return (FERRY_DEVICE_GLOBAL ferry_partitioned_words*)(preq->words + unit * preq->word_stride);
 }
 
-/* The bits of the first `count` partitions of a unit. */
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_first_bits(ferry_device_u32 count) {
+/* The bits of the first partitions of a unit. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_first_bits(MPIX_Prequest preq,
+                                                                    ferry_device_u32 partitions) {
+  const ferry_device_u32 count = partitions * preq->pieces;
   return count >= 64 ? ~(ferry_device_u64)0 : ((ferry_device_u64)1 << count) - 1;
 }
 
@@ -138,7 +140,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_count_in(MPIX_Prequest 
 
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_full(MPIX_Prequest preq,
                                                               ferry_device_u32 unit) {
-  return ferry_partitioned_first_bits(ferry_partitioned_count_in(preq, unit));
+  return ferry_partitioned_first_bits(preq, ferry_partitioned_count_in(preq, unit));
 }
 
 /* The bits of the partitions [low, high] of the sender that are in the unit. */
@@ -150,7 +152,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_partitioned_bits(MPIX_Prequest preq
   const ferry_device_u32 count = ferry_partitioned_count_in(preq, unit);
   const ferry_device_u32 from = low > begin ? low - begin : 0;
   const ferry_device_u32 to = high - begin < count ? high - begin + 1 : count;
-  return ferry_partitioned_first_bits(to) & ~ferry_partitioned_first_bits(from);
+  return ferry_partitioned_first_bits(preq, to) & ~ferry_partitioned_first_bits(preq, from);
 }
 
 /* Whether calls can use it, as one of this kind. */
