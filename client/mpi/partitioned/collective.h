@@ -3,8 +3,8 @@
 // when it has readied all partitions of the unit. After Temucin and others (ExaMPI 2024): each user
 // partition goes through the collective's schedule alone.
 //
-// Where ranks share a node, broadcasts and reductions go by their own memory (node_units.h), and
-// all else by messages and schedules.
+// Where ranks share a node, units go by their own memory (node_units.h), and all else by messages
+// and schedules.
 //
 // Units progress by whoever waits, tests or asks for a partition, and by the thread that carries
 // nonblocking collectives on (client/mpi/channel/helper.h). Kernels mark partitions, and look for

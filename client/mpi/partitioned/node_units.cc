@@ -19,8 +19,6 @@ using collective::kHostMemory;
 using collective::Problem;
 using collective::RunFailure;
 
-// So that operands stay in the second-level cache, and ranks that look find a share.
-constexpr uint64_t kChunkBytes = uint64_t{32} << 10;
 // More take too much of the first rank's heap, and too long to be told.
 constexpr uint64_t kMostBuffers = uint64_t{1} << 16;
 // It looks so often before it asks whether all ranks live.
@@ -59,25 +57,11 @@ class Retired {
 // Not destroyed at exit: a program may leave without MPI_Finalize.
 Retired& retired = *new Retired();
 
-// What the rank contributes, and where its result goes.
-std::byte* ContributionIn(const CollectiveOperation& operation) {
-  const bool is_in_output =
-      operation.problem.in_place || operation.problem.collective == Collective::kBcast;
-  return static_cast<std::byte*>((is_in_output ? operation.output : operation.input).base());
-}
-std::byte* ResultIn(const CollectiveOperation& operation) {
-  return static_cast<std::byte*>(operation.output.base());
-}
-
 }  // namespace
 
 bool NodeUnits::MayServe(const Comm& comm, Channel& channel, uint32_t units,
                          const CollectiveOperation& first) {
-  const Problem& problem = first.problem;
-  const bool is_one = problem.collective == Collective::kBcast ||
-                      problem.collective == Collective::kReduce ||
-                      problem.collective == Collective::kAllreduce;
-  if (!is_one || comm.is_inter() || channel.size() < 2 ||
+  if (comm.is_inter() || channel.size() < 2 ||
       uint64_t{units} * static_cast<uint64_t>(channel.size()) > kMostBuffers) {
     return false;
   }
@@ -87,10 +71,28 @@ bool NodeUnits::MayServe(const Comm& comm, Channel& channel, uint32_t units,
       return false;
     }
   }
-  Problem whole = problem;
-  whole.rank = channel.self();
-  whole.size = channel.size();
-  return CollectiveTable().LeavesToBoard(whole);
+  return CollectiveTable().LeavesToBoard(ProblemOfAll(channel, first.problem));
+}
+
+// The same on all ranks, whatever each knows of blocks.
+uint64_t NodeUnits::BlockBytesOf(const Problem& problem) {
+  if (problem.has_blocks && !problem.receive_blocks.empty()) {
+    return problem.receive_blocks[0].size_bytes;
+  }
+  return problem.has_blocks && !problem.send_blocks.empty() ? problem.send_blocks[0].size_bytes
+                                                            : problem.block_bytes;
+}
+
+Problem NodeUnits::ProblemOfAll(const Channel& channel, const Problem& problem) {
+  Problem of_all;
+  of_all.collective = problem.collective;
+  of_all.rank = channel.self();
+  of_all.size = channel.size();
+  of_all.root = problem.root;
+  of_all.block_bytes = BlockBytesOf(problem);
+  of_all.element_bytes = problem.element_bytes;
+  of_all.commutative = problem.commutative;
+  return of_all;
 }
 
 NodeUnits::NodeUnits(Channel* channel, uint32_t first_number,
@@ -143,42 +145,93 @@ NodeUnits::Buffers& NodeUnits::BuffersOf(uint32_t unit, int rank) const {
   return first[size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)];
 }
 
-bool NodeUnits::Contributes(int rank) const {
-  return problem(0).collective != Collective::kBcast || rank == problem(0).root;
+// ---- Setup --------------------------------------------------------------------------------------
+
+NodeUnits::OwnRow NodeUnits::RowOf(void* base, const std::function<size_t(int)>& offset) const {
+  OwnRow row{static_cast<std::byte*>(base) + offset(0), offset(1) - offset(0), true};
+  for (int i = 1; i < size(); ++i) {
+    row.is_even =
+        row.is_even && offset(i) >= offset(i - 1) && offset(i) - offset(i - 1) == row.stride_bytes;
+  }
+  return row;
 }
 
-bool NodeUnits::GetsResult(int rank) const {
-  switch (problem(0).collective) {
+NodeUnits::OwnRow NodeUnits::ContributionIn(const CollectiveOperation& operation) const {
+  const Problem& problem = operation.problem;
+  auto* const input = static_cast<std::byte*>(operation.input.base());
+  auto* const output = static_cast<std::byte*>(operation.output.base());
+  switch (problem.collective) {
     case Collective::kBcast:
-      return rank != problem(0).root;
-    case Collective::kReduce:
-      return rank == problem(0).root;
+      return {.first = output, .is_there = self() == problem.root};
+    case Collective::kAllgather:
+    case Collective::kGather:
+      return {
+          .first = problem.in_place ? output + problem.ReceiveBlock(self()).offset_bytes : input,
+          .is_there = true};
+    case Collective::kScatter:
+      if (self() != problem.root) {
+        return {};
+      }
+      [[fallthrough]];
+    case Collective::kAlltoall: {
+      OwnRow row = RowOf(input, [&](int rank) { return problem.SendBlock(rank).offset_bytes; });
+      row.is_even =
+          row.is_even && (problem.collective == Collective::kScatter || !problem.in_place);
+      return row;
+    }
+    case Collective::kReduceScatter: {
+      OwnRow row = RowOf(input, [&](int rank) { return problem.ReceiveBlock(rank).offset_bytes; });
+      row.is_even = row.is_even && !problem.in_place;
+      return row;
+    }
     default:
-      return true;
+      return {.first = problem.in_place ? output : input, .is_there = true};
   }
 }
 
-// ---- Setup --------------------------------------------------------------------------------------
+NodeUnits::OwnRow NodeUnits::ResultIn(const CollectiveOperation& operation) const {
+  const Problem& problem = operation.problem;
+  auto* const output = static_cast<std::byte*>(operation.output.base());
+  const bool is_root = self() == problem.root;
+  switch (problem.collective) {
+    case Collective::kBcast:
+      return {.first = output, .is_there = !is_root};
+    case Collective::kReduce:
+      return {.first = output, .is_there = is_root};
+    case Collective::kScatter:
+      return {.first = output, .is_there = !is_root || !problem.in_place};
+    case Collective::kGather:
+      if (!is_root) {
+        return {};
+      }
+      [[fallthrough]];
+    case Collective::kAllgather:
+    case Collective::kAlltoall:
+      return RowOf(output, [&](int rank) { return problem.ReceiveBlock(rank).offset_bytes; });
+    default:
+      return {.first = output, .is_there = true};
+  }
+}
+
+uint64_t NodeUnits::SpanOf(uint64_t stride_bytes, uint32_t unit) const {
+  const uint64_t block_bytes = BlockBytesOf(problem(unit));
+  return block_bytes == 0 ? 0 : stride_bytes * static_cast<uint64_t>(size() - 1) + block_bytes;
+}
 
 std::vector<NodeUnits::Buffers> NodeUnits::Locate(Card* card) const {
   std::vector<Buffers> all(units());
   card->is_ready = 1;
-  const auto locate = [&](const std::byte* data, size_t bytes) {
-    const shm::Location where = bytes == 0 ? shm::Location{} : front_end->Locate(data, bytes);
-    card->is_ready = where.flags == 0 ? card->is_ready : 0;
-    card->has_private = bytes != 0 && where.region == 0 ? 1 : card->has_private;
-    return where;
-  };
   for (uint32_t unit = 0; unit < units(); ++unit) {
-    const CollectiveOperation& operation = *operations_[unit];
-    card->is_ready = operation.device == kHostMemory ? card->is_ready : 0;
-    const size_t bytes = operation.problem.block_bytes;
-    if (Contributes(self())) {
-      all[unit].contribution = locate(ContributionIn(operation), bytes);
-    }
-    if (GetsResult(self())) {
-      all[unit].result = locate(ResultIn(operation), bytes);
-    }
+    const auto locate = [&](const OwnRow& own) -> Row {
+      const uint64_t bytes = own.is_there && own.is_even ? SpanOf(own.stride_bytes, unit) : 0;
+      const shm::Location where =
+          bytes == 0 ? shm::Location{} : front_end->Locate(own.first, bytes);
+      card->is_ready = where.flags == 0 && own.is_even ? card->is_ready : 0;
+      card->has_private = bytes != 0 && where.region == 0 ? 1 : card->has_private;
+      return {where, own.stride_bytes, own.is_there ? uint64_t{1} : 0};
+    };
+    card->is_ready = operations_[unit]->device == kHostMemory ? card->is_ready : 0;
+    all[unit] = {locate(ContributionIn(*operations_[unit])), locate(ResultIn(*operations_[unit]))};
   }
   return all;
 }
@@ -187,7 +240,7 @@ std::vector<NodeUnits::Buffers> NodeUnits::Locate(Card* card) const {
 uint64_t NodeUnits::Mark() const {
   uint64_t mark = units();
   for (uint32_t unit = 0; unit < units(); ++unit) {
-    mark = mark * 31 + collective::SignatureOf(problem(unit));
+    mark = mark * 31 + collective::SignatureOf(ProblemOfAll(channel_, problem(unit)));
   }
   return mark;
 }
@@ -257,11 +310,13 @@ bool NodeUnits::Enter() {
 
 bool NodeUnits::OpenPeer(uint32_t unit, int rank) {
   const auto peer = static_cast<uint32_t>(channel_.WorldRank(rank));
-  const size_t bytes = problem(unit).block_bytes;
-  const Buffers& buffers = BuffersOf(unit, rank);
   const size_t at = (size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2;
-  return (!Contributes(rank) || memory_[at].data.Open(peer, buffers.contribution, bytes).ok()) &&
-         (!GetsResult(rank) || memory_[at + 1].data.Open(peer, buffers.result, bytes).ok());
+  const auto open = [&](const Row& row, PeerData* data) {
+    return row.is_there == 0 || data->Open(peer, row.first, SpanOf(row.stride_bytes, unit)).ok();
+  };
+  const Buffers& buffers = BuffersOf(unit, rank);
+  return open(buffers.contribution, &memory_[at].data) &&
+         open(buffers.result, &memory_[at + 1].data);
 }
 
 void NodeUnits::Settle(bool is_used) {
@@ -279,14 +334,13 @@ void NodeUnits::Settle(bool is_used) {
   is_open_.assign(units(), true);
   uint64_t room_bytes = 0;
   for (uint32_t unit = 0; unit < units(); ++unit) {
-    room_bytes =
-        std::max(room_bytes, std::min<uint64_t>(ChunkBytes(unit), problem(unit).block_bytes));
+    room_bytes = std::max(room_bytes, std::min(ChunkBytes(unit), BlockBytesOf(problem(unit))));
     for (int rank = 0; rank < size(); ++rank) {
       const size_t at =
           (size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2;
       if (rank == self()) {
-        memory_[at].own = ContributionIn(*operations_[unit]);
-        memory_[at + 1].own = ResultIn(*operations_[unit]);
+        memory_[at].own = ContributionIn(*operations_[unit]).first;
+        memory_[at + 1].own = ResultIn(*operations_[unit]).first;
       } else if (!OpenPeer(unit, rank)) {
         is_open_[unit] = false;
       }
@@ -319,20 +373,10 @@ bool NodeUnits::Step() {
 
 // ---- Rounds -------------------------------------------------------------------------------------
 
-uint64_t NodeUnits::ChunkBytes(uint32_t unit) const {
-  const uint64_t element = std::max<uint64_t>(problem(unit).element_bytes, 1);
-  return std::max<uint64_t>(kChunkBytes / element, 1) * element;
-}
-
-uint64_t NodeUnits::Chunks(uint32_t unit) const {
-  const uint64_t bytes = ChunkBytes(unit);
-  return std::max<uint64_t>((problem(unit).block_bytes + bytes - 1) / bytes, 1);
-}
-
 void NodeUnits::Begin(uint32_t unit, uint64_t round, bool can) {
   UnitWords& words = UnitAt(unit);
   if (!can || !is_open_[unit]) [[unlikely]] {
-    shm::StoreRelease(words.failed, round);
+    Fail(unit, round);
   }
   // Pairs with Advance of all ranks: publishes what this one contributes.
   const uint64_t readied = shm::FetchAdd(words.readied, uint64_t{1}, std::memory_order_acq_rel) + 1;
@@ -360,9 +404,15 @@ bool NodeUnits::Advance(uint32_t unit, uint64_t round, RunFailure* failure) {
     }
   }
   if (shm::LoadAcquire(words.done) < end) {
-    return IsLeftBehind(unit, round, failure);
+    if (!HasDied()) [[likely]] {
+      return false;
+    }
+    // A rank that has gone on before it died has seen the end of the round.
+    if (shm::LoadAcquire(words.done) < end) {
+      return IsLeftBehind(unit, round, failure);
+    }
   }
-  if (shm::LoadRelaxed(words.failed) == round && failure->code == ErrorCode::kOk) [[unlikely]] {
+  if (shm::LoadRelaxed(words.failed) >= round && failure->code == ErrorCode::kOk) [[unlikely]] {
     *failure = {.code = ErrorCode::kCancelled};
   }
   return true;
@@ -376,20 +426,31 @@ void NodeUnits::Tell(int ranks) const {
   }
 }
 
-// Whether a rank has died, and none that lives is at work in this one's memory: they see that the
-// unit has failed before they begin.
-bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure) {
+// A rank that is behind may see that of a later round: it fails, too, rather than to take what was
+// not moved for a result.
+void NodeUnits::Fail(uint32_t unit, uint64_t round) const {
+  uint64_t& failed = UnitAt(unit).failed;
+  for (uint64_t seen = shm::Load(failed, std::memory_order_seq_cst);
+       seen < round && !shm::CompareExchange(failed, seen, round, std::memory_order_seq_cst);) {
+  }
+}
+
+// Whether a rank has died, as far as is known.
+bool NodeUnits::HasDied() {
   for (int rank = 0; dead_ < 0 && looks_ % kLooksBetweenQuestions == 0 && rank < size(); ++rank) {
     if (front_end->PeerState(static_cast<uint32_t>(channel_.WorldRank(rank))) != ErrorCode::kOk) {
       dead_ = rank;
     }
   }
   ++looks_;
-  if (dead_ < 0) [[likely]] {
-    return false;
-  }
+  return dead_ >= 0;
+}
+
+// One has died. Whether none that lives is at work in this one's memory: they see that the unit has
+// failed before they begin.
+bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure) const {
   // Pairs with CarryOut.
-  (void)shm::Exchange(UnitAt(unit).failed, round, std::memory_order_seq_cst);
+  Fail(unit, round);
   for (int rank = 0; rank < size(); ++rank) {
     if (shm::Load(RankAt(rank).works, std::memory_order_seq_cst) != 0 &&
         front_end->PeerState(static_cast<uint32_t>(channel_.WorldRank(rank))) == ErrorCode::kOk) {
@@ -401,105 +462,20 @@ bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure)
   return true;
 }
 
-// ---- Chunks -------------------------------------------------------------------------------------
-
 void NodeUnits::CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, RunFailure* failure) {
-  uint64_t& failed = UnitAt(unit).failed;
   uint64_t& works = RankAt(self()).works;
   // Pairs with IsLeftBehind: of this thread and one that gives up, one sees the other.
   (void)shm::Exchange(works, uint64_t{1}, std::memory_order_seq_cst);
-  if (shm::Load(failed, std::memory_order_seq_cst) != round) {
-    const uint64_t at = chunk * ChunkBytes(unit);
-    const Part part{unit, at, std::min(ChunkBytes(unit), problem(unit).block_bytes - at)};
+  if (shm::Load(UnitAt(unit).failed, std::memory_order_seq_cst) < round) {
+    const Part part = PartOf(unit, chunk);
     int peer = -1;
     if (const ErrorCode error = part.bytes == 0 ? ErrorCode::kOk : Move(part, &peer);
         error != ErrorCode::kOk) [[unlikely]] {
       *failure = {.code = error, .peer = peer};
-      shm::StoreRelease(failed, round);
+      Fail(unit, round);
     }
   }
   shm::StoreRelease(works, 0);
-}
-
-// Where it lies: copied into `room`, if this process does not reach it.
-ErrorCode NodeUnits::Find(const Part& part, const Memory& memory, std::byte* room,
-                          const std::byte** found) {
-  const std::byte* const begin = memory.own != nullptr ? memory.own : memory.data.mapped();
-  if (begin != nullptr) {
-    *found = begin + part.at;
-    return ErrorCode::kOk;
-  }
-  *found = room;
-  return memory.data.CopyFrom(part.at, room, part.bytes, false);
-}
-
-// Where the result of a reduction had best be made: where it belongs, at one rank, as far as this
-// process reaches it. A contribution may lie there, of which the last step is the last use.
-std::byte* NodeUnits::TargetOf(const Part& part) const {
-  if (GetsResult(self())) {
-    return ResultOf(part.unit, self()).own + part.at;
-  }
-  std::byte* const there = ResultOf(part.unit, problem(part.unit).root).data.mapped();
-  return there != nullptr ? there + part.at : rooms_[0].get();
-}
-
-// Combines the contributions in the order of ranks. *result: where that lies.
-ErrorCode NodeUnits::Combine(const Part& part, const std::byte** result, int* peer) {
-  CollectiveOperation& operation = *operations_[part.unit];
-  const size_t count = part.bytes / operation.problem.element_bytes;
-  for (int rank = 0; rank < size(); ++rank) {
-    *peer = rank;
-    const std::byte* operand = nullptr;
-    if (const ErrorCode error =
-            Find(part, ContributionOf(part.unit, rank), rooms_[rank == 0 ? 0 : 1].get(), &operand);
-        error != ErrorCode::kOk) {
-      return error;
-    }
-    if (rank == 0) {
-      *result = operand;
-      continue;
-    }
-    std::byte* const to = rank + 1 == size() ? TargetOf(part) : rooms_[0].get();
-    if (const ErrorCode error = operation.reducer.Reduce(*result, operand, to, count);
-        error != ErrorCode::kOk) {
-      return error;
-    }
-    *result = to;
-  }
-  return ErrorCode::kOk;
-}
-
-// *peer: with whose memory it has failed.
-ErrorCode NodeUnits::Move(const Part& part, int* peer) {
-  const std::byte* result = nullptr;
-  const Problem& whole = problem(part.unit);
-  *peer = whole.root;
-  const ErrorCode error =
-      whole.collective == Collective::kBcast
-          ? Find(part, ContributionOf(part.unit, whole.root), rooms_[0].get(), &result)
-          : Combine(part, &result, peer);
-  if (error != ErrorCode::kOk) {
-    return error;
-  }
-  for (int rank = 0; rank < size(); ++rank) {
-    if (!GetsResult(rank)) {
-      continue;
-    }
-    const Memory& to = ResultOf(part.unit, rank);
-    std::byte* const mapped = to.own != nullptr ? to.own : to.data.mapped();
-    if (mapped != nullptr) {
-      if (mapped + part.at != result) {
-        std::memcpy(mapped + part.at, result, part.bytes);
-      }
-      continue;
-    }
-    *peer = rank;
-    if (const ErrorCode failed = to.data.CopyTo(part.at, result, part.bytes, false);
-        failed != ErrorCode::kOk) {
-      return failed;
-    }
-  }
-  return ErrorCode::kOk;
 }
 
 }  // namespace ferry::mpi

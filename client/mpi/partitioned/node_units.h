@@ -4,7 +4,8 @@
 // Whoever readies it last sees that, and carries it out for all: combines the contributions in the
 // order of ranks, and stores the results where they belong. Ranks that look meanwhile take a share:
 // a unit is cut into chunks, which are claimed one by one. So no rank has to come by for another
-// one's result, and ranks may ready their units in any order.
+// one's result, and ranks may ready their units in any order. Not of alltoall and reduce_scatter in
+// place, whose results lie where others still read.
 //
 // The ranks share a block of words in the first one's heap. Counters of a unit only grow, by the
 // same in each round, as those of units.h do. They make it together, at the first start, by two
@@ -20,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -71,10 +73,17 @@ class NodeUnits {
     Card own;
     std::vector<Card> all;
   };
-  // A rank's part of a unit: what it contributes, and where its result goes.
+  // Where blocks of one size, or the only one, lie in equal distances.
+  struct Row {
+    shm::Location first{};
+    uint64_t stride_bytes = 0;
+    uint64_t is_there = 0;  // 0: there is none
+  };
+  // A rank's part of a unit: what it contributes (for each rank, or the same for all), and where
+  // its result goes (of each rank, or one).
   struct Buffers {
-    shm::Location contribution{};
-    shm::Location result{};
+    Row contribution;
+    Row result;
   };
   struct alignas(64) UnitWords {
     uint64_t readied;  // by each rank, when it has readied the unit
@@ -93,11 +102,22 @@ class NodeUnits {
     std::byte* own = nullptr;  // this rank's
     PeerData data;             // another's
   };
-  // Bytes of a unit.
+  // What is done at once: bytes of a block, from one rank or of all combined, for one rank or all
+  // that get results.
+  static constexpr int kAll = -1;
   struct Part {
     uint32_t unit;
+    int from;
+    int to;
     uint64_t at;
     uint64_t bytes;
+  };
+  // The same memory, in this process.
+  struct OwnRow {
+    std::byte* first = nullptr;
+    uint64_t stride_bytes = 0;
+    bool is_there = false;
+    bool is_even = true;  // false: it is none
   };
 
   int self() const { return channel_.self(); }
@@ -114,11 +134,19 @@ class NodeUnits {
     return memory_[(size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2 +
                    which];
   }
-  bool Contributes(int rank) const;
-  bool GetsResult(int rank) const;
+  static uint64_t BlockBytesOf(const collective::Problem& problem);
+  static collective::Problem ProblemOfAll(const Channel& channel,
+                                          const collective::Problem& problem);
+  OwnRow RowOf(void* base, const std::function<size_t(int)>& offset) const;
+  OwnRow ContributionIn(const CollectiveOperation& operation) const;
+  OwnRow ResultIn(const CollectiveOperation& operation) const;
+  uint64_t SpanOf(uint64_t stride_bytes, uint32_t unit) const;
   const collective::Problem& problem(uint32_t unit) const { return operations_[unit]->problem; }
   uint64_t ChunkBytes(uint32_t unit) const;
-  uint64_t Chunks(uint32_t unit) const;
+  uint64_t ChunksOfBlock(uint32_t unit) const;
+  uint64_t Blocks() const;
+  uint64_t Chunks(uint32_t unit) const { return Blocks() * ChunksOfBlock(unit); }
+  Part PartOf(uint32_t unit, uint64_t chunk) const;
 
   // Setup.
   std::vector<Buffers> Locate(Card* card) const;
@@ -127,18 +155,21 @@ class NodeUnits {
   bool DoAgree() const;
   bool Enter();
   bool OpenPeer(uint32_t unit, int rank);
-  bool EndMeeting();
   void Settle(bool is_used);
 
   // Carrying out.
   void CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, collective::RunFailure* failure);
-  static ErrorCode Find(const Part& part, const Memory& memory, std::byte* room,
-                        const std::byte** found);
+  bool IsReceiver(const Part& part, int rank) const;
+  uint64_t ContributedAt(const Part& part, int rank) const;
+  uint64_t ResultAt(const Part& part, int rank) const;
+  ErrorCode Find(const Part& part, int rank, std::byte* room, const std::byte** found) const;
   std::byte* TargetOf(const Part& part) const;
   ErrorCode Combine(const Part& part, const std::byte** result, int* peer);
   ErrorCode Move(const Part& part, int* peer);
   void Tell(int ranks) const;
-  bool IsLeftBehind(uint32_t unit, uint64_t round, collective::RunFailure* failure);
+  void Fail(uint32_t unit, uint64_t round) const;
+  bool HasDied();
+  bool IsLeftBehind(uint32_t unit, uint64_t round, collective::RunFailure* failure) const;
 
   Channel& channel_;
   const uint32_t first_number_;
