@@ -10,7 +10,8 @@ import sys
 
 # Flags of gcc that clang's tools do not know.
 GCC_ONLY = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object",
-            "-Wunused-but-set-parameter", "-Wno-tsan", "--param=ggc-min-heapsize=524288"}
+            "-Wunused-but-set-parameter", "-Wno-tsan", "-Wno-restrict", "-Wno-stringop-overflow",
+            "-Wno-stringop-overread", "--param=ggc-min-heapsize=524288"}
 
 # Bazel redefines these for reproducible builds, which clang-tidy reports.
 REDEFINED = ("-D__DATE__", "-D__TIME__", "-D__TIMESTAMP__")

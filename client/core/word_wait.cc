@@ -14,16 +14,15 @@ struct Looks {
   uint32_t yields;
 };
 
-// Among ranks that share cores nobody spins. Who yields beside kernels loses nothing by it, and so
-// yields for long; but where there are more ranks than cores, all that yield take turns.
-Looks LooksFor(WordWait::From from, bool is_crowded) {
+// Who yields to kernels holds nobody up, and so does it for long.
+Looks LooksFor(WordWait::From from) {
   switch (from) {
     case WordWait::From::kNode:
-      return {is_crowded ? 0U : 200, 100};
+      return {200, 100};
     case WordWait::From::kKernels:
-      return {0, is_crowded ? 50U : 800};
+      return {0, 800};
     case WordWait::From::kNetwork:
-      return {is_crowded ? 0U : 20, 300};
+      return {20, 300};
     case WordWait::From::kQuestion:
       return {0, 0};
   }
@@ -38,8 +37,8 @@ constexpr uint64_t kRestPart = 8;
 WordWait::WordWait(FrontEnd& front_end, From from, uint64_t longest_rest_ns)
     : front_end_(front_end),
       longest_rest_ns_(longest_rest_ns),
-      spins_left_(LooksFor(from, front_end.IsCrowded()).spins),
-      yields_left_(LooksFor(from, front_end.IsCrowded()).yields) {}
+      spins_left_(front_end.IsCrowded() ? 0 : LooksFor(from).spins),
+      yields_left_(LooksFor(from).yields) {}
 
 bool WordWait::Yield() {
   if (yields_left_ == 0) {

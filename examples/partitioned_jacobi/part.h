@@ -63,7 +63,7 @@ class Part {
   };
 
   void FindNeighbours();
-  void MakeExchanges(int parity);
+  void MakeExchanges(int parity, MPI_Info units);
   void CollectRequests(int parity);
   // What kernels of a parity know of the sides, with or without Prequests.
   const heat_side* SidesOf(int parity, bool is_partitioned) const;

@@ -210,11 +210,11 @@ void World::MakeFreed() {
   FERRY_MUST(FreeCopy(MPI_Comm_free, freed_comm));
 }
 
-const World::Partitioned& World::partitioned() {
+const PartitionedPairs& World::partitioned() {
   if (partitioned_) {
     return *partitioned_;
   }
-  Partitioned& made = partitioned_.emplace();
+  PartitionedPairs& made = partitioned_.emplace();
   const auto make_pair = [&](int tag, MPI_Request* send, MPI_Request* receive) {
     FERRY_MUST(
         MPI_Psend_init(send_buffer(), kPartitions, 1, MPI_INT, 0, tag, comm, MPI_INFO_NULL, send));
@@ -235,9 +235,9 @@ MPIX_Prequest World::prequest() {
   return prequest_;
 }
 
-const World::Queues& World::queues() {
+const WorldQueues& World::queues() {
   if (!queues_) {
-    Queues& made = queues_.emplace();
+    WorldQueues& made = queues_.emplace();
     FERRY_MUST(ferry_stream_create(0, &made.stream) == FERRY_SUCCESS ? MPI_SUCCESS : MPI_ERR_OTHER);
     FERRY_MUST(MPIX_Queue_init(&made.open, MPIX_QUEUE_FERRY, &made.stream));
     FERRY_MUST(MPIX_Queue_init(&made.freed, MPIX_QUEUE_FERRY, &made.stream));
@@ -248,7 +248,7 @@ const World::Queues& World::queues() {
 
 // What the call has done already fails here, and does no harm.
 void World::EndPartitioned() {
-  Partitioned its = partitioned_.value_or(Partitioned());
+  PartitionedPairs its = partitioned_.value_or(PartitionedPairs());
   MPI_Request* const idle[] = {&its.idle_receive, &its.idle_send};
   if (queues_) {  // which may have started them
     for (MPI_Request* const request : idle) {

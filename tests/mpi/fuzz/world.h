@@ -22,6 +22,20 @@ inline constexpr size_t kMaxParameters = 16;
 inline constexpr size_t kSlotBytes = 8192;       // MPI_MAX_LIBRARY_VERSION_STRING
 inline constexpr size_t kBufferBytes = 1 << 16;  // more than any good count of any good type takes
 
+// Of messages of this rank to itself, in partitions.
+struct PartitionedPairs {
+  MPI_Request send = MPI_REQUEST_NULL;  // both active; nothing is ready
+  MPI_Request receive = MPI_REQUEST_NULL;
+  MPI_Request idle_send = MPI_REQUEST_NULL;  // both matched, and never started
+  MPI_Request idle_receive = MPI_REQUEST_NULL;
+};
+
+struct WorldQueues {
+  ferry_stream stream = nullptr;
+  MPIX_Queue open = MPIX_QUEUE_NULL;
+  MPIX_Queue freed = MPIX_QUEUE_NULL;
+};
+
 class World {
  public:
   World();
@@ -35,16 +49,9 @@ class World {
   char* receive_buffer() { return memory().receive.data(); }
   char* attached_buffer() { return memory().attached.data(); }
 
-  // Messages of this rank to itself, in partitions.
   static constexpr int kPartitions = 4;
-  struct Partitioned {
-    MPI_Request send = MPI_REQUEST_NULL;  // both active; nothing is ready
-    MPI_Request receive = MPI_REQUEST_NULL;
-    MPI_Request idle_send = MPI_REQUEST_NULL;  // both matched, and never started
-    MPI_Request idle_receive = MPI_REQUEST_NULL;
-  };
   // Made when they are first asked for: most calls do without.
-  const Partitioned& partitioned();
+  const PartitionedPairs& partitioned();
   MPIX_Prequest prequest();  // of idle_send
   MPIX_Queue queue() { return queues().open; }
   MPIX_Queue freed_queue() { return queues().freed; }
@@ -90,12 +97,7 @@ class World {
   };
   static Memory& memory();
 
-  struct Queues {
-    ferry_stream stream = nullptr;
-    MPIX_Queue open = MPIX_QUEUE_NULL;
-    MPIX_Queue freed = MPIX_QUEUE_NULL;
-  };
-  const Queues& queues();
+  const WorldQueues& queues();
 
   void MakeCommunicators();
   void MakeRequests();
@@ -103,8 +105,8 @@ class World {
   // Ends their rounds, whichever the call has started, and the queue.
   void EndPartitioned();
 
-  std::optional<Partitioned> partitioned_;
-  std::optional<Queues> queues_;
+  std::optional<PartitionedPairs> partitioned_;
+  std::optional<WorldQueues> queues_;
   MPIX_Prequest prequest_ = MPIX_PREQUEST_NULL;
 };
 
