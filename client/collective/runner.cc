@@ -119,6 +119,14 @@ void Runner::CancelMessagesWith(int peer) {
   }
 }
 
+void Runner::CancelMessagesOf(const CollectiveRun* run) {
+  for (const Message& message : pending_) {
+    if (message.run == run) {
+      messenger_->Cancel(message.ticket);
+    }
+  }
+}
+
 // In order: one that finds no room holds up those behind it.
 bool Runner::RetryStalled() {
   size_t begun = 0;

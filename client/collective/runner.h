@@ -81,6 +81,8 @@ class Runner {
   bool WaitsForMessageFrom(int peer) const;
   // That peer takes no part any more: its messages fail with kCancelled, unless they end first.
   void CancelMessagesWith(int peer);
+  // Likewise those of one run, which goes on, and fails.
+  void CancelMessagesOf(const CollectiveRun* run);
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }
 

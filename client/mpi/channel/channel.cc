@@ -42,8 +42,9 @@ Failure DescribeFailedRun(const RunFailure& failure) {
   const std::string peer = "rank " + std::to_string(failure.peer);
   switch (failure.mismatch) {
     case RunFailure::Mismatch::kNone: {
-      if (failure.code == ErrorCode::kCancelled && failure.peer >= 0) {
-        return {MPI_ERR_OTHER, peer + " could not go through with it, or left it for another one"};
+      if (failure.code == ErrorCode::kCancelled) {
+        return {MPI_ERR_OTHER, (failure.peer >= 0 ? peer : "another rank") +
+                                   " could not go through with it, or left it for another one"};
       }
       Failure described = FailureOf(failure.code);
       if (failure.peer >= 0) {
@@ -438,13 +439,27 @@ void Channel::BlameTheDead(RunFailure* failure) const {
   if (failure->code != ErrorCode::kCancelled && failure->code != ErrorCode::kTruncated) {
     return;
   }
+  ErrorCode how = ErrorCode::kOk;
+  if (const int dead = FindDead(&how); dead >= 0) {
+    *failure = {.code = how, .peer = dead};
+  }
+}
+
+int Channel::FindDead(ErrorCode* how) const {
   for (int peer = 0; peer < size(); ++peer) {
-    const ErrorCode state = front_end->PeerState(static_cast<uint32_t>(WorldRank(peer)));
-    if (peer != self() && state != ErrorCode::kOk && state != front_end->poison()) {
-      *failure = {.code = state, .peer = peer};
-      return;
+    *how = front_end->PeerState(static_cast<uint32_t>(WorldRank(peer)));
+    if (peer != self() && *how != ErrorCode::kOk && *how != front_end->poison()) {
+      return peer;
     }
   }
+  return -1;
+}
+
+void Channel::GiveUp(collective::CollectiveRun* run) {
+  const auto lock = Lock();
+  do {
+    runner_.CancelMessagesOf(run);
+  } while (!run->is_done() && runner_.Advance());
 }
 
 RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number,

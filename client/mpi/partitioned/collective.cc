@@ -275,6 +275,7 @@ void PartitionedCollective::SettleLocked() {
     MakeRuns();
   }
   is_setting_up_ = false;
+  has_set_up_ = true;
   for (const Unit* const unit : under_way_) {
     StartLocked(static_cast<uint32_t>(unit - all_.data()));
   }
@@ -332,6 +333,16 @@ bool PartitionedCollective::EndLocked() {
     return false;
   }
   if (node_ == nullptr) {
+    if (channel_.Advance(Looking{&under_way_, &just_ended_})) {
+      return true;
+    }
+    // Ranks that have set up their memory give up without a message.
+    if (ErrorCode ignored; !has_set_up_ || channel_.FindDead(&ignored) < 0) {
+      return false;
+    }
+    for (Unit* const unit : under_way_) {
+      channel_.GiveUp(unit->run.get());
+    }
     return channel_.Advance(Looking{&under_way_, &just_ended_});
   }
   std::erase_if(under_way_, [this](Unit* unit) {

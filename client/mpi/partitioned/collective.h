@@ -183,6 +183,7 @@ class PartitionedCollective final : public Request,
   // Changes under mutex_, while the request is not active.
   std::shared_ptr<Prequest> prequest_;
   std::mutex mutex_;                 // guards what follows; the channel's comes after it
+  bool has_set_up_ = false;          // it was asked whether units go by node_
   std::unique_ptr<NodeUnits> node_;  // null: units go by messages
   uint32_t begun_units_ = 0;         // by kernels: those before have begun
   uint64_t next_flush_ns_ = 0;

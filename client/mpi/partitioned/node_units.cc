@@ -356,7 +356,13 @@ bool NodeUnits::Step() {
     return true;
   }
   if (!channel_.Advance(*meeting_)) {
-    return false;
+    if (!HasDied()) {
+      return false;
+    }
+    channel_.GiveUp(meeting_.get());
+    if (!channel_.Advance(*meeting_)) {
+      return false;
+    }
   }
   if (!DoAgree()) {
     Settle(false);
@@ -412,8 +418,9 @@ bool NodeUnits::Advance(uint32_t unit, uint64_t round, RunFailure* failure) {
       return IsLeftBehind(unit, round, failure);
     }
   }
-  if (shm::LoadRelaxed(words.failed) >= round && failure->code == ErrorCode::kOk) [[unlikely]] {
-    *failure = {.code = ErrorCode::kCancelled};
+  // Pairs with Fail.
+  if (shm::LoadAcquire(words.failed) >= round && failure->code == ErrorCode::kOk) [[unlikely]] {
+    *failure = WhyOthersFailed();
   }
   return true;
 }
@@ -435,20 +442,31 @@ void NodeUnits::Fail(uint32_t unit, uint64_t round) const {
   }
 }
 
+// For ranks that have not heard of it yet. Before Fail.
+void NodeUnits::NoteDeath(int rank, ErrorCode how) const {
+  shm::StoreRelease(head().dead,
+                    static_cast<uint64_t>(rank + 1) << 32 | static_cast<uint32_t>(how));
+}
+
+RunFailure NodeUnits::WhyOthersFailed() const {
+  const uint64_t dead = shm::LoadAcquire(head().dead);
+  return dead == 0 ? RunFailure{.code = ErrorCode::kCancelled}
+                   : RunFailure{.code = static_cast<ErrorCode>(static_cast<uint32_t>(dead)),
+                                .peer = static_cast<int>(dead >> 32) - 1};
+}
+
 // Whether a rank has died, as far as is known.
 bool NodeUnits::HasDied() {
-  for (int rank = 0; dead_ < 0 && looks_ % kLooksBetweenQuestions == 0 && rank < size(); ++rank) {
-    if (front_end->PeerState(static_cast<uint32_t>(channel_.WorldRank(rank))) != ErrorCode::kOk) {
-      dead_ = rank;
-    }
+  if (dead_ < 0 && looks_++ % kLooksBetweenQuestions == 0) {
+    dead_ = channel_.FindDead(&how_);
   }
-  ++looks_;
   return dead_ >= 0;
 }
 
 // One has died. Whether none that lives is at work in this one's memory: they see that the unit has
 // failed before they begin.
 bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure) const {
+  NoteDeath(dead_, how_);
   // Pairs with CarryOut.
   Fail(unit, round);
   for (int rank = 0; rank < size(); ++rank) {
@@ -457,8 +475,7 @@ bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure)
       return false;
     }
   }
-  *failure = {.code = front_end->PeerState(static_cast<uint32_t>(channel_.WorldRank(dead_))),
-              .peer = dead_};
+  *failure = {.code = how_, .peer = dead_};
   return true;
 }
 
@@ -472,6 +489,9 @@ void NodeUnits::CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, RunFailu
     if (const ErrorCode error = part.bytes == 0 ? ErrorCode::kOk : Move(part, &peer);
         error != ErrorCode::kOk) [[unlikely]] {
       *failure = {.code = error, .peer = peer};
+      if (error == ErrorCode::kPeerDied) {  // its memory has gone before the news has come
+        NoteDeath(peer, error);
+      }
       Fail(unit, round);
     }
   }

@@ -97,6 +97,8 @@ class NodeUnits {
   // Then come RankWords, UnitWords, and the Buffers of all ranks for one unit after the other.
   struct alignas(64) Head {
     uint64_t left;  // ranks that do not use the block any more
+    uint64_t
+        dead;  // a rank that has died, from 1 on, above 32 bits of how; 0: none, as far as known
   };
   struct Memory {
     std::byte* own = nullptr;  // this rank's
@@ -170,6 +172,8 @@ class NodeUnits {
   void Fail(uint32_t unit, uint64_t round) const;
   bool HasDied();
   bool IsLeftBehind(uint32_t unit, uint64_t round, collective::RunFailure* failure) const;
+  void NoteDeath(int rank, ErrorCode how) const;
+  collective::RunFailure WhyOthersFailed() const;
 
   Channel& channel_;
   const uint32_t first_number_;
@@ -187,6 +191,7 @@ class NodeUnits {
   std::array<std::unique_ptr<std::byte[]>, 2> rooms_;
   uint32_t looks_ = 0;
   int dead_ = -1;  // a rank that has died
+  ErrorCode how_ = ErrorCode::kOk;
 };
 
 }  // namespace ferry::mpi
