@@ -48,6 +48,21 @@ TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
   }
 }
 
+// The setup takes some milliseconds.
+TEST(DyingInTheSetupTest, KeepsNobodyWaiting) {
+  for (int us = 0; us <= 6000; us += 400) {
+    const std::string dying = us % 800 == 0 ? "0" : "4";
+    const e2e::CommandResult result = RunJob(
+        {"", {"-n", "5"}}, {"--keep-going", kProgram, "dies soon", dying, std::to_string(us)});
+    SCOPED_TRACE("rank " + dying + " after " + std::to_string(us) + " us");
+    std::string twice_by_four;
+    for (int i = 0; i < 8; ++i) {
+      twice_by_four += "class 58\n";
+    }
+    EXPECT_EQ(result.out, twice_by_four) << "MPI_ERR_PROC_ABORTED: " << result.err;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, DyingPartitionsTest, testing::ValuesIn(SeveralRanks()),
                          NameOf);
 

@@ -4,7 +4,9 @@
  *
  * `partitioned_collectives dies`: the last rank dies in a round of several requests.
  * `partitioned_collectives "dies late"`: it dies while data move.
- * `partitioned_collectives compared`: for a job whose ranks compare their calls.
+ * `partitioned_collectives "dies soon" RANK US`: that rank dies so many microseconds after the
+ * init, while the ranks prepare, or later. `partitioned_collectives compared`: for a job whose
+ * ranks compare their calls.
  */
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -613,6 +615,43 @@ static int die_while_data_move(void) {
   _exit(0);
 }
 
+static long leaves_after_us;
+static void* leave_soon(void* argument) {
+  (void)argument;
+  usleep((useconds_t)leaves_after_us);
+  _exit(0);
+}
+
+/* Whoever is told that all went well has the right sums. The next start fails, too. */
+static int die_soon(int dying) {
+  enum { PARTITIONS = 8, COUNT = 30000, ALL = PARTITIONS * COUNT };
+  step = "a rank that dies soon";
+  unsigned* const in = memory(sizeof(unsigned) * ALL);
+  unsigned* const out = memory(sizeof(unsigned) * ALL);
+  for (int i = 0; i < ALL; ++i) in[i] = (unsigned)(i + rank);
+  MPI_Request request;
+  pthread_t thread;
+  OK(MPIX_Pallreduce_init(in, out, PARTITIONS, COUNT, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &request));
+  if (rank == dying) CHECK(pthread_create(&thread, NULL, leave_soon, NULL) == 0);
+  for (int failed = 0; failed < 2;) {
+    memset(out, 0, sizeof(unsigned) * ALL);
+    int error = MPI_Start(&request);
+    for (int p = 0; p < PARTITIONS && error == MPI_SUCCESS; ++p) {
+      error = MPI_Pready((p + rank) % PARTITIONS, request);
+    }
+    if (error == MPI_SUCCESS) error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (error != MPI_SUCCESS) printf("class %d\n", error);
+    for (int i = 0; i < ALL && error == MPI_SUCCESS; ++i) {
+      CHECK(out[i] == (unsigned)(i * size + size * (size - 1) / 2));
+    }
+    CHECK(failed == 0 || error != MPI_SUCCESS);
+    failed += error != MPI_SUCCESS;
+  }
+  fflush(stdout);
+  _exit(0);
+}
+
 static void check_compared(void) {
   step = "ranks that compare their calls";
   MPI_Request request;
@@ -634,6 +673,10 @@ int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "";
   if (strcmp(mode, "dies") == 0) return die_or_wait();
   if (strcmp(mode, "dies late") == 0) return die_while_data_move();
+  if (strcmp(mode, "dies soon") == 0) {
+    leaves_after_us = atol(argv[3]);
+    return die_soon(atoi(argv[2]));
+  }
   if (strcmp(mode, "compared") == 0) check_compared();
   check_all_kinds();
   check_packed_reductions();
