@@ -25,13 +25,10 @@ void ControlLoop::Post(std::function<void()> function) {
 }
 
 void ControlLoop::RunCall(void (*run)(void*), void* call) {
-  // The handler's, too: the caller may go on before set_value has returned.
-  const auto done = std::make_shared<std::promise<void>>();
-  Post([run, call, done] {
-    run(call);
-    done->set_value();
-  });
-  done->get_future().wait();
+  // The handler's, too: the caller may go on before the task has returned.
+  const auto task = std::make_shared<std::packaged_task<void()>>([run, call] { run(call); });
+  Post([task] { (*task)(); });
+  task->get_future().get();
 }
 
 }  // namespace ferry::daemon

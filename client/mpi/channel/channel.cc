@@ -446,13 +446,19 @@ void Channel::BlameTheDead(RunFailure* failure) const {
 }
 
 int Channel::FindDead(ErrorCode* how) const {
+  int left = -1;
   for (int peer = 0; peer < size(); ++peer) {
     *how = front_end->PeerState(static_cast<uint32_t>(WorldRank(peer)));
-    if (peer != self() && *how != ErrorCode::kOk && *how != front_end->poison()) {
+    if (peer == self() || *how == ErrorCode::kOk || *how == front_end->poison()) {
+      continue;
+    }
+    if (*how != ErrorCode::kNotFound) {
       return peer;
     }
+    left = peer;
   }
-  return -1;
+  *how = ErrorCode::kNotFound;
+  return left;
 }
 
 void Channel::GiveUp(collective::CollectiveRun* run) {

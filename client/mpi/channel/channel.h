@@ -150,7 +150,8 @@ class Channel : public Comm::Extension, public Watched {
   void GiveBack(std::unique_ptr<collective::CollectiveRun> run);
   // Names a rank that has died, where a failure may be the consequence.
   void BlameTheDead(collective::RunFailure* failure) const;
-  // A rank that has died, and how; -1: none has, as far as is known.
+  // A rank that has died, and how; if none has, one that has left (kNotFound). -1: all are there,
+  // as far as is known.
   int FindDead(ErrorCode* how) const;
   // For a run of whose ranks one has died: it waits for none of the others any more, for they may
   // have given up without a message. What cannot be cancelled ends by itself.

@@ -211,10 +211,11 @@ Failure PartitionedCollective::Ready(int first, int last) {
   }
   const auto from = static_cast<uint32_t>(first);
   const auto to = static_cast<uint32_t>(last);
+  const uint32_t last_unit = units_.UnitOf(to);
   const uint64_t this_round = round();
   bool all_new = true;
   bool any_full = false;
-  for (uint32_t unit = units_.UnitOf(from); unit <= units_.UnitOf(to); ++unit) {
+  for (uint32_t unit = units_.UnitOf(from); unit <= last_unit; ++unit) {
     const SenderWords::Marked marked = words_.Mark(unit, units_.BitsOf(unit, from, to), this_round);
     all_new = all_new && marked.again == 0;
     if (marked.is_full) {
@@ -262,9 +263,13 @@ void PartitionedCollective::StartLocked(uint32_t index) {
   if (unit.part.reducer != nullptr) {
     binding.reducer = unit.part.reducer.get();
   }
-  // What this rank cannot do, the others are told of.
-  channel_.StartUnit(unit.run.get(), binding, Channel::UnitNumber(first_number_, index),
-                     {.code = unit.is_whole ? ErrorCode::kOk : ErrorCode::kOutOfMemory});
+  // What this rank cannot do, the others are told of. Once it has given up a round, messages of
+  // that may come, and must not be taken for those of a later one.
+  RunFailure before = given_up_;
+  if (!unit.is_whole) {
+    before = {.code = ErrorCode::kOutOfMemory};
+  }
+  channel_.StartUnit(unit.run.get(), binding, Channel::UnitNumber(first_number_, index), before);
 }
 
 // It is known how units go.
@@ -336,10 +341,14 @@ bool PartitionedCollective::EndLocked() {
     if (channel_.Advance(Looking{&under_way_, &just_ended_})) {
       return true;
     }
-    // Ranks that have set up their memory give up without a message.
-    if (ErrorCode ignored; !has_set_up_ || channel_.FindDead(&ignored) < 0) {
+    // Ranks that have set up their memory give up without a message. One that has only left has
+    // done its part.
+    ErrorCode how = ErrorCode::kOk;
+    const int dead = has_set_up_ ? channel_.FindDead(&how) : -1;
+    if (dead < 0 || how == ErrorCode::kNotFound) {
       return false;
     }
+    given_up_ = {.code = how, .peer = dead};
     for (Unit* const unit : under_way_) {
       channel_.GiveUp(unit->run.get());
     }
@@ -426,7 +435,7 @@ bool PartitionedCollective::IsDone() {
   NoteLook();
   const std::lock_guard lock(mutex_);
   (void)LookLocked();
-  return is_done();
+  return is_done() || front_end->poison() != ErrorCode::kOk;  // then the rest never ends
 }
 
 void PartitionedCollective::AwaitUntil(bool (*done)(void*), void* argument) {
@@ -491,7 +500,12 @@ Failure PartitionedCollective::PrepareUnless(const std::atomic<bool>* is_cancell
     is_barrier_left_ = true;
     return FailureOf(front_end->poison());  // ok: nobody waits for it any more
   }
-  RunFailure failure = barrier_->failure();
+  RunFailure failure;
+  {
+    const std::lock_guard lock(mutex_);
+    is_barrier_left_ = false;  // it is this call's
+    failure = barrier_->failure();
+  }
   channel_.BlameTheDead(&failure);
   return failure.code == ErrorCode::kOk ? Failure() : DescribeFailedRun(failure);
 }
@@ -528,6 +542,11 @@ bool PartitionedCollective::IsBusy() {
   const bool is_poisoned = front_end->poison() != ErrorCode::kOk;
   return (is_setting_up_ && !is_poisoned) ||
          (has_prequest_ && is_active() && !HasEnded() && !(is_poisoned && has_failed_));
+}
+
+bool PartitionedCollective::WaitsForMessages() const {
+  return front_end->poison() == ErrorCode::kOk &&
+         (is_setting_up_ || (!has_node_ && is_active() && !HasEnded()));
 }
 
 Watched::Progress PartitionedCollective::AdvanceAll() {

@@ -114,7 +114,7 @@ class PartitionedCollective final : public Request,
   class Messages final : public Watched {
    public:
     explicit Messages(PartitionedCollective* self) : self_(*self) {}
-    bool IsBusy() override { return self_.IsBusy() && (self_.is_setting_up_ || !self_.has_node_); }
+    bool IsBusy() override { return self_.WaitsForMessages(); }
     bool IsLookedAfter() override {
       const uint32_t looks = self_.looks_.load(std::memory_order_relaxed);
       return std::exchange(seen_looks_, looks) != looks;
@@ -134,6 +134,7 @@ class PartitionedCollective final : public Request,
     bool is_done() const;
   };
 
+  bool WaitsForMessages() const;
   void NoteLook() {
     looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -184,6 +185,7 @@ class PartitionedCollective final : public Request,
   std::shared_ptr<Prequest> prequest_;
   std::mutex mutex_;                 // guards what follows; the channel's comes after it
   bool has_set_up_ = false;          // it was asked whether units go by node_
+  collective::RunFailure given_up_;  // then: why this rank waits for no message any more
   std::unique_ptr<NodeUnits> node_;  // null: units go by messages
   uint32_t begun_units_ = 0;         // by kernels: those before have begun
   uint64_t next_flush_ns_ = 0;

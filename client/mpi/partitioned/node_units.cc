@@ -241,6 +241,7 @@ uint64_t NodeUnits::Mark() const {
   uint64_t mark = units();
   for (uint32_t unit = 0; unit < units(); ++unit) {
     mark = mark * 31 + collective::SignatureOf(ProblemOfAll(channel_, problem(unit)));
+    mark = mark * 31 + problem(unit).element_bytes;
   }
   return mark;
 }
@@ -319,7 +320,8 @@ bool NodeUnits::OpenPeer(uint32_t unit, int rank) {
          open(buffers.result, &memory_[at + 1].data);
 }
 
-void NodeUnits::Settle(bool is_used) {
+// `is_open`: this rank can do its part.
+void NodeUnits::Settle(bool is_used, bool is_open) {
   state_ = is_used ? State::kUsed : State::kUnused;
   own_buffers_ = {};
   if (!is_used) {
@@ -331,7 +333,7 @@ void NodeUnits::Settle(bool is_used) {
     return;
   }
   memory_.resize(size_t{units()} * static_cast<size_t>(size()) * 2);
-  is_open_.assign(units(), true);
+  is_open_.assign(units(), is_open);
   uint64_t room_bytes = 0;
   for (uint32_t unit = 0; unit < units(); ++unit) {
     room_bytes = std::max(room_bytes, std::min(ChunkBytes(unit), BlockBytesOf(problem(unit))));
@@ -341,7 +343,7 @@ void NodeUnits::Settle(bool is_used) {
       if (rank == self()) {
         memory_[at].own = ContributionIn(*operations_[unit]).first;
         memory_[at + 1].own = ResultIn(*operations_[unit]).first;
-      } else if (!OpenPeer(unit, rank)) {
+      } else if (!is_open || !OpenPeer(unit, rank)) {
         is_open_[unit] = false;
       }
     }
@@ -356,7 +358,7 @@ bool NodeUnits::Step() {
     return true;
   }
   if (!channel_.Advance(*meeting_)) {
-    if (!HasDied()) {
+    if (!HasDied() || how_ == ErrorCode::kNotFound) {
       return false;
     }
     channel_.GiveUp(meeting_.get());
@@ -364,16 +366,16 @@ bool NodeUnits::Step() {
       return false;
     }
   }
-  if (!DoAgree()) {
-    Settle(false);
-  } else if (state_ == State::kReports) {
-    Settle(true);
-  } else {
-    cards_->own.is_ready = Enter() ? 1 : 0;
+  const bool agree = DoAgree();
+  if (state_ == State::kMeets) {
+    cards_->own.is_ready = agree && Enter() ? 1 : 0;
     state_ = State::kReports;
     Meet(1);
     return Step();
   }
+  // Where the last meeting has failed, others may use the block: they see there that it has.
+  const bool may_be_used = cards_->own.is_ready != 0 && meeting_->failure().code != ErrorCode::kOk;
+  Settle(agree || may_be_used, agree);
   return true;
 }
 

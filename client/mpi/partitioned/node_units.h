@@ -157,7 +157,7 @@ class NodeUnits {
   bool DoAgree() const;
   bool Enter();
   bool OpenPeer(uint32_t unit, int rank);
-  void Settle(bool is_used);
+  void Settle(bool is_used, bool is_open);
 
   // Carrying out.
   void CarryOut(uint32_t unit, uint64_t chunk, uint64_t round, collective::RunFailure* failure);

@@ -239,6 +239,8 @@ void PartitionedReceive::TellSender() {
 void PartitionedReceive::TellOfRest(bool rests) {
   if (is_near_ && is_matched_.load(std::memory_order_acquire) && sender_.is_open()) {
     sender_.Store(offsetof(SenderBlock, receiver_rests), rests ? 1 : 0);
+    // What was readied before the sender could see that is found by a look at all units.
+    next_look_ns_.store(0, std::memory_order_relaxed);
   }
 }
 
@@ -303,8 +305,10 @@ void PartitionedReceive::BeginRound() {
     is_active_.store(true, std::memory_order_release);
     is_watched = !MatchLocked() || prequest_ != nullptr;
     if (ClearLocked()) {  // what the sender has readied before waits for that
-      next_look_ns_ = 0;
+      next_look_ns_.store(0, std::memory_order_relaxed);
       (void)TakeReadyLocked();
+    } else if (landing_.data != nullptr) {
+      TellSender();  // the round was cleared before, perhaps while the sender was about to rest
     }
   }
   if (is_watched) {

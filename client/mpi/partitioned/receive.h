@@ -113,7 +113,8 @@ class PartitionedReceive final : public Side, public Watched {
   // The unit that the last look missed, and its word then.
   std::atomic<uint32_t> missed_unit_{0};
   std::atomic<uint64_t> missed_word_{0};
-  std::atomic<uint64_t> seen_left_{0};  // the sender's last LeftUnit that it has seen
+  std::atomic<uint64_t> seen_left_{0};     // the sender's last LeftUnit that it has seen
+  std::atomic<uint64_t> next_look_ns_{0};  // at all units
 
   // Under mutex_.
   uint64_t cleared_ = 0;        // as the sender was told
@@ -121,7 +122,6 @@ class PartitionedReceive final : public Side, public Watched {
   uint32_t taken_units_ = 0;    // units before have been taken, in this round
   uint32_t visible_units_ = 0;  // likewise: are in their place
   std::vector<uint64_t> seen_;  // words of units that were not complete at the last look
-  uint64_t next_look_ns_ = 0;
   bool has_told_end_ = false;
 };
 

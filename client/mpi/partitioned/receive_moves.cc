@@ -100,6 +100,7 @@ bool PartitionedReceive::ArriveLocked() {
     return false;
   }
   is_complete_.store(true, std::memory_order_release);
+  TellOwnThread();
   if (landing_.data != nullptr) {
     (void)ClearLocked();
   }
@@ -120,8 +121,9 @@ bool PartitionedReceive::TakeReadyLocked() {
     const uint64_t left = shm::LoadAcquire(block->left);
     if (seen_left_.exchange(left, std::memory_order_relaxed) != left) {
       goes_on = TakeOnceLocked(std::min(UnitOfLeft(left) + 1, units_.count()), false);
-    } else if (const uint64_t now_ns = MonotonicNs(); now_ns >= next_look_ns_) {
-      next_look_ns_ = now_ns + kLookEveryNs;
+    } else if (const uint64_t now_ns = MonotonicNs();
+               now_ns >= next_look_ns_.load(std::memory_order_relaxed)) {
+      next_look_ns_.store(now_ns + kLookEveryNs, std::memory_order_relaxed);
       goes_on = TakeOnceLocked(units_.count(), true);
     } else {
       break;
@@ -191,7 +193,7 @@ uint32_t PartitionedReceive::TakeFullLocked(uint32_t unit, bool is_first) {
 void PartitionedReceive::TellOfTaken(uint64_t parts) {
   took_ += parts;
   if (units_.unit_bytes() >= kLeastCounted) {
-    shm::StoreRelaxed(sender_words_.block().took, TookParts(round(), took_));
+    shm::StoreRelaxed(sender_words_.block().took, PartsOfRound(round(), took_));
   }
 }
 

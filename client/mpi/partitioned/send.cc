@@ -280,7 +280,6 @@ void PartitionedSend::BeginRound() {
     readied_units_ = taken_units_ = arrived_units_ = 0;
     is_done_ = false;
     needs_quiet_.store(false, std::memory_order_relaxed);
-    left_.store(0, std::memory_order_relaxed);
     round_.store(round() + 1, std::memory_order_relaxed);
     is_active_.store(true, std::memory_order_release);
   }

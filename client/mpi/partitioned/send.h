@@ -124,7 +124,7 @@ class PartitionedSend final : public Side, public Watched {
   ArrivalWords arrived_;  // near
   Share share_;           // near
 
-  std::atomic<uint64_t> left_{0};  // how many parts were left to the receiver, in this round
+  std::atomic<uint64_t> left_{0};  // PartsOfRound: how many were left to the receiver
   std::atomic<bool> needs_quiet_{
       false};  // far: something of this round is read until the context is quiet
 

@@ -35,14 +35,14 @@ bool PartitionedSend::LeaveToReceiver(uint32_t unit, uint64_t round, bool is_alo
       shm::LoadRelaxed(words_.block().attending) != round) {
     return false;
   }
-  const uint64_t left = left_.load(std::memory_order_relaxed);
+  const uint64_t left = PartsIn(left_.load(std::memory_order_relaxed), round);
   if (!is_alone && units_.unit_bytes() >= kLeastCounted) {
-    const uint64_t took = TookIn(shm::LoadRelaxed(words_.block().took), round);
+    const uint64_t took = PartsIn(shm::LoadRelaxed(words_.block().took), round);
     if (left > took && (left - took) * 2 >= uint64_t{units_.partitions} * units_.pieces) {
       return false;
     }
   }
-  left_.store(left + units_.PartsIn(unit), std::memory_order_relaxed);
+  left_.store(PartsOfRound(round, left + units_.PartsIn(unit)), std::memory_order_relaxed);
   receiver_.StoreSoon(offsetof(ReceiverBlock, left), LeftUnit(round, unit));
   TellReceiver();
   return true;
@@ -216,7 +216,9 @@ bool PartitionedSend::AdvanceLocked() {
   } else if (is_settled_.load(std::memory_order_relaxed) && words_.IsCleared(this_round)) {
     MoveReadyLocked(this_round);
     if (IsOverLocked(this_round)) {
-      return is_done_ = true;
+      is_done_ = true;
+      TellOwnThread();
+      return true;
     }
   }
   if (const uint64_t error = shm::LoadAcquire(block.receiver_error); error != 0) [[unlikely]] {

@@ -45,7 +45,7 @@ struct alignas(64) SenderBlock {
   // By the sender:
   uint64_t sender_ended;  // it freed its request before there was an answer
   // By the receiver:
-  uint64_t took;  // TookParts: how many it has taken, if they count (same node)
+  uint64_t took;  // PartsOfRound: how many it has taken, if they count (same node)
   ReceiverAnswer answer;
   // Then the units' words, UnitStride(count) bytes apart.
 };
@@ -78,8 +78,10 @@ inline constexpr uint32_t UnitOfLeft(uint64_t word) { return static_cast<uint32_
 // How many parts in a round. Counted where units are so large that threads which make them ready
 // may copy some, too.
 inline constexpr uint64_t kLeastCounted = uint64_t{128} << 10;
-inline constexpr uint64_t TookParts(uint64_t round, uint64_t parts) { return round << 32 | parts; }
-inline constexpr uint64_t TookIn(uint64_t word, uint64_t round) {
+inline constexpr uint64_t PartsOfRound(uint64_t round, uint64_t parts) {
+  return round << 32 | parts;
+}
+inline constexpr uint64_t PartsIn(uint64_t word, uint64_t round) {
   return word >> 32 == (round & UINT32_MAX) ? static_cast<uint32_t>(word) : 0;
 }
 

@@ -130,15 +130,27 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
       }
       continue;
     }
+    rests_.store(true, std::memory_order_seq_cst);  // Pairs with TellOwnThread.
     TellOfRest(true);
     const bool is_done = done(argument);
     if (!is_done) {
       wait.Rest();
     }
     TellOfRest(false);
+    rests_.store(false, std::memory_order_relaxed);
     if (is_done) {
       return;
     }
+  }
+}
+
+void Side::TellOwnThread() {
+  if (!has_prequest_.load(std::memory_order_relaxed) && !Threads::AreAllowed()) {
+    return;
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with AwaitUntil.
+  if (rests_.load(std::memory_order_relaxed)) {
+    front_end->TellOfChange(front_end->rank());
   }
 }
 

@@ -110,6 +110,9 @@ class Side : public Request, public Partitioned, public PrequestSource {
 
   static Failure EndedFailure();
 
+  // After the round is over, by whatever thread: a thread of this rank may rest until then.
+  void TellOwnThread();
+
   int64_t total_bytes() const { return payload_.size_bytes(); }
   std::string SizeText() const;
 
@@ -127,6 +130,7 @@ class Side : public Request, public Partitioned, public PrequestSource {
   std::atomic<bool> has_prequest_{false};  // for the library's thread
   std::atomic<uint64_t> round_{0};
   std::atomic<bool> is_active_{false};
+  std::atomic<bool> rests_{false};  // a thread in AwaitUntil
 
  private:
   std::atomic<bool> has_failed_{false};

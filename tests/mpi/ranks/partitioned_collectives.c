@@ -167,6 +167,36 @@ static void check_freed(void) {
   OK(MPI_Type_free(&gapped));
 }
 
+/* In the first round, too, it is carried on while a rank waits for something else. In place: inside
+ * a node that goes by messages. */
+static void check_waits_elsewhere(void) {
+  enum { PARTITIONS = 4, COUNT = 20000 };
+  step = "a rank that waits for something else in the first round";
+  const int all = PARTITIONS * COUNT * size;
+  unsigned* const blocks = memory(sizeof(unsigned) * all);
+  for (int i = 0; i < all; ++i) blocks[i] = (unsigned)(rank * 31 + i / (PARTITIONS * COUNT));
+  MPI_Request request;
+  OK(MPIX_Palltoall_init(MPI_IN_PLACE, blocks, PARTITIONS, COUNT, MPI_UNSIGNED, MPI_COMM_WORLD,
+                         MPI_INFO_NULL, &request));
+  OK(MPI_Start(&request));
+  OK(MPI_Pready_range(0, PARTITIONS - 1, request));
+  const int last = size - 1;
+  if (rank != last) {
+    OK(MPI_Recv(NULL, 0, MPI_BYTE, last, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  } else {
+    for (int p = 0, arrived = 0; p < PARTITIONS; p += arrived) {
+      OK(MPI_Parrived(request, p, &arrived));
+    }
+    for (int i = 0; i < last; ++i) OK(MPI_Send(NULL, 0, MPI_BYTE, i, 9, MPI_COMM_WORLD));
+  }
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (int i = 0; i < all; ++i) {
+    CHECK(blocks[i] == (unsigned)(i / (PARTITIONS * COUNT) * 31 + rank));
+  }
+  OK(MPI_Request_free(&request));
+  free(blocks);
+}
+
 static int is_one_node(void) {
   MPI_Comm node;
   int near = 0;
@@ -683,6 +713,7 @@ int main(int argc, char** argv) {
   check_freed();
   check_bits(8, 500, 4);
   check_bits(6, 20000, 3);
+  check_waits_elsewhere();
   check_several();
   check_waiting_thread();
   check_progress();
