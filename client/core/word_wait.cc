@@ -14,11 +14,11 @@ struct Looks {
   uint32_t yields;
 };
 
-// Who yields to kernels holds nobody up, and so does it for long.
+// Who yields holds nobody up, and so does it for long: to wake a sleeper takes tens of microseconds.
 Looks LooksFor(WordWait::From from) {
   switch (from) {
     case WordWait::From::kNode:
-      return {200, 100};
+      return {200, 800};
     case WordWait::From::kKernels:
       return {0, 800};
     case WordWait::From::kNetwork:
