@@ -375,29 +375,29 @@ class DaemonCopyTest : public testing::Test {
   Pair pair_;
 };
 
-TEST_F(DaemonCopyTest, AsksForThePutAndThenForTheArrival) {
+TEST_F(DaemonCopyTest, AsksForAPutWhoseSignalIsTheArrival) {
   pair_.Start(1);
   EXPECT_EQ(MPIX_Pready_range(3, 5, pair_.send()), MPIX_DEVICE_SUCCESS);
+  const shm::RingOperation signal = Take();
+  EXPECT_EQ(signal.kind, static_cast<uint32_t>(shm::RingKind::kSignal));
+  EXPECT_EQ(signal.operation, FERRY_DEVICE_RING_SIGNAL_ADD);
+  EXPECT_EQ(signal.flags, 0);
+  EXPECT_EQ(signal.rank, 3u);
+  EXPECT_EQ(signal.segment, 6u);
+  EXPECT_EQ(signal.there, 3008u);
+  EXPECT_EQ(signal.operand, 7u);
+  EXPECT_EQ(signal.completion_region, 0u);
   const shm::RingOperation put = Take();
   EXPECT_EQ(put.kind, static_cast<uint32_t>(shm::RingKind::kPut));
-  EXPECT_EQ(put.completion_region, 0u);
+  EXPECT_EQ(put.flags, shm::kRingSignalled);
   EXPECT_EQ(put.region, 4u);
   EXPECT_EQ(put.operand, 1300u);
   EXPECT_EQ(put.rank, 3u);
   EXPECT_EQ(put.segment, 5u);
   EXPECT_EQ(put.there, 2300u);
   EXPECT_EQ(put.compare, 300u);
-  const shm::RingOperation add = Take();
-  EXPECT_EQ(add.kind, static_cast<uint32_t>(shm::RingKind::kAtomic));
-  EXPECT_EQ(add.operation, FERRY_DEVICE_RING_ADD);
-  EXPECT_EQ(add.width, 8);
-  EXPECT_EQ(add.flags, shm::kRingInOrder);
-  EXPECT_EQ(add.rank, 3u);
-  EXPECT_EQ(add.segment, 6u);
-  EXPECT_EQ(add.there, 3008u);
-  EXPECT_EQ(add.operand, 7u);
-  EXPECT_EQ(add.completion_region, 7u);
-  EXPECT_EQ(add.completion,
+  EXPECT_EQ(put.completion_region, 7u);
+  EXPECT_EQ(put.completion,
             4096 + sizeof(ferry_partitioned_state) + sizeof(ferry_partitioned_unit));
   const ferry_partitioned_unit& its = *ferry_partitioned_unit_of(pair_.send(), 1);
   EXPECT_EQ(its.number, 2u);
