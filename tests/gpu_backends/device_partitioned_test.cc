@@ -220,6 +220,13 @@ TEST(ClearingTest, LeavesAllToTheHostIfItIsToMoveThem) {
   EXPECT_TRUE(pair.TakeByHost(1, 1));
 }
 
+// Until the other side has said that it has come to that round.
+void AwaitRound(const std::atomic<uint64_t>& word, uint64_t round) {
+  while (word.load() != round) {
+    sched_yield();
+  }
+}
+
 // The receiver's host starts each round while the kernel readies, and looks at what is ready once:
 // what it does not see then, the kernel moves.
 TEST(ClearingTest, AStartMeanwhileMovesEachUnitOnce) {
@@ -230,9 +237,7 @@ TEST(ClearingTest, AStartMeanwhileMovesEachUnitOnce) {
   std::atomic<uint64_t> ended{0};
   std::thread receiver([&] {
     for (uint64_t round = 1; round <= kRounds; ++round) {
-      while (begun.load() != round) {
-        sched_yield();
-      }
+      AwaitRound(begun, round);
       (void)shm::Exchange(pair.cleared(), round, std::memory_order_seq_cst);
       for (uint32_t unit = 0; unit < pair.units(); ++unit) {
         ferry_device_full_fence();
@@ -249,16 +254,12 @@ TEST(ClearingTest, AStartMeanwhileMovesEachUnitOnce) {
     const auto group = static_cast<int>(ferry_device_group());
     const ferry_device_crew alone = ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD);
     for (uint64_t round = 1; round <= kRounds; ++round) {
-      while (ended.load() != round - 1) {
-        sched_yield();
-      }
+      AwaitRound(ended, round - 1);
       if (group == 0) {
         pair.Start(round, false);
         begun.store(round);
       }
-      while (begun.load() != round) {
-        sched_yield();
-      }
+      AwaitRound(begun, round);
       for (int i = group; i < shape.partitions; i += 3) {
         pair.Fill(round, i, alone);
         EXPECT_EQ(MPIX_Pready(i, pair.send()), MPIX_DEVICE_SUCCESS);
@@ -295,9 +296,7 @@ TEST(ClaimTest, EachPartitionIsMovedOnce) {
   };
   std::thread host([&] {
     for (uint64_t round = 1; round <= kRounds; ++round) {
-      while (begun.load() != round) {
-        sched_yield();
-      }
+      AwaitRound(begun, round);
       for (uint32_t unit = 0; unit < pair.units(); ++unit) {
         bool is_own = false;
         while (!flush(unit, round, &is_own)) {
@@ -315,16 +314,12 @@ TEST(ClaimTest, EachPartitionIsMovedOnce) {
     const auto group = static_cast<int>(ferry_device_group());
     const ferry_device_crew alone = ferry_device_crew_of(FERRY_DEVICE_CREW_THREAD);
     for (uint64_t round = 1; round <= kRounds; ++round) {
-      while (ended.load() != round - 1) {
-        sched_yield();
-      }
+      AwaitRound(ended, round - 1);
       if (group == 0) {
         pair.Start(round);
         begun.store(round);
       }
-      while (begun.load() != round) {
-        sched_yield();
-      }
+      AwaitRound(begun, round);
       for (int i = group; i < shape.partitions; i += 2) {
         pair.Fill(round, i, alone);
         EXPECT_EQ(MPIX_Pready(i, pair.send()), MPIX_DEVICE_SUCCESS);

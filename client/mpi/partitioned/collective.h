@@ -88,7 +88,6 @@ class PartitionedCollective final : public Request,
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
   // All ranks call it in the same round, or none.
-  Failure Prepare() override { return PrepareUnless(nullptr); }
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   PrequestSource* prequest_source() override { return this; }

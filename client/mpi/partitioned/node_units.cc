@@ -1,8 +1,6 @@
 #include "client/mpi/partitioned/node_units.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -35,9 +33,7 @@ class Retired {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [](Entry& entry) {
       // Pairs with ~NodeUnits.
-      const bool is_over =
-          std::atomic_ref<const uint64_t>(*entry.left).load(std::memory_order_acquire) ==
-          static_cast<uint64_t>(entry.ranks);
+      const bool is_over = shm::LoadAcquire(*entry.left) == static_cast<uint64_t>(entry.ranks);
       if (is_over) {
         GiveBlock(&entry.block);
       }
@@ -142,7 +138,7 @@ NodeUnits::UnitWords& NodeUnits::UnitAt(uint32_t unit) const {
 
 NodeUnits::Buffers& NodeUnits::BuffersOf(uint32_t unit, int rank) const {
   auto* const first = static_cast<Buffers*>(static_cast<void*>(&UnitAt(units())));
-  return first[size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)];
+  return first[IndexOf(unit, rank)];
 }
 
 // ---- Setup --------------------------------------------------------------------------------------
@@ -311,13 +307,15 @@ bool NodeUnits::Enter() {
 
 bool NodeUnits::OpenPeer(uint32_t unit, int rank) {
   const auto peer = static_cast<uint32_t>(channel_.WorldRank(rank));
-  const size_t at = (size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2;
-  const auto open = [&](const Row& row, PeerData* data) {
-    return row.is_there == 0 || data->Open(peer, row.first, SpanOf(row.stride_bytes, unit)).ok();
+  const auto open = [&](const Row& row, Memory* memory) {
+    const bool is_open = row.is_there == 0 ||
+                         memory->data.Open(peer, row.first, SpanOf(row.stride_bytes, unit)).ok();
+    memory->mapped = memory->data.mapped();
+    return is_open;
   };
   const Buffers& buffers = BuffersOf(unit, rank);
-  return open(buffers.contribution, &memory_[at].data) &&
-         open(buffers.result, &memory_[at + 1].data);
+  Reached& part = memory_[IndexOf(unit, rank)];
+  return open(buffers.contribution, &part.contribution) && open(buffers.result, &part.result);
 }
 
 // `is_open`: this rank can do its part.
@@ -332,17 +330,16 @@ void NodeUnits::Settle(bool is_used, bool is_open) {
     }
     return;
   }
-  memory_.resize(size_t{units()} * static_cast<size_t>(size()) * 2);
+  memory_.resize(IndexOf(units(), 0));
   is_open_.assign(units(), is_open);
   uint64_t room_bytes = 0;
   for (uint32_t unit = 0; unit < units(); ++unit) {
     room_bytes = std::max(room_bytes, std::min(ChunkBytes(unit), BlockBytesOf(problem(unit))));
     for (int rank = 0; rank < size(); ++rank) {
-      const size_t at =
-          (size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2;
       if (rank == self()) {
-        memory_[at].own = ContributionIn(*operations_[unit]).first;
-        memory_[at + 1].own = ResultIn(*operations_[unit]).first;
+        Reached& own = memory_[IndexOf(unit, rank)];
+        own.contribution.mapped = ContributionIn(*operations_[unit]).first;
+        own.result.mapped = ResultIn(*operations_[unit]).first;
       } else if (!is_open || !OpenPeer(unit, rank)) {
         is_open_[unit] = false;
       }

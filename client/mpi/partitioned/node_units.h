@@ -101,8 +101,12 @@ class NodeUnits {
         dead;  // a rank that has died, from 1 on, above 32 bits of how; 0: none, as far as known
   };
   struct Memory {
-    std::byte* own = nullptr;  // this rank's
-    PeerData data;             // another's
+    std::byte* mapped = nullptr;  // in this process; null: the kernel copies
+    PeerData data;                // another rank's
+  };
+  struct Reached {
+    Memory contribution;
+    Memory result;
   };
   // What is done at once: bytes of a block, from one rank or of all combined, for one rank or all
   // that get results.
@@ -130,12 +134,11 @@ class NodeUnits {
   RankWords& RankAt(int rank) const;
   UnitWords& UnitAt(uint32_t unit) const;
   Buffers& BuffersOf(uint32_t unit, int rank) const;
-  const Memory& ContributionOf(uint32_t unit, int rank) const { return MemoryAt(unit, rank, 0); }
-  const Memory& ResultOf(uint32_t unit, int rank) const { return MemoryAt(unit, rank, 1); }
-  const Memory& MemoryAt(uint32_t unit, int rank, size_t which) const {
-    return memory_[(size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank)) * 2 +
-                   which];
+  // Of what is kept for each rank of each unit.
+  size_t IndexOf(uint32_t unit, int rank) const {
+    return size_t{unit} * static_cast<size_t>(size()) + static_cast<size_t>(rank);
   }
+  const Reached& MemoryOf(uint32_t unit, int rank) const { return memory_[IndexOf(unit, rank)]; }
   static uint64_t BlockBytesOf(const collective::Problem& problem);
   static collective::Problem ProblemOfAll(const Channel& channel,
                                           const collective::Problem& problem);
@@ -185,7 +188,7 @@ class NodeUnits {
   Block block_;                        // the first rank's
   std::shared_ptr<std::byte> mapped_;  // the others'
   std::byte* shared_ = nullptr;        // either
-  std::vector<Memory> memory_;
+  std::vector<Reached> memory_;
   std::vector<bool> is_open_;  // by unit: all its memory was found
   // For operands, a chunk each.
   std::array<std::unique_ptr<std::byte[]>, 2> rooms_;

@@ -99,20 +99,22 @@ uint64_t NodeUnits::ResultAt(const Part& part, int rank) const {
 // What the rank contributes: copied into `room`, if this process does not reach it.
 ErrorCode NodeUnits::Find(const Part& part, int rank, std::byte* room,
                           const std::byte** found) const {
-  const Memory& memory = ContributionOf(part.unit, rank);
-  const std::byte* const begin = memory.own != nullptr ? memory.own : memory.data.mapped();
+  const Memory& memory = MemoryOf(part.unit, rank).contribution;
   const uint64_t at = ContributedAt(part, rank);
-  *found = begin != nullptr ? begin + at : room;
-  return begin != nullptr ? ErrorCode::kOk : memory.data.CopyFrom(at, room, part.bytes, false);
+  if (memory.mapped != nullptr) {
+    *found = memory.mapped + at;
+    return ErrorCode::kOk;
+  }
+  *found = room;
+  return memory.data.CopyFrom(at, room, part.bytes, false);
 }
 
 // Where the result of a reduction had best be made: where it belongs, at one rank, as far as this
 // process reaches it. A contribution may lie there, of which the last step is the last use.
 std::byte* NodeUnits::TargetOf(const Part& part) const {
   const int rank = IsReceiver(part, self()) ? self() : part.to;
-  const Memory& memory = ResultOf(part.unit, rank == kAll ? 0 : rank);
-  std::byte* const begin = memory.own != nullptr ? memory.own : memory.data.mapped();
-  return begin != nullptr && rank != kAll ? begin + ResultAt(part, rank) : rooms_[0].get();
+  std::byte* const mapped = rank == kAll ? nullptr : MemoryOf(part.unit, rank).result.mapped;
+  return mapped != nullptr ? mapped + ResultAt(part, rank) : rooms_[0].get();
 }
 
 // Combines the contributions in the order of ranks. *result: where that lies.
@@ -153,12 +155,11 @@ ErrorCode NodeUnits::Move(const Part& part, int* peer) {
     if (!IsReceiver(part, rank)) {
       continue;
     }
-    const Memory& memory = ResultOf(part.unit, rank);
-    std::byte* const begin = memory.own != nullptr ? memory.own : memory.data.mapped();
+    const Memory& memory = MemoryOf(part.unit, rank).result;
     const uint64_t at = ResultAt(part, rank);
-    if (begin != nullptr) {
-      if (begin + at != result) {
-        std::memcpy(begin + at, result, part.bytes);
+    if (memory.mapped != nullptr) {
+      if (memory.mapped + at != result) {
+        std::memcpy(memory.mapped + at, result, part.bytes);
       }
       continue;
     }

@@ -60,7 +60,9 @@ Failure NullPartitioned::HasArrived(int, bool* has_arrived) {
   return {};
 }
 
-Failure NullPartitioned::Prepare() { return is_active() ? Failure() : Inactive(); }
+Failure NullPartitioned::PrepareUnless(const std::atomic<bool>* /*is_cancelled*/) {
+  return is_active() ? Failure() : Inactive();
+}
 
 // ---- Kernels ------------------------------------------------------------------------------------
 

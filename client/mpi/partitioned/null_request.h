@@ -39,7 +39,7 @@ class NullPartitioned final : public Request, public Partitioned, public Preques
   int arriving_partitions() const override { return is_send_ ? 0 : partitions_; }
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  Failure Prepare() override;
+  Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   PrequestSource* prequest_source() override { return this; }
   Failure Describe(PrequestPlan* plan) override;

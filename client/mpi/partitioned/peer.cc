@@ -1,6 +1,5 @@
 #include "client/mpi/partitioned/peer.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "client/mpi/base/connection.h"
@@ -38,18 +37,17 @@ Failure PeerBlock::Open(uint32_t rank, bool is_near, const shm::Location& where,
   return {};
 }
 
-std::atomic_ref<uint64_t> PeerBlock::WordAt(uint64_t offset) const {
-  return std::atomic_ref<uint64_t>(
-      *static_cast<uint64_t*>(static_cast<void*>(mapped_.get() + offset)));
+uint64_t& PeerBlock::WordAt(uint64_t offset) const {
+  return *static_cast<uint64_t*>(static_cast<void*>(mapped_.get() + offset));
 }
 
 void PeerBlock::StoreSoon(uint64_t offset, uint64_t value) const {
-  WordAt(offset).store(value, std::memory_order_release);
+  shm::StoreRelease(WordAt(offset), value);
 }
 
 void PeerBlock::Store(uint64_t offset, uint64_t value) const {
   if (mapped_ != nullptr) {
-    WordAt(offset).store(value, std::memory_order_seq_cst);
+    (void)shm::Exchange(WordAt(offset), value, std::memory_order_seq_cst);
     return;
   }
   // Its failure is one of the peer, or of all that is begun with it, and is found there.

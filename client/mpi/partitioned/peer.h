@@ -5,7 +5,6 @@
 // Calling thread: any, after Open, which one thread calls and which may block on the daemon.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +41,7 @@ class PeerBlock {
   }
 
  private:
-  std::atomic_ref<uint64_t> WordAt(uint64_t offset) const;
+  uint64_t& WordAt(uint64_t offset) const;
 
   bool is_open_ = false;
   std::shared_ptr<std::byte> mapped_;

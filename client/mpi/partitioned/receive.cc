@@ -31,13 +31,7 @@ Result<Ref<Request>> PartitionedReceive::Make(const SideArguments& arguments) {
 }
 
 Failure PartitionedReceive::Post() {
-  client::Message message;
-  message.buffer = &offer_;
-  message.size_bytes = sizeof(offer_);
-  message.peer = static_cast<int32_t>(peer_);
-  message.tag = tag_;
-  message.context = comm_->context(Traffic::kPartitioned);
-  FERRY_RETURN_FAILURE(FailureOf(front_end->StartReceive(message, &posted_)));
+  FERRY_RETURN_FAILURE(FailureOf(front_end->StartReceive(OfferMessage(&offer_), &posted_)));
   if (!IsMatched() && front_end->DeviceCount() != 0) {
     WatchUnmatched(this);
   }
@@ -73,8 +67,7 @@ bool PartitionedReceive::TryLeaveLocked() {
     return true;
   }
   const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
-  if (!is_gone && shm::LoadAcquire(block->sender_ended) == 0) {
+  if (!is_gone && shm::LoadAcquire(words().sender_ended) == 0) {
     return false;
   }
   if (!is_gone || is_near_) {  // what another node has sent may still come
@@ -230,8 +223,7 @@ void PartitionedReceive::TellSender() {
   if (!is_near_ || block_.data == nullptr) {
     return;
   }
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
-  if (shm::Load(block->sender_rests, std::memory_order_seq_cst) != 0) {
+  if (shm::Load(words().sender_rests, std::memory_order_seq_cst) != 0) {
     front_end->TellOfChange(peer_);
   }
 }
@@ -259,8 +251,7 @@ bool PartitionedReceive::WaitsForCpuKernels() const {
   if (!is_near_ || !is_matched_.load(std::memory_order_acquire) || block_.data == nullptr) {
     return false;
   }
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
-  return shm::LoadRelaxed(block->sender_kernels) != 0;
+  return shm::LoadRelaxed(words().sender_kernels) != 0;
 }
 
 void PartitionedReceive::Break(Failure failure) {
@@ -289,8 +280,7 @@ bool PartitionedReceive::HasSenderEnded() const {
   if (block_.data == nullptr) {
     return false;
   }
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
-  return shm::LoadAcquire(block->sender_ended) != 0 ||
+  return shm::LoadAcquire(words().sender_ended) != 0 ||
          (is_near_ && shm::LoadAcquire(sender_words_.block().sender_ended) != 0);
 }
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "client/core/front_end.h"
-#include "client/mpi/channel/helper.h"
 #include "client/mpi/partitioned/blocks.h"
 #include "client/mpi/partitioned/offer.h"
 #include "client/mpi/partitioned/peer.h"
@@ -25,7 +24,7 @@
 
 namespace ferry::mpi {
 
-class PartitionedReceive final : public Side, public Watched {
+class PartitionedReceive final : public Side {
  public:
   // Errors of a receive.
   static Result<Ref<Request>> Make(const SideArguments& arguments);
@@ -38,16 +37,12 @@ class PartitionedReceive final : public Side, public Watched {
   int arriving_partitions() const override { return static_cast<int>(partitions_); }
   Failure Ready(int first, int last) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  Failure Prepare() override { return PrepareUnless(nullptr); }
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   // The library's thread answers the offer while the program does something else, and looks after
   // what kernels wait for.
   bool IsBusy() override;
-  bool IsLookedAfter() override { return false; }
-  bool IsAnnounced() const override { return false; }
   Progress AdvanceAll() override;
-  void Abandon() override {}
 
   // Answers the sender if it has come. False: it has not, or another thread is about it.
   bool TryMatch();
@@ -76,6 +71,10 @@ class PartitionedReceive final : public Side, public Watched {
   bool HasSenderEnded() const;
   Units::Needed NeededFor(int partition) const {
     return units_.NeededFor(static_cast<uint32_t>(partition), partitions_);
+  }
+  // Once block_ is there.
+  const ReceiverBlock& words() const {
+    return *static_cast<const ReceiverBlock*>(static_cast<const void*>(block_.data));
   }
   bool ClearLocked();  // whether there was something to tell
   void TellSender();

@@ -64,10 +64,9 @@ bool PartitionedReceive::HasNews() {
   if (!is_matched_.load(std::memory_order_acquire) || !arrived_.is_there()) {
     return true;
   }
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
   return shm::LoadRelaxed(arrived_.of(missed_unit_.load(std::memory_order_relaxed))) !=
              missed_word_.load(std::memory_order_relaxed) ||
-         shm::LoadRelaxed(block->left) != seen_left_.load(std::memory_order_relaxed);
+         shm::LoadRelaxed(words().left) != seen_left_.load(std::memory_order_relaxed);
 }
 
 bool PartitionedReceive::AdvanceLocked() {
@@ -81,8 +80,7 @@ bool PartitionedReceive::AdvanceLocked() {
     if (TakeReadyLocked() && ArriveLocked()) {
       return true;
     }
-    const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
-    if (const uint64_t error = shm::LoadAcquire(block->sender_error); error != 0) [[unlikely]] {
+    if (const uint64_t error = shm::LoadAcquire(words().sender_error); error != 0) [[unlikely]] {
       SetFailure({ErrorClassOf(error), "the sender cannot go on with this message"});
     }
   }
@@ -114,11 +112,10 @@ bool PartitionedReceive::TakeReadyLocked() {
   if (!can_take_ || cleared_ < round() || taken_units_ == units_.count()) {
     return false;
   }
-  const auto* const block = static_cast<const ReceiverBlock*>(static_cast<void*>(block_.data));
   bool has_taken = false;
   for (bool goes_on = true; goes_on;) {
     // Pairs with the sender's LeaveToReceiver.
-    const uint64_t left = shm::LoadAcquire(block->left);
+    const uint64_t left = shm::LoadAcquire(words().left);
     if (seen_left_.exchange(left, std::memory_order_relaxed) != left) {
       goes_on = TakeOnceLocked(std::min(UnitOfLeft(left) + 1, units_.count()), false);
     } else if (const uint64_t now_ns = MonotonicNs();

@@ -107,12 +107,7 @@ Failure PartitionedSend::SendOffer() {
   if (is_readable_) {
     offer_.data = front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
   }
-  client::Message message;
-  message.buffer = &offer_;
-  message.size_bytes = sizeof(offer_);
-  message.peer = static_cast<int32_t>(peer_);
-  message.tag = tag_;
-  message.context = comm_->context(Traffic::kPartitioned);
+  const client::Message message = OfferMessage(&offer_);
   return front_end->SendNow(message) ? Failure()
                                      : FailureOf(front_end->StartSend(message, &offer_handle_));
 }

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "client/core/front_end.h"
-#include "client/mpi/channel/helper.h"
 #include "client/mpi/partitioned/blocks.h"
 #include "client/mpi/partitioned/offer.h"
 #include "client/mpi/partitioned/peer.h"
@@ -25,7 +24,7 @@
 
 namespace ferry::mpi {
 
-class PartitionedSend final : public Side, public Watched {
+class PartitionedSend final : public Side {
  public:
   // MPI_ERR_NO_MEM; errors of the message to the receiver.
   static Result<Ref<Request>> Make(const SideArguments& arguments, const UnitLimits& limits);
@@ -39,15 +38,11 @@ class PartitionedSend final : public Side, public Watched {
   Failure Ready(int first, int last) override;
   bool TryReady(int partition) override;
   Failure HasArrived(int partition, bool* has_arrived) override;
-  Failure Prepare() override { return PrepareUnless(nullptr); }
   Failure PrepareUnless(const std::atomic<bool>* is_cancelled) override;
 
   // The library's thread carries it on: data of which the receiver cannot take.
   bool IsBusy() override;
-  bool IsLookedAfter() override { return false; }
-  bool IsAnnounced() const override { return false; }
   Progress AdvanceAll() override;
-  void Abandon() override {}
 
   bool IsNamed() override;
   bool IsAwaited() override;

@@ -222,6 +222,16 @@ Failure Side::EndedFailure() {
   return {MPI_ERR_REQUEST, "the other side has freed its partitioned request"};
 }
 
+client::Message Side::OfferMessage(Offer* offer) const {
+  client::Message message;
+  message.buffer = offer;
+  message.size_bytes = sizeof(*offer);
+  message.peer = static_cast<int32_t>(peer_);
+  message.tag = tag_;
+  message.context = comm_->context(Traffic::kPartitioned);
+  return message;
+}
+
 std::string Side::SizeText() const {
   return std::to_string(total_bytes()) + " bytes in " + std::to_string(partitions_) + " partitions";
 }

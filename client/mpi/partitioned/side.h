@@ -14,7 +14,9 @@
 #include <mutex>
 #include <string>
 
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/partitioned/offer.h"
 #include "client/mpi/partitioned/prequest.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/request/payload.h"
@@ -32,7 +34,7 @@ struct SideArguments {
   int tag;
 };
 
-class Side : public Request, public Partitioned, public PrequestSource {
+class Side : public Request, public Partitioned, public PrequestSource, public Watched {
  public:
   void AwaitUntil(bool (*done)(void*), void* argument) override;
   // Waits for words, as no other request does.
@@ -49,6 +51,10 @@ class Side : public Request, public Partitioned, public PrequestSource {
   Failure Cancel() override;
   int32_t awaited_peer() const override { return static_cast<int32_t>(peer_); }
   Comm* comm() const override { return comm_.get(); }
+  // The program's looks are none for the library's thread; what nobody is told of is looked at.
+  bool IsLookedAfter() override { return false; }
+  bool IsAnnounced() const override { return false; }
+  void Abandon() override {}
   // The other side hears of it at once, whoever else has a part in this one for a while.
   void Unpublish(MPI_Request handle) override;
 
@@ -115,6 +121,9 @@ class Side : public Request, public Partitioned, public PrequestSource {
 
   int64_t total_bytes() const { return payload_.size_bytes(); }
   std::string SizeText() const;
+
+  // The message by which the two are matched.
+  client::Message OfferMessage(Offer* offer) const;
 
   Ref<Comm> comm_;
   const uint32_t peer_;

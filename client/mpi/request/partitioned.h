@@ -84,10 +84,9 @@ class Partitioned {
   virtual Failure HasArrived(int partition, bool* has_arrived) = 0;
   // Returns once data of this round may be moved: from then on what is readied leaves at once.
   // Blocks. MPI_ERR_REQUEST: it is not active; the failure of the round.
-  virtual Failure Prepare() = 0;
+  Failure Prepare() { return PrepareUnless(nullptr); }
   // The same for a queue: ok, too, once `is_cancelled` says that nobody waits for it any more.
-  // Those that do not wait for a single partner wait on.
-  virtual Failure PrepareUnless(const std::atomic<bool>* /*is_cancelled*/) { return Prepare(); }
+  virtual Failure PrepareUnless(const std::atomic<bool>* is_cancelled) = 0;
   // Null: kernels cannot use requests of this kind.
   virtual PrequestSource* prequest_source() { return nullptr; }
   Named& named() { return named_; }
