@@ -245,7 +245,8 @@ bool Board::HasCome(int member) const {
   const MemberLayout& place = Place(member);
   // Pairs with End and Tell.
   if (IsPast(shm::LoadAcquire(place.consumed), begin_) ||
-      IsPast(shm::LoadAcquire(place.entered_stamp), begin_)) {
+      IsPast(shm::LoadAcquire(place.entered[0].stamp), begin_) ||
+      IsPast(shm::LoadAcquire(place.entered[1].stamp), begin_)) {
     return true;
   }
   const auto is_of_this = [&](const PostHeader& header) {
@@ -274,13 +275,14 @@ bool Board::FindTrouble(int member, RunFailure* failure) const {
   // Pairs with End.
   const bool has_ended = IsPast(shm::LoadAcquire(place.consumed), begin_ | kLastPiece);
   // Pairs with Tell; twice, for the two words to belong together.
-  const uint64_t entered = shm::LoadAcquire(place.entered_stamp);
-  const uint64_t signature = shm::LoadAcquire(place.entered_signature);
+  const EnteredLayout& entered = EnteredBy(member);
+  const uint64_t stamp = shm::LoadAcquire(entered.stamp);
+  const uint64_t signature = shm::LoadAcquire(entered.signature);
   const bool is_known =
-      (entered & ~uint64_t{1}) == begin_ && shm::LoadAcquire(place.entered_stamp) == entered;
+      (stamp & ~uint64_t{1}) == begin_ && shm::LoadAcquire(entered.stamp) == stamp;
   if (is_known && signature != signature_ && signature != 0) {
     *failure = Mismatch(member, signature);
-  } else if (has_ended || (is_known && (entered & 1) != 0)) {
+  } else if (has_ended || (is_known && (stamp & 1) != 0)) {
     *failure = {.code = ErrorCode::kCancelled, .peer = member};
   } else {
     return false;
@@ -308,12 +310,12 @@ RunFailure Board::Mismatch(int member, uint64_t signature) const {
 
 // Says which collective this member is in.
 void Board::Tell(bool has_given_up) {
-  MemberLayout& place = Place(self_);
+  EnteredLayout& entered = EnteredBy(self_);
   // 0 is no collective's stamp, so a member that reads half of the old and half of the new notices.
-  shm::StoreRelease(place.entered_stamp, 0);
-  shm::StoreRelease(place.entered_signature, signature_);
+  shm::StoreRelease(entered.stamp, 0);
+  shm::StoreRelease(entered.signature, signature_);
   // Pairs with FindTrouble.
-  shm::StoreRelease(place.entered_stamp, begin_ | (has_given_up ? 1 : 0));
+  shm::StoreRelease(entered.stamp, begin_ | (has_given_up ? 1 : 0));
   Ring();
 }
 

@@ -133,6 +133,10 @@ class Board {
   MemberLayout& Place(int member) const {
     return *reinterpret_cast<MemberLayout*>(places_ + static_cast<size_t>(member) * place_bytes_);
   }
+  // Where that member tells that it is in this collective.
+  EnteredLayout& EnteredBy(int member) const {
+    return Place(member).entered[(begin_ >> kPieceBits) & 1];
+  }
   CellLayout& Cell(int member, size_t index) const {
     return reinterpret_cast<CellLayout*>(&Place(member) + 1)[index];
   }

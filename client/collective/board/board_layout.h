@@ -35,14 +35,19 @@ struct alignas(128) CellLayout {
   alignas(64) std::byte data[kBoardCellBytes];
 };
 
+// A collective that a member is in, or was in, and what it takes it for.
+struct EnteredLayout {
+  uint64_t stamp;  // lowest bit: the member has given up
+  uint64_t signature;
+};
+
 // One member's place. Only that member writes to it. Cells follow, as many as the board's shape
 // says.
 struct alignas(128) MemberLayout {
   uint64_t consumed;  // the stamp up to which it needs nothing of the others' any more
-  // Which collective it is in, and what it takes it for: told when it has waited for long, or has
-  // given up. Lowest bit of the stamp: it has given up.
-  alignas(128) uint64_t entered_stamp;
-  uint64_t entered_signature;
+  // Told when it has waited for long, or has given up. Two, used in turn: who has given up, and
+  // waits in the next collective, still says why to those that are behind.
+  alignas(128) EnteredLayout entered[2];
   uint32_t asleep;  // 1: it may be, and is to be woken
   alignas(128) LineLayout lines[kBoardLines];
 };

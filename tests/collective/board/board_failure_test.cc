@@ -69,6 +69,36 @@ TEST_F(BoardFailureTest, OtherCountsAreToldOnAllRanks) {
   ExpectThatAllWorks();
 }
 
+// The first member has noticed it, and already sleeps in the next call.
+TEST(Board, WhatDiffersIsToldByMembersThatHaveGoneOn) {
+  constexpr uint64_t kOurs = 7;
+  constexpr uint64_t kTheirs = 8;
+  ThreadNode node(2, true);
+  RunFailure failure;
+  node.Run([&](int member) {
+    Board& board = node.board(member);
+    if (member == 0) {
+      board.Begin(1, kTheirs);
+      board.Fail({.code = ErrorCode::kTruncated, .peer = 1});
+      EXPECT_FALSE(board.End());
+      board.Begin(2, kOurs);
+      EXPECT_NE(board.Await(1, 0, Board::Slot::kLine), nullptr);
+    } else {
+      node.AwaitSleep(0);
+      board.Begin(1, kOurs);
+      EXPECT_EQ(board.Await(0, 0, Board::Slot::kLine), nullptr);
+      failure = board.failure();
+      EXPECT_FALSE(board.End());
+      board.Begin(2, kOurs);
+      EXPECT_NE(board.Reserve(0, Board::Slot::kLine, Board::kAll), nullptr);
+      board.Post(0, Board::Slot::kLine);
+    }
+    EXPECT_TRUE(board.End());
+  });
+  EXPECT_EQ(failure.mismatch, RunFailure::Mismatch::kSize);
+  EXPECT_EQ(failure.received_bytes, kTheirs);
+}
+
 TEST_F(BoardFailureTest, OtherCountsAreToldThoughTheyTravelInOtherWays) {
   Run({{.count = 2}, {.count = 1000}, {.count = 100000}});
   for (int member = 0; member < 3; ++member) {
