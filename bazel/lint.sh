@@ -38,11 +38,11 @@ uses() {
 # layer FOLDER ALLOWED...: FOLDER depends on nothing of ours but what is allowed.
 layer() { clean "$1 may depend only on: $*" uses "$@"; }
 
-# loaded_by_loader FOLDER [OTHERS]: nothing but FOLDER's loader, tests and benchmarks names the concrete implementations in
-# FOLDER; the targets OTHERS are none.
+# loaded_by_loader FOLDER [OTHERS [LOADERS]]: nothing but FOLDER's loader, the targets LOADERS, tests and benchmarks names the
+# concrete implementations in FOLDER; the targets OTHERS are none.
 loaded_by_loader() {
   clean "$1 other than the api are named outside its loader" \
-    query "rdeps(//..., //$1/... except //$1/api/... except //$1/loader/...${2:+ except $2}, 1) except (//$1/...:* + //tests/... + //benchmarks/...)"
+    query "rdeps(//..., //$1/... except //$1/api/... except //$1/loader/...${2:+ except $2}, 1) except (//$1/...:* + //tests/... + //benchmarks/...${3:+ + $3})"
 }
 
 check_dependencies() {
@@ -53,6 +53,7 @@ check_dependencies() {
   layer transports/api common
   layer transports/ofi common transports/api
   layer transports/rails common transports/api
+  layer transports/tcp common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
   layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
@@ -62,11 +63,15 @@ check_dependencies() {
   layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer engine shm common
-  layer client engine shm proto gpu_backends common //config:options //config:environment //config:weights
-  layer daemon engine shm proto config transports gpu_backends common
+  layer client engine shm proto gpu_backends common progress transports/api transports/tcp //config:options //config:environment //config:weights
+  clean "of client/, only client/direct may use progress and transports" \
+    query "rdeps(//client/... except //client/direct/..., //progress/... + //transports/..., 1) intersect //client/... except //client/direct/..."
+  layer progress engine shm transports/api common
+  layer daemon progress engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"
-  loaded_by_loader transports
+  clean "libferry links the progress core" query "somepath(//client:libferry.so.0, //progress/... + //transports/...)"
+  loaded_by_loader transports "" //client/direct:libferry_direct.so
   loaded_by_loader gpu_backends //gpu_backends/device/...
 }
 

@@ -9,6 +9,7 @@ load(":prelude.bzl", "with_prelude")
 
 # Packages whose tests are optimised: code without locks stands in headers there, or much is computed.
 _OPTIMIZED = [
+    "tests/client_direct",  # benchmarks/links measures with it
     "tests/collective",
     "tests/collective/board",
     "tests/collective/levels",

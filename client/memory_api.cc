@@ -31,7 +31,7 @@ int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** po
               "the kind is not one of FERRY_MEMORY_*, or the address for the result is null"};
     }
     auto memory =
-        client.memory().Allocate(size_bytes, static_cast<ferry::client::MemoryKind>(kind), device);
+        client.AllocateMemory(size_bytes, static_cast<ferry::client::MemoryKind>(kind), device);
     FERRY_RETURN_IF_ERROR(memory.status());
     *pointer = *memory;
     return {};

@@ -59,17 +59,17 @@ constexpr Option kTable[] = {
          "that one; auto: on a machine with several, the NIC's."),
 
     Text(Group::kNetwork, "provider", &Options::provider, 1, 63,
-         "The libfabric provider that connects the nodes, such as tcp;ofi_rxm. auto takes the "
-         "fastest one present."),
+         "What connects the nodes: ferry-tcp (sockets of Ferry's own), or a provider of libfabric, "
+         "such as verbs;ofi_rxm. auto takes the fastest one present."),
     Text(Group::kNetwork, "fabric_address", &Options::fabric_address, 1, 255,
          "Local address of the data plane: an IP address or a host name."),
     Number(Group::kNetwork, "fabric_port", &Options::fabric_port, "", 0, 65535,
            "Port of the data plane. 0: any free one."),
     Text(Group::kNetwork, "fabric_rails", &Options::fabric_rails, 0, 1023,
          "Further NICs for the data plane, beside the one of fabric_address: a list of IP "
-         "addresses such as 10.1.0.1,10.2.0.1, or of libfabric's domains where NICs have no "
-         "address, such as cxi1,cxi2. Messages use the first NIC, large transfers all of them. Set "
-         "it on all nodes or on none."),
+         "addresses such as 10.1.0.1,10.2.0.1, or of the NICs' names where they have none, such as "
+         "cxi1,cxi2. Messages use the first NIC, large transfers all of them. Set it on all nodes "
+         "or on none."),
     Number(Group::kNetwork, "rail_stripe_bytes", &Options::rail_stripe_bytes, "bytes", 4096,
            uint64_t{1} << 40,
            "With several NICs, a transfer larger than this is divided among them in pieces of this "
@@ -177,6 +177,30 @@ constexpr Option kTable[] = {
     Text(Group::kMessages, "worker_program", &Options::worker_program, 0, kPathMax,
          "The program of these processes. Empty: ferry-worker beside ferryd, or in "
          "../libexec/ferry or ../lib/ferry of its directory."),
+
+    Choice(Group::kLinks, "direct_links", &Options::direct_links, "off|auto|always",
+           "Whether ranks of different nodes may have direct links: connections of their own, past "
+           "the daemons. off: all messages go through the daemons; auto: ranks that talk much get "
+           "one; always: ranks ask for one with their first message, and keep it. A pair has one "
+           "only if the daemons of both nodes allow it."),
+    Number(Group::kLinks, "direct_links_per_rank", &Options::direct_links_per_rank, "links", 1,
+           1023,
+           "How many direct links a rank may have. At the limit, the one that is idle for longest "
+           "gives way."),
+    Number(Group::kLinks, "direct_links_per_job", &Options::direct_links_per_job, "links", 0,
+           kMillion, "How many all ranks of a job on this node may have together. 0: no limit."),
+    Number(Group::kLinks, "quota_links", &Options::quota_links, "links", 0, kMillion,
+           "How many all ranks of a user on this node may have together. 0: no limit."),
+    Number(Group::kLinks, "direct_link_messages", &Options::direct_link_messages, "messages", 1,
+           kMillion,
+           "With direct_links auto, a rank asks for a direct link to another one after it has sent "
+           "it this many messages through the daemons."),
+    Number(Group::kLinks, "direct_link_bytes", &Options::direct_link_bytes, "bytes", 1, kTebi,
+           "The same in bytes of these messages; whichever comes first."),
+    Number(Group::kLinks, "direct_link_idle_ms", &Options::direct_link_idle_ms, "milliseconds", 1,
+           kHourMs,
+           "A direction that has had no message for this long goes back to the daemons. Once both "
+           "have, the link is closed."),
 
     Number(Group::kWaiting, "spin_pauses", &Options::spin_pauses, "pauses", 0, kMillion,
            "How often a waiting rank pauses before it yields the core between polls. If a node has "
@@ -433,6 +457,8 @@ const char* GroupTitle(Group group) {
       return "Limits";
     case Group::kMessages:
       return "Messages";
+    case Group::kLinks:
+      return "Direct links";
     case Group::kWaiting:
       return "Waiting";
     case Group::kFailures:

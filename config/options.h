@@ -78,6 +78,15 @@ struct Options {
   std::string worker_mode = "auto";
   std::string worker_program;  // empty: beside ferryd, or in ../libexec/ferry or ../lib/ferry
 
+  // Direct links.
+  std::string direct_links = "off";
+  uint64_t direct_links_per_rank = 64;
+  uint64_t direct_links_per_job = 0;  // 0: no limit
+  uint64_t quota_links = 0;           // 0: no limit
+  uint64_t direct_link_messages = 256;
+  uint64_t direct_link_bytes = 4ULL << 20;
+  uint64_t direct_link_idle_ms = 10000;
+
   // Waiting.
   uint64_t spin_pauses = 64;
   uint64_t idle_before_sleep_us = 200;
@@ -168,6 +177,7 @@ enum class Group {
   kNetwork,
   kLimits,
   kMessages,
+  kLinks,
   kWaiting,
   kFailures,
   kGpu,

@@ -34,6 +34,14 @@ class HookRelay {
     hooks.on_memory_refused = [this](const std::string& text) {
       LogLimited(refusals_, spdlog::level::warn, "{}", text);
     };
+    hooks.on_link_wanted = [this](const std::string& job_id, uint32_t rank, uint32_t peer,
+                                  shm::LinkMatter matter) {
+      // Of what breaks or is returned the rank speaks over the attach socket, where it says which
+      // link it means.
+      if (matter == shm::LinkMatter::kWanted) {
+        Tell([&](ControlServer& to) { to.WantLink(job_id, rank, peer); });
+      }
+    };
     hooks.on_reach = [this](const std::string& job_id, uint32_t rank) {
       Tell([&](ControlServer& to) { to.NoteReach(job_id, rank); });
     };

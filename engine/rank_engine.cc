@@ -35,14 +35,17 @@ RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
                view.inbox.size_bytes),
       match_(view.match(), &journal_),
       statistics_(view.layout->counters),
-      wake_(view.inbox.wake()) {
+      wake_(view.inbox.wake()),
+      served_lanes_(shm::LaneCount(view.inbox.local_size) - (runner == Runner::kWorker ? 1 : 0)),
+      closed_paths_(runner == Runner::kWorker ? 3 : 1) {
   const uint32_t own_lane = peers.by_rank[view.rank].local_index;
   for (uint32_t rank : peers.rank_of_local) {
     const Peer& peer = peers.by_rank[rank];
     producers_.emplace_back(peer.is_mapped() ? peer.inbox.lane(own_lane) : nullptr);
   }
   producers_.emplace_back(&view.layout->to_daemon);
-  for (uint32_t lane = 0; lane <= view.inbox.local_size; ++lane) {
+  producers_.emplace_back(&view.layout->to_link);
+  for (uint32_t lane = 0; lane < shm::LaneCount(view.inbox.local_size); ++lane) {
     consumers_.emplace_back(view.inbox.lane(lane));
   }
   deaths_.resize(view.job_size, ErrorCode::kOk);
@@ -55,14 +58,17 @@ uint32_t RankEngine::Progress(Effects& effects) {
   if (view_.layout->credits_owed != 0) {
     ReturnCredits(effects);
   }
-  if (view_.layout->control_first != 0) {
-    FlushControl(effects);
+  if ((view_.layout->control_first | view_.layout->link_control_first) != 0) {
+    FlushControls(effects);
   }
   if (view_.layout->queued_sends != 0) {
     FlushQueues(effects);
   }
   if (view_.layout->withdrawals != 0) [[unlikely]] {
     FlushWithdrawals(effects);
+  }
+  if (view_.layout->link_duties != 0) [[unlikely]] {
+    DoLinkDuties(effects);
   }
   // Pairs with the daemon's bump: the dead words are visible once the epoch is.
   if (shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_) [[unlikely]] {
@@ -118,8 +124,10 @@ bool RankEngine::HasArrivals() const {
 bool RankEngine::WaitsForRoom() const {
   return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
          shm::LoadRelaxed(view_.layout->control_first) != 0 ||
+         shm::LoadRelaxed(view_.layout->link_control_first) != 0 ||
          shm::LoadRelaxed(view_.layout->credits_owed) != 0 ||
-         shm::LoadRelaxed(view_.layout->withdrawals) != 0;
+         shm::LoadRelaxed(view_.layout->withdrawals) != 0 ||
+         shm::LoadRelaxed(view_.layout->link_duties) != 0;
 }
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {
@@ -157,8 +165,8 @@ uint32_t RankEngine::DrainActive(Effects& effects) {
     bits &= i == 0 ? from_start : i == words ? ~from_start : ~uint64_t{0};
     for (; bits != 0 && handled < kDrainBudget; bits &= bits - 1) {
       const uint32_t lane = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
-      if (lane >= consumers_.size()) {
-        break;  // a bit that no correct peer sets
+      if (lane >= served_lanes_) {
+        break;  // the lane of direct links, for a worker; or a bit that no correct peer sets
       }
       const uint32_t budget = std::min(kDrainBudget - handled, fair ? kFairBudget : kDrainBudget);
       if (const uint32_t drained = DrainLane(lane, budget, effects); drained != 0) {
@@ -179,8 +187,7 @@ bool RankEngine::Fetch(uint32_t lane, Arrival* arrival) const {
   }
   arrival->descriptor = *next;
   arrival->lane = lane;
-  arrival->source =
-      lane < view_.inbox.local_size ? peers_.rank_of_local[lane] : arrival->descriptor.source;
+  arrival->source = IsRemote(lane) ? arrival->descriptor.source : peers_.rank_of_local[lane];
   return true;
 }
 
@@ -204,18 +211,18 @@ void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
   // full for a whole lap, so at least one of the notices of that lap sees the word.
   if (shm::Load(layout->producer.waiting, std::memory_order_seq_cst) != 0) {
     shm::StoreRelaxed(layout->producer.waiting, 0);
-    if (lane < view_.inbox.local_size) {
+    if (!IsRemote(lane)) {
       effects.wakes.Add(lane);
       effects.urgent.Add(lane);
     } else {
-      effects.to_daemon = true;
+      (CoreOf(lane) == Core::kLink ? effects.to_link : effects.to_daemon) = true;
     }
   }
 }
 
 bool RankEngine::IsPlausible(const Arrival& arrival) const {
   const Descriptor& d = arrival.descriptor;
-  if (arrival.lane != view_.inbox.local_size) {
+  if (!IsRemote(arrival.lane)) {
     if (d.kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
       return IsPlausibleEager(d);  // needs nothing of its sender's
     }
@@ -225,23 +232,27 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
   }
   switch (static_cast<DescriptorKind>(d.kind)) {
     case DescriptorKind::kEager:
-      // Only the daemon puts messages into several cells.
+      // Only a core puts messages into several cells.
       return arrival.source < view_.job_size &&
              (IsPlausibleEager(d) || (d.tag >= 0 && (d.flags & shm::kFlagCell) != 0 &&
                                       shm::LaneConsumer::IsRun(d.cell, d.size_bytes)));
     case DescriptorKind::kRemoteRts:
-    case DescriptorKind::kPut:
       return arrival.source < view_.job_size && d.tag >= 0;
     case DescriptorKind::kPullDone:
     case DescriptorKind::kSendDone:
-    case DescriptorKind::kWithdrawn:
       return true;
     case DescriptorKind::kCredit:
+    case DescriptorKind::kRetract:
+    case DescriptorKind::kSwitch:
+      return arrival.source < view_.job_size;
+    case DescriptorKind::kPut:
+      return CoreOf(arrival.lane) == Core::kDaemon && arrival.source < view_.job_size && d.tag >= 0;
+    case DescriptorKind::kWithdrawn:
+      return CoreOf(arrival.lane) == Core::kDaemon;
     case DescriptorKind::kAdvert:
     case DescriptorKind::kWithdraw:
-    case DescriptorKind::kRetract:
     case DescriptorKind::kLeft:
-      return arrival.source < view_.job_size;
+      return CoreOf(arrival.lane) == Core::kDaemon && arrival.source < view_.job_size;
     default:
       return false;
   }
@@ -251,11 +262,17 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
 bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
   if (!IsPlausible(arrival)) [[unlikely]] {
     statistics_.Add(shm::Statistic::kErrors);
-    if (arrival.lane == view_.inbox.local_size) {
-      PoisonCorrupt({shm::FaultKind::kDaemonLane, 0, arrival.descriptor.kind});
+    if (IsRemote(arrival.lane)) {
+      PoisonCorrupt({CoreOf(arrival.lane) == Core::kLink ? shm::FaultKind::kLinkLane
+                                                         : shm::FaultKind::kDaemonLane,
+                     0, arrival.descriptor.kind});
     }
     CloseLane(arrival.lane);  // what lies there stays, for the daemon to see
     return false;
+  }
+  if (arrival.lane == LaneOf(Core::kLink) && IsOfEarlierLink(arrival)) [[unlikely]] {
+    Drop(arrival);
+    return true;
   }
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kPullDone:
@@ -263,7 +280,7 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
       HandleResult(arrival, effects);
       return true;
     case DescriptorKind::kCredit:
-      TakeCredit(arrival);
+      TakeCredit(arrival, effects);
       return true;
     case DescriptorKind::kAdvert:
     case DescriptorKind::kWithdraw:
@@ -279,15 +296,18 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
     case DescriptorKind::kLeft:
       HandleLeft(arrival);
       return true;
+    case DescriptorKind::kSwitch:
+      HandleSwitch(arrival);
+      return true;
     default:
       return HandleMessage(arrival, effects);
   }
 }
 
-// Reads a lane no more. Its producer is accused, unless that is the daemon.
+// Reads a lane no more. Its producer is accused, unless that is a core.
 void RankEngine::CloseLane(uint32_t lane) {
   consumers_[lane] = shm::LaneConsumer(&silent_lane);
-  if (lane != view_.inbox.local_size) {
+  if (!IsRemote(lane)) {
     accused_.Add(lane);
     alarmed_ = true;
   }
@@ -303,7 +323,7 @@ void RankEngine::Accuse(Effects& effects) {
     descriptor.source = view_.rank;
     const shm::Accusation accusation{lane, 0, {}};
     std::memcpy(descriptor.payload, &accusation, sizeof(accusation));
-    if (!StageToDaemon(descriptor, effects) || !journal_.Commit()) {
+    if (!StageTo(Core::kDaemon, descriptor, effects) || !journal_.Commit()) {
       waiting.Add(lane);
     }
   });
@@ -320,35 +340,21 @@ void RankEngine::RaiseAlarms(Effects& effects) {
   effects.to_daemon = true;
 }
 
-// A rank can give no more credit than it owes.
-void RankEngine::TakeCredit(const Arrival& arrival) {
-  shm::CreditReturn credit;
-  std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
-  shm::PeerWords& peer = view_.layout->peers[arrival.source];
-  const uint32_t credited = peer.credited;
-  journal_.Set(&peer.credited, credited + std::min(credit.count, peer.sent - credited));
-  Consume(arrival);
-  journal_.Commit();
-}
-
 // Adds the consumption to the open transaction; of a message from another node also its credit, and
-// its place in the order.
-void RankEngine::Consume(const Arrival& arrival) {
+// its place in the order. `matched`: it goes to a receive at once.
+void RankEngine::Consume(const Arrival& arrival, bool matched) {
   uint64_t* head = consumers_[arrival.lane].HeadWord();
   journal_.Set(head, *head + 1);
   const auto kind = static_cast<DescriptorKind>(arrival.descriptor.kind);
-  if (arrival.lane != view_.inbox.local_size || arrival.source >= view_.job_size ||
+  if (!IsRemote(arrival.lane) || arrival.source >= view_.job_size ||
       (kind != DescriptorKind::kEager && kind != DescriptorKind::kRemoteRts &&
        kind != DescriptorKind::kPut)) {
     return;
   }
   uint64_t* const taken = &view_.layout->adverts[arrival.source].taken;
   journal_.Set(taken, *taken + 1);
-  shm::PeerWords& peer = view_.layout->peers[arrival.source];
-  journal_.Set(&peer.drained, peer.drained + 1);
-  if (peer.drained + 1 - peer.returned == kRemoteWindow / 2) {
-    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
-  }
+  const Descriptor& d = arrival.descriptor;
+  Owe(arrival.source, 1, matched ? PushedBytes(d.kind, d.flags, d.size_bytes) : 0);
 }
 
 bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
@@ -370,11 +376,11 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
       PoisonCorrupt(match_.fault());
       return false;
     }
-    Consume(arrival);
+    Consume(arrival, /*matched=*/true);
     Match(request, arrival, effects);
     effects.self = true;
   } else if (MatchesDirect(envelope)) {
-    Consume(arrival);
+    Consume(arrival, /*matched=*/true);
     Match(std::exchange(direct_, 0), arrival, effects);
   } else {
     Descriptor known = d;
@@ -423,28 +429,6 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
     }
   }
   journal_.Commit();
-}
-
-void RankEngine::ReturnCredits(Effects& effects) {
-  for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
-    shm::PeerWords& peer = view_.layout->peers[source];
-    if (peer.drained - peer.returned < kRemoteWindow / 2) {
-      continue;
-    }
-    Descriptor descriptor{};
-    descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
-    descriptor.source = view_.rank;
-    descriptor.destination = source;
-    shm::CreditReturn credit{};
-    credit.count = peer.drained - peer.returned;
-    std::memcpy(descriptor.payload, &credit, sizeof(credit));
-    if (!StageToDaemon(descriptor, effects)) {
-      return;
-    }
-    journal_.Set(&peer.returned, peer.drained);
-    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
-    journal_.Commit();
-  }
 }
 
 // Ends the request, in one transaction with whatever is open.

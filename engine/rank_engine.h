@@ -14,6 +14,11 @@
 // lie outside. If a peer wrote something wrong, the engine stops reading that lane and accuses the
 // peer to the daemon, which ends the peer's session or parts the two.
 //
+// Messages to another node take one of two paths: by the daemons, or by a direct link of the two
+// ranks, which the rank's own core serves (docs/protocol.md, "Direct links"). What has to do with
+// direct links is for the rank's own process, whose threads turn that core: an engine of the worker
+// pushes nothing to it, and leaves its lane alone.
+//
 // Follows MPI 5.0 sections 3.5 (order, matching) and 3.8 (probe, cancel), and docs/architecture.md.
 #pragma once
 
@@ -40,6 +45,14 @@ inline constexpr uint32_t kRemoteWindow = 64;  // messages to one remote rank be
 // Polls that find something in the lane that spoke last, before the others get their turn.
 inline constexpr uint32_t kHotStreak = 32;
 inline constexpr uint32_t kRoomNoticeEvery = 64;  // how often consumers look for who waits for room
+inline constexpr uint32_t kPushWindow = 1
+                                        << 20;  // bytes pushed to one remote rank, and not matched
+// A rank whose wish for a direct link was refused asks again after so many times the traffic.
+inline constexpr uint32_t kRefusedPatience = 10;
+
+// Who serves the rank's messages with other nodes. Each takes commands from a lane of its own, and
+// brings arrivals by one.
+enum class Core : uint32_t { kDaemon = 0, kLink = 1 };
 
 // The side that runs the engine.
 enum class Runner { kRank, kWorker };
@@ -50,6 +63,8 @@ struct EngineOptions {
   uint32_t single_chunk_max_bytes = 128 * 1024;  // larger transfers are worth helping with
   // Receives from other nodes of this size or more are advertised to their source; 0: none.
   uint64_t receiver_first_min_bytes = 0;
+  // Offers by a direct link of this size or less may have their data pushed behind them.
+  uint64_t push_max_bytes = 512 * 1024;
 };
 
 class RankEngine {
@@ -73,9 +88,10 @@ class RankEngine {
   bool TrySendInline(const SendArguments& send, const void* data, Effects& effects);
   // A slab cell on the way to `destination` if a message of at most kCellBytes could leave now,
   // else kNoCell. Its bytes are at CellBytes; the caller fills them without the lease, then sends.
+  // The number also says which lane the cell is of: the path may be switched meanwhile.
   uint32_t TryTakeCell(uint32_t destination);
   uint8_t* CellBytes(uint32_t destination, uint32_t cell);  // any thread
-  // False: the lane filled up meanwhile; the cell was given back.
+  // False: the message cannot leave that way any more; the cell was given back.
   bool TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects);
   // Everything else: the request's slot is filled in (kind, context, peer, tag, buffer, size;
   // inline data in `payload` with descriptor_kind kEager). Offers it by RTS, or queues it; never
@@ -84,7 +100,7 @@ class RankEngine {
   // One-sided commands: the same, without credits. If there is no room, the daemon wakes this rank.
   // Whoever pushes one announces it (Wake::MustRing), since it is the only effect.
   uint32_t TryTakeCommandCell();
-  void ReturnCommandCell(uint32_t cell) { producers_.back().ReturnCell(cell); }
+  void ReturnCommandCell(uint32_t cell) { ProducerOf(Core::kDaemon).ReturnCell(cell); }
   bool TryCommand(const shm::Descriptor& command);
 
   // ---- Receiving ----------------------------------------------------------------------------
@@ -117,7 +133,7 @@ class RankEngine {
       return shm::LoadRelaxed(hot_lane_);
     }
     const Peer& peer = peers_.by_rank[static_cast<uint32_t>(source)];
-    return peer.local ? peer.local_index : shm::DaemonLane(view_.inbox.local_size);
+    return peer.local ? peer.local_index : LaneFrom(static_cast<uint32_t>(source));
   }
   bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
   // Whether a message waits for its receive; any thread, a hint.
@@ -146,11 +162,49 @@ class RankEngine {
   bool HasWork(const LaneSet& forgotten = {});
   // Whether some lane holds a descriptor (looks at each), or a death is news; any thread.
   bool HasArrivals() const;
-  // True while something waits for room that a peer or the daemon will make (any thread).
+  // True while something waits for room that a peer or a core will make (any thread).
   bool WaitsForRoom() const;
   // After the lease was taken from a dead holder: rolls its mutation forward and forgets nothing it
   // may have had in hand.
   ErrorCode RecoverFromDeadHolder();
+
+  // ---- Direct links (rank_engine_paths.cc) ---------------------------------------------------
+  // Messages to `peer`, of another node, take the direct link from now on, once what went by the
+  // daemons is there. Before the call both ends must be able to send and receive. kInvalidRank: it
+  // is on this node; else why nothing passes between the two: its end, kLinkDown.
+  ErrorCode UseLink(uint32_t peer, Effects& effects);
+  // They go by the daemons again, once what went by the link is there. The link has to stay until
+  // IsLinkFree says that nothing takes it any more.
+  void LeaveLink(uint32_t peer, Effects& effects);
+  // The same for all peers. A rank that leaves its job waits until SendsByLink is false.
+  void LeaveLinks(Effects& effects);
+  // The daemon grants no link: the rank asks again after kRefusedPatience times the traffic.
+  void RefuseLink(uint32_t peer);
+  // The direct link has ended, whoever closed it, and the core has ended its own work for the peer.
+  // If a direction still took it, nothing passes between the two any more. The daemon is told; it
+  // parts them (kLinkDown), which fails what was under way, and they begin anew.
+  void FailLink(uint32_t peer, Effects& effects);
+  // Tells the daemon something of the direct link to `peer`. False: there is no room now.
+  bool TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects);
+
+  // Any thread, a hint unless the caller holds the lease.
+  shm::PeerPath PathTo(uint32_t peer) const {
+    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
+  }
+  // Whether some direction, to or from this rank, takes a direct link, or is about to.
+  bool UsesLinks() const { return shm::LoadRelaxed(view_.layout->linked_peers) != 0; }
+  // Whether messages to some rank that lives take a direct link, or do not yet go by the daemons.
+  bool SendsByLink() const;
+  // Whether sends wait that may be for a direct link. What the worker drains, an answer to a marker
+  // or credit, may let them go; nobody wakes the rank for that, and the worker may not push there.
+  // So a thread that turns the rank's core while it computes does not sleep for long while this is
+  // true.
+  bool AwaitsLink() const {
+    return UsesLinks() && shm::LoadRelaxed(view_.layout->queued_sends) != 0;
+  }
+  // Whether nothing of the two takes the direct link: no direction, no offer that waits for its
+  // receive at either end, no transfer. Looks at all requests and unexpected messages.
+  bool IsLinkFree(uint32_t peer) const;
 
   const SessionView& view() const { return view_; }
   const PeerTable& peers() const { return peers_; }
@@ -164,13 +218,20 @@ class RankEngine {
   };
 
   // Sending (rank_engine_send.cc).
+  shm::LaneProducer& ProducerOf(Core core) {
+    return producers_[view_.inbox.local_size + static_cast<uint32_t>(core)];
+  }
   shm::LaneProducer& ProducerTo(uint32_t destination) {
     const Peer& peer = peers_.by_rank[destination];
-    return peer.local ? producers_[peer.local_index] : producers_.back();
+    return peer.local ? producers_[peer.local_index] : ProducerOf(CoreTo(destination));
+  }
+  Core CoreTo(uint32_t destination) const {
+    return PathTo(destination) == shm::PeerPath::kLink ? Core::kLink : Core::kDaemon;
   }
   bool HasCredit(uint32_t destination) const {
     const shm::PeerWords& peer = view_.layout->peers[destination];
-    return peers_.by_rank[destination].local || peer.sent - peer.credited < kRemoteWindow;
+    return peers_.by_rank[destination].local ||
+           (peer.sent - peer.credited < kRemoteWindow && (peer.path & closed_paths_) == 0);
   }
   // Whether a new message may go at once: nothing to `destination` waits before it.
   bool CanLeave(uint32_t destination) const {
@@ -181,8 +242,14 @@ class RankEngine {
   }
   bool IsRank(int32_t peer) const { return static_cast<uint32_t>(peer) < view_.job_size; }
   bool IsRequest(uint32_t request) const { return request != 0 && request < view_.request_limit; }
+  // In the number of a cell that TryTakeCell has given: it is of the lane to the direct links.
+  static constexpr uint32_t kCellByLink = 1U << 16;
+  static Core CoreOfCell(uint32_t cell) {
+    return (cell & kCellByLink) != 0 ? Core::kLink : Core::kDaemon;
+  }
+  shm::LaneProducer& ProducerOfCell(uint32_t destination, uint32_t cell);
   shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;
-  bool StageToDaemon(const shm::Descriptor& descriptor, Effects& effects);
+  bool StageTo(Core core, const shm::Descriptor& descriptor, Effects& effects);
   bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
   bool PushLocal(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
   bool PushRemote(uint32_t destination, const shm::Descriptor& descriptor, const SenderSide& side,
@@ -196,6 +263,7 @@ class RankEngine {
   shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
+  bool MayPush(const shm::RequestLayout& slot) const;
   bool Retract(uint32_t request, Effects& effects);
   bool StageRetraction(uint32_t request, Effects& effects);
   void Enqueue(uint32_t request);
@@ -204,7 +272,15 @@ class RankEngine {
   void FlushQueues(Effects& effects);
 
   // Draining (rank_engine.cc).
-  uint32_t LaneWords() const { return (view_.inbox.local_size + 64) / 64; }
+  uint32_t LaneWords() const { return (shm::LaneCount(view_.inbox.local_size) + 63) / 64; }
+  bool IsRemote(uint32_t lane) const { return shm::IsRemoteLane(lane, view_.inbox.local_size); }
+  // Of a lane for which IsRemote is true.
+  Core CoreOf(uint32_t lane) const { return static_cast<Core>(lane - view_.inbox.local_size); }
+  uint32_t LaneOf(Core core) const { return view_.inbox.local_size + static_cast<uint32_t>(core); }
+  // The lane that messages from a rank of another node come by.
+  uint32_t LaneFrom(uint32_t source) const {
+    return LaneOf(InwardPath(source) == shm::PeerPath::kLink ? Core::kLink : Core::kDaemon);
+  }
   uint32_t DrainActive(Effects& effects);
   bool Fetch(uint32_t lane, Arrival* arrival) const;
   uint32_t DrainLane(uint32_t lane, uint32_t budget, Effects& effects);
@@ -213,13 +289,11 @@ class RankEngine {
   bool Handle(const Arrival& arrival, Effects& effects);
   void CloseLane(uint32_t lane);
   void Accuse(Effects& effects);
-  void TakeCredit(const Arrival& arrival);
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
   bool HandleRetract(const Arrival& arrival, Effects& effects);
   void HandleLeft(const Arrival& arrival);
-  void Consume(const Arrival& arrival);
-  void ReturnCredits(Effects& effects);
+  void Consume(const Arrival& arrival, bool matched = false);
   void Complete(shm::RequestLayout& slot, ErrorCode error);
   void Poison(ErrorCode error);
   void PoisonCorrupt(const shm::Fault& fault);
@@ -243,14 +317,18 @@ class RankEngine {
   void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
   void StagePull(uint32_t request, Effects& effects);
   bool TryStagePull(uint32_t request, Effects& effects);
-  void FlushControl(Effects& effects);
+  void FlushControls(Effects& effects);
+  void FlushControl(Core core, Effects& effects);
+  Core CoreOfPull(const shm::RequestLayout& slot) const {
+    return slot.lane == LaneOf(Core::kLink) ? Core::kLink : Core::kDaemon;
+  }
   shm::Path PathOf(const shm::RequestLayout& slot, const Arrival& arrival) const;
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
   // Receiver-first rendezvous (rank_engine_adverts.cc).
   void Advertise(uint32_t request, Effects& effects);
   bool StageAdvert(shm::DescriptorKind kind, uint8_t flags, const Advert& advert, Effects& effects);
-  void EndAdvert(uint32_t request, shm::DescriptorKind way, Effects& effects);
+  void EndAdvert(uint32_t request, const Arrival& arrival, Effects& effects);
   void Withdraw(uint32_t request, Effects& effects);
   void FlushWithdrawals(Effects& effects);
   bool AwaitsWithdrawal(const shm::RequestLayout& slot) const;
@@ -265,6 +343,37 @@ class RankEngine {
   void NoteSent(uint32_t destination, const SenderSide& side);
   void NoteHeld(shm::AdvertBook* book, const SenderSide& side);
   void TakeAdvert(const Arrival& arrival);
+
+  // Paths and credit (rank_engine_paths.cc).
+  shm::PeerPath InwardPath(uint32_t peer) const {
+    return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].inward_path));
+  }
+  void SetPaths(uint32_t peer, shm::PeerPath path, shm::PeerPath inward);
+  void SetLinkState(uint32_t peer, shm::LinkState state);
+  bool TrySwitch(uint32_t peer, Effects& effects);
+  shm::PeerPath PathWanted(uint32_t peer) const;
+  bool HasSwitchDue(uint32_t peer) const;
+  bool StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects);
+  void DoLinkDuties(Effects& effects);
+  bool DoLinkDuty(uint32_t peer, Effects& effects);
+  void CountByDaemon(uint32_t destination, uint64_t size_bytes);
+  bool IsOfEarlierLink(const Arrival& arrival) const;
+  void Drop(const Arrival& arrival);
+  void HandleSwitch(const Arrival& arrival);
+  void TakeCredit(const Arrival& arrival, Effects& effects);
+  // What the receiver of a message gives back of PeerWords::pushed, once it has matched it.
+  static uint32_t PushedBytes(uint8_t kind, uint8_t flags, uint64_t size_bytes) {
+    return kind == static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts) &&
+                   (flags & shm::kFlagPushed) != 0
+               ? static_cast<uint32_t>(size_bytes)
+               : 0;
+  }
+  static bool Owes(const shm::PeerWords& peer);
+  void Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes);
+  void SettleCredits(shm::PeerWords& peer);
+  void ReturnCredits(Effects& effects);
+  bool StageCredit(uint32_t source, Core core, Effects& effects);
+  void EndPaths(uint32_t peer);
 
   // Deaths (rank_engine_deaths.cc).
   ErrorCode DeathOf(int32_t peer) const;
@@ -284,9 +393,11 @@ class RankEngine {
   shm::MatchTable match_;
   shm::Statistics statistics_;
   shm::Wake wake_;
-  std::vector<shm::LaneProducer> producers_;  // by local index; the last one leads to the daemon
+  std::vector<shm::LaneProducer> producers_;  // by local index; the last two lead to the cores
   std::vector<shm::LaneConsumer> consumers_;  // by lane
-  uint32_t direct_ = 0;                       // the request of ReceiveNow while that runs
+  const uint32_t served_lanes_;               // those that Progress drains: the first so many
+  const uint32_t closed_paths_;  // bits of PeerWords::path that keep messages from leaving here
+  uint32_t direct_ = 0;          // the request of ReceiveNow while that runs
   uint32_t hot_lane_ = 0;
   uint32_t hot_streak_ = 0;
   bool alarmed_ = false;  // the daemon is to be told of a fault, or of the lanes of accused_

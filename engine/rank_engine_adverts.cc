@@ -29,14 +29,15 @@ bool RankEngine::MayAdvertise(const RequestLayout& slot) const {
          slot.size_bytes >= options_.receiver_first_min_bytes && slot.buffer.region != 0 &&
          (slot.buffer.flags & shm::kLocationByStream) == 0 &&
          IsAdvertisable({slot.context, slot.peer, slot.tag}) && IsRank(slot.peer) &&
-         !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local;
+         !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local &&
+         InwardPath(static_cast<uint32_t>(slot.peer)) == shm::PeerPath::kDaemon;
 }
 
 // Tells the source of a receive that is being posted, in the open transaction. Without room it is
 // not told: its message comes by another way then.
 void RankEngine::Advertise(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
-  if (!producers_.back().HasRoom()) {
+  if (!ProducerOf(Core::kDaemon).HasRoom()) {
     return;
   }
   AdvertisedReceive receive;
@@ -63,12 +64,13 @@ bool RankEngine::StageAdvert(DescriptorKind kind, uint8_t flags, const Advert& a
   descriptor.size_bytes = slot.size_bytes;
   const shm::AdvertWords words{advert.receive, advert.generation, advert.seen, slot.buffer};
   std::memcpy(descriptor.payload, &words, sizeof(words));
-  return StageToDaemon(descriptor, effects);
+  return StageTo(Core::kDaemon, descriptor, effects);
 }
 
 // Joins the open transaction: a message came for the receive by another way. The daemon learns it
-// by the pull, or is told if there is room; it would find out when the request is used anew.
-void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effects) {
+// by the pull, unless that is for a direct link; else it is told if there is room; it would find
+// out when the request is used anew.
+void RankEngine::EndAdvert(uint32_t request, const Arrival& arrival, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   AdvertisedReceive receive(StateOf(slot));
   if (receive.state() == AdvertState::kQuiet) {
@@ -76,7 +78,10 @@ void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effect
   }
   receive.Match();
   journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
-  if (way == DescriptorKind::kEager && producers_.back().HasRoom()) {
+  const bool is_pulled_there =
+      arrival.lane == LaneOf(Core::kDaemon) &&
+      arrival.descriptor.kind != static_cast<uint8_t>(DescriptorKind::kEager);
+  if (!is_pulled_there && ProducerOf(Core::kDaemon).HasRoom()) {
     (void)StageAdvert(DescriptorKind::kWithdraw, shm::kFlagMatched,
                       {slot.context, slot.tag, request, slot.generation, 0}, effects);
   }
@@ -102,21 +107,32 @@ void RankEngine::Withdraw(uint32_t request, Effects& effects) {
 void RankEngine::FlushWithdrawals(Effects& effects) {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
+  bool is_left = false;
   for (uint32_t request = 1; request < fresh; ++request) {
     const RequestLayout& slot = *view_.request(request);
     if (StateOf(slot) != AdvertState::kToWithdraw ||
         !(AwaitsWithdrawal(slot) || AwaitsReceive(slot))) {
       continue;
     }
-    if (!producers_.back().HasRoom()) {
-      producers_.back().AskForRoom();
-      return;
+    const Core core = AwaitsReceive(slot) && (slot.flags & shm::kRequestByLink) != 0
+                          ? Core::kLink
+                          : Core::kDaemon;
+    if (core == Core::kLink && runner_ == Runner::kWorker) {
+      is_left = true;
+      continue;
+    }
+    if (shm::LaneProducer& producer = ProducerOf(core); !producer.HasRoom()) {
+      producer.AskForRoom();
+      is_left = true;
+      continue;
     }
     Withdraw(request, effects);
     journal_.Commit();
   }
-  journal_.Set(&view_.layout->withdrawals, 0U);
-  journal_.Commit();
+  if (!is_left) {
+    journal_.Set(&view_.layout->withdrawals, 0U);
+    journal_.Commit();
+  }
 }
 
 // Whether the request is a receive that is posted still, or that only waits for its advert.
@@ -143,6 +159,7 @@ void RankEngine::FailAdvertised(uint32_t request, ErrorCode error, Effects& effe
     return;
   }
   slot.status_source = slot.peer;
+  slot.lane = LaneOf(Core::kDaemon);
   slot.transfer_index = 0;
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
@@ -220,6 +237,7 @@ bool RankEngine::HandlePut(const Arrival& arrival) {
                                                                          : ErrorCode::kOk));
   slot->descriptor_kind = d.kind;
   slot->descriptor_flags = d.flags;
+  slot->lane = arrival.lane;
   slot->transfer_index = 0;  // none of our own
   journal_.Set(&slot->advert, static_cast<uint32_t>(receive.state()));
   journal_.Set(&slot->state, static_cast<uint32_t>(RequestState::kRemoteWait));
@@ -239,8 +257,10 @@ bool RankEngine::MayPut(const RequestLayout& slot) const {
 
 // An advert that waits in the lane is worth a look before a large message takes another way.
 void RankEngine::LookForAdverts(const RequestLayout& slot, Effects& effects) {
-  const uint32_t lane = shm::DaemonLane(view_.inbox.local_size);
-  if (MayPut(slot) && !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local && HasMessage(lane)) {
+  const uint32_t lane = LaneOf(Core::kDaemon);
+  const auto peer = static_cast<uint32_t>(slot.peer);
+  if (MayPut(slot) && !peers_.by_rank[peer].local && PathTo(peer) == shm::PeerPath::kDaemon &&
+      HasMessage(lane)) {
     (void)DrainLane(lane, kDrainBudget, effects);
   }
 }
@@ -282,7 +302,7 @@ void RankEngine::TakeAdvert(const Arrival& arrival) {
   SenderSide side(book);
   if (static_cast<DescriptorKind>(d.kind) == DescriptorKind::kWithdraw) {
     side.Withdraw(words.receive, words.generation);
-  } else {
+  } else if (PathTo(arrival.source) == shm::PeerPath::kDaemon) {  // only that core knows it
     (void)side.Keep({d.context, d.tag, words.receive, words.generation, words.seen});
   }
   NoteHeld(&book, side);

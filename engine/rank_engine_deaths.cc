@@ -55,16 +55,27 @@ void RankEngine::ApplyDeaths(Effects& effects) {
         shm::LoadRelaxed(words.cut) == static_cast<uint32_t>(shm::CutState::kTold)) {
       shm::StoreRelaxed(words.cut, static_cast<uint32_t>(shm::CutState::kNone));
     }
-    if (death == deaths_[rank]) {
+    // The link may have been back, and cut again, since this engine looked last.
+    const shm::AdvertBook& book = view_.layout->adverts[rank];
+    const bool is_cut_again =
+        death == ErrorCode::kLinkDown && shm::LoadAcquire(book.cuts) != book.cuts_applied;
+    if (death == deaths_[rank] && !is_cut_again) {
       continue;
     }
     // Messages that the dead rank sent before still count: empty its lane first.
-    const Peer& peer = peers_.by_rank[rank];
-    DrainLane(peer.local ? peer.local_index : view_.inbox.local_size, shm::kLaneSlots, effects);
+    if (const Peer& peer = peers_.by_rank[rank]; peer.local) {
+      DrainLane(peer.local_index, shm::kLaneSlots, effects);
+    } else {
+      DrainLane(LaneOf(Core::kDaemon), shm::kLaneSlots, effects);
+      DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
+    }
     deaths_[rank] = death;
     if (death == ErrorCode::kLinkDown) {
       ForgetCredits(rank);
-    } else if (death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
+    } else if (death != ErrorCode::kOk) {
+      EndPaths(rank);
+    }
+    if (death != ErrorCode::kLinkDown && death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
       any_died_ = death;
     }
   }
@@ -108,11 +119,16 @@ void RankEngine::ForgetCredits(uint32_t rank) {
   journal_.Set(&book.sent, uint64_t{0});
   journal_.Set(&book.taken, uint64_t{0});
   journal_.Set(&book.held, 0U);
-  if (peer.drained - peer.returned >= kRemoteWindow / 2) {
+  if (Owes(peer)) {
     journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
   }
-  journal_.Set(&peer.returned, peer.drained);
-  journal_.Set(&peer.credited, peer.sent);
+  for (uint32_t* const word :
+       {&peer.sent, &peer.credited, &peer.drained, &peer.returned, &peer.marker_owed, &peer.pushed,
+        &peer.pushed_credited, &peer.pushed_taken, &peer.pushed_returned}) {
+    journal_.Set(word, 0U);
+  }
+  SetPaths(rank, shm::PeerPath::kDaemon, shm::PeerPath::kDaemon);
+  SetLinkState(rank, shm::LinkState::kNone);
   journal_.Commit();
   if (shm::LoadRelaxed(peer.cut) == static_cast<uint32_t>(shm::CutState::kNone)) {
     shm::StoreRelaxed(peer.cut, static_cast<uint32_t>(shm::CutState::kTell));

@@ -81,7 +81,7 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   arrival.descriptor.tag = found.tag;
   arrival.descriptor.size_bytes = found.size_bytes;
   std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
-  if (arrival.lane > view_.inbox.local_size || !IsPlausible(arrival)) [[unlikely]] {
+  if (arrival.lane >= consumers_.size() || !IsPlausible(arrival)) [[unlikely]] {
     PoisonCorrupt({shm::FaultKind::kMatchState, entry, found.state});
     return false;
   }
@@ -89,6 +89,10 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
     PoisonCorrupt(match_.fault());
     return false;
+  }
+  const Descriptor& d = arrival.descriptor;
+  if (const uint32_t pushed = PushedBytes(d.kind, d.flags, d.size_bytes); pushed != 0) {
+    Owe(arrival.source, 0, pushed);
   }
   Match(request, arrival, effects);
   return true;
@@ -135,16 +139,16 @@ bool RankEngine::TakeArrived(uint32_t request, Effects& effects) {
 // Whether Progress has more to do than to drain lanes.
 bool RankEngine::HasDuties() const {
   const shm::SessionLayout& session = *view_.layout;
-  return (session.credits_owed | session.control_first | session.queued_sends |
-          session.withdrawals) != 0 ||
+  return (session.credits_owed | session.control_first | session.link_control_first |
+          session.queued_sends | session.withdrawals | session.link_duties) != 0 ||
          shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
 }
 
 // The next message of a lane of the node. Null: there is none, or Progress has more to do.
 const Descriptor* RankEngine::PeekForShortWay(uint32_t lane) const {
   const Descriptor* next = consumers_[lane].Peek();
-  return next == nullptr || lane >= view_.inbox.local_size || match_.unexpected_count() != 0 ||
-                 HasDuties() || (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
+  return next == nullptr || IsRemote(lane) || match_.unexpected_count() != 0 || HasDuties() ||
+                 (*consumers_[lane].HeadWord() + 1) % kRoomNoticeEvery == 0
              ? nullptr
              : next;
 }
@@ -351,16 +355,21 @@ bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   shm::RemoteRts rts;
   std::memcpy(&rts, d.payload, sizeof(rts));
-  const uint32_t entry =
-      match_.FindOffer({d.context, static_cast<int32_t>(arrival.source), d.tag}, rts.key);
+  const uint32_t entry = match_.FindOffer({d.context, static_cast<int32_t>(arrival.source), d.tag},
+                                          arrival.lane, rts.key);
   if (entry != 0 && match_.Entry(entry).probed == 0) {
+    const shm::MatchEntry& found = match_.Entry(entry);
     Descriptor answer{};
     answer.kind = static_cast<uint8_t>(DescriptorKind::kRetracted);
     answer.source = view_.rank;
     answer.destination = arrival.source;
     std::memcpy(answer.payload, &rts, sizeof(rts));
-    if (!StageToDaemon(answer, effects)) {
+    if (!StageTo(CoreOf(arrival.lane), answer, effects)) {
       return false;
+    }
+    if (const uint32_t pushed = PushedBytes(found.kind, found.flags, found.size_bytes);
+        pushed != 0) {
+      Owe(arrival.source, 0, pushed);
     }
     match_.Remove(entry);
   }
@@ -388,9 +397,9 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
                                                                         : ErrorCode::kOk));
   slot.descriptor_kind = d.kind;
   slot.descriptor_flags = d.flags;
+  slot.lane = arrival.lane;
   RequestState state = RequestState::kLanded;
   if (kind == DescriptorKind::kEager) {
-    slot.lane = arrival.lane;
     slot.cell = d.cell;
     std::memcpy(slot.payload, d.payload, shm::kInlineBytes);
   } else if (kind == DescriptorKind::kRts) {
@@ -401,10 +410,10 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     DescribePull(slot, request, arrival);
   }
   CountArrival(slot, arrival);
-  EndAdvert(request, kind, effects);
+  EndAdvert(request, arrival, effects);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
   if (state == RequestState::kRemoteWait) {
-    StagePull(request, effects);  // from the dead, too: the daemon may hold the data, and answers
+    StagePull(request, effects);  // from the dead, too: the core may hold the data, and answers
   }
   journal_.Commit();
   if (state != RequestState::kTransferring) {
@@ -471,83 +480,13 @@ void RankEngine::RepublishTransfers() {
   }
 }
 
-// Describes the remote source and our destination in our own transfer slot, for the daemon.
-void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
-  shm::RemoteRts rts;
-  std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
-  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
-  transfer.remote_key = rts.key;
-  transfer.remote_request = rts.send_request;
-  transfer.remote_generation = rts.send_generation;
-  transfer.remote_flags = arrival.descriptor.flags;
-  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
-  DescribeTransfer(transfer, slot.generation,
-                   {rts.where, size_bytes, options_.chunk_bytes, arrival.source, view_.rank},
-                   slot.buffer);
-  slot.transfer_rank = view_.rank;
-  slot.transfer_index = request;
-  slot.transfer_generation = slot.generation;
-}
-
-// Asks the daemon to fetch, in the open transaction; without room the request waits in the control
-// chain.
-void RankEngine::StagePull(uint32_t request, Effects& effects) {
-  shm::SessionLayout& session = *view_.layout;
-  if (session.control_first == 0 && TryStagePull(request, effects)) {
-    return;
-  }
-  view_.request(request)->next = 0;
-  if (session.control_first == 0) {
-    journal_.Set(&session.control_first, request);
-  } else {
-    journal_.Set(&view_.request(session.control_last)->next, request);
-  }
-  journal_.Set(&session.control_last, request);
-}
-
-bool RankEngine::TryStagePull(uint32_t request, Effects& effects) {
-  const RequestLayout& slot = *view_.request(request);
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPull);
-  descriptor.source = view_.rank;
-  descriptor.destination = static_cast<uint32_t>(slot.status_source);
-  descriptor.context = slot.context;
-  descriptor.tag = slot.status_tag;
-  descriptor.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
-  shm::PullCommand pull{};
-  pull.transfer = request;
-  pull.generation = slot.generation;
-  std::memcpy(descriptor.payload, &pull, sizeof(pull));
-  return StageToDaemon(descriptor, effects);
-}
-
-// A request leaves the chain without its link, so that a chain that bites its tail ends, too.
-void RankEngine::FlushControl(Effects& effects) {
-  for (uint32_t n = 0; n < kDrainBudget; ++n) {
-    const uint32_t request = shm::LoadRelaxed(view_.layout->control_first);
-    if (request == 0) {
-      return;
-    }
-    if (request >= view_.request_limit) {
-      PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
-      return;
-    }
-    if (!TryStagePull(request, effects)) {
-      return;
-    }
-    journal_.Set(&view_.layout->control_first, view_.request(request)->next);
-    journal_.Set(&view_.request(request)->next, 0);
-    journal_.Commit();
-  }
-}
-
 // The way that the matched message's data takes.
 shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
   using shm::Path;
   const uint8_t flags = arrival.descriptor.flags;
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kEager:
-      if (arrival.lane == view_.inbox.local_size) {
+      if (IsRemote(arrival.lane)) {
         return Path::kPacket;
       }
       return (flags & shm::kFlagCell) != 0 ? Path::kCell : Path::kInline;
@@ -557,8 +496,9 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
       return heap ? Path::kHeapCopy : Path::kProcessVm;
     }
     default:
-      if ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ||
-          (slot.buffer.flags & shm::kLocationByStream) != 0) {
+      if (CoreOf(arrival.lane) == Core::kDaemon &&  // a rank's own core reaches what it can
+          ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ||
+           (slot.buffer.flags & shm::kLocationByStream) != 0)) {
         return Path::kStaged;
       }
       return (slot.flags & shm::kRequestShadow) != 0 ? Path::kBounce : Path::kRdma;

@@ -43,10 +43,11 @@ ErrorCode RankEngine::OpenLane(uint32_t destination) {
   return ErrorCode::kOk;
 }
 
-// Adds a push into the lane to the daemon, which lies in the session, to the open transaction: the
-// rest of the slot, its stamp, the tail. False: no room; asks to be woken when there is.
-bool RankEngine::StageToDaemon(const Descriptor& descriptor, Effects& effects) {
-  shm::LaneProducer& producer = producers_.back();
+// Adds a push into the lane to a core, which lies in the session, to the open transaction: the rest
+// of the slot, its stamp, the tail. False: no room; asks to be woken when there is. Once for each
+// core in one transaction.
+bool RankEngine::StageTo(Core core, const Descriptor& descriptor, Effects& effects) {
+  shm::LaneProducer& producer = ProducerOf(core);
   Descriptor* slot = producer.TryReserve();
   if (slot == nullptr) {
     producer.AskForRoom();
@@ -56,18 +57,19 @@ bool RankEngine::StageToDaemon(const Descriptor& descriptor, Effects& effects) {
     }
   }
   constexpr uint32_t kStampBytes = sizeof(descriptor.stamp);
-  uint64_t* const tail = &view_.layout->to_daemon.producer.tail;
+  const bool by_link = core == Core::kLink;
+  uint64_t* const tail = &(by_link ? view_.layout->to_link : view_.layout->to_daemon).producer.tail;
   journal_.SetBytes(reinterpret_cast<std::byte*>(slot) + kStampBytes,
                     reinterpret_cast<const std::byte*>(&descriptor) + kStampBytes,
                     sizeof(Descriptor) - kStampBytes);
   journal_.Set(&slot->stamp, shm::StampOf(*tail));
   journal_.Set(tail, *tail + 1);
-  effects.to_daemon = true;
+  (by_link ? effects.to_link : effects.to_daemon) = true;
   return true;
 }
 
-// Pushes a message's first descriptor: to a local peer at once, to the daemon in the open
-// transaction, which the caller commits.
+// Pushes a message's first descriptor: to a local peer at once, to a core in the open transaction,
+// which the caller commits.
 bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
   if (peers_.by_rank[destination].local) {
     return PushLocal(destination, descriptor, effects);
@@ -96,12 +98,20 @@ bool RankEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, E
 // `side` has counted the message already.
 bool RankEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
                             const SenderSide& side, Effects& effects) {
-  if (!StageToDaemon(descriptor, effects)) {
+  const Core core = CoreTo(destination);
+  if (!StageTo(core, descriptor, effects)) {
     return false;
   }
-  uint32_t* const sent = &view_.layout->peers[destination].sent;
-  journal_.Set(sent, *sent + 1);
+  shm::PeerWords& peer = view_.layout->peers[destination];
+  journal_.Set(&peer.sent, peer.sent + 1);
+  if (const uint32_t pushed = PushedBytes(descriptor.kind, descriptor.flags, descriptor.size_bytes);
+      pushed != 0) {
+    journal_.Set(&peer.pushed, peer.pushed + pushed);
+  }
   NoteSent(destination, side);
+  if (core == Core::kDaemon) {
+    CountByDaemon(destination, descriptor.size_bytes);
+  }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
   return true;
@@ -151,22 +161,33 @@ bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effe
 
 uint32_t RankEngine::TryTakeCell(uint32_t destination) {
   shm::LaneProducer& producer = ProducerTo(destination);
-  return CanLeave(destination) && producer.is_open() && producer.HasRoom() ? producer.TryTakeCell()
-                                                                           : shm::kNoCell;
+  if (!CanLeave(destination) || !producer.is_open() || !producer.HasRoom()) {
+    return shm::kNoCell;
+  }
+  const uint32_t cell = producer.TryTakeCell();
+  const bool by_link = !peers_.by_rank[destination].local && CoreTo(destination) == Core::kLink;
+  return cell == shm::kNoCell || !by_link ? cell : cell | kCellByLink;
+}
+
+shm::LaneProducer& RankEngine::ProducerOfCell(uint32_t destination, uint32_t cell) {
+  const Peer& peer = peers_.by_rank[destination];
+  return peer.local ? producers_[peer.local_index] : ProducerOf(CoreOfCell(cell));
 }
 
 uint8_t* RankEngine::CellBytes(uint32_t destination, uint32_t cell) {
-  return ProducerTo(destination).Cell(cell);
+  return ProducerOfCell(destination, cell).Cell(cell & ~kCellByLink);
 }
 
 bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects) {
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
   descriptor.flags = shm::kFlagCell;
-  descriptor.cell = static_cast<uint16_t>(cell);
-  if (CanLeave(send.destination) && Push(send.destination, descriptor, effects)) {
+  descriptor.cell = static_cast<uint16_t>(cell & ~kCellByLink);
+  const bool on_its_way =
+      peers_.by_rank[send.destination].local || CoreOfCell(cell) == CoreTo(send.destination);
+  if (on_its_way && CanLeave(send.destination) && Push(send.destination, descriptor, effects)) {
     return journal_.Commit();
   }
-  ProducerTo(send.destination).ReturnCell(cell);
+  ProducerOfCell(send.destination, cell).ReturnCell(cell & ~kCellByLink);
   return false;
 }
 
@@ -234,7 +255,8 @@ bool RankEngine::OfferRemote(uint32_t request, uint32_t destination, Effects& ef
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
   SenderSide side(view_.layout->adverts[destination]);
   const std::optional<Advert> advert =
-      side.Send(slot.context, slot.tag, /*large=*/!eager && MayPut(slot));
+      side.Send(slot.context, slot.tag,
+                /*large=*/!eager && MayPut(slot) && CoreTo(destination) == Core::kDaemon);
   Descriptor descriptor = eager ? EagerOffer(request, send) : RemoteOffer(request, send);
   if (advert) {
     descriptor = PutOffer(request, descriptor, *advert);
@@ -321,14 +343,18 @@ Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
   return descriptor;
 }
 
-// Tells the daemon where the source is; it adds what a remote read needs.
+// Tells the core where the source is; it adds what a remote read needs.
 Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
+  const bool by_link = CoreTo(send.destination) == Core::kLink;
   slot.transfer_index = 0;  // none of our own
+  slot.flags = by_link ? slot.flags | shm::kRequestByLink : slot.flags & ~shm::kRequestByLink;
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kRemoteRts, view_.rank, send);
   descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;
   if ((slot.flags & shm::kRequestSynchronous) != 0) {
     descriptor.flags |= shm::kFlagSynchronous;
+  } else if (by_link && MayPush(slot)) {
+    descriptor.flags |= shm::kFlagPushed;
   }
   shm::RemoteRts rts{};
   rts.send_request = request;
@@ -336,6 +362,14 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   rts.where = slot.buffer;
   std::memcpy(descriptor.payload, &rts, sizeof(rts));
   return descriptor;
+}
+
+// Whether the data of an offer may follow it at once.
+bool RankEngine::MayPush(const RequestLayout& slot) const {
+  const shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
+  const uint32_t out = peer.pushed - peer.pushed_credited;
+  return slot.size_bytes <= options_.push_max_bytes && out < kPushWindow &&
+         slot.size_bytes <= kPushWindow - out;
 }
 
 // Withdraws a send that another node was told of. The matching side there has to agree; its answer
@@ -362,13 +396,14 @@ bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
   rts.send_request = request;
   rts.send_generation = slot.generation;
   std::memcpy(descriptor.payload, &rts, sizeof(rts));
-  return StageToDaemon(descriptor, effects);
+  const bool by_link = (slot.flags & shm::kRequestByLink) != 0;
+  return StageTo(by_link ? Core::kLink : Core::kDaemon, descriptor, effects);
 }
 
 // ---- One-sided operations ----------------------------------------------------------------------
 
 uint32_t RankEngine::TryTakeCommandCell() {
-  shm::LaneProducer& producer = producers_.back();
+  shm::LaneProducer& producer = ProducerOf(Core::kDaemon);
   const uint32_t cell = producer.TryTakeCell();
   if (cell != shm::kNoCell) {
     return cell;
@@ -384,7 +419,7 @@ uint32_t RankEngine::TryTakeCommandCell() {
 // killed after it leaves a whole one, behind which the next producer goes on (shm/lane.h). The
 // number that belongs to it is the rank's own, and dies with it.
 bool RankEngine::TryCommand(const Descriptor& command) {
-  shm::LaneProducer& producer = producers_.back();
+  shm::LaneProducer& producer = ProducerOf(Core::kDaemon);
   if (!producer.TryPush(command)) {
     producer.AskForRoom();
     return producer.TryPush(command);

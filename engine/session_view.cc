@@ -41,7 +41,7 @@ Status CheckHeader(const shm::SegmentHeader& header, shm::SegmentKind kind, uint
                                      " bytes but has " + std::to_string(size_bytes)};
   }
   if (header.job_size == 0 || header.job_size > shm::kMaxRanks || header.rank >= header.job_size ||
-      header.local_size == 0 || header.local_size >= shm::kMaxLanes || header.request_limit < 2 ||
+      header.local_size == 0 || header.local_size > shm::kMaxRanks || header.request_limit < 2 ||
       header.unexpected_limit < 2) {
     return {ErrorCode::kCorrupt, "the segment's header holds impossible sizes"};
   }
@@ -80,7 +80,7 @@ StatusOr<InboxView> ViewInbox(std::byte* base, uint64_t size_bytes) {
   view.rank = layout->header.rank;
   view.local_size = layout->header.local_size;
   view.request_limit = layout->header.request_limit;
-  if (view.local_size >= shm::kMaxLanes ||
+  if (view.local_size > shm::kMaxRanks ||
       shm::InboxSizeBytes(view.local_size, view.request_limit) != size_bytes) {
     return Status(ErrorCode::kCorrupt, "the inbox segment's size does not fit its header");
   }

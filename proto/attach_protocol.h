@@ -4,7 +4,9 @@
 // rank keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the
 // daemon's. A launcher identifies itself here too, and keeps its connection while its jobs run. One
 // packet is one message; every message starts with AttachHeader, and its answer carries the same
-// `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
+// `serial`. Only the rank asks. Unasked the daemon says kGoodbye and, about direct links,
+// kLinkRules and kLink; the rank answers kLink with kLinkReply, which may take its time and has no
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,8 @@ inline constexpr uint32_t kMaxText = 256;
 inline constexpr uint32_t kTokenBytes = 32;
 inline constexpr uint32_t kMaxPacketBytes = 1024;
 inline constexpr uint32_t kHandleBytes = 64;
+inline constexpr uint32_t kMaxHost = 256;          // a host name, with its final null byte
+inline constexpr uint32_t kLinkAddressBytes = 64;  // of the address of a rank's own endpoint
 
 // RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
 // The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor.
@@ -44,6 +48,10 @@ enum class Kind : uint32_t {
   kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why
   kUser = 9,     // UserRequest -> UserReply: who starts jobs; the connection is his launcher
   kUserReply = 10,
+  kLink = 11,       // LinkOrder, unasked: the daemon says what becomes of a direct link
+  kLinkReply = 12,  // LinkReply: what became of it, or that it broke
+  kLinkRules = 13,  // LinkRules, unasked, behind the Reply to kSegments: the rank may ask for
+                    // direct links (SessionLayout, kLinkWanted)
 };
 
 struct AttachHeader {
@@ -129,6 +137,67 @@ struct Reply {
   uint32_t device;
   uint32_t reserved;
   uint8_t handle[kHandleBytes];
+};
+
+// ---- Direct links (daemon/control/link_book.h) ----
+
+// When a rank asks for direct links, and where its endpoint listens.
+struct LinkRules {
+  AttachHeader header;
+  uint64_t min_bytes;     // through the daemons to one rank, after which it asks
+  uint32_t min_messages;  // likewise; whichever comes first
+  uint32_t idle_ms;       // without a message a direction goes back to the daemons; 0: never
+  uint64_t operation_timeout_ms;
+  char source_address[kMaxHost];  // an IP address or a host name of this node
+};
+
+// The life of one end: kOpen, then kUse as often as it is used; after each of them kReturned. It
+// ends by kEnd. At any time the daemon may take it back by kReturn.
+enum class LinkOp : uint32_t {
+  kOpen = 1,    // have an endpoint, and connect if there is an address -> kOpened, kRefused
+  kUse = 2,     // connect if that has not been done; the direction to the peer takes it -> kUsed
+  kReturn = 3,  // the direction goes back to the daemons -> kReturned. Of kAnyPeer: that of the
+                // link which was idle for longest, if one is idle
+  kEnd = 4,     // let go of it. With a `code` it is broken, or the peer is gone -> kEnded
+  kRefuse = 5,  // there will be none for now: `code` says why -> nothing
+};
+
+enum class LinkEvent : uint32_t {
+  kOpened = 1,    // with the address of this rank's endpoint
+  kRefused = 2,   // there can be no link here: `code` and `text`
+  kUsed = 3,      // it is connected; the direction changes its path as soon as it may
+  kReturned = 4,  // the direction is back, and nothing is under way at this end. Also unasked
+  kEnded = 5,     // with kLinkWasUsed, if so
+  kLost = 6,      // unasked: the connection is gone; the rank waits for what the daemon says
+};
+
+inline constexpr uint32_t kAnyPeer = UINT32_MAX;
+// LinkReply::flags: messages took the link, so some may be lost, and the two have to be parted.
+inline constexpr uint32_t kLinkWasUsed = 1;
+
+struct LinkOrder {
+  AttachHeader header;
+  uint32_t op;             // LinkOp
+  uint32_t peer;           // a rank of another node
+  uint64_t link;           // number of the link: of one pair, later ones have larger numbers
+  int32_t code;            // ErrorCode
+  uint32_t address_bytes;  // kOpen, kUse: the peer's endpoint; 0: not known yet
+  uint8_t address[kLinkAddressBytes];
+  uint64_t send_key[2];     // in packets to the peer
+  uint64_t receive_key[2];  // in packets from it
+};
+
+struct LinkReply {
+  AttachHeader header;
+  uint32_t event;  // LinkEvent
+  uint32_t peer;
+  uint64_t link;
+  int32_t code;  // ErrorCode
+  uint32_t flags;
+  uint32_t reserved;
+  uint32_t address_bytes;
+  uint8_t address[kLinkAddressBytes];
+  char text[kMaxText];
 };
 
 }  // namespace ferry::attach

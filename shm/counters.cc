@@ -70,6 +70,14 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
     {kOneSidedOperations, "one_sided_operations", "operations",
      "Puts, gets and atomic operations in memory of other nodes; long ones count by the piece"},
     {kOneSidedBytes, "one_sided_bytes", "bytes", "What these have put or got"},
+    {kLinkMessagesSent, "link_messages_sent", "messages",
+     "Packets that this rank has sent by direct links, protocol included"},
+    {kLinkMessagesReceived, "link_messages_received", "messages",
+     "Packets that have come by direct links"},
+    {kLinkBytesSent, "link_bytes_sent", "bytes", "Bytes that have left by direct links"},
+    {kLinkBytesReceived, "link_bytes_received", "bytes", "Bytes that have come by direct links"},
+    {kLinksOpen, "links_open", "links", "Direct links that this rank has now"},
+    {kLinkErrors, "link_errors", "errors", "Direct links that broke while messages took them"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

@@ -61,9 +61,16 @@ enum class Statistic : uint32_t {
   // One-sided operations in memory of other nodes' ranks, by piece, and what they put or get.
   kOneSidedOperations = 38,
   kOneSidedBytes = 39,
+  // Direct links, counted by the rank's own core. kLinksOpen is how many there are now.
+  kLinkMessagesSent = 40,
+  kLinkMessagesReceived = 41,
+  kLinkBytesSent = 42,
+  kLinkBytesReceived = 43,
+  kLinksOpen = 44,
+  kLinkErrors = 45,
 };
 
-inline constexpr uint32_t kStatisticCount = 40;
+inline constexpr uint32_t kStatisticCount = 46;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 
@@ -100,6 +107,8 @@ class Statistics {
     uint64_t& word = Word(id);
     StoreRelaxed(word, LoadRelaxed(word) + n);
   }
+  // For what is no sum: how many there are now. As Add.
+  void Store(Statistic id, uint64_t n) { StoreRelaxed(Word(id), n); }
   // For threads without the lease. An id has either all its adds through this one, or none.
   void AddShared(Statistic id, uint64_t n = 1) { FetchAdd(Word(id), n, std::memory_order_relaxed); }
   // One message of `size_bytes` that went by `path` (as Add).

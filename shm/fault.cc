@@ -49,6 +49,9 @@ std::string Describe(const Fault& fault) {
       return "an index in the session leads out of its segments";
     case FaultKind::kDaemonLane:
       return "the daemon's lane holds a descriptor of kind " + value + " that no daemon writes";
+    case FaultKind::kLinkLane:
+      return "the lane of the direct links holds a descriptor of kind " + value +
+             " that no core writes";
   }
   return "its shared memory holds what no correct library writes (fault " +
          std::to_string(static_cast<uint32_t>(fault.kind)) + ")";

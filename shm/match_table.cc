@@ -95,16 +95,16 @@ uint32_t MatchTable::FindUnexpected(const Envelope& pattern) {
                      pattern, AnyEntry);
 }
 
-uint32_t MatchTable::FindOffer(const Envelope& envelope, uint64_t key) {
+uint32_t MatchTable::FindOffer(const Envelope& envelope, uint32_t lane, uint64_t key) {
   if (layout_->unexpected_count == 0) {
     return 0;
   }
   return FindInChain(layout_->unexpected[0][BucketOf(envelope)], 0, MatchState::kUnexpected,
-                     envelope, [key](const MatchEntry& entry) {
+                     envelope, [lane, key](const MatchEntry& entry) {
                        RemoteRts rts;
                        std::memcpy(&rts, entry.payload, sizeof(rts));
                        return entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) &&
-                              rts.key == key;
+                              entry.lane == lane && rts.key == key;
                      });
 }
 
@@ -232,6 +232,18 @@ uint32_t MatchTable::NextPostedFrom(int32_t source, uint32_t from) {
     const MatchEntry& entry = entries_[index];
     if (entry.state == static_cast<uint32_t>(MatchState::kPosted) &&
         (entry.source == source || entry.source == kAnySource)) {
+      return index;
+    }
+  }
+  return 0;
+}
+
+uint32_t MatchTable::NextOfferFrom(int32_t source, uint32_t lane, uint32_t from) const {
+  const uint32_t end = std::min(layout_->fresh, capacity_);
+  for (uint32_t index = std::max(from, 1U); index < end; ++index) {
+    const MatchEntry& entry = entries_[index];
+    if (entry.state == static_cast<uint32_t>(MatchState::kUnexpected) && entry.source == source &&
+        entry.lane == lane && entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts)) {
       return index;
     }
   }

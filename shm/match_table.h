@@ -43,9 +43,9 @@ class MatchTable {
 
   // The earliest unexpected message that a receive for `pattern` matches; 0 = none.
   uint32_t FindUnexpected(const Envelope& pattern);
-  // The offer of another node's rank that the daemon knows by `key`, among the unexpected messages
-  // with that envelope (no wildcards); 0 = none.
-  uint32_t FindOffer(const Envelope& envelope, uint64_t key);
+  // The offer of another node's rank that came by `lane`, and whose core knows it by `key`, among
+  // the unexpected messages with that envelope (no wildcards); 0 = none.
+  uint32_t FindOffer(const Envelope& envelope, uint32_t lane, uint64_t key);
   // The earliest posted receive that a message with `envelope` (no wildcards) matches; 0 = none.
   uint32_t FindPosted(const Envelope& envelope);
 
@@ -67,6 +67,8 @@ class MatchTable {
   // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead
   // peer: go on from the result + 1.
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
+  // The same for offers of `source`, a rank of another node, that came by `lane`.
+  uint32_t NextOfferFrom(int32_t source, uint32_t lane, uint32_t from) const;
 
   // kOk, or kCorrupt once a traversal met something impossible.
   ErrorCode corrupt() const {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "daemon/pairs/pairs.h"
-#include "daemon/registration/registrar.h"
 #include "engine/session_view.h"
+#include "progress/registration/registrar.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_transport.h"
 
@@ -62,13 +62,14 @@ JobPlan PlanOfTwoNodes() {
 void BM_TurnWithIdlePairs(benchmark::State& state) {
   const auto pairs = static_cast<uint64_t>(state.range(0));
   FakeTransport transport;
-  Directory directory;
-  Outbound outbound(transport, directory);
-  Registrar registrar(transport, [] {});
-  Registrations registrations(registrar, {});
+  progress::Directory directory;
+  progress::Outbound outbound(transport, directory);
+  progress::Registrar registrar(transport, [] {});
+  progress::Registrations registrations(registrar, {});
   Pairs known(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
-  Job job(PlanOfTwoNodes());
-  ServedRank rank(MakeSession(), &job, 64, 1 << 20);
+  progress::Job job(PlanOfTwoNodes());
+  const std::shared_ptr<Session> session = MakeSession();
+  progress::ServedRank rank(session, progress::DaemonSeat(*session), &job, 64, 1 << 20);
   const std::shared_ptr<Region> heap =
       MakeHeap((pairs + 1) * (sizeof(shm::ChannelLayout) + kBytes));
   for (uint64_t i = 0; i < pairs; ++i) {

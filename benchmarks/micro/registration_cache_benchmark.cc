@@ -10,14 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/registration/registration_cache.h"
+#include "progress/registration/registration_cache.h"
 
 namespace ferry::daemon {
 namespace {
 
 constexpr uintptr_t kBase = 0x7f00'0000'0000;
 constexpr uintptr_t kPiece = 64 << 20;
-constexpr MemoryIdentity kMemory{1, 0};
+constexpr progress::MemoryIdentity kMemory{1, 0};
 constexpr uint64_t kStride = 7919;  // a prime
 
 uintptr_t PlaceOf(uint64_t number) { return kBase + number * kPiece; }
@@ -30,19 +30,19 @@ class RegistrationTable {
     }
   }
   bool Hit(uintptr_t begin, uintptr_t end) {
-    RegistrationCache::Entry* entry = cache_.Find(begin, end, kMemory);
+    progress::RegistrationCache::Entry* entry = cache_.Find(begin, end, kMemory);
     if (entry == nullptr) {
       return false;
     }
     cache_.Count(true);
-    cache_.Use(entry, UseFor::kPeer);
+    cache_.Use(entry, progress::UseFor::kPeer);
     benchmark::DoNotOptimize(entry->begin);
-    cache_.Unuse(entry, UseFor::kPeer);
+    cache_.Unuse(entry, progress::UseFor::kPeer);
     return true;
   }
 
  private:
-  RegistrationCache cache_{{}};
+  progress::RegistrationCache cache_{{}};
 };
 
 class OrderedMap {

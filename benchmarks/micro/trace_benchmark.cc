@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "daemon/trace/tracer.h"
+#include "progress/trace/tracer.h"
 
 namespace ferry::daemon {
 namespace {
 
 constexpr uint32_t kRanks = 64;
 
-// As daemon/traffic/directory.h has it.
+// As progress/traffic/directory.h has it.
 struct Job {
   std::vector<uint32_t> node_of_rank = std::vector<uint32_t>(kRanks);
-  alignas(64) TraceTap trace;
+  alignas(64) progress::TraceTap trace;
   std::vector<uint64_t> routes = std::vector<uint64_t>(kRanks, 1);
 };
 
@@ -34,7 +34,7 @@ void Run(benchmark::State& state, Job* job, Trace trace) {
 }
 
 [[gnu::cold, gnu::noinline]] void Record(const Job& job, uint32_t rank) {
-  TraceRecord record;
+  progress::TraceRecord record;
   record.rank = rank;
   record.begin_ns = record.end_ns = MonotonicNs();
   job.trace.Put(record);
@@ -58,7 +58,7 @@ void MessageTraceOff(benchmark::State& state) {
 
 void MessageTraceOn(benchmark::State& state) {
   Job job;
-  TraceRing ring(131072);
+  progress::TraceRing ring(131072);
   job.trace.ring = &ring;
   Run(state, &job, Put);
 }

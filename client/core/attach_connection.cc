@@ -1,5 +1,6 @@
 #include "client/core/attach_connection.h"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "common/passed_descriptors.h"
 #include "common/version.h"
@@ -34,7 +36,8 @@ Status AttachConnection::Connect(const std::string& run_directory, uint64_t time
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   socket_.Reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket_.valid()) {
+  orders_event_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!socket_.valid() || !orders_event_.valid()) {
     return StatusFromErrno(errno, "socket");
   }
   const timeval timeout{static_cast<time_t>(timeout_ms / 1000),
@@ -92,6 +95,10 @@ Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t reque
       attach::Reply goodbye{};
       std::memcpy(&goodbye, packet.data(), std::min(sizeof(goodbye), static_cast<size_t>(size)));
       goodbye_ = CheckReply(goodbye.code, goodbye.text);
+      continue;
+    }
+    if (KeepUnasked(packet.data(), static_cast<size_t>(size))) {
+      eventfd_write(orders_event_.get(), 1);  // the watcher may have slept through it
       continue;
     }
     if (answer.serial != header->serial) {
@@ -172,6 +179,72 @@ StatusOr<AttachAnswer> AttachConnection::PeerRegion(uint32_t rank, uint32_t regi
   return Ask(attach::Kind::kPeerRegion, &request, sizeof(request), {});
 }
 
+// ---- Direct links ----
+
+// Whether it was an order, or the rules. Call it with the lock held.
+bool AttachConnection::KeepUnasked(const void* packet, size_t size_bytes) {
+  attach::AttachHeader header{};
+  std::memcpy(&header, packet, std::min(sizeof(header), size_bytes));
+  if (header.kind == static_cast<uint32_t>(attach::Kind::kLink) &&
+      size_bytes == sizeof(attach::LinkOrder)) {
+    std::memcpy(&orders_.emplace_back(), packet, size_bytes);
+    return true;
+  }
+  if (header.kind == static_cast<uint32_t>(attach::Kind::kLinkRules) &&
+      size_bytes == sizeof(attach::LinkRules)) {
+    std::memcpy(&rules_.emplace(), packet, size_bytes);
+    rules_->source_address[sizeof(rules_->source_address) - 1] = '\0';
+    return true;
+  }
+  return false;
+}
+
+// Takes what has come while nobody asked. Call it with the lock held.
+void AttachConnection::ReadUnasked() {
+  alignas(8) std::array<char, attach::kMaxPacketBytes> packet{};
+  std::vector<UniqueFd> none;
+  ssize_t size = 0;
+  while ((size = ReceiveWithDescriptors(socket_.get(), std::as_writable_bytes(std::span(packet)),
+                                        &none, MSG_DONTWAIT)) > 0) {
+    attach::Reply goodbye{};
+    if (KeepUnasked(packet.data(), static_cast<size_t>(size))) {
+      continue;
+    }
+    std::memcpy(&goodbye, packet.data(), std::min(sizeof(goodbye), static_cast<size_t>(size)));
+    if (goodbye.header.kind == static_cast<uint32_t>(attach::Kind::kGoodbye)) {
+      goodbye_ = CheckReply(goodbye.code, goodbye.text);
+    }
+  }
+}
+
+std::optional<attach::LinkRules> AttachConnection::TakeRules() {
+  std::lock_guard lock(mutex_);
+  ReadUnasked();
+  return std::exchange(rules_, std::nullopt);
+}
+
+std::optional<attach::LinkOrder> AttachConnection::TakeOrder() {
+  std::lock_guard lock(mutex_);
+  if (orders_.empty()) {
+    ReadUnasked();
+  }
+  if (orders_.empty()) {
+    return std::nullopt;
+  }
+  const attach::LinkOrder order = orders_.front();
+  orders_.pop_front();
+  return order;
+}
+
+Status AttachConnection::SendLinkReply(const attach::LinkReply& reply) {
+  attach::LinkReply copy = reply;
+  copy.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kLinkReply), 0, kLayoutVersion,
+                 kProtocolVersion};
+  return SendWithDescriptors(socket_.get(), std::as_bytes(std::span(&copy, 1)), {}, 0) < 0
+             ? StatusFromErrno(errno, "send to ferryd")
+             : Status();
+}
+
 Status AttachConnection::Goodbye() {
   std::lock_guard lock(mutex_);
   return LastWords();
@@ -179,15 +252,7 @@ Status AttachConnection::Goodbye() {
 
 // For a connection that the daemon has closed. Call it with the lock held.
 Status AttachConnection::LastWords() {
-  attach::Reply reply{};
-  std::vector<UniqueFd> none;
-  while (goodbye_.ok() &&
-         ReceiveWithDescriptors(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), &none,
-                                MSG_DONTWAIT) > 0) {
-    if (reply.header.kind == static_cast<uint32_t>(attach::Kind::kGoodbye)) {
-      goodbye_ = CheckReply(reply.code, reply.text);
-    }
-  }
+  ReadUnasked();
   return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection") : goodbye_;
 }
 

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,11 +43,25 @@ class AttachConnection {
 
   // For the watcher: readable or hung up.
   int fd() const { return socket_.get(); }
+
+  // ---- Direct links: what the daemon says unasked ----
+  // The rules, if they have come. They come behind the answer to SendSegments; without them the
+  // daemon gives no orders. Does not block.
+  std::optional<attach::LinkRules> TakeRules();
+  // The next order that has come; waits for an exchange under way, but for nothing else.
+  std::optional<attach::LinkOrder> TakeOrder();
+  // Readable when an exchange has come across an order that was not for it.
+  int orders_fd() const { return orders_event_.get(); }
+  // Answers an order, or says what nobody has asked. Does not wait for an exchange under way.
+  Status SendLinkReply(const attach::LinkReply& reply);
+
   // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
   Status Goodbye();
 
  private:
   Status LastWords();
+  bool KeepUnasked(const void* packet, size_t size_bytes);
+  void ReadUnasked();
   Status Exchange(attach::Kind kind, void* request, size_t request_bytes,
                   const std::vector<int>& descriptors, void* reply, size_t reply_bytes,
                   attach::Kind reply_kind, std::vector<UniqueFd>* received);
@@ -56,6 +72,9 @@ class AttachConnection {
   UniqueFd socket_;
   uint32_t next_serial_ = 1;
   Status goodbye_;
+  std::optional<attach::LinkRules> rules_;
+  std::deque<attach::LinkOrder> orders_;
+  UniqueFd orders_event_;  // eventfd
 };
 
 }  // namespace ferry::client

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <filesystem>
 #include <future>
-#include <system_error>
 
+#include "client/core/library_paths.h"
 #include "common/hex_text.h"
 #include "common/join_timeout.h"
 
@@ -27,27 +26,9 @@ uint32_t JoinDeadlineMs(uint32_t timeout_ms, uint32_t size) {
       std::min<uint64_t>(JoinTimeoutMs(timeout_ms, size) + kJoinMarginMs, INT_MAX));
 }
 
-// One folder below this library, when installed and in a build tree (which reaches the library
-// through a link); beside it where both were copied; else by the loader's path.
-std::vector<std::string> Candidates() {
-  std::vector<std::string> paths;
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<void*>(&Candidates), &self) != 0 && self.dli_fname != nullptr) {
-    std::error_code ignored;
-    const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
-    if (!folder.empty()) {
-      paths.push_back(folder / "ferry" / kFileName);
-      paths.push_back(folder / "control" / kFileName);
-      paths.push_back(folder / kFileName);
-    }
-  }
-  paths.emplace_back(kFileName);
-  return paths;
-}
-
 StatusOr<const ferry_control_api*> Load() {
   std::string tried;
-  for (const std::string& path : Candidates()) {
+  for (const std::string& path : LibraryPaths(kFileName, "control")) {
     void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);  // most of gRPC is never called
     if (library == nullptr) {
       tried += std::string("\n  ") + dlerror();

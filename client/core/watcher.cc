@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "common/thread.h"
@@ -12,11 +13,12 @@
 namespace ferry::client {
 
 Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
-                 std::function<void(ErrorCode)> on_end)
+                 std::function<void(ErrorCode)> on_end, WatcherDuties duties)
     : attach_(attach),
       daemon_pidfd_(daemon_pidfd),
       wake_(wake),
       on_end_(std::move(on_end)),
+      duties_(std::move(duties)),
       stop_(eventfd(0, EFD_CLOEXEC)) {}
 
 Status Watcher::Start() {
@@ -45,12 +47,36 @@ Status Watcher::AwaitReason(std::chrono::milliseconds patience) const {
   return reason_;
 }
 
-void Watcher::Run() {
-  pollfd watched[] = {
-      {stop_.get(), POLLIN, 0}, {attach_->fd(), POLLRDHUP, 0}, {daemon_pidfd_, POLLIN, 0}};
-  while (poll(watched, 3, -1) < 0 && errno == EINTR) {
+// False: it is to stop. Else the daemon is gone.
+bool Watcher::AwaitEnd() {
+  const bool looks = duties_.look != nullptr;
+  const short packets = looks ? POLLIN : 0;
+  pollfd watched[] = {{stop_.get(), POLLIN, 0},
+                      {attach_->fd(), static_cast<short>(POLLRDHUP | packets), 0},
+                      {daemon_pidfd_, POLLIN, 0},
+                      {looks ? attach_->orders_fd() : -1, POLLIN, 0},
+                      {duties_.call_fd, POLLIN, 0}};
+  while (true) {
+    const int timeout_ms = looks ? duties_.look() : -1;
+    while (poll(watched, std::size(watched), timeout_ms) < 0 && errno == EINTR) {
+    }
+    if (watched[0].revents != 0) {
+      return false;
+    }
+    if ((watched[1].revents & ~POLLIN) != 0 || watched[2].revents != 0) {
+      return true;
+    }
+    eventfd_t ignored = 0;
+    for (const pollfd& event : {watched[3], watched[4]}) {
+      if (event.revents != 0) {
+        (void)eventfd_read(event.fd, &ignored);
+      }
+    }
   }
-  if (watched[0].revents != 0) {
+}
+
+void Watcher::Run() {
+  if (!AwaitEnd()) {
     return;
   }
   const Status reason = attach_->Goodbye();

@@ -1,7 +1,8 @@
 // One thread per rank that turns the daemon's death into errors at once.
 //
 // It sleeps on the attach socket and on ferryd's pidfd; when either says that the daemon is gone it
-// poisons the rank, which wakes every sleeping thread.
+// poisons the rank, which wakes every sleeping thread. Where the daemon may order direct links, it
+// also wakes for what comes on the socket, and has that looked at.
 #pragma once
 
 #include <chrono>
@@ -17,12 +18,21 @@
 
 namespace ferry::client {
 
+// What the watcher looks after beside its daemon's life: what that orders
+// (AttachConnection::TakeOrder).
+struct WatcherDuties {
+  // Returns in how many milliseconds it is to be called again even if nothing comes; -1: only then.
+  // On the watcher's thread. Empty: there is nothing to look after.
+  std::function<int()> look;
+  int call_fd = -1;  // an eventfd, by which others have it look
+};
+
 class Watcher {
  public:
   // The arguments outlive the watcher. Its thread calls `on_end`, with the error, once the rank is
   // poisoned.
   Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
-          std::function<void(ErrorCode)> on_end);
+          std::function<void(ErrorCode)> on_end, WatcherDuties duties = {});
   // Call it once. kSystem where the system starts no more threads.
   Status Start();
   // Stops and joins the thread.
@@ -37,11 +47,13 @@ class Watcher {
 
  private:
   void Run();
+  bool AwaitEnd();
 
   AttachConnection* const attach_;
   const int daemon_pidfd_;
   shm::Wake wake_;
   const std::function<void(ErrorCode)> on_end_;
+  const WatcherDuties duties_;
   UniqueFd stop_;  // eventfd
   mutable std::mutex mutex_;
   mutable std::condition_variable told_;

@@ -10,6 +10,9 @@
 #include <thread>
 
 #include "client/rank/client.h"
+#include "client/rank/direct_library.h"
+#include "common/clock.h"
+#include "shm/atomic.h"
 #include "shm/fault.h"
 
 namespace ferry::client {
@@ -76,7 +79,7 @@ Status Client::Attach() {
   request.job_secret_bytes = static_cast<uint32_t>(options_.job_secret.size());
   StatusOr<attach::AttachReply> reply = attach_.Attach(request);
   FERRY_RETURN_IF_ERROR(reply.status());
-  if (reply->local_size == 0 || reply->local_size >= shm::kMaxLanes ||
+  if (reply->local_size == 0 || reply->local_size > shm::kMaxRanks ||
       reply->local_index >= reply->local_size) {
     return {ErrorCode::kCorrupt, "ferryd named an impossible place on the node"};
   }
@@ -101,8 +104,9 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
   StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox->get(), plan.inbox_bytes());
   FERRY_RETURN_IF_ERROR(inbox_map.status());
   // The parts used from the start; lanes, requests and entries take their pages at first use.
-  FERRY_RETURN_IF_ERROR(
-      shm::Prefault(session_map->base(), offsetof(shm::SessionLayout, to_daemon)));
+  FERRY_RETURN_IF_ERROR(shm::Prefault(
+      session_map->base(),
+      offsetof(shm::SessionLayout, peers) + uint64_t{plan.job_size} * sizeof(shm::PeerWords)));
   FERRY_RETURN_IF_ERROR(shm::Prefault(inbox_map->base(), sizeof(shm::InboxLayout)));
   engine::InitializeSegments(plan, static_cast<uint32_t>(getpid()), session_map->base(),
                              inbox_map->base());
@@ -154,9 +158,28 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
-  watcher_.emplace(&attach_, daemon_pidfd_.get(), progress_->wake(),
-                   [this](ErrorCode error) { matching_->FailAll(error); });
+  // The rules have come long before the daemon's answer to Join.
+  WatcherDuties duties;
+  if (const std::optional<attach::LinkRules> rules = attach_.TakeRules(); rules.has_value()) {
+    MakeLinks(*rules);
+    duties = {[this] { return links_->Look(); }, links_->call_fd()};
+  }
+  watcher_.emplace(
+      &attach_, daemon_pidfd_.get(), progress_->wake(),
+      [this](ErrorCode error) { matching_->FailAll(error); }, std::move(duties));
   return watcher_->Start();
+}
+
+void Client::MakeLinks(const attach::LinkRules& rules) {
+  links_.emplace(LinkKeeper::Parts{.progress = &*progress_,
+                                   .attach = &attach_,
+                                   .regions = &memory_->regions(),
+                                   .job_id = options_.job_id,
+                                   .rules = rules,
+                                   .open_library = LoadDirectLibrary});
+  progress_->SetLinks(&*links_);
+  shm::StoreRelaxed(view_.layout->link_after_bytes, rules.min_bytes);
+  shm::StoreRelaxed(view_.layout->link_after_messages, rules.min_messages);
 }
 
 void Client::MakeParts(const std::vector<PeerProcess>& processes) {
@@ -261,10 +284,30 @@ Status Client::Leave() {
   if (Barrier() != ErrorCode::kOk) {
     AwaitArrivals(kLeavePatienceNs);
   }
+  ReturnLinks();
   if (poison() != ErrorCode::kOk) {
     return Health();
   }
   return control_.Detach();
+}
+
+// Returns once messages to all peers take the daemons again, or after a time. So what this rank has
+// sent by direct links has been drained before the daemon says that it has left. Peers that are
+// gone do not answer.
+void Client::ReturnLinks() {
+  if (!UsesLinks()) {
+    return;
+  }
+  engine::RankEngine& engine = progress_->engine();
+  (void)progress_->UnderLease([&](engine::Effects& effects) {
+    links_->LeaveAll(effects);
+    return ErrorCode::kOk;
+  });
+  const uint64_t end_ns = MonotonicNs() + kLeavePatienceNs;
+  const auto are_back = [](void* argument) {
+    return !static_cast<engine::RankEngine*>(argument)->SendsByLink();
+  };
+  WaitFor(are_back, &engine, shm::kAnySource, end_ns);
 }
 
 void Client::Abort(int exit_code) { (void)control_.Abort(exit_code, "ferry_abort was called"); }

@@ -23,6 +23,7 @@
 #include "client/core/control_library.h"
 #include "client/core/front_end.h"
 #include "client/core/watcher.h"
+#include "client/rank/link_keeper.h"
 #include "client/rank/matching.h"
 #include "client/rank/one_sided_operations.h"
 #include "client/rank/receiver.h"
@@ -63,12 +64,18 @@ class Client final : public FrontEnd {
   bool AreThreadsAllowed() const override { return progress_->threads(); }
   ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
   ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
-  bool SendNow(const Message& message) override { return sender_->SendNow(message); }
+  bool SendNow(const Message& message) override {
+    const bool sent = sender_->SendNow(message);
+    if (sent && UsesLinks()) [[unlikely]] {
+      ArmLinks(message);  // the socket may not have taken it
+    }
+    return sent;
+  }
   bool ReceiveNow(const Message& message, Completion* completion) override {
     return receiver_->ReceiveNow(message, completion);
   }
   ErrorCode Send(const Message& message, Completion* completion) override {
-    return sender_->SendNow(message) ? ErrorCode::kOk : SendByRequest(message, completion);
+    return SendNow(message) ? ErrorCode::kOk : SendByRequest(message, completion);
   }
   ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                          RequestHandle* handle) override;
@@ -109,9 +116,7 @@ class Client final : public FrontEnd {
   bool Poll() override;
   void WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) override;
   void WakeThreads() override { progress_->wake().Publish(); }
-  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override {
-    return memory_->Allocate(size_bytes, kind, device);
-  }
+  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override;
   Status FreeMemory(void* pointer) override;
   Status ShareMemory(int fd, void* base, uint64_t size_bytes) override {
     return memory_->Share(fd, base, size_bytes);
@@ -180,6 +185,7 @@ class Client final : public FrontEnd {
   Status MakeSegments(const attach::AttachReply& reply);
   Status MeetPeers(const attach::AttachReply& reply);
   void MakeParts(const std::vector<PeerProcess>& processes);
+  void MakeLinks(const attach::LinkRules& rules);
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread
 
   // messages.cc
@@ -193,8 +199,16 @@ class Client final : public FrontEnd {
   void WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns = UINT64_MAX);
   template <typename Done, typename Late>
   void WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late);
+  template <typename Done, typename Late>
+  void WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late);
   void AwaitArrivals(uint64_t timeout_ns);
   void LeaveLibrary();
+  bool UsesLinks() {
+    return links_.has_value() && (progress_->engine().UsesLinks() || links_->HasWork());
+  }
+  void ArmLinks(const Message& started);
+  void ReturnLinks();
+  void ForgetByLinks(const void* base);
 
   AttachConnection attach_;
   ControlLibrary control_;
@@ -213,6 +227,7 @@ class Client final : public FrontEnd {
   // Made once the rank has joined.
   std::optional<Progress> progress_;
   std::optional<Memory> memory_;
+  std::optional<LinkKeeper> links_;  // where the daemon allows direct links
   std::optional<PeerMemory> peer_memory_;
   std::optional<RequestPool> pool_;
   std::optional<Offloads> offloads_;
@@ -222,6 +237,7 @@ class Client final : public FrontEnd {
   std::optional<Matching> matching_;
   std::optional<OneSidedOperations> one_sided_;
   uint32_t barriers_ = 0;
+  uint32_t has_long_ = 0;  // some request is, or was, of a transfer that the link thread carries on
   std::optional<Watcher> watcher_;
 };
 

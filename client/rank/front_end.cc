@@ -37,16 +37,40 @@ Status Client::CheckUnused(const void* memory, uint64_t size_bytes) {
              : Status();
 }
 
+// Direct links do not reach memory that only streams do. A rank that has some sends by the daemons.
+StatusOr<void*> Client::AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) {
+  StatusOr<void*> memory = memory_->Allocate(size_bytes, kind, device);
+  if (memory.ok() && !memory_->IsAnyBufferPlain()) {
+    ReturnLinks();
+  }
+  return memory;
+}
+
 Status Client::FreeMemory(void* pointer) {
   const uint64_t size_bytes = memory_->AllocationSize(pointer);
   FERRY_RETURN_IF_ERROR(CheckUnused(pointer, size_bytes));
   FERRY_RETURN_IF_ERROR(offloads_->CheckFree(pointer, size_bytes));
+  if (memory_->IsDevice(pointer)) {  // a block of the heap is no region
+    ForgetByLinks(pointer);
+  }
   return memory_->Free(pointer);
 }
 
 Status Client::UnshareMemory(void* base) {
   FERRY_RETURN_IF_ERROR(CheckUnused(base, memory_->SharedSize(base)));
+  ForgetByLinks(base);
   return memory_->Unshare(base);
+}
+
+// Ranks with a direct link read and write no memory of it any more, if it is a region of its own.
+void Client::ForgetByLinks(const void* base) {
+  if (!links_.has_value()) {
+    return;
+  }
+  const OwnRegion* region = memory_->regions().Around(base);
+  if (region != nullptr && region->base == base) {
+    links_->ForgetRegion(region->id);
+  }
 }
 
 void* Client::TakeShadow(uint64_t size_bytes) {

@@ -20,6 +20,10 @@ constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
 // After so many idle polls (pauses, then yields), and again after as many, a waiting sender finds
 // its receiver late.
 constexpr uint32_t kPollsToLate = 128;
+// A rank with direct links yields after so many turns in vain.
+constexpr uint32_t kTurnsPerYield = 16;
+// Transfers of this size or more by a direct link are worth a thread that carries them on.
+constexpr uint64_t kOverlapMinBytes = 65536;
 
 }  // namespace
 
@@ -59,7 +63,7 @@ bool Client::PollOnce() {
     return false;
   }
   engine::Effects effects;
-  const uint32_t handled = progress_->engine().Progress(effects);
+  const uint32_t handled = progress_->Step(effects);
   progress_->Exit();
   if (handled != 0) {
     requests_->NoteTransfers(effects);
@@ -79,16 +83,24 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
   if (!requests_->HasCopies() && done()) {
     return;
   }
+  progress_->wake().Enter();
+  WaitInside(done, policy, end_ns, late);
+  LeaveLibrary();
+}
+
+// The same for a thread that has entered the library already. To enter twice would be wrong: it
+// would count as awake when it sleeps.
+template <typename Done, typename Late>
+void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
   engine::RankEngine& engine = progress_->engine();
   shm::Wake& wake = progress_->wake();
-  wake.Enter();
   if (receiver_->has_held() && receiver_->AwaitHeld(done, policy)) {
-    LeaveLibrary();
     return;
   }
   shm::Waiter waiter(policy);
   uint32_t idle_polls = 0;
   uint64_t ended = requests_->ended();
+  const bool has_links = UsesLinks();
   while (!done()) {
     if (PollOnce() || requests_->HelpBackground()) {
       waiter.Reset();
@@ -102,6 +114,9 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
     if (++idle_polls % kPollsToLate == 0 && late(true)) {
       waiter.Reset();
       continue;
+    }
+    if (has_links && idle_polls % kTurnsPerYield != 0) {
+      continue;  // a turn takes longer than a pause, and looks into the kernel
     }
     if (!waiter.Idle()) {
       continue;
@@ -123,9 +138,11 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
       const uint64_t left_ns = end_ns - std::min(end_ns - 1, MonotonicNs());
       sleep_ns = sleep_ns == 0 ? left_ns : std::min(sleep_ns, left_ns);
     }
+    if (UsesLinks()) {
+      links_->Arm();
+    }
     wake.Sleep(sequence, sleep_ns);
   }
-  LeaveLibrary();
 }
 
 template <typename Done>
@@ -141,6 +158,29 @@ void Client::LeaveLibrary() {
   const bool has_arrivals = wake.TakeUrgent() && progress_->engine().HasArrivals();
   if (has_arrivals || requests_->LeaveBehind()) {
     progress_->AskToAttendSelf();
+  }
+  if (UsesLinks()) [[unlikely]] {
+    const bool is_any_open = shm::LoadRelaxed(has_long_) != 0 && pool_->in_use() != 0;
+    shm::StoreRelaxed(has_long_, is_any_open ? 1U : 0U);
+    // Another thread may sleep, and have left the turns to this one.
+    const bool is_any_asleep = shm::Load(wake.layout()->sleepers, std::memory_order_seq_cst) != 0;
+    if (is_any_open || is_any_asleep || links_->HasWork()) {
+      links_->Arm();
+    }
+  }
+}
+
+// After a message was started that the caller may not wait for: the link thread carries on what
+// takes long. For a short one to wake it would cost more than it brings.
+void Client::ArmLinks(const Message& started) {
+  if (!UsesLinks() || !progress_->MayBeRemote(started.peer)) {
+    return;
+  }
+  if (started.size_bytes >= kOverlapMinBytes) {
+    shm::StoreRelaxed(has_long_, 1U);
+    links_->Arm();
+  } else if (links_->HasWork()) {
+    links_->Arm();
   }
 }
 
@@ -163,6 +203,7 @@ ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
       sender_->SendNow(message) ? ErrorCode::kOk : sender_->Start(message, &request);
   if (error == ErrorCode::kOk) {
     *handle = request == 0 ? kCompletedSend : pool_->HandleOf(request);
+    ArmLinks(message);
   }
   return error;
 }
@@ -190,6 +231,7 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
   const ErrorCode error = receiver_->Start(message, &request);
   if (error == ErrorCode::kOk) {
     *handle = pool_->HandleOf(request);
+    ArmLinks(message);
   }
   return error;
 }
@@ -228,8 +270,12 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
       is_complete = Advance(request);
       return is_complete || CoarseMonotonicNs() >= end_ns;
     };
-    end_ns == UINT64_MAX ? WaitUntil([&] { return Advance(request); }, policy)
-                         : WaitUntil(is_over, policy, end_ns);
+    const auto late = [this](bool patient) { return sender_->MoveLate(patient); };
+    if (end_ns == UINT64_MAX) {
+      WaitInside([&] { return Advance(request); }, policy, end_ns, late);
+    } else {
+      WaitInside(is_over, policy, end_ns, late);
+    }
     if (is_complete) {
       requests_->Collect(request, completion);
     } else {
@@ -303,7 +349,9 @@ ErrorCode Client::Start(RequestHandle handle) {
     return ErrorCode::kInvalidRequest;
   }
   receiver_->PostHeld();
-  return is_send ? sender_->Restart(request) : requests_->Start(request);
+  const ErrorCode error = is_send ? sender_->Restart(request) : requests_->Start(request);
+  ArmLinks({nullptr, slot.size_bytes, slot.peer});
+  return error;
 }
 
 ErrorCode Client::FreePersistent(RequestHandle handle) {
@@ -448,6 +496,9 @@ void Client::Rest(uint64_t longest_ns) {
       wake.CancelSleep();
     } else {
       const bool unannounced = engine.WaitsForRoom() || matching_->any_started();
+      if (UsesLinks()) {
+        links_->Arm();
+      }
       wake.Sleep(sequence, unannounced ? std::min(longest_ns, kUnannouncedSleepNs) : longest_ns);
     }
     wake.EndRest();

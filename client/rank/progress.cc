@@ -46,6 +46,23 @@ shm::WaitPolicy Progress::PolicyFor(int32_t peer) const {
 }
 
 void Progress::Perform(const engine::Effects& effects, engine::LaneSet* later) {
+  TellOthers(effects, later);
+  if (effects.self && threads_) {
+    wake_.Publish();
+  }
+}
+
+void Progress::PerformElsewhere(const engine::Effects& effects) {
+  TellOthers(effects, nullptr);
+  if (effects.self) {
+    wake_.Publish();
+  }
+  if (effects.transfer_count != 0) {
+    AskToAttendSelf();  // copies of which no thread of the program knows
+  }
+}
+
+void Progress::TellOthers(const engine::Effects& effects, engine::LaneSet* later) {
   if (effects.reaches_peers()) {
     const auto rank_of = [this](uint32_t lane) { return peers_.rank_of_local[lane]; };
     effects.lanes.ForEach(
@@ -59,9 +76,6 @@ void Progress::Perform(const engine::Effects& effects, engine::LaneSet* later) {
   }
   if (effects.to_daemon) {
     RingDaemon();
-  }
-  if (effects.self && threads_) {
-    wake_.Publish();
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "client/rank/link_turns.h"
 #include "common/error_code.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
@@ -30,6 +31,8 @@ class Progress {
     bool threads;  // several threads may call at the same time
   };
   explicit Progress(const Parts& parts);
+  // The rank's direct links, which outlive this; before anybody sends or receives.
+  void SetLinks(LinkTurns* links) { links_ = links; }
 
   engine::RankEngine& engine() { return engine_; }
   const engine::SessionView& view() const { return view_; }
@@ -61,14 +64,33 @@ class Progress {
     }
     engine::Effects effects;
     const ErrorCode result = action(effects);
+    if (effects.to_link) {
+      TurnLinks(effects);
+    }
     Exit();
     Perform(effects, later);
     return result;
   }
 
+  // One round of the engine and of the direct links, for the holder of the lease. Returns how much
+  // was done.
+  uint32_t Step(engine::Effects& effects) {
+    uint32_t done = TurnLinks(effects);
+    done += engine_.Progress(effects);
+    return effects.to_link ? done + TurnLinks(effects) : done;
+  }
+  // The same for the links alone. What the engine says of a link that has ended is answered, too.
+  uint32_t TurnLinks(engine::Effects& effects) {
+    return links_ != nullptr && (effects.to_link || links_->NeedsTurns()) ? links_->Turn(effects)
+                                                                          : 0;
+  }
+
   // Wakes whoever the engine named. A caller that goes on to wait takes the ranks that need the
   // worker into `later`: most come by themselves in a moment.
   void Perform(const engine::Effects& effects, engine::LaneSet* later = nullptr);
+  // The same for a thread that is none of the program's: those may sleep, whatever they are
+  // allowed.
+  void PerformElsewhere(const engine::Effects& effects);
   // Tells a rank of this node that its lane from here has something new.
   void Announce(uint32_t rank) {
     shm::Wake(peers_.by_rank[rank].inbox.wake()).PublishLane(own_lane_);
@@ -92,11 +114,23 @@ class Progress {
     return peer < 0 ? peers_.rank_of_local.size() != view_.job_size
                     : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
   }
+  // Whether the rank may get direct links at all.
+  bool MayHaveLinks() const { return links_ != nullptr; }
+  // Whether messages to the peer, or from it, take its direct link now.
+  bool SendsByLink(int32_t peer) const {
+    return MayHaveLinks() && peer >= 0 &&
+           engine_.PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
+  }
+  bool ReceivesByLink(int32_t peer) const {
+    return MayHaveLinks() && peer >= 0 &&
+           engine_.LaneOf(peer) == shm::LinkLane(view_.inbox.local_size);
+  }
   // How to wait for a rank (or for any). A message from another node passes two daemons, which may
   // need this core: then it waits without pauses.
   shm::WaitPolicy PolicyFor(int32_t peer) const;
 
  private:
+  void TellOthers(const engine::Effects& effects, engine::LaneSet* later);
   uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
   static uint32_t ThreadId();
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
@@ -110,6 +144,7 @@ class Progress {
   const uint32_t own_lane_;
   const uint32_t holder_;  // of the lease, when only one thread calls at a time
   const int doorbell_;
+  LinkTurns* links_ = nullptr;
   bool threads_;
   const shm::WaitPolicy wait_policy_;
 };

@@ -15,6 +15,7 @@ using shm::RequestState;
 namespace {
 
 constexpr size_t kMaxHeld = 128;
+constexpr uint32_t kTurnsForLink = 128;
 
 }  // namespace
 
@@ -68,6 +69,10 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   if (lane == daemon_lane_) {
     return false;  // the daemons on the message's way may need this core
   }
+  if (lane > daemon_lane_) {
+    AwaitByLink(lane);
+    return false;  // if it has come, the request finds it
+  }
   const bool is_long = message.size_bytes > shm::kCellBytes;
   const uint32_t most = is_long && first_looks_ != 1 ? kFirstLooksForLong : first_looks_;
   for (uint32_t looks = 0; !engine_.HasMessage(lane); shm::CpuPause()) {
@@ -79,6 +84,20 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   return progress_.poison() == ErrorCode::kOk &&
          (TakeEager(message, lane, true, completion, &message_bytes) ||
           (is_long && TakeOffered(message, lane, completion)));
+}
+
+// Turns the direct links until one has brought something, but not for long.
+void Receiver::AwaitByLink(uint32_t lane) {
+  for (uint32_t turns = 0; turns < kTurnsForLink && !engine_.HasMessage(lane); ++turns) {
+    if (!progress_.TryEnter()) {
+      return;
+    }
+    engine::Effects effects;
+    (void)progress_.TurnLinks(effects);
+    progress_.Exit();
+    requests_.NoteTransfers(effects);
+    progress_.Perform(effects);
+  }
 }
 
 // No request and no journal: the sender's transfer slot says all that others have to know, and if
@@ -178,7 +197,11 @@ bool Receiver::TryMatch(uint32_t request) {
     return false;
   }
   engine::Effects effects;
+  (void)progress_.TurnLinks(effects);
   const bool matched = engine_.ReceiveNow(request, effects);
+  if (effects.to_link) {
+    (void)progress_.TurnLinks(effects);  // a pull
+  }
   progress_.Exit();
   requests_.NoteTransfers(effects);
   progress_.Perform(effects);

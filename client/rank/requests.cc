@@ -145,19 +145,25 @@ bool Requests::WantsPrivateShadow(const Message& message, RequestKind kind) cons
       (kind == RequestKind::kSend || progress_.MayBeRemote(shm::kAnySource))) {
     return true;
   }
-  return message.peer >= 0 && progress_.MayBeRemote(message.peer) &&
+  const bool is_by_link = kind == RequestKind::kSend ? progress_.SendsByLink(message.peer)
+                                                     : progress_.ReceivesByLink(message.peer);
+  return message.peer >= 0 && progress_.MayBeRemote(message.peer) && !is_by_link &&
          message.size_bytes <= kShadowMaxBytes;
 }
 
 // Device memory that only streams reach needs a shadow for a message to or from another node, if
-// the daemon has no pipeline for it.
+// the daemon has no pipeline for it; or if the message may come by a direct link, whose core has
+// none either. A rank that has such memory sends nothing by links.
 bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
                                  RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !progress_.MayBeRemote(message.peer)) {
     return false;
   }
-  return message.size_bytes > DirectMax(message, kind) &&
-         !parts_.memory->regions().ById(buffer.region)->staged;
+  if (message.size_bytes <= DirectMax(message, kind)) {
+    return false;
+  }
+  const bool may_come_by_link = kind != RequestKind::kSend && progress_.MayHaveLinks();
+  return may_come_by_link || !parts_.memory->regions().ById(buffer.region)->staged;
 }
 
 // Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.

@@ -292,7 +292,8 @@ bool Sender::IsForShadow(const Message& message, bool blocking) {
     return false;
   }
   if (!peers_.by_rank[peer].local) {
-    return size_bytes > eager_max_bytes_ && size_bytes <= kRemoteShadowMaxBytes && is_of_program();
+    return size_bytes > eager_max_bytes_ && size_bytes <= kRemoteShadowMaxBytes &&
+           !progress_.SendsByLink(message.peer) && is_of_program();
   }
   if (size_bytes == 0 || size_bytes > kShadowMaxBytes) {
     return false;

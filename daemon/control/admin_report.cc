@@ -131,6 +131,8 @@ void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
     user->set_jobs_limit(quotas.limits().jobs);
     user->set_requests(used.requests);
     user->set_requests_limit(quotas.limits().requests);
+    user->set_links(used.links);
+    user->set_links_limit(quotas.limits().links);
   }
 }
 
@@ -158,6 +160,7 @@ void FillMetrics(const JobRegistry& registry, MetricsSample* sample) {
   for (const auto& [id, job] : registry.jobs()) {
     JobSample& entry = sample->jobs.emplace_back();
     entry.id = id;
+    entry.load.direct_links = job->links == nullptr ? 0 : job->links->book.links();
     for (const Rank& rank : job->ranks) {
       if (rank.session != nullptr) {
         AddRank(*rank.session, &entry);

@@ -91,6 +91,27 @@ class AdminService final : public control::Admin::Service {
     return ToGrpc(context_.reporter.FillWhy({}, *request, reply));
   }
 
+  grpc::Status Links(grpc::ServerContext*, const control::LinksRequest*,
+                     control::LinksReply* reply) override {
+    context_.reporter.FillLinks({}, reply);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status TakeLinks(grpc::ServerContext*, const control::TakeLinksRequest* request,
+                         control::TakeLinksReply* reply) override {
+    const StatusOr<uint32_t> count = context_.loop.Run([&] {
+      return context_.registry.TakeLinksBack(
+          request->job_id(), request->has_rank() ? request->rank() : attach::kAnyPeer,
+          request->has_peer() ? request->peer() : attach::kAnyPeer, request->may_ask_again());
+    });
+    if (count.ok()) {
+      reply->set_links(*count);
+      spdlog::info("job {}: the administrator takes {} direct links back", request->job_id(),
+                   *count);
+    }
+    return ToGrpc(count.status());
+  }
+
   // ---- Trace ----
 
   grpc::Status StartTrace(grpc::ServerContext*, const control::StartTraceRequest*,

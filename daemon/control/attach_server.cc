@@ -15,6 +15,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,9 @@ namespace {
 using attach::AttachHeader;
 using attach::Kind;
 using Descriptor = boost::asio::posix::stream_descriptor;
+
+// Refusals of direct links that a rank has not read. It gets no more of them then.
+constexpr size_t kMostRefusals = 4096;
 
 AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
   return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
@@ -106,7 +110,39 @@ class AttachConnection final : public RankConnection,
 
   void Goodbye(const Status& why) override { Refuse({}, why); }
 
+  void Order(const attach::LinkOrder& order) override {
+    // A rank can have itself refused as often as it likes, and need not read what it is told.
+    const bool is_refusal = order.op == static_cast<uint32_t>(attach::LinkOp::kRefuse);
+    if (socket_.is_open() && (!is_refusal || orders_.size() < kMostRefusals)) {
+      attach::LinkOrder& last = orders_.emplace_back(order);
+      last.header = AnswerTo({}, Kind::kLink);
+      if (orders_.size() == 1) {
+        SendOrders();
+      }
+    }
+  }
+
  private:
+  // In order; what finds no room waits until the rank has read.
+  void SendOrders() {
+    while (!orders_.empty()) {
+      const Status status = SendPacket(socket_.native_handle(), orders_.front());
+      if (status.code() == ErrorCode::kWouldBlock) {
+        return socket_.async_wait(
+            Descriptor::wait_write,
+            [self = shared_from_this()](const boost::system::error_code& error) {
+              if (!error && self->socket_.is_open()) {
+                self->SendOrders();
+              }
+            });
+      }
+      orders_.pop_front();
+      if (!status.ok()) {
+        return orders_.clear();  // its hang-up is on its way
+      }
+    }
+  }
+
   void WaitForPacket() {
     if (!socket_.is_open()) {
       return;
@@ -208,6 +244,11 @@ class AttachConnection final : public RankConnection,
       status = HandlePeerRegion(*peer);
     } else if (const auto* user = packet.As<attach::UserRequest>(); user && kind == Kind::kUser) {
       status = HandleUser(*user);
+    } else if (const auto* link = packet.As<attach::LinkReply>();
+               link && kind == Kind::kLinkReply) {
+      if (status = HandleLink(*link, packet); status.ok()) {
+        return;  // which has no answer
+      }
     }
     if (status.code() == ErrorCode::kCorrupt) {
       Refuse(header, status);
@@ -280,7 +321,16 @@ class AttachConnection final : public RankConnection,
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
     Answer(request.header, {}, 0, fds);
+    if (auto rules = server_.registry_.LinkRulesOf(*session_); rules && socket_.is_open()) {
+      rules->header = AnswerTo({}, Kind::kLinkRules);
+      (void)SendPacket(socket_.native_handle(), *rules).ok();  // without them it asks for no links
+    }
     return {};
+  }
+
+  Status HandleLink(const attach::LinkReply& reply, SocketPacket& packet) {
+    FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));
+    return server_.registry_.OnLinkReply(*session_, reply);
   }
 
   Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
@@ -460,6 +510,7 @@ class AttachConnection final : public RankConnection,
   std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
+  std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
 };
 
 // ---- AttachServer ----

@@ -57,7 +57,32 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
-RegistryLimits LimitsFrom(const config::Options& options) {
+// Direct links are TCP connections: a network that has something better is not to be left aside.
+Status MayHaveLinks(const config::Options& options, const std::string& provider) {
+  if (options.direct_links == "off") {
+    return {ErrorCode::kConfiguration, "the option direct_links is off"};
+  }
+  const bool is_tcp = provider == "net" || provider == "sockets" || provider == "ferry-tcp" ||
+                      provider == "tcp" || provider.starts_with("tcp;");
+  return is_tcp ? Status()
+                : Status(ErrorCode::kUnsupported,
+                         "the provider is " + provider + ", and direct links go over TCP alone");
+}
+
+LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& provider) {
+  const bool always = options.direct_links == "always";
+  LinkPolicy policy;
+  policy.allowed = MayHaveLinks(options, provider);
+  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job};
+  policy.min_messages = always ? 1 : options.direct_link_messages;
+  policy.min_bytes = always ? 1 : options.direct_link_bytes;
+  policy.idle_ms = always ? 0 : options.direct_link_idle_ms;
+  policy.operation_timeout_ms = options.operation_timeout_ms;
+  policy.source_address = options.fabric_address;
+  return policy;
+}
+
+RegistryLimits LimitsFrom(const config::Options& options, const std::string& provider) {
   return {options.max_ranks,
           options.max_local_ranks,
           options.attach_timeout_ms,
@@ -65,7 +90,9 @@ RegistryLimits LimitsFrom(const config::Options& options) {
            .regions = options.quota_regions,
            .pinned_bytes = options.quota_pinned_bytes,
            .jobs = options.quota_jobs,
-           .requests = options.quota_requests}};
+           .requests = options.quota_requests,
+           .links = options.quota_links},
+          LinkPolicyFrom(options, provider)};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
@@ -115,7 +142,7 @@ struct ControlServer::Parts {
         data_plane(data_plane),
         directory(std::move(directory)),
         tls(std::move(tls_credentials)),
-        registry(loop.context(), data_plane, LimitsFrom(options)),
+        registry(loop.context(), data_plane, LimitsFrom(options, data_plane.Nic().provider)),
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
@@ -255,6 +282,7 @@ void ControlServer::Parts::SetIdentity(int port) {
   self.set_control_address(control_address);
   self.set_fabric_address(fabric.data(), fabric.size());
   self.set_provider(data_plane.Nic().provider);
+  self.set_direct_links(MayHaveLinks(options, self.provider()).ok());
   links.set_self(std::move(self));
 }
 
@@ -446,6 +474,10 @@ void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_
   parts_->loop.Post([this, job_id, rank, region, status] {
     parts_->registry.OnImport(job_id, rank, region, status);
   });
+}
+
+void ControlServer::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  parts_->loop.Post([this, job_id, rank, peer] { parts_->registry.WantLink(job_id, rank, peer); });
 }
 
 void ControlServer::LoseNode(uint64_t link, const Status& why) {

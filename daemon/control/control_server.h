@@ -51,6 +51,8 @@ class ControlServer {
   void NoteReach(const std::string& job_id, uint32_t rank);
   // How the import of a region by a worker process has ended.
   void NoteImport(const std::string& job_id, uint32_t rank, uint32_t region, const Status& status);
+  // A rank wants a direct link to a rank of another node.
+  void WantLink(const std::string& job_id, uint32_t rank, uint32_t peer);
   // The data plane has lost its connection to a daemon (NodeContact::link).
   void LoseNode(uint64_t link, const Status& why);
 

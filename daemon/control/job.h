@@ -6,7 +6,6 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +14,9 @@
 #include <vector>
 
 #include "common/status.h"
+#include "daemon/control/link_book.h"
 #include "daemon/control/match_book.h"
+#include "daemon/control/news_queue.h"
 #include "daemon/control/node_links.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
@@ -41,6 +42,9 @@ class RankConnection {
   virtual ~RankConnection() = default;
   // Tells the rank why the daemon ends its session, and hangs up.
   virtual void Goodbye(const Status& why) = 0;
+  // Tells it what becomes of a direct link; the header is filled in here. It comes in order, later
+  // if the rank reads slowly.
+  virtual void Order(const attach::LinkOrder& order) = 0;
 };
 
 enum class RankState { kAbsent, kAttached, kServing, kJoined, kEnded };
@@ -91,9 +95,15 @@ struct Node {
   bool joined_pending = false;
   bool left_pending = false;
   bool in_flight = false;
-  // News of matched pairs, in order; the first `match_news_under_way` of them are on their way.
-  std::deque<control::MatchNews> match_news;
-  int match_news_under_way = 0;
+  bool direct_links = false;  // its daemon knows direct links, and allows them
+  NewsQueue<control::MatchNews> match_news;
+  NewsQueue<control::LinkNews> link_news;
+};
+
+// What a job's LinkBook asks of the registry, for that job.
+struct JobLinks {
+  std::unique_ptr<LinkCalls> calls;
+  LinkBook book;
 };
 
 struct JobRecord {
@@ -105,6 +115,7 @@ struct JobRecord {
   std::vector<Node> nodes;
   QuotaHold quota;
   std::unique_ptr<MatchBook> matches;  // once a rank here or its partner has offered one
+  std::unique_ptr<JobLinks> links;     // once a rank here or its peer has asked for one
   bool complete = false;               // all ranks of all nodes have joined
   bool aborted = false;
   bool told_of_imports = false;  // why device memory of its ranks cannot be imported here

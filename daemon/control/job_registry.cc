@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/hex_text.h"
 #include "common/log.h"
 #include "daemon/control/secrets.h"
@@ -331,6 +332,9 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
   if (job.matches != nullptr) {
     job.matches->OnRankEnded(index, how);
   }
+  if (job.links != nullptr) {
+    job.links->book.OnRankEnded(index, how, MonotonicNs());
+  }
   if (job.IsLocal(index)) {
     TellNodes(job, &Node::left_pending);
   }
@@ -388,6 +392,9 @@ void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
   data_plane_.PoisonJob(job.spec.id, ErrorCode::kAborted);
   if (job.matches != nullptr) {
     job.matches->FailAll(ErrorCode::kAborted);
+  }
+  if (job.links != nullptr) {
+    job.links->book.Clear();
   }
   Changed();
 }

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -29,11 +30,23 @@
 
 namespace ferry::daemon {
 
+// Whether ranks here may have direct links, and when they ask for them.
+struct LinkPolicy {
+  Status allowed{ErrorCode::kConfiguration, "the option direct_links is off"};
+  LinkLimits limits = {};
+  uint64_t min_messages = 0;  // as in attach::LinkRules
+  uint64_t min_bytes = 0;
+  uint64_t idle_ms = 0;
+  uint64_t operation_timeout_ms = 0;
+  std::string source_address;
+};
+
 struct RegistryLimits {
   uint64_t max_ranks = 1024;
   uint64_t max_local_ranks = 1024;
   uint64_t join_timeout_ms = 5000;
   QuotaAmounts quotas = {};  // of each user; 0: no limit
+  LinkPolicy links = {};
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -119,6 +132,20 @@ class JobRegistry : public NodeEvents {
   void WithdrawMatch(const Session& session, const control::WithdrawMatchRequest& request);
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
+  // ---- Direct links (link_book.h) ----
+  // Whether ranks of the session's job may ask for them, and when: nothing if they may not.
+  std::optional<attach::LinkRules> LinkRulesOf(const Session& session) const;
+  const Status& links_allowed() const { return limits_.links.allowed; }
+  uint64_t link_min_messages() const { return limits_.links.min_messages; }
+  // A rank here wants one to a rank of another node. Unknown ones are ignored.
+  void WantLink(const std::string& job_id, uint32_t rank, uint32_t peer);
+  // What a rank says about one. kCorrupt.
+  Status OnLinkReply(const Session& session, const attach::LinkReply& reply);
+  // The administrator takes links of a job back: all, those of a rank here, or one
+  // (attach::kAnyPeer for `rank` and `peer`). Returns how many. kNotFound: the job.
+  StatusOr<uint32_t> TakeLinksBack(const std::string& job_id, uint32_t rank, uint32_t peer,
+                                   bool may_ask_again);
+
   // ---- Service Peer ----
   // Whether another daemon may ask about the job. kNotFound, kPermissionDenied (proof).
   Status CheckPeer(const std::string& job_id, const std::string& proof,
@@ -129,6 +156,7 @@ class JobRegistry : public NodeEvents {
   Status NodeJoined(const control::JoinedRequest& request);
   Status NodeLeft(const control::LeftRequest& request);
   Status NodeMatches(const control::MatchNewsRequest& request);
+  Status NodeLinkNews(const control::LinkNewsRequest& request);
 
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
@@ -186,10 +214,27 @@ class JobRegistry : public NodeEvents {
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
   MatchBook& MatchesOf(JobRecord& job);
-  void TellMatch(const std::string& job_id, uint32_t node, const control::MatchNews& news);
-  void DeliverMatches(JobRecord& job, uint32_t node);
-  void OnMatchesDelivered(const std::string& job_id, uint64_t serial, uint32_t node,
-                          const Status& status);
+  void OnMatchTold(JobRecord& job, uint32_t node, const control::MatchNews& news,
+                   const Status& status);
+  class BookCalls;
+  LinkBook& LinksOf(JobRecord& job);
+  Status MayLink(const JobRecord& job, uint32_t node) const;
+  static void CutLinks(JobRecord& job, uint32_t node);
+  void OnLinkTold(JobRecord& job, uint32_t node, const control::LinkNews& news,
+                  const Status& status);
+
+  // News of the two books (job_registry_news.cc).
+  template <typename Request>
+  StatusOr<JobRecord*> CheckNews(const Request& request) const;
+  template <typename News>
+  struct NewsRoute;
+  template <typename News>
+  void TellNews(const std::string& job_id, uint32_t node, const News& news);
+  template <typename News>
+  void DeliverNews(JobRecord& job, uint32_t node);
+  template <typename News>
+  void OnNewsDelivered(const std::string& job_id, uint64_t serial, uint32_t node,
+                       typename NewsQueue<News>::Batch batch, const Status& status);
 
   void TellNodes(JobRecord& job, bool Node::*pending);
   void Deliver(JobRecord& job, uint32_t node);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/clock.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/secrets.h"
 
@@ -146,7 +147,11 @@ void JobRegistry::OnTick() {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));
       }
       Deliver(*job, node);
-      DeliverMatches(*job, node);
+      DeliverNews<control::MatchNews>(*job, node);
+      DeliverNews<control::LinkNews>(*job, node);
+    }
+    if (job->links != nullptr) {
+      job->links->book.OnTick(MonotonicNs());
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
       CheckJoined(*job, rank);  // should OnReach have come before anybody listened
@@ -273,6 +278,7 @@ void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& con
   node.state = NodeState::kUp;
   node.incarnation = contact.incarnation;
   node.life = contact.life;
+  node.direct_links = contact.direct_links;
   ResumeIfBothReady(job, index);
   Deliver(job, index);
 }
@@ -298,6 +304,7 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const St
       }
       node.state = NodeState::kFailed;
       node.trouble = why;
+      node.link_news.Clear();
       const Status failure(
           why.code(), "node " + std::to_string(index) + " at " + address + ": " + why.message());
       if (!job->complete) {
@@ -317,13 +324,16 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const St
 void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
   data_plane_.NodeFailed(link, ErrorCode::kLinkDown);
   for (const auto& [id, job] : jobs_) {
-    for (Node& node : job->nodes) {
-      if (node.address == address && node.state == NodeState::kUp) {
+    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
+      Node& node = job->nodes[index];
+      if (node.address != address) {
+        continue;
+      }
+      node.returning.reset();
+      if (node.state == NodeState::kUp) {
         node.state = NodeState::kCut;
         node.trouble = why;
-      }
-      if (node.address == address) {
-        node.returning.reset();
+        CutLinks(*job, index);
       }
     }
   }

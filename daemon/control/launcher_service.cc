@@ -92,6 +92,14 @@ class LauncherService final : public control::Launcher::Service {
     return TellInTurn(*context, [&](uid_t uid) { return reporter_.FillWhy(uid, *request, reply); });
   }
 
+  grpc::Status Links(grpc::ServerContext* context, const control::LinksRequest*,
+                     control::LinksReply* reply) override {
+    return Tell(*context, [&](uid_t uid) {
+      reporter_.FillLinks(uid, reply);
+      return Outcome();
+    });
+  }
+
   grpc::Status Nics(grpc::ServerContext* context, const control::NicsRequest*,
                     control::NicsReply* reply) override {
     return Tell(*context, [&](uid_t) {

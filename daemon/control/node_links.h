@@ -21,6 +21,7 @@ struct NodeContact {
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
   uint64_t life = 0;  // of the link to it: each cut begins another
+  bool direct_links = false;
 };
 
 class NodeLinks {
@@ -44,6 +45,8 @@ class NodeLinks {
                         Done done) = 0;
   virtual void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
                            Done done) = 0;
+  virtual void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
+                            Done done) = 0;
 };
 
 class NodeEvents {

@@ -41,6 +41,7 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
 constexpr Method<control::MatchNewsRequest, control::MatchNewsReply> kMatches = &AsyncPeer::Matches;
+constexpr Method<control::LinkNewsRequest, control::LinkNewsReply> kLinks = &AsyncPeer::Links;
 constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
 
 std::shared_ptr<grpc::Channel> MakeChannel(
@@ -214,6 +215,11 @@ void PeerLinks::SendMatches(const std::string& address, const control::MatchNews
   Say<control::MatchNewsReply>(address, kMatches, request, std::move(done));
 }
 
+void PeerLinks::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
+                             Done done) {
+  Say<control::LinkNewsReply>(address, kLinks, request, std::move(done));
+}
+
 void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
                         WhyDone done) {
   const auto found = links_.find(address);
@@ -370,6 +376,7 @@ void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
   link->contact.link =
       DeriveKey(key_secret_, "link|" + std::to_string(peer.incarnation()) + "|" + link->address);
   link->contact.fabric_address = peer.fabric_address();
+  link->contact.direct_links = peer.direct_links();
   link->token_hash = reply.token_hash();
   dead_.erase(link->address);
 }

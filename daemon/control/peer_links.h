@@ -93,6 +93,8 @@ class PeerLinks final : public NodeLinks {
                 Done done) override;
   void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
                    Done done) override;
+  void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
+                    Done done) override;
 
   // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
   // links stop.

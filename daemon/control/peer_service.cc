@@ -92,6 +92,15 @@ class PeerService final : public control::Peer::CallbackService {
     });
   }
 
+  grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
+                                  const control::LinkNewsRequest* request,
+                                  control::LinkNewsReply*) override {
+    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
+      return registry_.NodeLinkNews(*request);
+    });
+  }
+
  private:
   // `function` runs on the control thread; request and reply live until Finish.
   template <typename Function>

@@ -195,7 +195,7 @@ QueueView ReadQueues(const Session& session) {
 // ---- Places ----
 
 uint64_t LaneBacklog(const Session& receiver, uint32_t sender_lane) {
-  if (sender_lane > receiver.local_size) {
+  if (sender_lane >= shm::LaneCount(receiver.local_size)) {
     return 0;
   }
   return Backlog(reinterpret_cast<const shm::LaneLayout*>(receiver.inbox_map.base() +
@@ -218,6 +218,17 @@ uint64_t CreditsOut(const Session& sender) {
     sum += CreditsOut(sender, peer);
   }
   return sum;
+}
+
+PathView ReadPath(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return {};
+  }
+  const shm::PeerWords& words = session.layout()->peers[peer];
+  const shm::LinkWords& link = session.layout()->links[peer];
+  return {static_cast<shm::PeerPath>(LoadRelaxed(words.path)),
+          static_cast<shm::PeerPath>(LoadRelaxed(words.inward_path)), LoadRelaxed(link.messages),
+          LoadRelaxed(link.bytes)};
 }
 
 TransferView ReadTransfer(const Session& owner, uint32_t index) {

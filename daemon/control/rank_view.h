@@ -89,6 +89,15 @@ uint64_t CommandBacklog(const Session& sender);
 uint32_t CreditsOut(const Session& sender, uint32_t peer);
 uint64_t CreditsOut(const Session& sender);  // to all
 
+// How messages between a rank here and one of another node go (docs/direct_links.md).
+struct PathView {
+  shm::PeerPath out = shm::PeerPath::kDaemon;  // to the peer
+  shm::PeerPath in = shm::PeerPath::kDaemon;   // from it: kDaemon or kLink
+  uint64_t daemon_messages = 0;  // to it by the daemons, since the rank thought of a link last
+  uint64_t daemon_bytes = 0;
+};
+PathView ReadPath(const Session& session, uint32_t peer);
+
 struct TransferView {
   shm::TransferState state = shm::TransferState::kIdle;
   uint32_t generation = 0;

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "daemon/control/admin_report.h"
+#include "daemon/control/link_report.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {
@@ -186,6 +187,10 @@ Status Reporter::FillCounters(Viewer viewer, const control::CountersRequest& req
                               control::CountersReply* reply) {
   return context_.loop.Run(
       [&] { return ReportCounters(context_.registry, viewer, request, reply); });
+}
+
+void Reporter::FillLinks(Viewer viewer, control::LinksReply* reply) {
+  context_.loop.Run([&] { ReportLinks(context_.registry, viewer, MonotonicNs(), reply); });
 }
 
 Status Reporter::FillWhy(Viewer viewer, const control::WhyRequest& request,

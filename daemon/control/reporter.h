@@ -77,6 +77,7 @@ class Reporter {
   // kNotFound: asked for a rank that is not here.
   Status FillCounters(Viewer viewer, const control::CountersRequest& request,
                       control::CountersReply* reply);
+  void FillLinks(Viewer viewer, control::LinksReply* reply);
   // Errors as ReportWhy.
   Status FillWhy(Viewer viewer, const control::WhyRequest& request, control::WhyReply* reply);
   // The same for all.

@@ -64,6 +64,22 @@ std::string WantedInstead(const RankView& receiver, uint32_t sender, const Reque
   return "";
 }
 
+// What messages wait for while their direction is switched; null: it is not.
+const char* SwitchText(shm::PeerPath path) {
+  switch (path) {
+    case shm::PeerPath::kToLink:
+      return "waits for the switch to the direct link to ";
+    case shm::PeerPath::kToDaemon:
+      return "waits for the switch back from the direct link to ";
+    case shm::PeerPath::kBroken:
+      return "waits until it has begun anew after a broken direct link with ";
+    case shm::PeerPath::kDaemon:
+    case shm::PeerPath::kLink:
+      break;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string RankName(uint32_t rank) { return "rank " + std::to_string(rank); }
@@ -218,7 +234,9 @@ Step WhySteps::Queued(uint32_t rank, const RequestView& request) {
                     : "queued behind earlier sends to " + RankName(peer);
     return step;
   }
-  if (const uint32_t out = CreditsOut(own, peer); out >= engine::kRemoteWindow) {
+  if (const char* wait = SwitchText(ReadPath(own, peer).out); wait != nullptr) {
+    step.text = std::string("queued: ") + wait + RankName(peer);
+  } else if (const uint32_t out = CreditsOut(own, peer); out >= engine::kRemoteWindow) {
     step.text = "queued: no credit: " + RankName(peer) + " has not drained the last " +
                 Count(out, "message") + " sent to it";
   } else if (CommandBacklog(own) >= shm::kLaneSlots) {
@@ -243,13 +261,19 @@ Step WhySteps::Posted(uint32_t rank, const RequestView& request) {
     const auto peer = static_cast<uint32_t>(request.peer);
     step.partner = peer;
     const Session* sender = SessionOf(peer);
-    const uint32_t lane = sender != nullptr ? sender->local_index : shm::DaemonLane(own.local_size);
+    const bool is_by_link = ReadPath(own, peer).in == shm::PeerPath::kLink;
+    const uint32_t lane = sender != nullptr ? sender->local_index
+                          : is_by_link      ? shm::LinkLane(own.local_size)
+                                            : shm::DaemonLane(own.local_size);
     const bool is_remote = !job_.IsLocal(peer);
     if (const uint64_t backlog = sender != nullptr || is_remote ? LaneBacklog(own, lane) : 0;
         backlog != 0) {
       step.stuck = false;
       step.text += "; " + Count(backlog, "message") + " in the lane from " +
-                   (is_remote ? "ferryd" : RankName(peer)) + " not looked at yet";
+                   (!is_remote   ? RankName(peer)
+                    : is_by_link ? "its direct links"
+                                 : "ferryd") +
+                   " not looked at yet";
     }
   }
   const std::string others = OthersText(Look(rank).view, request);
@@ -339,6 +363,10 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
     } else if (request.send) {
       step.text = "announced to " + RankName(*step.partner) +
                   "; it has posted no receive that matches, or fetches the data now";
+    } else if (request.peer >= 0 &&
+               ReadPath(*SessionOf(rank), *step.partner).in == shm::PeerPath::kLink) {
+      step.text = "matched; the rank fetches the data itself, by its direct link to " +
+                  RankName(*step.partner);
     } else {
       step.text = "matched; ferryd begins or ends the transfer";
     }

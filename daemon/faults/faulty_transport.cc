@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
-#include "daemon/wire/wire.h"
+#include "progress/wire/wire.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/forwarding_transport.h"
 #include "transports/api/transport.h"
@@ -25,24 +25,32 @@ namespace {
 constexpr uint64_t kLookNs = 1'000'000;  // how soon a Release is noticed
 
 struct PacketPoints {
-  PacketKind kind;
+  progress::PacketKind kind;
   FaultPoint send;
   FaultPoint receive;
 };
 constexpr std::array kPacketPoints = {
-    PacketPoints{PacketKind::kRemoteRts, FaultPoint::kSendOffer, FaultPoint::kReceiveOffer},
-    PacketPoints{PacketKind::kPull, FaultPoint::kSendPull, FaultPoint::kReceivePull},
-    PacketPoints{PacketKind::kBlockReady, FaultPoint::kSendBlockReady,
+    PacketPoints{progress::PacketKind::kRemoteRts, FaultPoint::kSendOffer,
+                 FaultPoint::kReceiveOffer},
+    PacketPoints{progress::PacketKind::kPull, FaultPoint::kSendPull, FaultPoint::kReceivePull},
+    PacketPoints{progress::PacketKind::kBlockReady, FaultPoint::kSendBlockReady,
                  FaultPoint::kReceiveBlockReady},
-    PacketPoints{PacketKind::kBlockDone, FaultPoint::kSendBlockDone, FaultPoint::kReceiveBlockDone},
-    PacketPoints{PacketKind::kSendDone, FaultPoint::kSendResult, FaultPoint::kReceiveResult},
-    PacketPoints{PacketKind::kAdvert, FaultPoint::kSendAdvert, FaultPoint::kReceiveAdvert},
-    PacketPoints{PacketKind::kWithdraw, FaultPoint::kSendWithdraw, FaultPoint::kReceiveWithdraw},
-    PacketPoints{PacketKind::kWithdrawn, FaultPoint::kSendWithdrawn, FaultPoint::kReceiveWithdrawn},
-    PacketPoints{PacketKind::kPut, FaultPoint::kSendPut, FaultPoint::kReceivePut},
-    PacketPoints{PacketKind::kPutDone, FaultPoint::kSendPutDone, FaultPoint::kReceivePutDone},
-    PacketPoints{PacketKind::kOneSided, FaultPoint::kSendOneSided, FaultPoint::kReceiveOneSided},
-    PacketPoints{PacketKind::kOneSidedDone, FaultPoint::kSendOneSidedDone,
+    PacketPoints{progress::PacketKind::kBlockDone, FaultPoint::kSendBlockDone,
+                 FaultPoint::kReceiveBlockDone},
+    PacketPoints{progress::PacketKind::kSendDone, FaultPoint::kSendResult,
+                 FaultPoint::kReceiveResult},
+    PacketPoints{progress::PacketKind::kAdvert, FaultPoint::kSendAdvert,
+                 FaultPoint::kReceiveAdvert},
+    PacketPoints{progress::PacketKind::kWithdraw, FaultPoint::kSendWithdraw,
+                 FaultPoint::kReceiveWithdraw},
+    PacketPoints{progress::PacketKind::kWithdrawn, FaultPoint::kSendWithdrawn,
+                 FaultPoint::kReceiveWithdrawn},
+    PacketPoints{progress::PacketKind::kPut, FaultPoint::kSendPut, FaultPoint::kReceivePut},
+    PacketPoints{progress::PacketKind::kPutDone, FaultPoint::kSendPutDone,
+                 FaultPoint::kReceivePutDone},
+    PacketPoints{progress::PacketKind::kOneSided, FaultPoint::kSendOneSided,
+                 FaultPoint::kReceiveOneSided},
+    PacketPoints{progress::PacketKind::kOneSidedDone, FaultPoint::kSendOneSidedDone,
                  FaultPoint::kReceiveOneSidedDone},
 };
 
@@ -50,15 +58,16 @@ constexpr std::array kPacketPoints = {
 // elsewhere.
 template <typename Visitor>
 void ForEachPacket(std::span<const std::byte> frame, Visitor&& visit) {
-  while (frame.size() >= sizeof(PacketHeader)) {
-    PacketHeader header;
+  while (frame.size() >= sizeof(progress::PacketHeader)) {
+    progress::PacketHeader header;
     std::memcpy(&header, frame.data(), sizeof(header));
     for (const PacketPoints& points : kPacketPoints) {
       if (header.kind == static_cast<uint8_t>(points.kind)) {
         visit(points);
       }
     }
-    const size_t bytes = sizeof(header) + header.body_bytes + PaddingOf(header.body_bytes);
+    const size_t bytes =
+        sizeof(header) + header.body_bytes + progress::PaddingOf(header.body_bytes);
     frame = frame.subspan(std::min(frame.size(), bytes));
   }
 }
@@ -68,12 +77,26 @@ class ReceiveTap final : public transport::CompletionSink {
  public:
   ReceiveTap(transport::CompletionSink& sink, Faults& faults) : sink_(sink), faults_(faults) {}
   void OnReceive(transport::PeerId sender, std::span<const std::byte> message) override {
-    ForEachPacket(message, [this](const PacketPoints& points) { faults_.Pass(points.receive); });
+    Pass(message);
     sink_.OnReceive(sender, message);
   }
+  // What does not land comes by OnReceive, and passes there.
+  transport::Landing OnHead(transport::PeerId sender, std::span<const std::byte> header,
+                            uint64_t attachment_bytes) override {
+    const transport::Landing landing = sink_.OnHead(sender, header, attachment_bytes);
+    if (landing.to != nullptr) {
+      Pass(header);
+    }
+    return landing;
+  }
+  void OnLanded(uint64_t context, ErrorCode code) override { sink_.OnLanded(context, code); }
   void OnComplete(uint64_t context, ErrorCode code) override { sink_.OnComplete(context, code); }
 
  private:
+  void Pass(std::span<const std::byte> frame) {
+    ForEachPacket(frame, [this](const PacketPoints& points) { faults_.Pass(points.receive); });
+  }
+
   transport::CompletionSink& sink_;
   Faults& faults_;
 };
@@ -309,7 +332,7 @@ class FaultyTransport final : public transport::ForwardingTransport {
       outcome = outcome == ErrorCode::kOk ? code : outcome;
     };
     ForEachPacket(frame, [&](const PacketPoints& points) {
-      due |= faults_.IsDue(points.send, frame.size() / sizeof(PacketHeader));
+      due |= faults_.IsDue(points.send, frame.size() / sizeof(progress::PacketHeader));
     });
     if (due) {
       ForEachPacket(frame, pass);

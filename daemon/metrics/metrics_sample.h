@@ -21,6 +21,7 @@ struct LoadSample {
   uint64_t unexpected_messages = 0;
   uint64_t queued_sends = 0;
   uint64_t credits_out = 0;
+  uint64_t direct_links = 0;
 };
 
 struct JobSample {

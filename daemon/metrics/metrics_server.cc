@@ -66,6 +66,14 @@ constexpr TallyRow kTallyRows[] = {
     {Statistic::kOneSidedOperations, "one_sided_operations_total",
      "Puts, gets and atomic operations in memory of ranks of other nodes."},
     {Statistic::kOneSidedBytes, "one_sided_bytes_total", "What these have put or got."},
+    {Statistic::kLinkMessagesSent, "link_sent_messages_total",
+     "Packets that ranks have sent by direct links."},
+    {Statistic::kLinkMessagesReceived, "link_received_messages_total",
+     "Packets that have come to ranks by direct links."},
+    {Statistic::kLinkBytesSent, "link_sent_bytes_total", "Bytes that left by direct links."},
+    {Statistic::kLinkBytesReceived, "link_received_bytes_total", "Bytes that came by them."},
+    {Statistic::kLinkErrors, "link_errors_total",
+     "Direct links that broke while messages took them."},
 };
 
 struct PathRow {
@@ -94,6 +102,7 @@ constexpr LoadRow kLoadRows[] = {
     {&LoadSample::queued_sends, "queued_sends", "Sends that wait for room or credit."},
     {&LoadSample::credits_out, "credits_out",
      "Messages to other nodes that their receivers have not drained."},
+    {&LoadSample::direct_links, "direct_links", "Ends of direct links that ranks here have."},
 };
 
 class Page {

@@ -189,8 +189,8 @@ std::shared_ptr<SharedTrigger> SharedTriggers::Hold(const shm::CounterLayout* do
 // ---- One of them --------------------------------------------------------------------------------
 
 DeferredNic::DeferredNic(transport::Transport& its_whole, transport::Transport& its_transport,
-                         uint32_t its_index, Registrar& its_registrar, uint64_t its_timeout_ns,
-                         uint32_t most_entries)
+                         uint32_t its_index, progress::Registrar& its_registrar,
+                         uint64_t its_timeout_ns, uint32_t most_entries)
     : whole(its_whole),
       transport(its_transport),
       index(its_index),
@@ -230,7 +230,7 @@ void DeferredNic::Leave(DeferredPool::Job job, uint64_t size_bytes) {
 
 // ---- All of them --------------------------------------------------------------------------------
 
-DeferredNics::DeferredNics(transport::Transport& transport, Registrar& registrar,
+DeferredNics::DeferredNics(transport::Transport& transport, progress::Registrar& registrar,
                            uint64_t timeout_ns, const DeferredRules& rules)
     : transport_(transport) {
   for (transport::Transport* rail : transport.Rails()) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/registration/registrar.h"
+#include "progress/registration/registrar.h"
 #include "shm/layout/counter_layout.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
@@ -148,7 +148,7 @@ class SharedTriggers {
 struct DeferredNic {
   // `its_transport` is one of whole.Rails(), the index-th, and has deferred work.
   DeferredNic(transport::Transport& its_whole, transport::Transport& its_transport,
-              uint32_t its_index, Registrar& its_registrar, uint64_t its_timeout_ns,
+              uint32_t its_index, progress::Registrar& its_registrar, uint64_t its_timeout_ns,
               uint32_t most_entries);
   ~DeferredNic();
   // Errors: those of RegisterMemory and AddPeer.
@@ -163,7 +163,7 @@ struct DeferredNic {
   transport::Transport& transport;
   const uint32_t index;
   transport::DeferredWork& deferred;
-  Registrar& registrar;
+  progress::Registrar& registrar;
   const uint64_t timeout_ns;  // of an operation, from when its trigger was seen reached
   SharedTriggers triggers;
   DeferredPool pool;
@@ -178,7 +178,7 @@ class DeferredNics {
  public:
   // None, if the transport's NICs have no deferred work, or the rules leave them no entries. All
   // outlive this, after which nobody collects from the registrar.
-  DeferredNics(transport::Transport& transport, Registrar& registrar, uint64_t timeout_ns,
+  DeferredNics(transport::Transport& transport, progress::Registrar& registrar, uint64_t timeout_ns,
                const DeferredRules& rules);
 
   // The number of the transport's NICs, used or not.

@@ -40,15 +40,15 @@ NicMover::~NicMover() { Close(); }
 // ---- Pinning: the done word, the message of a send, then what the other end writes to -----------
 
 // For this NIC, which may be one of several.
-void NicMover::Pin(PinnedMemory* memory, PinRequest request) {
+void NicMover::Pin(progress::PinnedMemory* memory, progress::PinRequest request) {
   request.nic = &nic_.transport;
   request.on_end = [this, memory] { OnPinned(*memory); };
-  *memory = PinnedMemory(nic_.registrar, std::move(request));
+  *memory = progress::PinnedMemory(nic_.registrar, std::move(request));
 }
 
 void NicMover::PinTarget() {
   const bool is_word = pair_->is_send() || bytes() == 0;
-  PinRequest request;
+  progress::PinRequest request;
   request.bytes = is_word ? sizeof(*word_) : bytes();
   request.base = is_word ? reinterpret_cast<std::byte*>(word_.get()) : pair_->plan.window.address();
   if (is_word) {
@@ -63,7 +63,7 @@ void NicMover::PinTarget() {
   Pin(&target_, std::move(request));
 }
 
-void NicMover::OnPinned(const PinnedMemory& memory) {
+void NicMover::OnPinned(const progress::PinnedMemory& memory) {
   if (pair_ == nullptr || pair_->error != ErrorCode::kOk) {
     return;  // TryEnd goes on
   }

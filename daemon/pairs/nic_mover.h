@@ -41,8 +41,8 @@
 #include "common/status.h"
 #include "daemon/pairs/deferred_nics.h"
 #include "daemon/pairs/pair.h"
-#include "daemon/registration/pinned_memory.h"
-#include "daemon/registration/registrar.h"
+#include "progress/registration/pinned_memory.h"
+#include "progress/registration/registrar.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
 
@@ -94,9 +94,9 @@ class NicMover final : public PairMover {
     uint64_t bytes = 0;
   };
 
-  void Pin(PinnedMemory* memory, PinRequest request);
+  void Pin(progress::PinnedMemory* memory, progress::PinRequest request);
   void PinTarget();
-  void OnPinned(const PinnedMemory& memory);
+  void OnPinned(const progress::PinnedMemory& memory);
   bool has_target() const { return !pair_->is_send() || !pair_->is_ready(); }
   ErrorCode OpenCounters();
   Status OpenCounter(std::optional<transport::NicCounter>* counter);
@@ -140,9 +140,9 @@ class NicMover final : public PairMover {
   const DeferredPool::Job job_;
 
   // Setting up.
-  PinnedMemory done_word_;
-  PinnedMemory message_;  // of a send
-  PinnedMemory target_;
+  progress::PinnedMemory done_word_;
+  progress::PinnedMemory message_;  // of a send
+  progress::PinnedMemory target_;
   const std::shared_ptr<uint64_t> word_ = std::make_shared<uint64_t>();  // for what has no bytes
   std::optional<NicPlace> other_;
   bool is_open_ = false;  // the keeper was told

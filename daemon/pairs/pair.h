@@ -16,8 +16,8 @@
 
 #include "common/error_code.h"
 #include "daemon/plane/data_plane.h"
-#include "daemon/traffic/directory.h"
-#include "daemon/traffic/outbound.h"
+#include "progress/traffic/directory.h"
+#include "progress/traffic/outbound.h"
 #include "shm/counter.h"
 #include "shm/layout/channel_layout.h"
 #include "shm/layout/counter_layout.h"
@@ -79,7 +79,7 @@ inline constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
 
 // The context of an operation for a pair: kPairContext and the pair's number in bits 8 to 62. Bits
 // 2 to 7 are its mover's. Operations that are a NIC's own have kDirectContext, too.
-constexpr uint64_t PairContextOf(uint64_t number) { return number << 8 | kPairContext; }
+constexpr uint64_t PairContextOf(uint64_t number) { return number << 8 | progress::kPairContext; }
 constexpr uint64_t PairOf(uint64_t context) { return (context & ~transport::kDirectContext) >> 8; }
 
 class PairMover {
@@ -105,7 +105,7 @@ class PairMover {
 };
 
 struct Pair {
-  Pair(PairPlan its_plan, ServedRank* its_rank)
+  Pair(PairPlan its_plan, progress::ServedRank* its_rank)
       : plan(std::move(its_plan)),
         rank(its_rank),
         layout(plan.layout()),
@@ -113,7 +113,7 @@ struct Pair {
         starts(layout, {plan.end.region->mapping.base(), plan.end.region->mapping.size_bytes()}) {}
 
   const PairPlan plan;
-  ServedRank* const rank;  // whose end it is; movers by NIC do without
+  progress::ServedRank* const rank;  // whose end it is; movers by NIC do without
   shm::ChannelLayout* const layout;
   shm::Counter done;
   Starts starts;        // its doorbell
@@ -125,9 +125,9 @@ struct Pair {
   // Its other end has gone: after `last_round` messages it fails with `last_error`.
   uint64_t last_round = UINT64_MAX;
   ErrorCode last_error = ErrorCode::kOk;
-  ServedRegion* region = nullptr;    // the window's, of long messages
-  std::unique_ptr<PairMover> mover;  // null: the daemons have not agreed on one yet
-  bool watched = false;              // it may have to do something in this turn
+  progress::ServedRegion* region = nullptr;  // the window's, of long messages
+  std::unique_ptr<PairMover> mover;          // null: the daemons have not agreed on one yet
+  bool watched = false;                      // it may have to do something in this turn
 
   uint64_t number() const { return plan.name.number; }
   bool is_send() const { return plan.is_send; }

@@ -9,8 +9,9 @@
 
 namespace ferry::daemon {
 
-Pairs::Pairs(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
-             Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules)
+Pairs::Pairs(transport::Transport& transport, progress::Outbound& outbound,
+             progress::Registrar& registrar, progress::Registrations& registrations,
+             uint64_t timeout_ns, DeferredRules deferred_rules)
     : deferred_rules_(std::move(deferred_rules)),
       network_{transport, outbound, registrar, registrations, timeout_ns},
       nics_(transport, registrar, timeout_ns, deferred_rules_) {}
@@ -19,7 +20,7 @@ Pairs::~Pairs() = default;
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
-Status Pairs::Add(ServedRank& rank, const PairPlan& plan) {
+Status Pairs::Add(progress::ServedRank& rank, const PairPlan& plan) {
   auto added = std::make_unique<Pair>(plan, &rank);
   Pair& pair = *added;
   if (!pair.is_short()) {
@@ -28,7 +29,7 @@ Status Pairs::Add(ServedRank& rank, const PairPlan& plan) {
       return {ErrorCode::kInvalidBuffer, "the memory of a matched request is gone"};
     }
   }
-  const Link* const link = rank.job->RouteTo(plan.peer).link;
+  const progress::Link* const link = rank.job->RouteTo(plan.peer).link;
   if (!nics_.any() || pair.has_cells()) {
     MoveBySoftware(pair);
   } else if (!plan.is_send && link != nullptr) {
@@ -52,7 +53,8 @@ Pair* Pairs::Find(const PairName& name) {
 }
 
 // The pair of a packet; null unless it is one of the ranks that the packet names.
-Pair* Pairs::FindFor(const Job& job, const PacketHeader& header, uint64_t number) {
+Pair* Pairs::FindFor(const progress::Job& job, const progress::PacketHeader& header,
+                     uint64_t number) {
   const auto found = pairs_.find(number);
   if (found == pairs_.end()) {
     return nullptr;
@@ -64,8 +66,8 @@ Pair* Pairs::FindFor(const Job& job, const PacketHeader& header, uint64_t number
 }
 
 // The mover of a packet that only software sends: its sender has decided, if nobody has here.
-SoftwareMover* Pairs::SoftwareFor(const Job& job, const PacketHeader& header, uint64_t number,
-                                  bool is_send) {
+SoftwareMover* Pairs::SoftwareFor(const progress::Job& job, const progress::PacketHeader& header,
+                                  uint64_t number, bool is_send) {
   Pair* const pair = FindFor(job, header, number);
   if (pair == nullptr || pair->is_send() != is_send) {
     return nullptr;
@@ -100,7 +102,7 @@ void Pairs::Remove(const PairName& name) {
   }
 }
 
-void Pairs::RemoveOf(const ServedRank& rank) {
+void Pairs::RemoveOf(const progress::ServedRank& rank) {
   for (auto next = pairs_.begin(); next != pairs_.end();) {
     Pair& pair = *next->second;
     ++next;
@@ -123,7 +125,7 @@ void Pairs::Forget(Pair& pair) {
   pairs_.erase(pair.number());
 }
 
-void Pairs::Release(const ServedRegion& region) {
+void Pairs::Release(const progress::ServedRegion& region) {
   for (const auto& [number, pair] : pairs_) {
     if (pair->region == &region) {
       Fail(*pair, ErrorCode::kInvalidBuffer);
@@ -131,7 +133,7 @@ void Pairs::Release(const ServedRegion& region) {
   }
 }
 
-void Pairs::FailTo(const Job& job, uint32_t peer, ErrorCode error) {
+void Pairs::FailTo(const progress::Job& job, uint32_t peer, ErrorCode error) {
   for (const auto& [number, pair] : pairs_) {
     if (pair->rank->job == &job && pair->plan.peer == peer) {
       Fail(*pair, error);
@@ -139,7 +141,8 @@ void Pairs::FailTo(const Job& job, uint32_t peer, ErrorCode error) {
   }
 }
 
-ErrorCode Pairs::StartByRing(ServedRank& rank, const shm::Location& end, uint64_t* start) {
+ErrorCode Pairs::StartByRing(progress::ServedRank& rank, const shm::Location& end,
+                             uint64_t* start) {
   const auto of_rank = by_rank_.find(&rank);
   if (of_rank == by_rank_.end()) {
     return ErrorCode::kInvalidRequest;
@@ -163,34 +166,38 @@ ErrorCode Pairs::StartByRing(ServedRank& rank, const shm::Location& end, uint64_
 
 // ---- What the other daemon says -----------------------------------------------------------------
 
-void Pairs::OnWindow(Job& job, const PacketHeader& header, const WireChannelWindow& window) {
+void Pairs::OnWindow(progress::Job& job, const progress::PacketHeader& header,
+                     const progress::WireChannelWindow& window) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, window.channel, true)) {
     mover->OnWindow(window);
   }
 }
 
-void Pairs::OnClear(Job& job, const PacketHeader& header, const WireChannel& clear) {
+void Pairs::OnClear(progress::Job& job, const progress::PacketHeader& header,
+                    const progress::WireChannel& clear) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, clear.channel, true)) {
     mover->OnClear();
   }
 }
 
-void Pairs::OnMessage(Job& job, const PacketHeader& header, const WireChannel& message,
-                      std::span<const std::byte> data) {
+void Pairs::OnMessage(progress::Job& job, const progress::PacketHeader& header,
+                      const progress::WireChannel& message, std::span<const std::byte> data) {
   if (SoftwareMover* const mover = SoftwareFor(job, header, message.channel, false)) {
-    mover->OnMessage(message, header.kind == static_cast<uint8_t>(PacketKind::kChannelArrived),
-                     data);
+    mover->OnMessage(
+        message, header.kind == static_cast<uint8_t>(progress::PacketKind::kChannelArrived), data);
   }
 }
 
-void Pairs::OnEnd(Job& job, const PacketHeader& header, const WireChannelEnd& end) {
+void Pairs::OnEnd(progress::Job& job, const progress::PacketHeader& header,
+                  const progress::WireChannelEnd& end) {
   if (Pair* const pair = FindFor(job, header, end.channel); pair != nullptr) {
     const auto error = static_cast<ErrorCode>(end.error);
     Fail(*pair, error == ErrorCode::kOk ? ErrorCode::kCorrupt : error);
   }
 }
 
-void Pairs::OnNic(Job& job, const PacketHeader& header, const WireChannelNic& said) {
+void Pairs::OnNic(progress::Job& job, const progress::PacketHeader& header,
+                  const progress::WireChannelNic& said) {
   Pair* const pair = FindFor(job, header, said.channel);
   if (pair == nullptr) {
     return;
@@ -283,8 +290,8 @@ uint32_t Pairs::Decide(Pair& pair) {
 }
 
 bool Pairs::MoveByNic(Pair& pair, uint32_t nic) {
-  Job* const job = pair.rank->job;
-  const Link& link = *job->RouteTo(pair.plan.peer).link;
+  progress::Job* const job = pair.rank->job;
+  const progress::Link& link = *job->RouteTo(pair.plan.peer).link;
   DeferredNic* const found = nics_.Find(nic, link.peer);
   if (link.failure != ErrorCode::kOk || found == nullptr) {
     return false;
@@ -296,14 +303,14 @@ bool Pairs::MoveByNic(Pair& pair, uint32_t nic) {
 }
 
 void Pairs::RefuseNic(const Pair& pair) {
-  network_.Post(pair, PacketKind::kChannelNic,
-                WireChannelNic{pair.plan.peer_number, 0, 0, /*refused=*/1, 0});
+  network_.Post(pair, progress::PacketKind::kChannelNic,
+                progress::WireChannelNic{pair.plan.peer_number, 0, 0, /*refused=*/1, 0});
 }
 
 void Pairs::OnNicOpen(Pair& pair, NicPlace place) {
-  network_.Post(pair, PacketKind::kChannelNic,
-                WireChannelNic{pair.plan.peer_number, place.key, place.address, /*refused=*/0,
-                               NicOf(pair)->nic().index});
+  network_.Post(pair, progress::PacketKind::kChannelNic,
+                progress::WireChannelNic{pair.plan.peer_number, place.key, place.address,
+                                         /*refused=*/0, NicOf(pair)->nic().index});
 }
 
 void Pairs::OnNicRefused(Pair& pair) {
@@ -346,8 +353,8 @@ void Pairs::Fail(Pair& pair, ErrorCode error) {
 // For a reason of this side that the other one cannot know.
 void Pairs::OnBroken(Pair& pair, ErrorCode error) {
   if (pair.error == ErrorCode::kOk) {
-    network_.Post(pair, PacketKind::kChannelEnd,
-                  WireChannelEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0});
+    network_.Post(pair, progress::PacketKind::kChannelEnd,
+                  progress::WireChannelEnd{pair.plan.peer_number, static_cast<int32_t>(error), 0});
   }
   Fail(pair, error);
 }

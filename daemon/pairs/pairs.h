@@ -30,10 +30,10 @@
 #include "daemon/pairs/pair.h"
 #include "daemon/pairs/software_mover.h"
 #include "daemon/plane/data_plane.h"
-#include "daemon/registration/registrations.h"
-#include "daemon/traffic/directory.h"
-#include "daemon/traffic/outbound.h"
-#include "daemon/wire/wire.h"
+#include "progress/registration/registrations.h"
+#include "progress/traffic/directory.h"
+#include "progress/traffic/outbound.h"
+#include "progress/wire/wire.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -42,34 +42,39 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
  public:
   // All outlive this. A message that takes longer than `timeout_ns` from the moment that it may
   // move fails.
-  Pairs(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
-        Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules = {});
+  Pairs(transport::Transport& transport, progress::Outbound& outbound,
+        progress::Registrar& registrar, progress::Registrations& registrations, uint64_t timeout_ns,
+        DeferredRules deferred_rules = {});
   ~Pairs() override;
 
   // The rank is served here.
-  Status Add(ServedRank& rank, const PairPlan& plan);
+  Status Add(progress::ServedRank& rank, const PairPlan& plan);
   void End(const PairName& name, uint64_t rounds, ErrorCode error);
   // Its own rank takes it back. Afterwards, only a message that has failed may still be read: it
   // counts in the users of its region and the operations of its rank.
   void Remove(const PairName& name);
-  void RemoveOf(const ServedRank& rank);
+  void RemoveOf(const progress::ServedRank& rank);
   // Before a region goes: the pairs that have their long messages there fail.
-  void Release(const ServedRegion& region);
+  void Release(const progress::ServedRegion& region);
   // A device starts the matched request of this rank whose end lies there: rings its doorbell.
   // *start: which start of it that is. kInvalidRequest: there is none that goes to another node, or
   // its rank has not armed it; else why it failed.
-  ErrorCode StartByRing(ServedRank& rank, const shm::Location& end, uint64_t* start);
+  ErrorCode StartByRing(progress::ServedRank& rank, const shm::Location& end, uint64_t* start);
   // The way to that rank is gone.
-  void FailTo(const Job& job, uint32_t peer, ErrorCode error);
+  void FailTo(const progress::Job& job, uint32_t peer, ErrorCode error);
 
   // Take the messages of the other daemon.
-  void OnWindow(Job& job, const PacketHeader& header, const WireChannelWindow& window);
-  void OnClear(Job& job, const PacketHeader& header, const WireChannel& clear);
+  void OnWindow(progress::Job& job, const progress::PacketHeader& header,
+                const progress::WireChannelWindow& window);
+  void OnClear(progress::Job& job, const progress::PacketHeader& header,
+               const progress::WireChannel& clear);
   // A message came: with its data, or it is in the window already.
-  void OnMessage(Job& job, const PacketHeader& header, const WireChannel& message,
-                 std::span<const std::byte> data);
-  void OnEnd(Job& job, const PacketHeader& header, const WireChannelEnd& end);
-  void OnNic(Job& job, const PacketHeader& header, const WireChannelNic& nic);
+  void OnMessage(progress::Job& job, const progress::PacketHeader& header,
+                 const progress::WireChannel& message, std::span<const std::byte> data);
+  void OnEnd(progress::Job& job, const progress::PacketHeader& header,
+             const progress::WireChannelEnd& end);
+  void OnNic(progress::Job& job, const progress::PacketHeader& header,
+             const progress::WireChannelNic& nic);
   // An operation has ended whose context has kPairContext.
   void OnComplete(uint64_t context, ErrorCode code);
 
@@ -101,9 +106,9 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   };
 
   Pair* Find(const PairName& name);
-  Pair* FindFor(const Job& job, const PacketHeader& header, uint64_t number);
-  SoftwareMover* SoftwareFor(const Job& job, const PacketHeader& header, uint64_t number,
-                             bool is_send);
+  Pair* FindFor(const progress::Job& job, const progress::PacketHeader& header, uint64_t number);
+  SoftwareMover* SoftwareFor(const progress::Job& job, const progress::PacketHeader& header,
+                             uint64_t number, bool is_send);
   void Forget(Pair& pair);
 
   // Who moves.
@@ -135,7 +140,7 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   DeferredNics nics_;
   std::vector<Leaving> leaving_;
   std::unordered_map<uint64_t, std::unique_ptr<Pair>> pairs_;  // by number
-  std::map<ServedRank*, OfRank> by_rank_;
+  std::map<progress::ServedRank*, OfRank> by_rank_;
   std::vector<Pair*> watched_;              // may have to do something in this turn
   uint64_t next_deadline_ns_ = UINT64_MAX;  // none is before
 };

@@ -89,8 +89,8 @@ bool IsSound(const RingOperation& request) {
 
 }  // namespace
 
-RingOperations::RingOperations(RingCalls& one_sided, ServedRank& rank, uint64_t ring,
-                               uint64_t timeout_ns, Tell tell)
+RingOperations::RingOperations(progress::RingCalls& one_sided, progress::ServedRank& rank,
+                               uint64_t ring, uint64_t timeout_ns, Tell tell)
     : one_sided_(one_sided),
       rank_(rank),
       ring_(ring),
@@ -112,7 +112,8 @@ ErrorCode RingOperations::Check(const RingOperation& request) const {
 
 // That of a put which is signalled: what the request before it has said. False: that was no signal,
 // or one of another rank.
-bool RingOperations::TakeSignal(const RingOperation& request, uint64_t ticket, RingSignal* signal) {
+bool RingOperations::TakeSignal(const RingOperation& request, uint64_t ticket,
+                                progress::RingSignal* signal) {
   if (!IsSignalled(request)) {
     return true;
   }
@@ -121,9 +122,9 @@ bool RingOperations::TakeSignal(const RingOperation& request, uint64_t ticket, R
          signalled_rank_ == request.rank;
 }
 
-RingCall RingOperations::CallOf(const Held& operation) const {
+progress::RingCall RingOperations::CallOf(const Held& operation) const {
   const RingOperation& request = operation.request;
-  RingCall call;
+  progress::RingCall call;
   call.token = {ring_, operation.sequence};
   call.signal = operation.signal;
   call.width = request.width;
@@ -160,7 +161,7 @@ void RingOperations::Begin(const RingOperation& request, uint64_t ticket, uint64
   const uint64_t sequence = first_ + flights_.size();
   flights_.push_back(
       {ticket, request.kind, request.rank, {request.completion_region, 0, request.completion}});
-  RingSignal signal;
+  progress::RingSignal signal;
   ErrorCode error = Check(request);
   if (error == ErrorCode::kOk && !TakeSignal(request, ticket, &signal)) {
     error = ErrorCode::kInvalidArgument;
@@ -225,11 +226,11 @@ bool RingOperations::MayBeLong(const RingOperation& request) const {
   if (BytesOf(request) > shm::kCellBytes || (request.segment & shm::kSegmentByStream) != 0) {
     return true;
   }
-  const ServedRegion* const own =
+  const progress::ServedRegion* const own =
       request.region == 0
           ? nullptr
           : rank_.FindRegion({request.region, 0, request.operand}, BytesOf(request));
-  return own != nullptr && own->memory.region->by_stream;
+  return own != nullptr && own->memory.by_stream;
 }
 
 // kOk: it is under way, or over. kWouldBlock: it cannot begin yet.
@@ -244,7 +245,7 @@ ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
     operation.claim.Drop();  // it asks again: until then its memory may go
     return ErrorCode::kWouldBlock;
   }
-  const RingCall call = CallOf(operation);
+  const progress::RingCall call = CallOf(operation);
   if (rank_.job->IsLocal(rank)) {
     return IssueHere(call, now_ns);
   }
@@ -256,9 +257,9 @@ ErrorCode RingOperations::Issue(Held& operation, uint64_t now_ns) {
   return code;
 }
 
-ErrorCode RingOperations::IssueHere(const RingCall& call, uint64_t now_ns) {
+ErrorCode RingOperations::IssueHere(const progress::RingCall& call, uint64_t now_ns) {
   if (call.size_bytes > shm::kCellBytes) {
-    ServedRank* const other = rank_.job->served[call.peer];
+    progress::ServedRank* const other = rank_.job->served[call.peer];
     const auto is_there = [other](uint32_t segment, uint64_t offset, uint64_t size_bytes) {
       return other->FindRegion({shm::RegionOf(segment), 0, offset}, size_bytes) != nullptr;
     };
@@ -361,7 +362,7 @@ uint32_t RingOperations::Advance(uint64_t now_ns) {
 
 // Carries out a piece. True: the copy has ended.
 bool RingOperations::AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t now_ns) {
-  RingCall piece = copy.call;
+  progress::RingCall piece = copy.call;
   piece.size_bytes = std::min({copy.call.size_bytes - copy.done_bytes, kPieceBytes, *budget_bytes});
   piece.offset += copy.done_bytes;
   piece.here.address += copy.done_bytes;

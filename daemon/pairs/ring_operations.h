@@ -22,8 +22,8 @@
 #include <optional>
 
 #include "common/error_code.h"
-#include "daemon/pairs/ring_calls.h"
-#include "daemon/traffic/directory.h"
+#include "progress/traffic/directory.h"
+#include "progress/transfers/ring_calls.h"
 #include "shm/layout/device_ring_layout.h"
 
 namespace ferry::daemon {
@@ -42,8 +42,8 @@ class RingOperations {
 
   // All that is referred to outlives this. `ring` names the ring in RingTokens. What cannot leave
   // for so long fails. `tell` may be called by any of the functions below.
-  RingOperations(RingCalls& one_sided, ServedRank& rank, uint64_t ring, uint64_t timeout_ns,
-                 Tell tell);
+  RingOperations(progress::RingCalls& one_sided, progress::ServedRank& rank, uint64_t ring,
+                 uint64_t timeout_ns, Tell tell);
 
   // How many bytes it is about.
   static uint64_t BytesOf(const shm::RingOperation& request);
@@ -87,9 +87,9 @@ class RingOperations {
   struct Held {
     uint64_t sequence;
     shm::RingOperation request;
-    RingSignal signal;
+    progress::RingSignal signal;
     bool in_order;
-    Claim claim;
+    progress::Claim claim;
   };
   struct Peer {
     std::deque<Held> held;        // in order
@@ -102,34 +102,34 @@ class RingOperations {
   // Between ranks of this node.
   struct Copy {
     uint64_t sequence;
-    RingCall call;
+    progress::RingCall call;
     uint64_t done_bytes = 0;
   };
 
   ErrorCode Check(const shm::RingOperation& request) const;
-  bool TakeSignal(const shm::RingOperation& request, uint64_t ticket, RingSignal* signal);
-  RingCall CallOf(const Held& operation) const;
+  bool TakeSignal(const shm::RingOperation& request, uint64_t ticket, progress::RingSignal* signal);
+  progress::RingCall CallOf(const Held& operation) const;
   Flight& FlightOf(uint64_t sequence) { return flights_[sequence - first_]; }
   Peer* Find(uint32_t rank);
   Peer& PeerOf(uint32_t rank, uint64_t sequence);
   bool MayBeLong(const shm::RingOperation& request) const;
   ErrorCode Issue(Held& operation, uint64_t now_ns);
-  ErrorCode IssueHere(const RingCall& call, uint64_t now_ns);
+  ErrorCode IssueHere(const progress::RingCall& call, uint64_t now_ns);
   void OnIssued(uint64_t sequence, bool is_long);
   bool AdvanceCopy(Copy& copy, uint64_t* budget_bytes, uint64_t now_ns);
   uint32_t AdvanceHeld(uint64_t now_ns);
   uint32_t IssueHeld(Peer& peer, uint32_t most, uint64_t now_ns);
   bool IsStuck(Peer& peer, uint64_t now_ns) const;
 
-  RingCalls& one_sided_;
-  ServedRank& rank_;
+  progress::RingCalls& one_sided_;
+  progress::ServedRank& rank_;
   const uint64_t ring_;
   const uint64_t timeout_ns_;
   const Tell tell_;
   std::deque<Flight> flights_;
   uint64_t first_ = 1;  // sequence of the first of these
   uint64_t last_fence_ = 0;
-  RingSignal signal_;  // of the put of that ticket, and with that rank
+  progress::RingSignal signal_;  // of the put of that ticket, and with that rank
   uint64_t signalled_ticket_ = 0;
   uint32_t signalled_rank_ = 0;
   ErrorCode failed_ = ErrorCode::kOk;

@@ -33,13 +33,12 @@ constexpr uint64_t kForgottenPart = 1000;
 
 // The memory of the rank there, if it is all its own and CPUs reach it.
 template <typename T>
-T* MemoryAt(ServedRank& rank, const Location& where, uint64_t alignment = alignof(T)) {
-  const ServedRegion* const found = rank.FindRegion(where, sizeof(T));
-  if (found == nullptr || where.address % alignment != 0 ||
-      !found->memory.region->mapping.valid()) {
+T* MemoryAt(progress::ServedRank& rank, const Location& where, uint64_t alignment = alignof(T)) {
+  const progress::ServedRegion* const found = rank.FindRegion(where, sizeof(T));
+  if (found == nullptr || where.address % alignment != 0 || found->memory.base == nullptr) {
     return nullptr;
   }
-  return reinterpret_cast<T*>(found->memory.base() + where.address);
+  return reinterpret_cast<T*>(found->memory.base + where.address);
 }
 
 // The error of a failed counter, into which the rank may write anything.
@@ -55,24 +54,24 @@ bool IsReservedZero(const RingRequest& request) {
 
 }  // namespace
 
-Rings::Ring::Ring(const Rings& rings, uint64_t its_number, ServedRank& its_rank,
+Rings::Ring::Ring(const Rings& rings, uint64_t its_number, progress::ServedRank& its_rank,
                   RingWords& its_words, const Place& place)
     : number(its_number),
       rank(&its_rank),
       words(&its_words),
-      region(place.region),
+      memory(place.memory),
       capacity(place.capacity),
-      consumer(reinterpret_cast<shm::MpscRingLayout*>(region->mapping.base() + place.offset),
-               place.capacity),
+      consumer(reinterpret_cast<shm::MpscRingLayout*>(memory.base + place.offset), place.capacity),
       operations(rings.one_sided_, its_rank, its_number, rings.timeout_ns_,
                  [this](const RingOperations::Ended& ended) {
                    Finish(*this, ended.completion, ended.ticket, ended.kind,
                           {ended.error, ended.value, false});
                  }) {}
 
-Rings::Rings(Pairs& pairs, RingCalls& one_sided, uint64_t timeout_ns)
+Rings::Rings(Pairs& pairs, progress::RingCalls& one_sided, uint64_t timeout_ns)
     : pairs_(pairs), one_sided_(one_sided), timeout_ns_(timeout_ns) {
-  one_sided.on_ring_end = [this](ServedRank&, const RingToken& token, ErrorCode error,
+  one_sided.on_ring_end = [this](progress::ServedRank&, const progress::RingToken& token,
+                                 ErrorCode error,
                                  uint64_t value) { OnOperationEnd(token, error, value); };
 }
 
@@ -86,7 +85,7 @@ Rings::Ring* Rings::Find(const RingWords& words) {
   return found == rings_.end() ? nullptr : found->get();
 }
 
-uint32_t Rings::Look(ServedRank& rank, uint64_t now_ns) {
+uint32_t Rings::Look(progress::ServedRank& rank, uint64_t now_ns) {
   shm::SessionLayout* const layout = rank.session->layout();
   const uint64_t changes = shm::LoadAcquire(layout->rings_changed);
   const auto seen = changes_seen_.find(&rank);
@@ -116,23 +115,23 @@ uint32_t Rings::Look(ServedRank& rank, uint64_t now_ns) {
   return 1;
 }
 
-void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now_ns) {
+void Rings::Open(progress::ServedRank& rank, RingWords& words, uint32_t life, uint64_t now_ns) {
   const uint32_t capacity = shm::LoadRelaxed(words.capacity);
   const Location where{shm::LoadRelaxed(words.region), 0, shm::LoadRelaxed(words.offset)};
   ErrorCode error = ErrorCode::kOk;
-  ServedRegion* region = nullptr;
+  progress::ServedRegion* region = nullptr;
   if (!std::has_single_bit(capacity) || capacity < 2 || capacity > shm::kMaxRingSlots) {
     error = ErrorCode::kInvalidArgument;
   } else {
     region = rank.FindRegion(where, shm::MpscRing::SizeBytes(capacity));
-    error = region == nullptr || !region->memory.region->mapping.valid() ||
+    error = region == nullptr || region->memory.base == nullptr ||
                     where.address % alignof(shm::MpscRingLayout) != 0
                 ? ErrorCode::kInvalidBuffer
                 : ErrorCode::kOk;
   }
   if (error == ErrorCode::kOk) {
     auto ring = std::make_unique<Ring>(*this, ++last_number_, rank, words,
-                                       Ring::Place{region->memory.region, where.address, capacity});
+                                       Ring::Place{region->memory, where.address, capacity});
     ring->life = life;
     ring->used_ns = now_ns;
     rings_.push_back(std::move(ring));
@@ -146,7 +145,7 @@ void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now
 // Ends a ring whose operations are over, as its rank has asked, and makes its next life.
 void Rings::End(Ring& ring, uint64_t now_ns) {
   RingWords& words = *ring.words;
-  ServedRank& rank = *ring.rank;
+  progress::ServedRank& rank = *ring.rank;
   const uint32_t life = ring.closes_to;
   Close(ring, ErrorCode::kCancelled);
   Erase(ring);
@@ -171,9 +170,9 @@ void Rings::Erase(const Ring& ring) {
   std::erase_if(rings_, [&](const auto& other) { return other.get() == &ring; });
 }
 
-void Rings::CloseIn(const ServedRank& rank, const ServedRegion& region) {
+void Rings::CloseIn(const progress::ServedRank& rank, const progress::ServedRegion& region) {
   std::erase_if(rings_, [&](const auto& ring) {
-    const bool goes = ring->rank == &rank && ring->region == region.memory.region;
+    const bool goes = ring->rank == &rank && ring->memory.identity == region.memory.identity;
     if (goes) {
       Close(*ring, ErrorCode::kInvalidBuffer);
     }
@@ -186,7 +185,7 @@ void Rings::CloseIn(const ServedRank& rank, const ServedRegion& region) {
   }
 }
 
-void Rings::CloseOf(const ServedRank& rank, ErrorCode error) {
+void Rings::CloseOf(const progress::ServedRank& rank, ErrorCode error) {
   std::erase_if(rings_, [&](const auto& ring) {
     const bool goes = ring->rank == &rank;
     if (goes) {
@@ -290,7 +289,7 @@ void Rings::Operate(Ring& ring, const RingRequest& request, uint64_t ticket) {
 }
 
 // The ring may be gone.
-void Rings::OnOperationEnd(const RingToken& token, ErrorCode error, uint64_t value) {
+void Rings::OnOperationEnd(const progress::RingToken& token, ErrorCode error, uint64_t value) {
   const auto found = std::find_if(rings_.begin(), rings_.end(),
                                   [&](const auto& ring) { return ring->number == token.ring; });
   if (found != rings_.end()) {

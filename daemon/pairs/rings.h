@@ -22,9 +22,9 @@
 
 #include "common/error_code.h"
 #include "daemon/pairs/pairs.h"
-#include "daemon/pairs/ring_calls.h"
 #include "daemon/pairs/ring_operations.h"
-#include "daemon/traffic/directory.h"
+#include "progress/traffic/directory.h"
+#include "progress/transfers/ring_calls.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/ring_consumer.h"
 
@@ -33,20 +33,20 @@ namespace ferry::daemon {
 class Rings {
  public:
   // Both outlive this. Operations in other ranks' memory that cannot leave for so long fail.
-  Rings(Pairs& pairs, RingCalls& one_sided, uint64_t timeout_ns);
+  Rings(Pairs& pairs, progress::RingCalls& one_sided, uint64_t timeout_ns);
   ~Rings();
 
   // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
   // changed none. Returns how much was done.
-  uint32_t Look(ServedRank& rank, uint64_t now_ns);
+  uint32_t Look(progress::ServedRank& rank, uint64_t now_ns);
   // Takes requests, and answers those that have waited for something that has come since. Several
   // times in a turn, which is what a request waits for. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
 
   // Before a region goes: the rings in it end.
-  void CloseIn(const ServedRank& rank, const ServedRegion& region);
+  void CloseIn(const progress::ServedRank& rank, const progress::ServedRegion& region);
   // The rank goes, or is not listened to any more.
-  void CloseOf(const ServedRank& rank, ErrorCode error);
+  void CloseOf(const progress::ServedRank& rank, ErrorCode error);
 
   bool empty() const { return rings_.empty(); }
   // Whether more may come at any moment, so that a sleep would not pay.
@@ -66,17 +66,17 @@ class Rings {
   };
   struct Ring {
     struct Place {
-      std::shared_ptr<const Region> region;
+      const progress::ClaimableRegion& memory;
       uint64_t offset;
       uint32_t capacity;
     };
-    Ring(const Rings& rings, uint64_t its_number, ServedRank& its_rank, shm::RingWords& its_words,
-         const Place& place);
+    Ring(const Rings& rings, uint64_t its_number, progress::ServedRank& its_rank,
+         shm::RingWords& its_words, const Place& place);
 
     const uint64_t number;  // of all rings
-    ServedRank* const rank;
+    progress::ServedRank* const rank;
     shm::RingWords* const words;
-    const std::shared_ptr<const Region> region;  // keeps it mapped
+    const progress::ClaimableRegion memory;  // keeps it mapped
     const uint32_t capacity;
     shm::RingConsumer consumer;
     uint32_t life = 0;
@@ -100,7 +100,7 @@ class Rings {
   };
 
   Ring* Find(const shm::RingWords& words);
-  void Open(ServedRank& rank, shm::RingWords& words, uint32_t life, uint64_t now_ns);
+  void Open(progress::ServedRank& rank, shm::RingWords& words, uint32_t life, uint64_t now_ns);
   void End(Ring& ring, uint64_t now_ns);
   void Close(Ring& ring, ErrorCode error);
   void Erase(const Ring& ring);
@@ -113,7 +113,7 @@ class Rings {
   Outcome Start(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
   static Outcome Wait(Ring& ring, const Waiting& waiting);
   static uint32_t Answer(Ring& ring, size_t most);
-  void OnOperationEnd(const RingToken& token, ErrorCode error, uint64_t value);
+  void OnOperationEnd(const progress::RingToken& token, ErrorCode error, uint64_t value);
   static void Show(Ring& ring);
   // `answer`: where, null if nobody asks.
   static void Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
@@ -123,12 +123,12 @@ class Rings {
                      const Outcome& outcome);
 
   Pairs& pairs_;
-  RingCalls& one_sided_;
+  progress::RingCalls& one_sided_;
   const uint64_t timeout_ns_;
   uint64_t now_ns_ = 0;
   uint64_t last_number_ = 0;
   std::vector<std::unique_ptr<Ring>> rings_;
-  std::map<const ServedRank*, uint64_t> changes_seen_;  // SessionLayout::rings_changed
+  std::map<const progress::ServedRank*, uint64_t> changes_seen_;  // SessionLayout::rings_changed
 };
 
 }  // namespace ferry::daemon

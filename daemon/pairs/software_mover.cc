@@ -17,7 +17,7 @@ SoftwareMover::SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& networ
 
 // ---- What the other daemon says -----------------------------------------------------------------
 
-void SoftwareMover::OnWindow(const WireChannelWindow& window) {
+void SoftwareMover::OnWindow(const progress::WireChannelWindow& window) {
   to_ = window;
   is_to_known_ = true;
 }
@@ -27,7 +27,7 @@ void SoftwareMover::OnClear() {
   MoveIfClear();
 }
 
-void SoftwareMover::OnMessage(const WireChannel& message, bool is_in_window,
+void SoftwareMover::OnMessage(const progress::WireChannel& message, bool is_in_window,
                               std::span<const std::byte> data) {
   const PairPlan& plan = pair_->plan;
   if (message.round != pair_->rounds + 1 || data.size() != (is_in_window ? 0 : plan.size_bytes) ||
@@ -90,8 +90,8 @@ bool SoftwareMover::TakeStarts() {
     if (pair_->is_send()) {
       MoveIfClear();
     } else if (!pair_->is_ready()) {
-      network_.Post(*pair_, PacketKind::kChannelClear,
-                    WireChannel{pair_->plan.peer_number, pair_->seen});
+      network_.Post(*pair_, progress::PacketKind::kChannelClear,
+                    progress::WireChannel{pair_->plan.peer_number, pair_->seen});
     }
   }
   NoteTransfer();
@@ -105,16 +105,16 @@ bool SoftwareMover::TellPlace() {
   if (pair_->is_short()) {
     if (!pair_->has_cells()) {  // the sender may wait for a word
       is_told_ = true;
-      network_.Post(*pair_, PacketKind::kChannelNic,
-                    WireChannelNic{plan.peer_number, 0, 0, /*refused=*/1, 0});
+      network_.Post(*pair_, progress::PacketKind::kChannelNic,
+                    progress::WireChannelNic{plan.peer_number, 0, 0, /*refused=*/1, 0});
     }
     return false;
   }
   if (window_.code() == ErrorCode::kNotFound) {
-    window_ = PinnedMemory(network_.registrar, {.base = plan.window.address(),
-                                                .bytes = plan.size_bytes,
-                                                .access = transport::Access::kRemoteWrite,
-                                                .memory = plan.window.region});
+    window_ = progress::PinnedMemory(network_.registrar, {.base = plan.window.address(),
+                                                          .bytes = plan.size_bytes,
+                                                          .access = transport::Access::kRemoteWrite,
+                                                          .memory = plan.window.region});
   }
   const ErrorCode code = window_.code();
   if (code == ErrorCode::kWouldBlock) {
@@ -124,9 +124,9 @@ bool SoftwareMover::TellPlace() {
     keeper_.OnBroken(*pair_, code);
     return true;
   }
-  network_.Post(
-      *pair_, PacketKind::kChannelWindow,
-      WireChannelWindow{plan.peer_number, window_.region().key, window_.region().remote_base});
+  network_.Post(*pair_, progress::PacketKind::kChannelWindow,
+                progress::WireChannelWindow{plan.peer_number, window_.region().key,
+                                            window_.region().remote_base});
   is_told_ = true;
   return true;
 }
@@ -169,11 +169,11 @@ bool SoftwareMover::Move() {
 
 ErrorCode SoftwareMover::SendData() {
   const PairPlan& plan = pair_->plan;
-  PacketHeader header{};
-  header.kind = static_cast<uint8_t>(PacketKind::kChannelData);
+  progress::PacketHeader header{};
+  header.kind = static_cast<uint8_t>(progress::PacketKind::kChannelData);
   header.source = plan.name.rank;
   header.destination = plan.peer;
-  const WireChannel words{plan.peer_number, pair_->rounds + 1};
+  const progress::WireChannel words{plan.peer_number, pair_->rounds + 1};
   std::byte body[sizeof(words) + kPacketDataBytes];
   std::memcpy(body, &words, sizeof(words));
   if (plan.size_bytes != 0) {
@@ -190,11 +190,11 @@ ErrorCode SoftwareMover::WriteWindow() {
   const PairPlan& plan = pair_->plan;
   if (const ErrorCode code =
           network_.registrations.Hold(pair_->region->memory, plan.window.offset, plan.size_bytes,
-                                      UseFor::kTransfer, network_.now_ns, &claim_);
+                                      progress::UseFor::kTransfer, network_.now_ns, &claim_);
       code != ErrorCode::kOk) {
     return code;
   }
-  const Link& link = *pair_->rank->job->RouteTo(plan.peer).link;
+  const progress::Link& link = *pair_->rank->job->RouteTo(plan.peer).link;
   if (link.failure != ErrorCode::kOk) {
     return link.failure;
   }
@@ -227,8 +227,8 @@ void SoftwareMover::OnEnd(uint64_t /*context*/, ErrorCode code) {
   }
   NoteTransfer();
   if (code == ErrorCode::kOk) {
-    network_.Post(*pair_, PacketKind::kChannelArrived,
-                  WireChannel{pair_->plan.peer_number, pair_->rounds + 1});
+    network_.Post(*pair_, progress::PacketKind::kChannelArrived,
+                  progress::WireChannel{pair_->plan.peer_number, pair_->rounds + 1});
   }
   Complete(code);
 }

@@ -11,11 +11,11 @@
 #include <span>
 
 #include "daemon/pairs/pair.h"
-#include "daemon/registration/pinned_memory.h"
-#include "daemon/registration/registrar.h"
-#include "daemon/registration/registrations.h"
-#include "daemon/traffic/outbound.h"
-#include "daemon/wire/wire.h"
+#include "progress/registration/pinned_memory.h"
+#include "progress/registration/registrar.h"
+#include "progress/registration/registrations.h"
+#include "progress/traffic/outbound.h"
+#include "progress/wire/wire.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -23,15 +23,15 @@ namespace ferry::daemon {
 // What the pairs of a daemon speak with others by. All that it refers to outlives it.
 struct PairNetwork {
   transport::Transport& transport;
-  Outbound& outbound;
-  Registrar& registrar;
-  Registrations& registrations;
+  progress::Outbound& outbound;
+  progress::Registrar& registrar;
+  progress::Registrations& registrations;
   const uint64_t timeout_ns;  // of a message, from the moment that it may move
   uint64_t now_ns = 0;
   uint64_t transfer_bytes = 0;  // of long messages on their way, from or to this node
 
   template <typename Body>
-  void Post(const Pair& pair, PacketKind kind, const Body& body) {
+  void Post(const Pair& pair, progress::PacketKind kind, const Body& body) {
     outbound.Post(*pair.rank->job, kind, pair.plan.name.rank, pair.plan.peer, body, now_ns);
   }
 };
@@ -42,10 +42,11 @@ class SoftwareMover final : public PairMover {
   SoftwareMover(Pair& pair, PairKeeper& keeper, PairNetwork& network, bool is_agreed = false);
 
   // ---- What the other daemon says: of a send,
-  void OnWindow(const WireChannelWindow& window);
+  void OnWindow(const progress::WireChannelWindow& window);
   void OnClear();
   // and of a receive: a message has come, with its data, or it is in the window already.
-  void OnMessage(const WireChannel& message, bool is_in_window, std::span<const std::byte> data);
+  void OnMessage(const progress::WireChannel& message, bool is_in_window,
+                 std::span<const std::byte> data);
 
   bool is_nic() const override { return false; }
   uint32_t Advance(uint64_t now_ns) override;
@@ -74,19 +75,19 @@ class SoftwareMover final : public PairMover {
   bool in_transfer_ = false;  // a long message is on its way
 
   // Of a receive.
-  PinnedMemory window_;  // for the other NIC to write
-  bool is_told_;         // the sender knows where its messages go
+  progress::PinnedMemory window_;  // for the other NIC to write
+  bool is_told_;                   // the sender knows where its messages go
 
   // Of a send.
   uint64_t clear_ = 0;  // starts of the receive, and what it has cells for
   bool is_moving_ = false;
-  WireChannelWindow to_{};
+  progress::WireChannelWindow to_{};
   bool is_to_known_ = false;
-  Claim claim_;  // on the message
+  progress::Claim claim_;  // on the message
   // The NIC is at it.
   struct Write {
-    ServedRank* rank = nullptr;
-    ServedRegion* region = nullptr;
+    progress::ServedRank* rank = nullptr;
+    progress::ServedRegion* region = nullptr;
   };
   Write write_;
 };

@@ -18,12 +18,24 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "daemon/faults/faults.h"
-#include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
-#include "daemon/trace/tracer.h"
+#include "progress/registration/registration_statistics.h"
+#include "progress/trace/tracer.h"
+#include "progress/traffic/core_hooks.h"
+#include "progress/traffic/job_plan.h"
+#include "progress/traffic/reports.h"
 #include "shm/layout/channel_layout.h"
 
 namespace ferry::daemon {
+
+// Words of the core (progress/) that the control plane says, too.
+using progress::JobPlan;
+using progress::NicStatistics;
+using progress::NodeRoute;
+using progress::RankReport;
+using progress::RegistrationStatistics;
+using progress::TraceDump;
+using progress::TransferReport;
 
 // Bytes of a region. Empty without one.
 struct RegionPlace {
@@ -59,66 +71,6 @@ struct PairPlan {
   shm::ChannelLayout* layout() const {
     return reinterpret_cast<shm::ChannelLayout*>(end.address());
   }
-};
-
-// A job as every node of it knows it.
-struct JobPlan {
-  std::string job_id;
-  uint64_t key = 0;                    // names the job in packets between daemons
-  uint32_t owner = 0;                  // uid
-  uint32_t node = 0;                   // this node's index
-  std::vector<uint32_t> node_of_rank;  // by rank
-  std::vector<uint32_t> local_index;   // by rank: its lane on its own node
-  uint32_t size() const { return static_cast<uint32_t>(node_of_rank.size()); }
-};
-
-// How to reach another node.
-struct NodeRoute {
-  std::vector<std::byte> fabric_address;
-  uint64_t send_key = 0;     // goes into every packet to it
-  uint64_t receive_key = 0;  // must be in every packet from it
-  uint64_t link = 0;         // names the daemon: the same for all jobs
-  uint64_t life = 0;         // of the link to it: each cut begins another
-};
-
-struct NicStatistics {
-  std::string provider, fabric, domain, address, version;
-  uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
-  uint64_t reads = 0, writes = 0, errors = 0;
-  uint32_t outstanding = 0;
-  // Where it is (numa_node is -1 if nobody knows), and what was put near it: the CPUs of the
-  // progress thread (empty: any) and the node of staging memory (-1: any).
-  std::string pci, cpus, progress_cpus;
-  int32_t numa_node = -1, staging_node = -1;
-  // Staging memory: blocks now and at most, those in use, and transfers that wait for one; blocks
-  // that pools got in addition, and let go again.
-  uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
-  uint64_t staging_grown = 0, staging_shrunk = 0;
-  // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
-  // did for want of entries; counters that the NIC has for them now, and how often the daemon has
-  // added to one.
-  uint32_t deferred_entries = 0, deferred_busy = 0;
-  uint64_t deferred_operations = 0, deferred_overflows = 0;
-  uint64_t deferred_counters = 0, deferred_rings = 0;
-};
-
-// How far a large message to or from another node is.
-struct TransferReport {
-  bool receiving = false;
-  uint32_t request = 0;  // of the rank asked about
-  uint32_t peer = 0;     // rank
-  uint64_t done_bytes = 0;
-  uint64_t size_bytes = 0;
-  uint64_t silent_ns = 0;       // since anybody last did something for it
-  const char* wants = nullptr;  // what of this node it waits for; null: nothing
-};
-
-// The facts about a rank here that the data plane knows and its shared memory does not tell.
-struct RankReport {
-  std::vector<TransferReport> transfers;
-  uint64_t held_ns = 0;  // how long its next command has waited; 0: it does not
-  const char* held_for = "the network";
-  uint64_t arrivals_waiting = 0;  // messages for it that found no room in its lane
 };
 
 // Where a rank runs, and which NIC it uses.
@@ -218,6 +170,14 @@ class DataPlane {
   // A peer daemon (NodeRoute::link) is gone: all its ranks are, with kNodeUnreachable, and
   // operations on the wire fail now. With kLinkDown it is cut off, and may return.
   virtual void NodeFailed(uint64_t link, ErrorCode error) = 0;
+  // A rank here and one elsewhere have lost their direct link, and with it perhaps messages. What
+  // the first has under way with the other fails with kLinkDown, and so does what it begins, as
+  // after a cut of the two nodes. The other node does the same. Unknown ones are ignored.
+  virtual void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
+  // Whether the rank has noticed it, and nothing of before is said any more. Ask again until it is.
+  virtual bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
+  // Messages pass between the two again. False: what the other node said before may still come.
+  virtual bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;
 
@@ -232,22 +192,7 @@ class DataPlane {
 //
 // Called on the progress thread, seldom: they must not block nor call the data plane back (post to
 // a loop instead). Any may be empty.
-struct PlaneHooks {
-  // A rank wrote what no correct library writes. It is poisoned and no longer listened to; the
-  // control plane should end its session.
-  std::function<void(const std::string& job_id, uint32_t rank, const std::string& text)>
-      on_violation;
-  // A daemon sent what no correct daemon sends, or the other nodes broke their credit: every
-  // session of the job here is poisoned with `error`.
-  std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
-      on_job_failed;
-  // The network lost a message to a daemon, or a connection. Nothing is sent to it until the
-  // control plane has found out what it is, and says so by NodeFailed. Without this hook the daemon
-  // is taken for dead.
-  std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_lost;
-  // The network, or the limits of the registration cache, refused memory of a rank, whose message
-  // fails.
-  std::function<void(const std::string& text)> on_memory_refused;
+struct PlaneHooks : progress::CoreHooks {
   // The rank's Session::reach_settled became true (another thread than the others).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
   // A DataPlane::ImportRegion that returned kWouldBlock has ended (the same thread as on_reach).

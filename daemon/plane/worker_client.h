@@ -14,23 +14,15 @@
 #include "common/status.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
-#include "daemon/staging/copier.h"
+#include "progress/staging/copier.h"
+#include "progress/traffic/attention.h"
 
 namespace ferry::daemon {
 
-// How the progress thread asks the progress worker to look after a rank.
-class Attention {
- public:
-  virtual ~Attention() = default;
-  // Any thread; never blocks for long.
-  virtual void Raise() = 0;
-};
-using AttentionPtr = std::shared_ptr<Attention>;
-
 // How the progress thread reaches the worker that serves a rank.
 struct WorkerSeat {
-  AttentionPtr attention;
-  std::shared_ptr<Copier> copier;  // of the job; null: the daemon's own threads copy
+  progress::AttentionPtr attention;
+  std::shared_ptr<progress::Copier> copier;  // of the job; null: the daemon's own threads copy
   int bell = -1;  // eventfd that the worker of the job writes and nobody reads; -1: it has none
 };
 

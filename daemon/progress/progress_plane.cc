@@ -12,8 +12,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/topology/affinity.h"
-#include "config/weights.h"
 #include "daemon/faults/faulty_transport.h"
+#include "daemon/progress/core_parts.h"
+#include "daemon/staging/copy_pool.h"
+#include "daemon/staging/device_copier.h"
 #include "daemon/worker/job_workers.h"
 
 namespace ferry::daemon {
@@ -45,54 +47,12 @@ constexpr uint64_t kNsPerUs = 1'000;
 // to let go of its memory (otherwise it is kept).
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
-engine::BlockMode ModeOf(const std::string& name) {
-  using engine::BlockMode;
-  return name == "naive"  ? BlockMode::kNaive
-         : name == "even" ? BlockMode::kEven
-                          : BlockMode::kAdvanced;
-}
-
-CoreOptions CoreOptionsOf(const config::Options& options,
-                          const std::shared_ptr<const Placement>& placement, Faults* faults) {
-  CoreOptions core;
-  core.faults = faults;
-  core.staging_block_bytes = options.staging_block_bytes;
-  core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
-  // CheckOptions has read them once.
-  if (auto weights = config::ParseWeights(options.staging_weights, "rank"); weights.ok()) {
-    core.staging.weights = std::move(*weights);
-  }
-  if (auto weights = config::ParseWeights(options.deferred_work_weights, "uid"); weights.ok()) {
-    core.deferred_work.weights = std::move(*weights);
-  }
-  core.deferred_work.most_entries = static_cast<uint32_t>(options.deferred_work_entries);
-  core.staging_least_blocks = static_cast<uint32_t>(options.staging_min_blocks);
-  core.staging.idle_ns = options.staging_idle_ms * kNsPerMs;
-  core.copy_workers = static_cast<uint32_t>(options.copy_workers);
-  core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
-  core.registrations = {options.registration_cache_entries, options.registration_cache_bytes};
-  core.registration_piece_bytes = options.registration_piece_bytes;
-  core.device_block_bytes = options.pipeline_block_bytes;
-  core.device_blocks = static_cast<uint32_t>(options.pipeline_staging_blocks);
-  core.device_least_blocks = static_cast<uint32_t>(options.pipeline_staging_min_blocks);
-  core.pipeline.mode = ModeOf(options.pipeline_mode);
-  core.pipeline.threshold_bytes = options.pipeline_threshold_bytes;
-  core.pipeline.blocks_to_host = static_cast<uint32_t>(options.pipeline_blocks_to_host);
-  core.pipeline.blocks_to_device = static_cast<uint32_t>(options.pipeline_blocks_to_device);
-  if (placement != nullptr) {
-    core.settle_staging = [placement](std::byte* base, uint64_t bytes) {
-      placement->SettleMemory(base, bytes);
-    };
-  }
-  return core;
-}
-
 }  // namespace
 
 // ---- ProgressThread ----
 
-ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
-                               const topology::CpuSet& cpus)
+ProgressThread::ProgressThread(progress::ProgressCore& core, Mailbox& mailbox,
+                               const shm::WaitPolicy& policy, const topology::CpuSet& cpus)
     : core_(core), mailbox_(mailbox), policy_(policy), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   Add(epoll_.get(), mailbox_.fd(), EPOLLIN);
   if (const int fd = core_.transport().WaitFd(); fd >= 0) {
@@ -221,11 +181,25 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   SupervisorEvents events;
   events.on_reach = hooks.on_reach;
   events.on_import = hooks.on_import;
-  CoreOptions core_options = CoreOptionsOf(options, placement, parts.faults.get());
-  core_options.gpus = gpus;
+  progress::CoreOptions core_options = CoreOptionsOf(options, placement);
+  if (parts.faults != nullptr) {
+    AddFaults(*parts.faults, &core_options);
+  }
+  progress::CoreParts core_parts;
+  core_parts.transport = std::move(transport);
+  core_parts.copies = std::make_shared<CopyPool>(static_cast<uint32_t>(options.copy_workers), ring);
+  if (gpus != nullptr) {
+    core_parts.device_copies = std::make_shared<DeviceCopier>(gpus, ring);
+  }
+  core_parts.extend = [rules = DeferredRulesOf(options),
+                       &parts](const progress::ExtensionParts& of_core) {
+    auto made = std::make_unique<PairsAndRings>(of_core, rules);
+    parts.pairs_and_rings = made.get();
+    return made;
+  };
   parts.gpus = std::move(gpus);
-  StatusOr<std::unique_ptr<ProgressCore>> core =
-      ProgressCore::Create(core_options, std::move(transport), std::move(hooks), ring);
+  StatusOr<std::unique_ptr<progress::ProgressCore>> core =
+      progress::ProgressCore::Create(core_options, std::move(core_parts), std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
   parts.core = std::move(*core);
   events.on_failed = [box = parts.mailbox.get(), to = parts.core.get()](
@@ -251,6 +225,7 @@ ProgressPlane::ProgressPlane(const config::Options& options,
       mailbox_(std::move(parts.mailbox)),
       worker_(std::move(parts.worker)),
       core_(std::move(parts.core)),
+      pairs_and_rings_(*parts.pairs_and_rings),
       thread_(std::make_unique<ProgressThread>(
           *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs},
           placement_ != nullptr ? placement_->progress_cpus() : topology::CpuSet())) {}
@@ -298,7 +273,7 @@ PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
 }
 
 Status ProgressPlane::StartTrace() {
-  TraceRing ring(trace_events_);
+  progress::TraceRing ring(trace_events_);
   Status status;
   thread_->Call([&] { status = core_->StartTrace(std::move(ring)); });
   return status;
@@ -355,7 +330,11 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   const size_t nic = placement_ != nullptr && session->pid != 0 && cpus.ok()
                          ? NicFor(*session, *cpus)
                          : session->local_index;
-  thread_->Call([&] { core_->AddSession(session, *seat, static_cast<uint32_t>(nic)); });
+  thread_->Call([&] {
+    core_->AddSession(session, progress::DaemonSeat(*session),
+                      {seat->attention, seat->copier, static_cast<uint32_t>(nic)});
+    doorbells_[{session->job_id, session->rank}] = session->doorbell.get();
+  });
   return {};
 }
 
@@ -364,7 +343,9 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank, Depa
   const auto step = [this, job_id, rank, deadline_ns, said_last = std::move(departure.said_last),
                      is_first = true, has_said = false]() mutable {
     if (std::exchange(is_first, false)) {
-      thread_->Unwatch(core_->DoorbellOf(job_id, rank));
+      if (const auto doorbell = doorbells_.extract({job_id, rank}); !doorbell.empty()) {
+        thread_->Unwatch(doorbell.mapped());
+      }
     }
     bool says_no_more = false;
     const bool removed = core_->TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
@@ -419,7 +400,7 @@ bool ProgressPlane::ReleaseGpus() {
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
   Status status;
-  thread_->Call([&] { status = core_->AddRegion(job_id, rank, region); });
+  thread_->Call([&] { status = core_->AddRegion(job_id, rank, Claimable(region)); });
   if (status.ok()) {
     worker_->AddRegion(job_id, rank, std::move(region));
   }
@@ -429,7 +410,7 @@ Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
 void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
   worker_->RemoveRegion(job_id, rank, region);
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
-  auto signal = std::make_shared<UnpinSignal>();
+  auto signal = std::make_shared<progress::UnpinSignal>();
   const std::future<void> unpinned = signal->done.get_future();
   thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
   signal.reset();
@@ -438,16 +419,19 @@ void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint3
 
 Status ProgressPlane::AddPair(const PairPlan& plan) {
   Status status;
-  thread_->Call([&] { status = core_->AddPair(plan); });
+  thread_->Call([&] {
+    progress::ServedRank* const rank = core_->FindServed(plan.name.job_id, plan.name.rank);
+    status = pairs_and_rings_.AddPair(rank, plan);
+  });
   return status;
 }
 
 void ProgressPlane::EndPair(const PairName& name, uint64_t rounds, ErrorCode error) {
-  thread_->Call([&] { core_->EndPair(name, rounds, error); });
+  thread_->Call([&] { pairs_and_rings_.EndPair(name, rounds, error); });
 }
 
 void ProgressPlane::RemovePair(const PairName& name) {
-  thread_->Call([&] { core_->RemovePair(name); });
+  thread_->Call([&] { pairs_and_rings_.RemovePair(name); });
 }
 
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
@@ -458,6 +442,22 @@ Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const No
 
 void ProgressPlane::NodeReturned(const std::string& job_id, uint32_t node) {
   thread_->Call([&] { core_->NodeReturned(job_id, node); });
+}
+
+void ProgressPlane::PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  thread_->Call([&] { core_->PartRanks(job_id, rank, peer); });
+}
+
+bool ProgressPlane::AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  bool are_parted = false;
+  thread_->Call([&] { are_parted = core_->AreParted(job_id, rank, peer); });
+  return are_parted;
+}
+
+bool ProgressPlane::RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  bool are_joined = false;
+  thread_->Call([&] { are_joined = core_->RejoinRanks(job_id, rank, peer); });
+  return are_joined;
 }
 
 void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {

@@ -13,21 +13,24 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
 #include "config/options.h"
+#include "daemon/pairs/pairs_and_rings.h"
 #include "daemon/placement/placement.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/plane/mailbox.h"
 #include "daemon/plane/worker_client.h"
-#include "daemon/progress/progress_core.h"
 #include "gpu_backends/api/gpu_source.h"
+#include "progress/core/progress_core.h"
 #include "shm/wait_policy.h"
 #include "transports/api/transport.h"
 
@@ -46,7 +49,7 @@ struct TurnStatistics {
 class ProgressThread {
  public:
   // Both outlive this. Starts the thread, on these CPUs (empty: on any).
-  ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
+  ProgressThread(progress::ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
                  const topology::CpuSet& cpus = {});
   // Stops the thread; what Until was given must be done.
   ~ProgressThread();
@@ -79,7 +82,7 @@ class ProgressThread {
   void Sleep();
   timespec LongestSleep(uint64_t now_ns) const;
 
-  ProgressCore& core_;
+  progress::ProgressCore& core_;
   Mailbox& mailbox_;
   const shm::WaitPolicy policy_;
   UniqueFd epoll_;
@@ -124,6 +127,9 @@ class ProgressPlane final : public DataPlane {
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override;
   void NodeReturned(const std::string& job_id, uint32_t node) override;
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
+  void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override;
+  bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) override;
+  bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override;
   void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override;
@@ -138,7 +144,8 @@ class ProgressPlane final : public DataPlane {
     std::unique_ptr<daemon::Faults> faults;  // null without
     std::unique_ptr<Mailbox> mailbox;
     std::unique_ptr<WorkerClient> worker;
-    std::unique_ptr<ProgressCore> core;
+    std::unique_ptr<progress::ProgressCore> core;
+    PairsAndRings* pairs_and_rings = nullptr;  // the core's
   };
   ProgressPlane(const config::Options& options, std::shared_ptr<const Placement> placement,
                 Parts parts);
@@ -154,7 +161,10 @@ class ProgressPlane final : public DataPlane {
   const std::unique_ptr<daemon::Faults> faults_;
   const std::unique_ptr<Mailbox> mailbox_;
   const std::unique_ptr<WorkerClient> worker_;
-  const std::unique_ptr<ProgressCore> core_;
+  const std::unique_ptr<progress::ProgressCore> core_;
+  PairsAndRings& pairs_and_rings_;  // the core's
+  // By job and rank. The progress thread's.
+  std::map<std::pair<std::string, uint32_t>, int> doorbells_;
   const std::unique_ptr<ProgressThread> thread_;
 };
 

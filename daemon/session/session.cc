@@ -13,6 +13,7 @@ constexpr QuotaLabel kLabels[] = {
     {&QuotaAmounts::jobs, "quota_jobs", "jobs", "end other jobs"},
     {&QuotaAmounts::requests, "quota_requests", "requests",
      "lower request_limit (FERRY_REQUEST_LIMIT) or start fewer ranks"},
+    {&QuotaAmounts::links, "quota_links", "direct links", "wait until others are idle"},
 };
 
 }  // namespace

@@ -20,9 +20,8 @@
 #include "common/unique_fd.h"
 #include "gpu_backends/api/gpu_source.h"
 #include "gpu_backends/api/imported_memory.h"
+#include "progress/session/served_segments.h"
 #include "proto/attach_protocol.h"
-#include "shm/layout/inbox_layout.h"
-#include "shm/layout/session_layout.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {
@@ -40,6 +39,7 @@ struct QuotaAmounts {
   uint64_t pinned_bytes = 0;  // of regions, which are registered with the NIC
   uint64_t jobs = 0;
   uint64_t requests = 0;  // slots of ranks, for each of which the daemon may have to keep something
+  uint64_t links = 0;     // ends of direct links
   bool operator==(const QuotaAmounts&) const = default;
 };
 
@@ -121,19 +121,13 @@ struct Region {
   Status Import(gpu::GpuSource& gpus, const gpu::IpcHandle& device_handle);
 };
 
-struct Session {
-  std::string job_id;
-  uint32_t rank = 0;
-  uint32_t local_index = 0;  // its lane in every inbox of the node
-  uint32_t local_size = 0;   // ranks of the job on this node
-  uint32_t job_size = 0;     // and on all
-  pid_t pid = 0;
+struct Session : progress::ServedSegments {
   uid_t uid = 0;
   gid_t gid = 0;
   std::array<uint8_t, attach::kTokenBytes> token{};
-  // Whether process_vm calls to `pid` work for the job's user. A worker process finds out by
-  // itself, soon after the session was added to the data plane: until then it is not settled.
-  std::atomic<bool> private_memory_reachable = false;
+  // Whether process_vm calls to `pid` work for the job's user is known
+  // (`private_memory_reachable`). A worker process finds out by itself, soon after the session was
+  // added to the data plane: until then it is not settled.
   std::atomic<bool> reach_settled = true;
   // Its pid and user namespace are ours, as it says: only then do process ids mean the same to it.
   bool same_namespaces = false;
@@ -143,16 +137,7 @@ struct Session {
   UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
   UniqueFd session_fd;
   UniqueFd inbox_fd;
-  shm::Mapping session_map;
-  shm::Mapping inbox_map;
-  // Copied out of the segments when they were checked: the rank can change what lies there.
-  uint32_t request_limit = 0;
-  uint32_t match_capacity = 0;
-
-  shm::SessionLayout* layout() const {
-    return reinterpret_cast<shm::SessionLayout*>(session_map.base());
-  }
-  shm::InboxLayout* inbox() const { return reinterpret_cast<shm::InboxLayout*>(inbox_map.base()); }
+  uint32_t match_capacity = 0;  // copied out as request_limit was
 
   // Null when the session has no such active region. Any thread.
   std::shared_ptr<const Region> FindRegion(uint32_t id) const;

@@ -5,13 +5,13 @@
 
 #include "common/clock.h"
 #include "common/process_memory.h"
-#include "daemon/staging/staging_pool.h"
+#include "progress/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {
 
-ErrorCode Copy(const CopyTask& task) {
-  return task.direction == CopyTask::Direction::kFromProcess
+ErrorCode Copy(const progress::CopyTask& task) {
+  return task.direction == progress::CopyTask::Direction::kFromProcess
              ? ReadProcessMemory(task.pid, task.remote_address, task.local, task.size_bytes)
              : WriteProcessMemory(task.pid, task.remote_address, task.local, task.size_bytes);
 }
@@ -36,7 +36,7 @@ CopyPool::~CopyPool() {
 }
 
 // All the memory there will be, so that nothing allocates later.
-void CopyPool::Open(StagingPool& pool) {
+void CopyPool::Open(progress::StagingPool& pool) {
   capacity_ += pool.pieces();
   std::lock_guard lock(mutex_);
   waiting_.reserve(2 * size_t{capacity_});
@@ -44,15 +44,15 @@ void CopyPool::Open(StagingPool& pool) {
   collected_.reserve(capacity_);
 }
 
-void CopyPool::Close(StagingPool& pool) { capacity_ -= pool.pieces(); }
+void CopyPool::Close(progress::StagingPool& pool) { capacity_ -= pool.pieces(); }
 
-bool CopyPool::Submit(const CopyTask& task) {
+bool CopyPool::Submit(const progress::CopyTask& task) {
   if (pending_ >= capacity_) {
     return false;
   }
   ++pending_;
   if (workers_.empty()) {
-    Finish(task, TracePlace::kProgressThread, 0);
+    Finish(task, progress::TracePlace::kProgressThread, 0);
     return true;
   }
   {
@@ -74,15 +74,15 @@ void CopyPool::Work(uint16_t worker) {
     if (stop_) {
       return;
     }
-    const CopyTask task = waiting_[next_++];
+    const progress::CopyTask task = waiting_[next_++];
     lock.unlock();
-    Finish(task, TracePlace::kCopyWorker, worker);
+    Finish(task, progress::TracePlace::kCopyWorker, worker);
     lock.lock();
   }
 }
 
-void CopyPool::Finish(const CopyTask& task, TracePlace place, uint16_t worker) {
-  CopyTask done = task;
+void CopyPool::Finish(const progress::CopyTask& task, progress::TracePlace place, uint16_t worker) {
+  progress::CopyTask done = task;
   done.place = place;
   done.worker = worker;
   done.begun_ns = task.timed ? MonotonicNs() : 0;
@@ -96,12 +96,12 @@ void CopyPool::Finish(const CopyTask& task, TracePlace place, uint16_t worker) {
   notify_();
 }
 
-uint32_t CopyPool::Collect(CopySink& sink) {
+uint32_t CopyPool::Collect(progress::CopySink& sink) {
   if (!any_finished_.load(std::memory_order_acquire)) {  // Pairs with Finish.
     return 0;
   }
   TakeFinished();
-  for (const CopyTask& task : collected_) {
+  for (const progress::CopyTask& task : collected_) {
     sink.OnCopied(task);
   }
   return static_cast<uint32_t>(collected_.size());

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/staging/copier.h"
+#include "progress/staging/copier.h"
 
 namespace ferry::daemon {
 
-class CopyPool final : public Copier {
+class CopyPool final : public progress::Copier {
  public:
   // `notify` (any thread; must not block) says that Collect will find something. Without workers
   // Submit copies by itself.
@@ -29,29 +29,29 @@ class CopyPool final : public Copier {
   CopyPool& operator=(const CopyPool&) = delete;
 
   // Serves any number of pools.
-  void Open(StagingPool& pool) override;
-  void Close(StagingPool& pool) override;
-  bool Submit(const CopyTask& task) override;
-  uint32_t Collect(CopySink& sink) override;
-  bool Abandon(uint32_t /*lane*/, CopySink& /*sink*/) override { return false; }
+  void Open(progress::StagingPool& pool) override;
+  void Close(progress::StagingPool& pool) override;
+  bool Submit(const progress::CopyTask& task) override;
+  uint32_t Collect(progress::CopySink& sink) override;
+  bool Abandon(uint32_t /*lane*/, progress::CopySink& /*sink*/) override { return false; }
   uint32_t pending() const override { return pending_; }
 
  private:
   void Work(uint16_t worker);
-  void Finish(const CopyTask& task, TracePlace place, uint16_t worker);
+  void Finish(const progress::CopyTask& task, progress::TracePlace place, uint16_t worker);
   void TakeFinished();
 
   const std::function<void()> notify_;
   uint32_t capacity_ = 0;
   uint32_t pending_ = 0;
-  std::vector<CopyTask> collected_;
+  std::vector<progress::CopyTask> collected_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   // Guarded by mutex_. `waiting_` is a queue: taken from `next_` on.
-  std::vector<CopyTask> waiting_;
+  std::vector<progress::CopyTask> waiting_;
   size_t next_ = 0;
-  std::vector<CopyTask> finished_;
+  std::vector<progress::CopyTask> finished_;
   bool stop_ = false;
   std::atomic<bool> any_finished_{false};
 

@@ -5,13 +5,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/staging/staging_pool.h"
+#include "progress/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {
 
 // The driver pins what it is to copy fast.
-class DriverPins final : public MemoryUser {
+class DriverPins final : public progress::MemoryUser {
  public:
   explicit DriverPins(std::shared_ptr<gpu::GpuSource> gpus) : gpus_(std::move(gpus)) {}
 
@@ -62,9 +62,9 @@ DeviceCopier::~DeviceCopier() {
   }
 }
 
-void DeviceCopier::Open(StagingPool& pool) { Allow(pool.pieces()); }
+void DeviceCopier::Open(progress::StagingPool& pool) { Allow(pool.pieces()); }
 
-void DeviceCopier::Close(StagingPool& pool) { Disallow(pool.pieces()); }
+void DeviceCopier::Close(progress::StagingPool& pool) { Disallow(pool.pieces()); }
 
 void DeviceCopier::Disallow(uint32_t tasks) {
   capacity_ -= tasks;
@@ -79,7 +79,7 @@ void DeviceCopier::Rest() {
 }
 
 // Imported memory may be of a device that this process does not have.
-int DeviceCopier::DeviceOf(const CopyTask& task) const {
+int DeviceCopier::DeviceOf(const progress::CopyTask& task) const {
   if (gpu_ == nullptr) {
     return 0;
   }
@@ -87,7 +87,7 @@ int DeviceCopier::DeviceOf(const CopyTask& task) const {
   return device >= 0 && device < gpu_->backend->device_count() ? device : 0;
 }
 
-bool DeviceCopier::Submit(const CopyTask& task) {
+bool DeviceCopier::Submit(const progress::CopyTask& task) {
   if (pending_ >= capacity_) {
     return false;
   }
@@ -98,11 +98,11 @@ bool DeviceCopier::Submit(const CopyTask& task) {
     gpu_ = gpu.ok() ? std::move(*gpu) : nullptr;
   }
   const int device = DeviceOf(task);
-  const uint16_t number = StreamNumber(static_cast<uint32_t>(device),
-                                       task.direction == CopyTask::Direction::kToProcess);
+  const uint16_t number = progress::StreamNumber(
+      static_cast<uint32_t>(device), task.direction == progress::CopyTask::Direction::kToProcess);
   Line& line = lines_[number];
   Flight& flight = line.flights.emplace_back(task);
-  flight.task.place = TracePlace::kStream;
+  flight.task.place = progress::TracePlace::kStream;
   flight.task.worker = number;
   flight.task.result = Enqueue(line, flight, device).code();
   if (line.stream == nullptr) {
@@ -125,8 +125,8 @@ Status DeviceCopier::Enqueue(Line& line, Flight& flight, int device) {
     FERRY_RETURN_IF_ERROR(stream.status());
     line.stream = std::move(*stream);
   }
-  const CopyTask& task = flight.task;
-  const bool to_device = task.direction == CopyTask::Direction::kToProcess;
+  const progress::CopyTask& task = flight.task;
+  const bool to_device = task.direction == progress::CopyTask::Direction::kToProcess;
   if (task.timed) {
     FERRY_RETURN_IF_ERROR(line.stream->LaunchHost([&flight] {
       flight.begun_ns = MonotonicNs();
@@ -147,7 +147,7 @@ Status DeviceCopier::EnqueueEnd(Line& line, Flight& flight) {
   });
 }
 
-uint32_t DeviceCopier::Collect(CopySink& sink) {
+uint32_t DeviceCopier::Collect(progress::CopySink& sink) {
   uint32_t ended = 0;
   for (auto& [number, line] : lines_) {
     ended += Collect(line, sink);
@@ -156,7 +156,7 @@ uint32_t DeviceCopier::Collect(CopySink& sink) {
   return ended;
 }
 
-uint32_t DeviceCopier::Collect(Line& line, CopySink& sink) {
+uint32_t DeviceCopier::Collect(Line& line, progress::CopySink& sink) {
   uint32_t ended = 0;
   // Asked first: what has run by then is seen as done below.
   const Status status =
@@ -180,9 +180,9 @@ uint32_t DeviceCopier::Collect(Line& line, CopySink& sink) {
 }
 
 // The sink may submit.
-void DeviceCopier::End(Line& line, ErrorCode result, CopySink& sink) {
+void DeviceCopier::End(Line& line, ErrorCode result, progress::CopySink& sink) {
   Flight& flight = line.flights.front();
-  CopyTask task = flight.task;
+  progress::CopyTask task = flight.task;
   task.result = result;
   task.begun_ns = flight.begun_ns;
   task.ended_ns = flight.ended_ns;

@@ -17,12 +17,12 @@
 #include <map>
 #include <memory>
 
-#include "daemon/staging/copier.h"
 #include "gpu_backends/api/gpu_source.h"
+#include "progress/staging/copier.h"
 
 namespace ferry::daemon {
 
-class DeviceCopier final : public Copier {
+class DeviceCopier final : public progress::Copier {
  public:
   // `notify` (any thread; must not block) says that Collect will find something. After a failure
   // nobody says so: while copies are pending Collect is to be called now and then.
@@ -37,19 +37,19 @@ class DeviceCopier final : public Copier {
   void Disallow(uint32_t tasks);
 
   // Serves any number of pools. Tasks are those with `device`.
-  void Open(StagingPool& pool) override;
-  void Close(StagingPool& pool) override;
-  bool Submit(const CopyTask& task) override;
-  uint32_t Collect(CopySink& sink) override;
-  bool Abandon(uint32_t /*lane*/, CopySink& /*sink*/) override { return false; }
+  void Open(progress::StagingPool& pool) override;
+  void Close(progress::StagingPool& pool) override;
+  bool Submit(const progress::CopyTask& task) override;
+  uint32_t Collect(progress::CopySink& sink) override;
+  bool Abandon(uint32_t /*lane*/, progress::CopySink& /*sink*/) override { return false; }
   uint32_t pending() const override { return pending_; }
-  std::shared_ptr<MemoryUser> memory_user() const override { return memory_user_; }
+  std::shared_ptr<progress::MemoryUser> memory_user() const override { return memory_user_; }
 
  private:
   // A copy that a stream has been given. Its address stays: the stream writes to it.
   struct Flight {
-    explicit Flight(const CopyTask& its_task) : task(its_task) {}
-    CopyTask task;
+    explicit Flight(const progress::CopyTask& its_task) : task(its_task) {}
+    progress::CopyTask task;
     std::atomic<bool> done{false};  // publishes the others
     uint64_t begun_ns = 0;
     uint64_t ended_ns = 0;
@@ -59,16 +59,16 @@ class DeviceCopier final : public Copier {
     std::deque<Flight> flights;  // in order
   };
 
-  int DeviceOf(const CopyTask& task) const;
+  int DeviceOf(const progress::CopyTask& task) const;
   Status Enqueue(Line& line, Flight& flight, int device);
   Status EnqueueEnd(Line& line, Flight& flight);
-  uint32_t Collect(Line& line, CopySink& sink);
-  void End(Line& line, ErrorCode result, CopySink& sink);
+  uint32_t Collect(Line& line, progress::CopySink& sink);
+  void End(Line& line, ErrorCode result, progress::CopySink& sink);
 
   void Rest();
 
   const std::shared_ptr<gpu::GpuSource> gpus_;
-  const std::shared_ptr<MemoryUser> memory_user_;
+  const std::shared_ptr<progress::MemoryUser> memory_user_;
   const std::function<void()> notify_;
   uint32_t capacity_ = 0;
   uint32_t pending_ = 0;

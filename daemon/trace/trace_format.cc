@@ -22,38 +22,39 @@ constexpr std::array kNames = {"eager send", "delivery",   "counters", "offer",
                                "pull",       "RDMA read",  "copy in",  "copy out",
                                "feed",       "block lent", "put",      "RDMA write"};
 
-const char* NameOf(TraceKind kind) { return kNames[static_cast<size_t>(kind)]; }
+const char* NameOf(progress::TraceKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
-bool IsSpan(TraceKind kind) { return kind >= TraceKind::kOffer; }
+bool IsSpan(progress::TraceKind kind) { return kind >= progress::TraceKind::kOffer; }
 
 // Whether the place does one thing at a time, from its beginning to its end.
-bool IsSlice(const TraceRecord& record) {
-  const bool copy = record.kind == TraceKind::kCopyIn || record.kind == TraceKind::kCopyOut;
-  return copy && record.place != TracePlace::kFerryWorker;
+bool IsSlice(const progress::TraceRecord& record) {
+  const bool copy =
+      record.kind == progress::TraceKind::kCopyIn || record.kind == progress::TraceKind::kCopyOut;
+  return copy && record.place != progress::TracePlace::kFerryWorker;
 }
 
-uint32_t ThreadOf(const TraceRecord& record) {
+uint32_t ThreadOf(const progress::TraceRecord& record) {
   switch (record.place) {
-    case TracePlace::kCopyWorker:
+    case progress::TracePlace::kCopyWorker:
       return kFirstCopyWorker + record.worker;
-    case TracePlace::kStream:
+    case progress::TracePlace::kStream:
       return kFirstStream + record.worker;
     default:
       return static_cast<uint32_t>(record.place) + 1;
   }
 }
 
-std::string PlaceName(const TraceRecord& record) {
+std::string PlaceName(const progress::TraceRecord& record) {
   switch (record.place) {
-    case TracePlace::kProgressThread:
+    case progress::TracePlace::kProgressThread:
       return "progress thread";
-    case TracePlace::kCopyWorker:
+    case progress::TracePlace::kCopyWorker:
       return "copy worker " + std::to_string(record.worker);
-    case TracePlace::kFerryWorker:
+    case progress::TracePlace::kFerryWorker:
       return "ferry-worker";
-    case TracePlace::kNic:
+    case progress::TracePlace::kNic:
       return "NIC";
-    case TracePlace::kStream:
+    case progress::TracePlace::kStream:
       return "device " + std::to_string(record.worker / 2) +
              (record.worker % 2 == 0 ? " to host" : " from host");
   }
@@ -76,7 +77,7 @@ struct Event {
   bool operator<(const Event& other) const { return at_ns < other.at_ns; }
 };
 
-std::vector<Event> InOrder(const std::vector<TraceRecord>& records) {
+std::vector<Event> InOrder(const std::vector<progress::TraceRecord>& records) {
   std::vector<Event> events;
   events.reserve(2 * records.size());
   for (uint32_t i = 0; i < records.size(); ++i) {
@@ -93,7 +94,7 @@ std::vector<Event> InOrder(const std::vector<TraceRecord>& records) {
 
 class Writer {
  public:
-  Writer(TraceDump dump, const TraceSource& source,
+  Writer(progress::TraceDump dump, const TraceSource& source,
          const std::function<bool(std::string_view)>& write)
       : dropped_(dump.ring.dropped()),
         records_(dump.ring.Take()),
@@ -144,7 +145,7 @@ class Writer {
     text_ += start + ",\"name\":\"process_name\",\"args\":{\"name\":" +
              Quoted("ferryd " + source_.node_name) + "}}";
     std::set<uint32_t> named;
-    for (const TraceRecord& record : records_) {
+    for (const progress::TraceRecord& record : records_) {
       const uint32_t thread = ThreadOf(record);
       if (named.insert(thread).second) {
         text_ += ",\n" + start + ",\"tid\":" + std::to_string(thread) +
@@ -154,14 +155,15 @@ class Writer {
   }
 
   // The members that every event has; `phase` as the format calls it.
-  void Open(const char* phase, const std::string& name, const TraceRecord& record, uint64_t at_ns) {
+  void Open(const char* phase, const std::string& name, const progress::TraceRecord& record,
+            uint64_t at_ns) {
     text_ += ",\n{\"ph\":\"" + std::string(phase) + "\",\"pid\":" + std::to_string(source_.pid) +
              ",\"tid\":" + std::to_string(ThreadOf(record)) + ",\"ts\":" + Microseconds(at_ns) +
              ",\"name\":\"" + name + "\"";
   }
 
-  void Add(const TraceRecord& record, const Event& event) {
-    if (record.kind == TraceKind::kCounters) {
+  void Add(const progress::TraceRecord& record, const Event& event) {
+    if (record.kind == progress::TraceKind::kCounters) {
       return AddCounters(record);
     }
     const bool slice = IsSlice(record);
@@ -181,8 +183,8 @@ class Writer {
     text_ += "}";
   }
 
-  void AddCounters(const TraceRecord& record) {
-    const TraceCounters counters = CountersOf(record);
+  void AddCounters(const progress::TraceRecord& record) {
+    const progress::TraceCounters counters = CountersOf(record);
     Open("C", "network operations", record, record.begin_ns);
     text_ += ",\"args\":{\"outstanding\":" + std::to_string(counters.operations) + "}}";
     Open("C", "staging", record, record.begin_ns);
@@ -190,7 +192,7 @@ class Writer {
              ",\"waiting transfers\":" + std::to_string(counters.staging_waits) + "}}";
   }
 
-  void AddArguments(const TraceRecord& record) {
+  void AddArguments(const progress::TraceRecord& record) {
     text_ += ",\"args\":{\"job\":" + jobs_[record.job] +
              ",\"rank\":" + std::to_string(record.rank) +
              ",\"peer\":" + std::to_string(record.peer) +
@@ -201,10 +203,10 @@ class Writer {
                std::to_string(record.message >> 32) +
                "\",\"offset\":" + std::to_string(record.offset);
     }
-    if (record.block != kNoBlock) {
+    if (record.block != progress::kNoBlock) {
       text_ += ",\"block\":" + std::to_string(record.block);
     }
-    if (record.error == TraceError(ErrorCode::kWouldBlock)) {
+    if (record.error == progress::TraceError(ErrorCode::kWouldBlock)) {
       text_ += ",\"unfinished\":true";
     } else if (record.error != 0) {
       text_ +=
@@ -214,7 +216,7 @@ class Writer {
   }
 
   const uint64_t dropped_;
-  const std::vector<TraceRecord> records_;
+  const std::vector<progress::TraceRecord> records_;
   const uint64_t begin_ns_;
   const uint64_t end_ns_;
   const TraceSource& source_;
@@ -225,7 +227,7 @@ class Writer {
 
 }  // namespace
 
-bool FormatTrace(TraceDump dump, const TraceSource& source,
+bool FormatTrace(progress::TraceDump dump, const TraceSource& source,
                  const std::function<bool(std::string_view)>& write) {
   return Writer(std::move(dump), source, write).Run();
 }

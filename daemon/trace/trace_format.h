@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/trace/tracer.h"
+#include "progress/trace/tracer.h"
 
 namespace ferry::daemon {
 
@@ -24,7 +24,7 @@ struct TraceSource {
 
 // Hands the text to `write` piece by piece (some 64 KiB each), in order. False as soon as `write`
 // returns false.
-bool FormatTrace(TraceDump dump, const TraceSource& source,
+bool FormatTrace(progress::TraceDump dump, const TraceSource& source,
                  const std::function<bool(std::string_view)>& write);
 
 }  // namespace ferry::daemon

@@ -22,10 +22,10 @@
 #include "config/options.h"
 #include "daemon/plane/mailbox.h"
 #include "daemon/plane/worker_client.h"
-#include "daemon/staging/staging_pool.h"
 #include "daemon/worker/job_turns.h"
 #include "daemon/worker/worker_job.h"
 #include "daemon/worker/worker_supervisor.h"
+#include "progress/staging/staging_pool.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
@@ -129,7 +129,7 @@ class ProgressWorker final : public WorkerClient {
   }
 
  private:
-  class Flag final : public Attention {
+  class Flag final : public progress::Attention {
    public:
     Flag(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<std::atomic<bool>> sleeping)
         : mailbox_(std::move(mailbox)), sleeping_(std::move(sleeping)) {}
@@ -373,7 +373,7 @@ class JobWorkers final : public WorkerClient {
     StatusOr<std::shared_ptr<UniqueFd>> program = Program();
     FERRY_RETURN_IF_ERROR(program.status());
     const uint64_t copies = options_.staging_blocks + options_.pipeline_staging_blocks +
-                            2 * uint64_t{StagingPool::kCells};
+                            2 * uint64_t{progress::StagingPool::kCells};
     StatusOr<std::shared_ptr<WorkerChannel>> channel =
         WorkerChannel::Create(entry.plan, static_cast<uint32_t>(std::bit_ceil(copies)));
     FERRY_RETURN_IF_ERROR(channel.status());
@@ -385,7 +385,7 @@ class JobWorkers final : public WorkerClient {
     const std::weak_ptr<Worker> weak = worker;
     worker->copier = std::make_shared<RemoteCopier>(
         *channel,
-        [this, weak](StagingPool& pool, uint32_t number) {
+        [this, weak](progress::StagingPool& pool, uint32_t number) {
           WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kStaging), {}, pool.fd()};
           letter.message.pool = number;
           letter.message.size_bytes = pool.size_bytes();

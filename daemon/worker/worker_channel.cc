@@ -10,8 +10,8 @@
 #include "common/clock.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
-#include "daemon/staging/staging_pool.h"
 #include "daemon/worker/worker_message.h"
+#include "progress/staging/staging_pool.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
@@ -32,7 +32,7 @@ ErrorCode SaneError(int32_t error) {
   }
 }
 
-class RemoteAttention final : public Attention {
+class RemoteAttention final : public progress::Attention {
  public:
   RemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane)
       : channel_(std::move(channel)), word_(channel_->control()->wanted[lane].word) {}
@@ -65,20 +65,20 @@ RemoteCopier::RemoteCopier(std::shared_ptr<WorkerChannel> channel, Share share,
   }
 }
 
-void RemoteCopier::Open(StagingPool& pool) {
+void RemoteCopier::Open(progress::StagingPool& pool) {
   const uint32_t number = pools_opened_++;
   pools_.push_back({&pool, number});
   share_(pool, number);
 }
 
-void RemoteCopier::Close(StagingPool& pool) {
+void RemoteCopier::Close(progress::StagingPool& pool) {
   std::erase_if(pools_, [&](const Shared& shared) { return shared.pool == &pool; });
   for (Slot& slot : slots_) {
     slot.pool = slot.pool == &pool ? nullptr : slot.pool;
   }
 }
 
-const RemoteCopier::Shared* RemoteCopier::PoolOf(const CopyTask& task) const {
+const RemoteCopier::Shared* RemoteCopier::PoolOf(const progress::CopyTask& task) const {
   const auto found = std::find_if(pools_.begin(), pools_.end(), [&](const Shared& shared) {
     const std::byte* const base = shared.pool->base();
     return base <= task.local && task.local < base + shared.pool->size_bytes();
@@ -86,7 +86,7 @@ const RemoteCopier::Shared* RemoteCopier::PoolOf(const CopyTask& task) const {
   return found == pools_.end() ? nullptr : &*found;
 }
 
-bool RemoteCopier::Submit(const CopyTask& task) {
+bool RemoteCopier::Submit(const progress::CopyTask& task) {
   const Shared* const shared = PoolOf(task);
   if (free_.empty() || shared == nullptr) {
     return false;
@@ -96,7 +96,7 @@ bool RemoteCopier::Submit(const CopyTask& task) {
   Slot& slot = slots_[index];
   slot.task = task;
   slot.pool = shared->pool;
-  slot.task.place = TracePlace::kFerryWorker;
+  slot.task.place = progress::TracePlace::kFerryWorker;
   slot.task.begun_ns = task.timed ? MonotonicNs() : 0;  // it may wait there for others
   slot.used = true;
   ++slot.life;
@@ -120,7 +120,7 @@ bool RemoteCopier::Submit(const CopyTask& task) {
   return true;
 }
 
-uint32_t RemoteCopier::Collect(CopySink& sink) {
+uint32_t RemoteCopier::Collect(progress::CopySink& sink) {
   const uint32_t before = pending_;
   if (failed_.load(std::memory_order_acquire)) {
     FailAll(sink);
@@ -136,7 +136,7 @@ uint32_t RemoteCopier::Collect(CopySink& sink) {
   return taken;
 }
 
-bool RemoteCopier::TakeResult(CopySink& sink) {
+bool RemoteCopier::TakeResult(progress::CopySink& sink) {
   // Pairs with WorkerProgram::Answer. Read once, as is the result.
   const uint64_t tail = shm::LoadAcquire(channel_->control()->results_tail);
   if (tail == results_) {
@@ -159,10 +159,10 @@ bool RemoteCopier::TakeResult(CopySink& sink) {
   return true;
 }
 
-void RemoteCopier::End(Slot& slot, ErrorCode result, CopySink& sink) {
+void RemoteCopier::End(Slot& slot, ErrorCode result, progress::CopySink& sink) {
   slot.used = false;
   free_.push_back(static_cast<uint32_t>(&slot - slots_.data()));
-  CopyTask task = slot.task;
+  progress::CopyTask task = slot.task;
   if (task.abandoned) {
     if (slot.pool != nullptr) {
       slot.pool->Return(task.local);
@@ -175,7 +175,7 @@ void RemoteCopier::End(Slot& slot, ErrorCode result, CopySink& sink) {
   sink.OnCopied(task);
 }
 
-void RemoteCopier::FailAll(CopySink& sink) {
+void RemoteCopier::FailAll(progress::CopySink& sink) {
   for (Slot& slot : slots_) {
     if (slot.used) {
       End(slot, ErrorCode::kWorkerDied, sink);
@@ -184,12 +184,12 @@ void RemoteCopier::FailAll(CopySink& sink) {
   silent_since_ns_.store(0, std::memory_order_relaxed);
 }
 
-bool RemoteCopier::Abandon(uint32_t lane, CopySink& sink) {
+bool RemoteCopier::Abandon(uint32_t lane, progress::CopySink& sink) {
   for (Slot& slot : slots_) {
     if (slot.used && slot.task.lane == lane && !slot.task.abandoned) {
       slot.task.abandoned = true;
       --pending_;
-      CopyTask task = slot.task;
+      progress::CopyTask task = slot.task;
       task.result = ErrorCode::kCancelled;
       sink.OnCopied(task);
     }
@@ -242,7 +242,7 @@ void WorkerChannel::Rouse() {
   }
 }
 
-AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane) {
+progress::AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane) {
   return std::make_shared<RemoteAttention>(std::move(channel), lane);
 }
 

@@ -14,8 +14,8 @@
 #include "common/unique_fd.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/plane/worker_client.h"
-#include "daemon/staging/copier.h"
 #include "daemon/worker/control_layout.h"
+#include "progress/staging/copier.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {
@@ -58,7 +58,7 @@ class WorkerChannel {
 };
 
 // For the rank at `lane`.
-AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane);
+progress::AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_t lane);
 
 // Copies by a job's worker process: hands tasks over in the control memory and takes the results.
 //
@@ -66,20 +66,20 @@ AttentionPtr MakeRemoteAttention(std::shared_ptr<WorkerChannel> channel, uint32_
 // ends with kWorkerDied.
 //
 // Calling thread: the progress thread, but for Fail and silent_since_ns. Nothing blocks.
-class RemoteCopier final : public Copier {
+class RemoteCopier final : public progress::Copier {
  public:
   // `share` hands the memory of a pool to the worker, under a number that no other has; `condemn`
   // ends a worker that wrote what no worker writes. Both may be called from any member.
-  using Share = std::function<void(StagingPool& pool, uint32_t number)>;
+  using Share = std::function<void(progress::StagingPool& pool, uint32_t number)>;
   RemoteCopier(std::shared_ptr<WorkerChannel> channel, Share share,
                std::function<void(const std::string& text)> condemn);
 
   // Serves any number of pools.
-  void Open(StagingPool& pool) override;
-  void Close(StagingPool& pool) override;
-  bool Submit(const CopyTask& task) override;
-  uint32_t Collect(CopySink& sink) override;
-  bool Abandon(uint32_t lane, CopySink& sink) override;
+  void Open(progress::StagingPool& pool) override;
+  void Close(progress::StagingPool& pool) override;
+  bool Submit(const progress::CopyTask& task) override;
+  uint32_t Collect(progress::CopySink& sink) override;
+  bool Abandon(uint32_t lane, progress::CopySink& sink) override;
   uint32_t pending() const override { return pending_; }
 
   // Any thread: the worker will not answer any more.
@@ -89,20 +89,20 @@ class RemoteCopier final : public Copier {
 
  private:
   struct Shared {
-    StagingPool* pool;
+    progress::StagingPool* pool;
     uint32_t number;
   };
   struct Slot {
-    CopyTask task;
-    StagingPool* pool = nullptr;  // null once that is closed
-    uint32_t life = 0;            // tells a task from earlier ones in the slot
+    progress::CopyTask task;
+    progress::StagingPool* pool = nullptr;  // null once that is closed
+    uint32_t life = 0;                      // tells a task from earlier ones in the slot
     bool used = false;
   };
 
-  const Shared* PoolOf(const CopyTask& task) const;
-  bool TakeResult(CopySink& sink);
-  void FailAll(CopySink& sink);
-  void End(Slot& slot, ErrorCode result, CopySink& sink);
+  const Shared* PoolOf(const progress::CopyTask& task) const;
+  bool TakeResult(progress::CopySink& sink);
+  void FailAll(progress::CopySink& sink);
+  void End(Slot& slot, ErrorCode result, progress::CopySink& sink);
   void Condemn(const std::string& text);
 
   const std::shared_ptr<WorkerChannel> channel_;

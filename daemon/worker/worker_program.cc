@@ -25,13 +25,13 @@
 #include "common/version.h"
 #include "daemon/session/session.h"
 #include "daemon/sockets/packet_socket.h"
-#include "daemon/staging/copier.h"
 #include "daemon/staging/device_copier.h"
 #include "daemon/worker/control_layout.h"
 #include "daemon/worker/job_turns.h"
 #include "daemon/worker/worker_job.h"
 #include "daemon/worker/worker_message.h"
 #include "gpu_backends/api/gpu_source.h"
+#include "progress/staging/copier.h"
 #include "shm/atomic.h"
 #include "shm/segment.h"
 #include "shm/wait_policy.h"
@@ -71,7 +71,7 @@ struct WorkerStaging {
 //
 // Main thread only. Import may block for as long as a driver takes to start, ReleaseIdle while it
 // ends; nothing else does.
-class WorkerGpu final : private CopySink {
+class WorkerGpu final : private progress::CopySink {
  public:
   using Done = std::function<void(const CopyCommand& command, ErrorCode error)>;
 
@@ -116,8 +116,8 @@ class WorkerGpu final : private CopySink {
     Pin(staging, command.offset);
     Flight& flight = flights_[command.id];
     flight = {command, std::move(region)};
-    CopyTask task;
-    task.direction = static_cast<CopyTask::Direction>(command.direction);
+    progress::CopyTask task;
+    task.direction = static_cast<progress::CopyTask::Direction>(command.direction);
     task.device = flight.region->device_memory->base() + command.remote_address;
     task.local = staging.mapping.base() + command.offset;
     task.size_bytes = command.size_bytes;
@@ -174,7 +174,7 @@ class WorkerGpu final : private CopySink {
     }
   }
 
-  void OnCopied(const CopyTask& task) override {
+  void OnCopied(const progress::CopyTask& task) override {
     const CopyCommand command = static_cast<Flight*>(task.context)->command;
     flights_.erase(command.id);
     done_(command, task.result);
@@ -477,7 +477,7 @@ class WorkerProgram {
                         const WorkerRank& rank) const {
     std::byte* local = staging.mapping.base() + command.offset;
     const pid_t pid = rank.session->pid;
-    return command.direction == static_cast<uint32_t>(CopyTask::Direction::kFromProcess)
+    return command.direction == static_cast<uint32_t>(progress::CopyTask::Direction::kFromProcess)
                ? ReadProcessMemory(pid, command.remote_address, local, command.size_bytes)
                : WriteProcessMemory(pid, command.remote_address, local, command.size_bytes);
   }

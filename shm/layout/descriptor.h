@@ -32,6 +32,11 @@ enum class DescriptorKind : uint8_t {
   kLeft = 15,       // daemon -> rank: the source, of another node, has left; it says no more
   kOneSided = 16,   // rank -> daemon: an operation in the memory of a rank of another node;
                     // `payload` is OneSidedCommand (one_sided_layout.h)
+  // Direct links (docs/protocol.md).
+  kSwitch = 17,  // sender -> core, the other one -> receiver: the last that the source says on
+                 // this path; `payload` is SwitchMarker
+  kLinkWanted =
+      18,  // rank -> daemon: of the direct link to `destination`; `payload` is LinkCommand
 };
 
 // Descriptor::flags.
@@ -39,6 +44,9 @@ inline constexpr uint8_t kFlagCell = 1;           // kEager: the data lies in ce
 inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the rank's private memory
 inline constexpr uint8_t kFlagSynchronous = 4;    // kRemoteRts to the daemon: as an offer only
 inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message came for the receive
+// kRemoteRts: its sender has counted size_bytes in PeerWords::pushed, so the data may follow the
+// offer at once. Whoever matches it gives them back. Cores pass it on, whatever they do.
+inline constexpr uint8_t kFlagPushed = 16;
 
 struct alignas(64) Descriptor {
   uint32_t stamp;  // lap of the ring; stored last by the producer (see lane.h)
@@ -113,13 +121,42 @@ struct TransferResult {
 };
 FERRY_ASSERT_LAYOUT(TransferResult, 32);
 
-// Payload of kCredit: `count` more messages may be sent to `source` (the rank that returns them).
+inline constexpr uint32_t kCreditAll = 1;  // CreditReturn::flags: it answers the marker `epoch`
+
+// Payload of kCredit, from the rank `source` that returns them. The counts are of all since the two
+// began, so that one may overtake another, or be lost. Cores pass all four words on.
 struct CreditReturn {
-  uint32_t count;
+  uint32_t count;  // messages drained (PeerWords::returned)
+  uint32_t flags;
+  uint32_t bytes;  // pushed, and matched (PeerWords::pushed_returned)
+  uint32_t epoch;
+  uint64_t reserved[2];
+};
+FERRY_ASSERT_LAYOUT(CreditReturn, 32);
+FERRY_ASSERT_OFFSET(CreditReturn, flags, 4);
+FERRY_ASSERT_OFFSET(CreditReturn, bytes, 8);
+FERRY_ASSERT_OFFSET(CreditReturn, epoch, 12);
+
+// Payload of kSwitch: the sender's markers are numbered (PeerWords::path_epoch).
+struct SwitchMarker {
+  uint32_t epoch;
   uint32_t reserved0;
   uint64_t reserved[3];
 };
-FERRY_ASSERT_LAYOUT(CreditReturn, 32);
+FERRY_ASSERT_LAYOUT(SwitchMarker, 32);
+
+// Payload of kLinkWanted.
+enum class LinkMatter : uint32_t {
+  kWanted = 0,    // there is much traffic: a direct link would be of use
+  kBroken = 1,    // it is lost: the two have to begin anew
+  kReturned = 2,  // nothing of the pair takes it any more, as far as this rank goes
+};
+struct LinkCommand {
+  uint32_t matter;  // LinkMatter
+  uint32_t reserved0;
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(LinkCommand, 32);
 
 // Payload of kAccuse: at the head of this lane of the caller's inbox lies what no correct peer
 // writes. The caller reads that lane no more; the daemon looks for itself.

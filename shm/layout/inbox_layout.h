@@ -1,7 +1,8 @@
 // A rank's inbox segment: what its peers on the node map too.
 //
-// InboxLayout, then LaneLayout[local_size + 1] (one lane per rank of the node by local index; the
-// last one carries the daemon's arrivals from other nodes), then TransferLayout[request_limit].
+// InboxLayout, then LaneLayout[local_size + 2] (one lane per rank of the node by local index; the
+// last two carry arrivals from other nodes: the daemon's, and those of the rank's direct links),
+// then TransferLayout[request_limit].
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,18 @@ inline constexpr uint64_t InboxLaneOffset(uint32_t lane) {
   return sizeof(InboxLayout) + uint64_t{lane} * sizeof(LaneLayout);
 }
 
-// The daemon's lane comes after those of the node's ranks.
+// After the lanes of the node's ranks comes the daemon's; then that of the rank's own core, which
+// brings what came by direct links.
 inline constexpr uint32_t DaemonLane(uint32_t local_size) { return local_size; }
+inline constexpr uint32_t LinkLane(uint32_t local_size) { return local_size + 1; }
+inline constexpr uint32_t LaneCount(uint32_t local_size) { return local_size + 2; }
+// Whether a lane brings what ranks of other nodes have sent.
+inline constexpr bool IsRemoteLane(uint32_t lane, uint32_t local_size) {
+  return lane >= local_size;
+}
 
 inline constexpr uint64_t InboxTransferOffset(uint32_t local_size) {
-  return InboxLaneOffset(local_size + 1);
+  return InboxLaneOffset(LaneCount(local_size));
 }
 
 inline constexpr uint64_t InboxSizeBytes(uint32_t local_size, uint32_t request_limit) {

@@ -30,6 +30,7 @@ inline constexpr uint32_t kRequestShadow = 2;       // `buffer` is a heap block 
 inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once it is matched
 inline constexpr uint32_t kRequestReady = 8;        // send: its receive is there
 inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
+inline constexpr uint32_t kRequestByLink = 32;      // send: it was offered by the direct link
 
 struct alignas(64) RequestLayout {
   uint32_t state;       // RequestState; stored last, with release, by the one that changes the slot
@@ -49,7 +50,8 @@ struct alignas(64) RequestLayout {
   int32_t status_tag;
   uint32_t match_entry;    // kPosted: index in the match table
   uint64_t message_bytes;  // size of the matched message (may exceed the capacity: truncated)
-  // kLanded: where the eager data lies. kTransferring: whose inbox holds the transfer, which slot.
+  // The lane that the matched message came by. kLanded: where the eager data lies. kTransferring:
+  // whose inbox holds the transfer, which slot.
   uint32_t lane;
   uint16_t cell;
   uint8_t descriptor_kind;

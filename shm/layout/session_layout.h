@@ -29,23 +29,76 @@ enum class CutState : uint32_t {
   kTell = 2,  // the next operation with this peer will
 };
 
-// Per peer of the job: sends that wait, and the credits of messages to and from other nodes.
+// The path of a direction, that is of the messages from one rank to another of another node: by
+// the daemons, or by the direct link of the two. While it is switched, messages wait. These have
+// odd numbers.
+enum class PeerPath : uint32_t {
+  kDaemon = 0,
+  kToLink = 1,  // the marker has left by the daemons; its answer has not come
+  kLink = 2,
+  kToDaemon = 3,  // the same by the direct link
+  kBroken = 5,    // the direct link is lost; the daemon has yet to part the two
+};
+
+// Per peer of the job: sends that wait, and the credits of messages to and from other nodes. The
+// counts begin anew, at 0, when the two were cut off from each other.
 struct PeerWords {
   uint32_t queue_first;  // chain of RequestLayout in state kQueued (0 = empty)
   uint32_t queue_last;
-  uint32_t sent;      // remote messages sent to this peer since the start (wraps)
+  uint32_t sent;      // remote messages sent to this peer (wraps)
   uint32_t credited;  // of those, given back by kCredit (wraps)
   uint32_t drained;   // remote messages drained from this peer (wraps)
   uint32_t returned;  // of those, given back by kCredit sent by us (wraps)
   uint32_t dead;      // ErrorCode: the peer is gone, or cut off (written by the daemon; see kLeft)
   uint32_t cut;       // CutState: whether this rank knows that the link to the peer was cut
+  // Direct links (docs/protocol.md).
+  uint32_t path;         // PeerPath of messages to this peer
+  uint32_t path_epoch;   // the number of the last marker sent to it (wraps; never begins anew)
+  uint32_t inward_path;  // PeerPath of messages from it, as its markers say: kDaemon or kLink
+  uint32_t marker_owed;  // not 0: the number of a marker of it that has no answer yet
+  // Data pushed behind offers, in bytes (all wrap).
+  uint32_t pushed;           // to this peer
+  uint32_t pushed_credited;  // of those, given back by kCredit
+  uint32_t pushed_taken;     // from this peer, and matched
+  uint32_t pushed_returned;  // of those, given back by kCredit sent by us
 };
-FERRY_ASSERT_LAYOUT(PeerWords, 32);
+FERRY_ASSERT_LAYOUT(PeerWords, 64);
 FERRY_ASSERT_OFFSET(PeerWords, queue_first, 0);
 FERRY_ASSERT_OFFSET(PeerWords, sent, 8);
 FERRY_ASSERT_OFFSET(PeerWords, drained, 16);
 FERRY_ASSERT_OFFSET(PeerWords, dead, 24);
 FERRY_ASSERT_OFFSET(PeerWords, cut, 28);
+FERRY_ASSERT_OFFSET(PeerWords, path, 32);
+FERRY_ASSERT_OFFSET(PeerWords, path_epoch, 36);
+FERRY_ASSERT_OFFSET(PeerWords, inward_path, 40);
+FERRY_ASSERT_OFFSET(PeerWords, marker_owed, 44);
+FERRY_ASSERT_OFFSET(PeerWords, pushed, 48);
+FERRY_ASSERT_OFFSET(PeerWords, pushed_credited, 52);
+FERRY_ASSERT_OFFSET(PeerWords, pushed_taken, 56);
+FERRY_ASSERT_OFFSET(PeerWords, pushed_returned, 60);
+
+// What a rank knows of its direct link to a peer.
+enum class LinkState : uint32_t {
+  kNone = 0,
+  kToAsk = 1,    // the daemon is to be asked for one, once there is room
+  kAsked = 2,    // it was
+  kRefused = 3,  // it said no: more traffic is needed to ask again
+  kOpen = 4,     // the direction takes it, or is to
+  kToTell = 5,   // it is lost: the daemon is to be told, once there is room
+  kTold = 6,     // it was
+};
+
+// Per peer of the job: its direct link, and what has gone by the daemons since it was thought of
+// last. A kill may lose a count.
+struct LinkWords {
+  uint64_t bytes;
+  uint32_t messages;
+  uint32_t state;  // LinkState
+};
+FERRY_ASSERT_LAYOUT(LinkWords, 16);
+FERRY_ASSERT_OFFSET(LinkWords, bytes, 0);
+FERRY_ASSERT_OFFSET(LinkWords, messages, 8);
+FERRY_ASSERT_OFFSET(LinkWords, state, 12);
 
 // Counters of one rank (ids and labels: shm/counters.h). Written by the lease holder and the rank.
 inline constexpr uint32_t kCounterWords = 48;
@@ -63,6 +116,7 @@ enum class FaultKind : uint32_t {
   kJournal = 8,       // a dead holder's list leads out of the segments
   kStore = 9,         // a transaction would have
   kDaemonLane = 10,   // value: the kind of a descriptor
+  kLinkLane = 11,     // value: the kind of a descriptor
 };
 
 struct FaultLayout {
@@ -99,9 +153,24 @@ struct alignas(4096) SessionLayout {
   // Grows after each change of ChannelLayout::armed of this rank's channels (any of its threads).
   uint64_t channels_armed;
   uint64_t rings_changed;  // grows after each change of `rings` by this rank (any of its threads)
-  uint64_t reserved[7];
+  // The chain of control_first, for `to_link`.
+  uint32_t link_control_first;
+  uint32_t link_control_last;
+  uint32_t link_duties;   // not 0: a marker, or words for the daemon, wait for room
+  uint32_t linked_peers;  // peers with a path that is not kDaemon, to or from them
+  // After so much by the daemons the rank asks for a direct link. Written by the rank when it has
+  // attached. 0: never.
+  uint64_t link_after_bytes;
+  uint32_t link_after_messages;
+  uint32_t reserved0;
+  uint64_t reserved[3];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
+  // Producer: the lease holder, if it is a thread of the rank; consumer: the rank's own core, which
+  // serves its direct links.
+  LaneLayout to_link;
+  WakeLayout link_wake;        // of the link thread, as daemon_wake is of the daemon
+  LinkWords links[kMaxRanks];  // by rank
   alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
   alignas(4096) RingWords rings[kMaxRings];
   alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
@@ -111,7 +180,7 @@ struct alignas(4096) SessionLayout {
   OneSidedFailure failures[kFailures];
   alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // what gets have got
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 1343488);
+FERRY_ASSERT_LAYOUT(SessionLayout, 1941504);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -125,15 +194,23 @@ FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 2096);
 FERRY_ASSERT_OFFSET(SessionLayout, withdrawals, 2100);
 FERRY_ASSERT_OFFSET(SessionLayout, channels_armed, 2104);
 FERRY_ASSERT_OFFSET(SessionLayout, rings_changed, 2112);
+FERRY_ASSERT_OFFSET(SessionLayout, link_control_first, 2120);
+FERRY_ASSERT_OFFSET(SessionLayout, link_duties, 2128);
+FERRY_ASSERT_OFFSET(SessionLayout, linked_peers, 2132);
+FERRY_ASSERT_OFFSET(SessionLayout, link_after_bytes, 2136);
+FERRY_ASSERT_OFFSET(SessionLayout, link_after_messages, 2144);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 2176);
-FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
-FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);
-FERRY_ASSERT_OFFSET(SessionLayout, rings, 778240);
-FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 782336);
-FERRY_ASSERT_OFFSET(SessionLayout, answers, 790528);
-FERRY_ASSERT_OFFSET(SessionLayout, failure_count, 791552);
-FERRY_ASSERT_OFFSET(SessionLayout, failures, 791560);
-FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 819200);
+FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 69632);
+FERRY_ASSERT_OFFSET(SessionLayout, to_link, 614400);
+FERRY_ASSERT_OFFSET(SessionLayout, link_wake, 1159168);
+FERRY_ASSERT_OFFSET(SessionLayout, links, 1159552);
+FERRY_ASSERT_OFFSET(SessionLayout, adverts, 1179648);
+FERRY_ASSERT_OFFSET(SessionLayout, rings, 1376256);
+FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 1380352);
+FERRY_ASSERT_OFFSET(SessionLayout, answers, 1388544);
+FERRY_ASSERT_OFFSET(SessionLayout, failure_count, 1389568);
+FERRY_ASSERT_OFFSET(SessionLayout, failures, 1389576);
+FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1417216);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

@@ -8,7 +8,7 @@
 
 namespace ferry::shm {
 
-inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and the daemon
+inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and the lanes of others
 inline constexpr uint32_t kMaxLanes = kActivityWords * 64;
 
 // A thread sleeps on `sequence` (a futex word shared between processes). A publisher stores its

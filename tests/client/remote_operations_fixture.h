@@ -12,7 +12,7 @@
 #include "client/rank/remote_operations.h"
 #include "gpu_backends/api/registry.h"
 #include "tests/client/fake_one_sided_daemon.h"
-#include "tests/shm/shared_memory.h"
+#include "tests/client/lonely_rank.h"
 
 namespace ferry::client {
 
@@ -33,32 +33,6 @@ inline std::string Text(uint64_t size_bytes, uint64_t seed = 1) {
   }
   return text;
 }
-
-// Rank 0 alone on its node, of a job of three.
-class LonelyRank {
- public:
-  LonelyRank() {
-    engine::InitializeSegments(kPlan, 1, session_.base(), inbox_.base());
-    StatusOr<engine::SessionView> view = engine::ViewSession(session_.base(), session_.size_bytes(),
-                                                             inbox_.base(), inbox_.size_bytes());
-    EXPECT_TRUE(view.ok()) << view.status().ToString();
-    view_ = *view;
-    peers_.by_rank.resize(kPlan.job_size);
-    peers_.by_rank[0].local = true;
-    peers_.by_rank[0].SetInbox(view_.inbox);
-    peers_.rank_of_local = {0};
-  }
-  const engine::SessionView& view() const { return view_; }
-  const engine::PeerTable& peers() const { return peers_; }
-
- private:
-  static constexpr engine::SegmentPlan kPlan{
-      .rank = 0, .job_size = 3, .local_size = 1, .request_limit = 64, .unexpected_limit = 64};
-  const shm::SharedMemory session_{kPlan.session_bytes()};
-  const shm::SharedMemory inbox_{kPlan.inbox_bytes()};
-  engine::SessionView view_;
-  engine::PeerTable peers_;
-};
 
 class RemoteOperationsTest : public testing::Test {
  protected:

@@ -65,7 +65,7 @@ TEST(ReferenceTest, DefaultTomlHoldsEveryOptionAtItsDefault) {
 }
 
 TEST(ReferenceTest, ManualKeepsQuotesAndBeginsSentencesOnNewLines) {
-  EXPECT_THAT(OptionsMan(), HasSubstr(".It Va provider No = Qq \\&auto\nThe libfabric"));
+  EXPECT_THAT(OptionsMan(), HasSubstr(".It Va provider No = Qq \\&auto\nWhat connects"));
   EXPECT_THAT(OptionsMan(), HasSubstr(".It Va log_file No = Qq\n"));
   EXPECT_THAT(OptionsMan(), HasSubstr("any free one.\nIt must be"));
 }

@@ -93,15 +93,25 @@ TEST_P(TransportConformance, SwallowsTheLateEndOfATimedOutOperation) {
   for (uint64_t context = 0; context < kWrites; context++) {
     EXPECT_EQ(a_->recorder.ResultOf(context), ErrorCode::kTimeout);
   }
-  // Messages of a transport's own, such as those that try a rail, may be among them.
-  EXPECT_GE(a_->transport->statistics().abandoned, kWrites);
-  EXPECT_EQ(a_->transport->DeregisterMemory(a_->region.handle).code(), ErrorCode::kWouldBlock);
+  // Either the NIC still holds them, and the memory with them, or nothing uses it any more.
+  // Messages of a transport's own, such as those that try a rail, may be among the abandoned.
+  const bool any_held = a_->transport->statistics().abandoned != 0;
+  if (any_held) {
+    EXPECT_GE(a_->transport->statistics().abandoned, kWrites);
+    EXPECT_EQ(a_->transport->DeregisterMemory(a_->region.handle).code(), ErrorCode::kWouldBlock);
+  } else {
+    EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
+  }
 
   process->Kill(SIGCONT);
-  PollUntil([&] { return a_->transport->statistics().abandoned == 0; });
-  EXPECT_EQ(a_->recorder.results.size(), kWrites);
+  ASSERT_EQ(Send(b_of_a_, kPing), ErrorCode::kOk);  // is answered behind what is late
+  PollUntil([&] {
+    return a_->transport->statistics().abandoned == 0 && a_->recorder.messages.size() == 2;
+  });
+  EXPECT_EQ(a_->recorder.results.size(), kWrites + 1);
   EXPECT_EQ(a_->recorder.results[0].size(), 1U);
-  EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
+  EXPECT_EQ(a_->recorder.ResultOf(kPing), ErrorCode::kOk);
+  EXPECT_EQ(a_->transport->DeregisterMemory(a_->region.handle).ok(), any_held);
 }
 
 TEST_P(TransportConformance, SleepsUntilAMessageArrives) {

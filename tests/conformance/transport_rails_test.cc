@@ -11,7 +11,8 @@ TransportUnderTest TwoRails(const std::string& name, const std::string& provider
 
 INSTANTIATE_TEST_SUITE_P(Rails, TransportConformance,
                          testing::Values(TwoRails("Net", "net"), TwoRails("Tcp", "tcp;ofi_rxm"),
-                                         TwoRails("Sockets", "sockets")),
+                                         TwoRails("Sockets", "sockets"),
+                                         TwoRails("FerryTcp", kTcpProvider)),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "transports/ofi/ofi_transport.h"
 #include "transports/rails/rails_transport.h"
+#include "transports/tcp/tcp_transport.h"
 
 namespace ferry::transport {
 
@@ -13,7 +14,8 @@ inline StatusOr<std::unique_ptr<Transport>> CreateTwoRails(const TransportOption
   TransportOptions two = options;
   two.rails = {"127.0.0.2"};
   two.stripe_bytes = 64 * 1024;
-  return CreateRailsTransport(two, CreateOfiTransport);
+  return CreateRailsTransport(
+      two, options.provider == kTcpProvider ? CreateTcpTransport : CreateOfiTransport);
 }
 
 }  // namespace ferry::transport

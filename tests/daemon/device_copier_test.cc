@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/staging/staging_pool.h"
 #include "gpu_backends/host/host_backend.h"
+#include "progress/staging/staging_pool.h"
 #include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
@@ -109,7 +109,7 @@ class BreakingBackend final : public gpu::GpuBackend {
   const std::unique_ptr<gpu::GpuBackend> real_;
 };
 
-class DeviceCopierTest : public testing::Test, protected CopySink {
+class DeviceCopierTest : public testing::Test, protected progress::CopySink {
  protected:
   void SetUp() override {
     gpu::HostBackendOptions options;
@@ -132,8 +132,9 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     copier_.reset();
   }
 
-  CopyTask Task(CopyTask::Direction direction, std::byte* local, uint64_t size_bytes) {
-    CopyTask task;
+  progress::CopyTask Task(progress::CopyTask::Direction direction, std::byte* local,
+                          uint64_t size_bytes) {
+    progress::CopyTask task;
     task.direction = direction;
     task.device = device_;
     task.local = local;
@@ -141,7 +142,7 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     task.context = local;
     return task;
   }
-  void OnCopied(const CopyTask& task) override { copied_.push_back(task); }
+  void OnCopied(const progress::CopyTask& task) override { copied_.push_back(task); }
   // Waits until `count` copies have ended.
   void CollectUntil(size_t count) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -152,16 +153,16 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     ASSERT_EQ(copied_.size(), count);
   }
 
-  static constexpr auto kIn = CopyTask::Direction::kFromProcess;
-  static constexpr auto kOut = CopyTask::Direction::kToProcess;
+  static constexpr auto kIn = progress::CopyTask::Direction::kFromProcess;
+  static constexpr auto kOut = progress::CopyTask::Direction::kToProcess;
   TestRegistrar registrar_;
   std::shared_ptr<gpu::GpuSource> gpus_;
   BreakingBackend* backend_ = nullptr;
-  std::unique_ptr<StagingPool> pool_;
+  std::unique_ptr<progress::StagingPool> pool_;
   std::byte* device_ = nullptr;
   std::unique_ptr<DeviceCopier> copier_;
   std::atomic<uint32_t> rung_{0};
-  std::vector<CopyTask> copied_;
+  std::vector<progress::CopyTask> copied_;
 };
 
 TEST_F(DeviceCopierTest, CopiesBothWaysAndRings) {
@@ -171,7 +172,7 @@ TEST_F(DeviceCopierTest, CopiesBothWaysAndRings) {
   EXPECT_EQ(copier_->pending(), 1U);
   CollectUntil(1);
   EXPECT_EQ(copied_[0].result, ErrorCode::kOk);
-  EXPECT_EQ(copied_[0].place, TracePlace::kStream);
+  EXPECT_EQ(copied_[0].place, progress::TracePlace::kStream);
   EXPECT_EQ(copied_[0].context, first);
   EXPECT_EQ(first[kBlockBytes - 1], std::byte{7});
   std::memset(first, 9, 100);
@@ -185,7 +186,7 @@ TEST_F(DeviceCopierTest, CopiesBothWaysAndRings) {
 
 TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
   const auto kind = [this](const std::byte* piece) { return backend_->Identify(piece).kind; };
-  StagingShape shape{kBlockBytes, 4, 2};
+  progress::StagingShape shape{kBlockBytes, 4, 2};
   shape.user = copier_->memory_user();
   auto pool = registrar_.MakePool(shape);
   std::byte* const base = pool->base();
@@ -193,8 +194,8 @@ TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
   EXPECT_EQ(kind(base + 2 * kBlockBytes - 1), gpu::PointerKind::kPinned);
   EXPECT_EQ(kind(base + 2 * kBlockBytes), gpu::PointerKind::kUnknown);
   EXPECT_EQ(kind(pool->TakeCell()), gpu::PointerKind::kPinned);
-  pool->Take(StagingUse::kIncoming, 0);
-  pool->waiters(StagingUse::kIncoming).Push(0, 1);
+  pool->Take(progress::StagingUse::kIncoming, 0);
+  pool->waiters(progress::StagingUse::kIncoming).Push(0, 1);
   pool->Grow();
   registrar_.Collect();
   EXPECT_EQ(kind(base + 2 * kBlockBytes), gpu::PointerKind::kUnknown);  // for the other direction
@@ -205,12 +206,12 @@ TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
 }
 
 TEST_F(DeviceCopierTest, TimesWhatIsTraced) {
-  CopyTask task = Task(kIn, pool_->base(), kBlockBytes);
+  progress::CopyTask task = Task(kIn, pool_->base(), kBlockBytes);
   task.timed = true;
   ASSERT_TRUE(copier_->Submit(task));
   ASSERT_TRUE(copier_->Submit(task));
   CollectUntil(2);
-  for (const CopyTask& one : copied_) {
+  for (const progress::CopyTask& one : copied_) {
     EXPECT_GE(one.ended_ns - one.begun_ns, 30'000U);  // 64 KiB at 2 GB/s
   }
   EXPECT_LE(copied_[0].ended_ns, copied_[1].begun_ns);
@@ -219,8 +220,8 @@ TEST_F(DeviceCopierTest, TimesWhatIsTraced) {
 TEST_F(DeviceCopierTest, ARefusedCopyFailsAloneAndInItsTurn) {
   for (const bool timed : {false, true}) {
     copied_.clear();
-    CopyTask good = Task(kIn, pool_->base(), kBlockBytes);
-    CopyTask bad = Task(kIn, pool_->base() + 2 * kBlockBytes, kBlockBytes);
+    progress::CopyTask good = Task(kIn, pool_->base(), kBlockBytes);
+    progress::CopyTask bad = Task(kIn, pool_->base() + 2 * kBlockBytes, kBlockBytes);
     bad.device = device_ + 4096;  // runs past the end
     good.timed = bad.timed = timed;
     ASSERT_TRUE(copier_->Submit(good));
@@ -236,14 +237,14 @@ TEST_F(DeviceCopierTest, ARefusedCopyFailsAloneAndInItsTurn) {
 TEST_F(DeviceCopierTest, AStreamThatFailsTakesWhatIsQueuedAlongAndIsReplaced) {
   for (const bool timed : {false, true}) {
     copied_.clear();
-    CopyTask task = Task(kIn, pool_->base(), kBlockBytes);
+    progress::CopyTask task = Task(kIn, pool_->base(), kBlockBytes);
     task.timed = timed;
     backend_->broken = true;
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(copier_->Submit(task));
     }
     CollectUntil(3);
-    for (const CopyTask& one : copied_) {
+    for (const progress::CopyTask& one : copied_) {
       EXPECT_EQ(one.result, ErrorCode::kSystem);
     }
     EXPECT_EQ(copier_->pending(), 0U);

@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include "daemon/staging/staging_pool.h"
+#include "progress/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {
@@ -17,7 +17,7 @@ constexpr uint64_t kBlock = 65536;
 // `blocks` that flows hold for a while, and get again in the order of the queue.
 class Contest {
  public:
-  explicit Contest(size_t blocks, FlowWeights weights = {})
+  explicit Contest(size_t blocks, progress::FlowWeights weights = {})
       : queue_(std::move(weights)), free_(blocks) {}
 
   // The flow has so many transfers that each want one block after the other.
@@ -49,7 +49,7 @@ class Contest {
   double Moved(uint32_t flow) { return static_cast<double>(moved_[flow]); }
 
  private:
-  FairQueue queue_;
+  progress::FairQueue queue_;
   size_t free_;
   std::map<uint32_t, uint64_t> bytes_;
   std::map<uint32_t, uint64_t> moved_;
@@ -57,7 +57,7 @@ class Contest {
 };
 
 TEST(FairQueueTest, AFlowIsFirstComeFirstServed) {
-  FairQueue queue;
+  progress::FairQueue queue;
   for (const uint64_t id : {7, 3, 9}) {
     queue.Push(5, id);
   }
@@ -103,7 +103,7 @@ TEST(FairQueueTest, WhoComesLateIsOwedNothingAndOwesNothing) {
 }
 
 TEST(FairQueueTest, WhatIsTakenWithoutWaitingCountsToo) {
-  FairQueue queue;
+  progress::FairQueue queue;
   queue.Charge(1, kBlock);
   queue.Charge(0, kBlock);
   queue.Charge(0, kBlock);
@@ -113,7 +113,7 @@ TEST(FairQueueTest, WhatIsTakenWithoutWaitingCountsToo) {
 }
 
 TEST(FairQueueTest, NobodyWaitsForEver) {
-  FairQueue queue(FlowWeights{{0, 100}});
+  progress::FairQueue queue(progress::FlowWeights{{0, 100}});
   queue.Charge(1, kBlock);
   queue.Push(1, 1);
   int before = 0;
@@ -125,7 +125,7 @@ TEST(FairQueueTest, NobodyWaitsForEver) {
 }
 
 TEST(FairQueueTest, SharesAmongThoseWhoHoldOrWant) {
-  FairQueue queue(FlowWeights{{0, 3}});
+  progress::FairQueue queue(progress::FlowWeights{{0, 3}});
   EXPECT_EQ(queue.ShareOf(0, 8), 8U);
   queue.Hold(0);
   EXPECT_EQ(queue.ShareOf(1, 8), 2U);

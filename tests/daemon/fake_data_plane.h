@@ -35,7 +35,7 @@ class FakeDataPlane final : public DataPlane {
     Record(release ? "Faults release" : "Faults");
     return {{"pull.read", 2, "stall", 1, "waits"}};
   }
-  Status StartTrace() override { return tracer_.Start(TraceRing(4), 1'000); }
+  Status StartTrace() override { return tracer_.Start(progress::TraceRing(4), 1'000); }
   StatusOr<TraceDump> StopTrace() override { return tracer_.Stop(2'000); }
   RankReport Inspect(const std::string&, uint32_t) const override {
     std::lock_guard lock(mutex_);
@@ -99,6 +99,14 @@ class FakeDataPlane final : public DataPlane {
   }
   void NodeFailed(uint64_t incarnation, ErrorCode error) override {
     Record("NodeFailed " + std::to_string(incarnation) + " " + Number(error));
+  }
+  void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override {
+    Record("PartRanks " + job_id + " " + std::to_string(rank) + " " + std::to_string(peer));
+  }
+  bool AreParted(const std::string&, uint32_t, uint32_t) override { return true; }
+  bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override {
+    Record("RejoinRanks " + job_id + " " + std::to_string(rank) + " " + std::to_string(peer));
+    return true;
   }
   void PoisonJob(const std::string& job_id, ErrorCode error) override {
     Record("PoisonJob " + job_id + " " + Number(error));
@@ -193,7 +201,7 @@ class FakeDataPlane final : public DataPlane {
   bool stuck_ = false;
   std::vector<std::function<void()>> unanswered_;
   RankReport rank_report_;
-  Tracer tracer_;
+  progress::Tracer tracer_;
 };
 
 }  // namespace ferry::daemon

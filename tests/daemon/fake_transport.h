@@ -22,6 +22,8 @@ class FakeTransport final : public transport::Transport {
   void TakeMessages() { takes_messages_ = true; }
   // Those taken, without what was attached.
   const std::vector<std::vector<std::byte>>& messages() const { return messages_; }
+  // Before a registrar is made for it.
+  void PinNothing() { capabilities_.pins = false; }
   void RefuseMemory(bool refuse = true) { refuse_ = refuse; }
   transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
 

@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "daemon/progress/progress_plane.h"
-#include "daemon/wire/wire.h"
-#include "tests/daemon/plane_rank.h"
-#include "transports/ofi/ofi_transport.h"
+#include "daemon/plane/data_plane.h"
+#include "progress/wire/wire.h"
+#include "tests/daemon/progress_fixture.h"
+#include "transports/loader/loader.h"
 
 namespace ferry::daemon {
 
 // As node `from` writes it to node `to`; the test says the rest.
-inline PacketHeader ForgedHeader(uint32_t from, uint32_t to, PacketKind kind) {
-  PacketHeader header{};
-  header.magic = kPacketMagic;
-  header.version = kPacketVersion;
+inline progress::PacketHeader ForgedHeader(uint32_t from, uint32_t to, progress::PacketKind kind) {
+  progress::PacketHeader header{};
+  header.magic = progress::kPacketMagic;
+  header.version = progress::kPacketVersion;
   header.kind = static_cast<uint8_t>(kind);
   header.key = 0x1000 + from * 16 + to;
   header.job_key = 0x1234;
@@ -28,21 +28,22 @@ inline PacketHeader ForgedHeader(uint32_t from, uint32_t to, PacketKind kind) {
 }
 
 // Returns once the packet has come.
-inline void SayAsStranger(ProgressPlane& plane, const PacketHeader& header,
+inline void SayAsStranger(DataPlane& plane, const progress::PacketHeader& header,
                           std::span<const std::byte> body) {
   class Ignore final : public transport::CompletionSink {
     void OnReceive(transport::PeerId, std::span<const std::byte>) override {}
     void OnComplete(uint64_t, ErrorCode) override {}
   } ignore;
   transport::TransportOptions options;
-  options.provider = "net";
-  auto stranger = std::move(*transport::CreateOfiTransport(options));
+  options.provider = PlaneProvider();
+  auto stranger = std::move(*transport::OpenTransport(options));
   const auto peer = stranger->AddPeer(plane.FabricAddress());
   ASSERT_TRUE(peer.ok());
   const uint64_t before = plane.Nic().messages_received;
   ASSERT_TRUE(Eventually([&] {
     stranger->Poll(ignore, 8, MonotonicNs());
-    return stranger->SendMessage(*peer, BytesOf(header), body, 0, MonotonicNs()) == ErrorCode::kOk;
+    return stranger->SendMessage(*peer, progress::BytesOf(header), body, 0, MonotonicNs()) ==
+           ErrorCode::kOk;
   }));
   ASSERT_TRUE(Eventually([&] {
     stranger->Poll(ignore, 8, MonotonicNs());

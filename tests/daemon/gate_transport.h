@@ -41,11 +41,16 @@ struct Gate {
 class GateTransport final : public transport::ForwardingTransport {
  public:
   GateTransport(std::unique_ptr<transport::Transport> real, std::shared_ptr<Gate> gate,
-                uint64_t timeout_ns)
+                uint64_t timeout_ns, bool pins = true)
       : ForwardingTransport(*real),
         real_(std::move(real)),
         gate_(std::move(gate)),
-        timeout_ns_(timeout_ns) {}
+        timeout_ns_(timeout_ns),
+        capabilities_(real_->capabilities()) {
+    capabilities_.pins = pins;
+  }
+
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
 
   Status RemovePeer(transport::PeerId peer) override {
     FailPeer(peer, ErrorCode::kCancelled);
@@ -178,6 +183,7 @@ class GateTransport final : public transport::ForwardingTransport {
   const std::unique_ptr<transport::Transport> real_;
   const std::shared_ptr<Gate> gate_;
   const uint64_t timeout_ns_;
+  transport::Capabilities capabilities_;
   std::set<transport::RegionHandle> targets_;
   std::vector<Held> held_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;

@@ -15,6 +15,7 @@ class NoLinks final : public NodeLinks {
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
   void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
+  void SendLinkNews(const std::string&, const control::LinkNewsRequest&, Done) override {}
 };
 
 }  // namespace ferry::daemon

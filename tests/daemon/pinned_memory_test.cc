@@ -1,4 +1,4 @@
-#include "daemon/registration/pinned_memory.h"
+#include "progress/registration/pinned_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "tests/daemon/test_registrar.h"
@@ -15,11 +16,11 @@ namespace {
 
 class PinnedMemoryTest : public testing::Test {
  protected:
-  PinnedMemory Begin() {
+  progress::PinnedMemory Begin() {
     return {*registrar_, {.memory = memory_, .on_end = [this] { ++ended_; }}};
   }
-  PinnedMemory Pin() {
-    PinnedMemory pinned = Begin();
+  progress::PinnedMemory Pin() {
+    progress::PinnedMemory pinned = Begin();
     registrar_.Collect();
     EXPECT_TRUE(pinned.is_pinned());
     return pinned;
@@ -37,7 +38,7 @@ class PinnedMemoryTest : public testing::Test {
 };
 
 TEST_F(PinnedMemoryTest, IsPinnedOnceTheRegistrarSaysSo) {
-  PinnedMemory pinned = Begin();
+  progress::PinnedMemory pinned = Begin();
   EXPECT_TRUE(pinned.is_pinning());
   registrar_.Collect();
   EXPECT_EQ(pinned.code(), ErrorCode::kOk);
@@ -48,7 +49,7 @@ TEST_F(PinnedMemoryTest, IsPinnedOnceTheRegistrarSaysSo) {
 
 TEST_F(PinnedMemoryTest, SaysWhyTheNicRefuses) {
   transport_.RefuseMemory();
-  PinnedMemory pinned = Begin();
+  progress::PinnedMemory pinned = Begin();
   registrar_.Collect();
   EXPECT_EQ(pinned.code(), ErrorCode::kLimitExceeded);
   EXPECT_EQ(pinned.status().message(), "no more registrations");
@@ -59,8 +60,8 @@ TEST_F(PinnedMemoryTest, SaysWhyTheNicRefuses) {
 }
 
 TEST_F(PinnedMemoryTest, LetsGoAtItsEnd) {
-  std::optional<PinnedMemory> pinned = Pin();
-  PinnedMemory moved = std::move(*pinned);
+  std::optional<progress::PinnedMemory> pinned = Pin();
+  progress::PinnedMemory moved = std::move(*pinned);
   pinned.reset();
   EXPECT_EQ(transport_.regions(), 1U);
   EXPECT_FALSE(IsFree());
@@ -78,7 +79,7 @@ TEST_F(PinnedMemoryTest, UndoesAPinningThatNobodyWants) {
 }
 
 TEST_F(PinnedMemoryTest, ACancelledPinningTellsOfItsEnd) {
-  PinnedMemory pinned = Begin();
+  progress::PinnedMemory pinned = Begin();
   pinned.Cancel();
   EXPECT_FALSE(pinned.TryRelease());
   registrar_.Collect();
@@ -89,7 +90,7 @@ TEST_F(PinnedMemoryTest, ACancelledPinningTellsOfItsEnd) {
 }
 
 TEST_F(PinnedMemoryTest, StaysWhileTheNicUsesIt) {
-  PinnedMemory pinned = Pin();
+  progress::PinnedMemory pinned = Pin();
   transport_.Hold(pinned.region().handle);
   EXPECT_FALSE(pinned.TryRelease());
   EXPECT_TRUE(pinned.is_pinned());
@@ -115,8 +116,8 @@ TEST_F(PinnedMemoryTest, StaysUntilTheTimeForWhichItIsGivenUp) {
 }
 
 TEST_F(PinnedMemoryTest, TellsWhenItIsUnpinned) {
-  PinnedMemory pinned = Pin();
-  auto signal = std::make_shared<UnpinSignal>();
+  progress::PinnedMemory pinned = Pin();
+  auto signal = std::make_shared<progress::UnpinSignal>();
   std::future<void> unpinned = signal->done.get_future();
   EXPECT_TRUE(pinned.TryRelease(std::move(signal)));
   EXPECT_EQ(unpinned.wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -124,7 +125,7 @@ TEST_F(PinnedMemoryTest, TellsWhenItIsUnpinned) {
 }
 
 TEST_F(PinnedMemoryTest, IsPinnedAnewUnderAnotherKey) {
-  PinnedMemory pinned = Pin();
+  progress::PinnedMemory pinned = Pin();
   const uint64_t key = pinned.region().key;
   transport_.Hold(pinned.region().handle);
   EXPECT_FALSE(pinned.TryRenew());
@@ -139,15 +140,65 @@ TEST_F(PinnedMemoryTest, IsPinnedAnewUnderAnotherKey) {
   EXPECT_EQ(ended_, 2);
 }
 
+TEST(PinnedMemoryOfNoNicTest, IsRegisteredByTheCallerAndReportedByTheNextCollect) {
+  FakeTransport transport;
+  transport.PinNothing();
+  progress::Registrar registrar(transport, [] { FAIL() << "another thread has to do with it"; });
+  int ended = 0;
+  progress::PinnedMemory pinned(registrar, {.on_end = [&] { ++ended; }});
+  EXPECT_TRUE(pinned.is_pinned());
+  EXPECT_EQ(ended, 0);
+  EXPECT_TRUE(registrar.has_news());
+  EXPECT_EQ(registrar.pending(), 1U);
+  EXPECT_EQ(registrar.Collect(), 1U);
+  EXPECT_EQ(ended, 1);
+  EXPECT_FALSE(registrar.has_news());
+  EXPECT_EQ(registrar.pending(), 0U);
+  auto signal = std::make_shared<progress::UnpinSignal>();
+  std::future<void> unpinned = signal->done.get_future();
+  EXPECT_TRUE(pinned.TryRelease(std::move(signal)));
+  EXPECT_EQ(unpinned.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_EQ(transport.regions(), 0U);
+}
+
+// To unmap it may take long, whoever has pinned it.
+TEST(PinnedMemoryOfNoNicTest, ItsEndIsLeftToTheRegistrarsThread) {
+  FakeTransport transport;
+  transport.PinNothing();
+  std::promise<std::thread::id> freed;
+  progress::Registrar registrar(transport, [] {});
+  std::shared_ptr<void> memory(&freed, [&](void*) { freed.set_value(std::this_thread::get_id()); });
+  progress::PinnedMemory pinned(registrar, {.memory = std::move(memory)});
+  registrar.Collect();
+  EXPECT_TRUE(pinned.TryRelease());
+  EXPECT_NE(freed.get_future().get(), std::this_thread::get_id());
+}
+
+TEST(PinnedMemoryOfNoNicTest, NothingIsToldOfWhatHasGoneMeanwhile) {
+  FakeTransport transport;
+  transport.PinNothing();
+  const auto memory = std::make_shared<int>();
+  {
+    progress::Registrar registrar(transport, [] {});
+    progress::PinnedMemory(registrar, {.memory = memory, .on_end = [] { FAIL(); }});
+    EXPECT_EQ(transport.regions(), 0U);
+    EXPECT_EQ(registrar.Collect(), 1U);
+    transport.RefuseMemory();
+    const progress::PinnedMemory refused(registrar, {.memory = memory});
+    EXPECT_EQ(refused.code(), ErrorCode::kLimitExceeded);
+  }
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
 // As the progress thread's core has it: the registrar, then the transport, then the memory.
 TEST(PinnedMemoryEndTest, OutlivesTheRegistrarThatItBelongsTo) {
   const auto memory = std::make_shared<int>();
-  PinnedMemory pinned, begun;
+  progress::PinnedMemory pinned, begun;
   {
     TestRegistrar registrar;
-    pinned = PinnedMemory(*registrar, {.memory = memory});
+    pinned = progress::PinnedMemory(*registrar, {.memory = memory});
     registrar.Collect();
-    begun = PinnedMemory(*registrar, {.memory = memory});
+    begun = progress::PinnedMemory(*registrar, {.memory = memory});
   }
   EXPECT_GE(memory.use_count(), 2);
   EXPECT_TRUE(pinned.TryRelease());

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "common/topology/discover.h"
-#include "daemon/staging/staging_pool.h"
+#include "progress/staging/staging_pool.h"
 #include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
@@ -158,7 +158,7 @@ TEST_F(PlacementTest, SettlesTheStagingMemoryOfEachJobBeforeItIsUsed) {
     EXPECT_EQ(resident & 1, 0);
     settled_bytes += bytes;
   };
-  const auto pool = StagingPool::Create(*registrar, {4096, 2}, settle);
+  const auto pool = progress::StagingPool::Create(*registrar, {4096, 2}, settle);
   ASSERT_TRUE(pool.ok());
   EXPECT_EQ(settled_bytes, (*pool)->size_bytes());
 }

@@ -136,6 +136,16 @@ void PlaneRank::Unlock(const engine::Effects& effects) {
   if (ring) {
     RingDaemon();
   }
+  if (effects.to_link) {
+    RingLink();
+  }
+}
+
+void PlaneRank::RingLink() {
+  if (shm::Wake(&view_.layout->link_wake).AnnounceLane(shm::LinkLane(session_->local_size))) {
+    const uint64_t one = 1;
+    ASSERT_EQ(write(session_->doorbell.get(), &one, sizeof(one)), sizeof(one));
+  }
 }
 
 void PlaneRank::RingDaemon() {
@@ -192,11 +202,12 @@ uint32_t PlaneRank::Send(uint32_t destination, int32_t tag, const void* data, ui
 }
 
 uint32_t PlaneRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
-                             uint64_t size_bytes) {
+                             uint64_t size_bytes, uint32_t flags) {
   engine_->OpenLane(destination);
   const uint32_t request =
       Prepare(shm::RequestKind::kSend, static_cast<int32_t>(destination), tag, where, size_bytes);
   shm::RequestLayout& slot = Slot(request);
+  slot.flags = flags;
   slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kRts);
   if (size_bytes <= shm::kInlineBytes) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);

@@ -46,8 +46,9 @@ class PlaneRank {
 
   // Sends as the client library does. Returns the request, or 0 if it was done at once.
   uint32_t Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes);
+  // `flags`: of the request.
   uint32_t SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
-                    uint64_t size_bytes);
+                    uint64_t size_bytes, uint32_t flags = 0);
   uint32_t Receive(int32_t source, int32_t tag, const shm::Location& where, uint64_t size_bytes);
   bool Cancel(uint32_t request);
   // One step of the engine, and its consequences. False if the lease was taken.
@@ -61,12 +62,14 @@ class PlaneRank {
   // Raw access, for wrong commands.
   void PushToDaemon(const shm::Descriptor& descriptor);
   void RingDaemon();
+  void RingLink();  // the rank's own core, in its seat for direct links
   uint32_t NewRequest();
   shm::RequestLayout& Slot(uint32_t request) { return *view_.request(request); }
 
   uint32_t rank() const { return session_->rank; }
   Session& session() { return *session_; }
   engine::RankEngine& engine() { return *engine_; }
+  bool has_engine() const { return engine_ != nullptr; }
   engine::SessionView& view() { return view_; }
   shm::Wake wake() { return shm::Wake(view_.inbox.wake()); }
   std::byte* heap() { return heap_.base(); }

@@ -91,7 +91,7 @@ TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
 // The sender's daemon reports how the write has ended.
 TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
-  auto removed = std::async(std::launch::async, [&] { plane(0).RemoveSession(kJob, 0); });
+  auto removed = std::async(std::launch::async, [&] { RemoveRank(0); });
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
   receiver().Progress();
   EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
@@ -105,7 +105,7 @@ TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
 TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(Post());
-  plane(0).RemoveSession(kJob, 0);
+  RemoveRank(0);
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
   EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kPeerDied);
   ExpectNoHarm();
@@ -115,7 +115,7 @@ TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
 TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, FastOptions(400)));
   ASSERT_NO_FATAL_FAILURE(Post());
-  plane(0).RemoveSession(kJob, 0);
+  RemoveRank(0);
   plane(0).RankEnded(kJob, 0, ErrorCode::kNotFound);
   plane(0).RemoveJob(kJob);
   EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kNotFound);
@@ -124,7 +124,7 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
 
 TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
   ASSERT_NO_FATAL_FAILURE(StartHeld());
-  plane(1).RemoveSession(kJob, 1);  // keeps the memory for what may still arrive
+  RemoveRank(1);  // keeps the memory for what may still arrive
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   EXPECT_EQ(sender().Wait(send_), ErrorCode::kPeerDied);
   gate(0).closed = false;
@@ -276,6 +276,9 @@ INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
 
 // A write that was given up may still arrive: the receive ends with its key, and others go on.
 TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
+  if (in_own_home) {
+    GTEST_SKIP() << "on a busy machine the send may be offered before its advert has come";
+  }
   GiveFaults(0, "put.write:2:SYSTEM");
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint32_t begun = gate(1).begun;
@@ -294,6 +297,9 @@ TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
 }
 
 TEST_F(ProgressAdvertsTest, ANicThatRefusesTheWindowCostsNothingElse) {
+  if (in_own_home) {
+    GTEST_SKIP() << "there is no trial, which the fault counts";
+  }
   GiveFaults(1, "memory.register:9:LIMIT");  // the first after the trial
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   for (int i = 0; i < 3; ++i) {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "daemon/traffic/delivery.h"
 #include "engine/session_view.h"
+#include "progress/traffic/delivery.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {
@@ -35,27 +35,30 @@ class DeliveryTest : public testing::Test {
     std::memcpy(descriptor.payload, &rts, sizeof(rts));
     return descriptor;
   }
-  Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
+  progress::Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
     return delivery_.Deliver(Make(shm::DescriptorKind::kEager, tag, size_bytes),
                              std::vector<std::byte>(size_bytes, std::byte(tag)));
   }
   // An offer by request `request` that carries its data.
-  Delivery::Result Offer(uint32_t request, uint64_t size_bytes, bool carries = true) {
+  progress::Delivery::Result Offer(uint32_t request, uint64_t size_bytes, bool carries = true) {
     return delivery_.Deliver(Make(shm::DescriptorKind::kRemoteRts, static_cast<int32_t>(request),
                                   size_bytes, {request, 1, 4711, {0, 0, 0}}),
                              std::vector<std::byte>(carries ? size_bytes : 0, std::byte(request)));
   }
-  Delivery::Result Retract(uint32_t request, uint32_t source = 3, uint32_t generation = 1) {
+  progress::Delivery::Result Retract(uint32_t request, uint32_t source = 3,
+                                     uint32_t generation = 1) {
     shm::Descriptor retraction = Make(shm::DescriptorKind::kRetract, static_cast<int32_t>(request),
                                       0, {request, generation, 0, {}});
     retraction.source = source;
     return delivery_.Deliver(retraction);
   }
-  Delivery::Result Answer() { return delivery_.Deliver(Make(shm::DescriptorKind::kPullDone)); }
+  progress::Delivery::Result Answer() {
+    return delivery_.Deliver(Make(shm::DescriptorKind::kPullDone));
+  }
   // Offers that take all cells; the rank may drain each, and keep its cells.
   void OfferAllRuns(bool drains = false) {
     for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
-      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
+      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), progress::Delivery::Result::kTaken);
       if (drains) {
         Drain(false);
       }
@@ -64,7 +67,7 @@ class DeliveryTest : public testing::Test {
   // Small messages that take so many slots, or cells.
   void SendMany(uint32_t count, uint64_t size_bytes) {
     for (uint32_t i = 0; i < count; ++i) {
-      ASSERT_EQ(Send(static_cast<int32_t>(i), size_bytes), Delivery::Result::kTaken) << i;
+      ASSERT_EQ(Send(static_cast<int32_t>(i), size_bytes), progress::Delivery::Result::kTaken) << i;
     }
   }
   std::vector<uint32_t> Landed() {
@@ -94,13 +97,13 @@ class DeliveryTest : public testing::Test {
 
   UniqueFd fd_;
   shm::Mapping map_;
-  Delivery delivery_;
+  progress::Delivery delivery_;
   shm::LaneConsumer rank_;
 };
 
 TEST_F(DeliveryTest, LandsTheDataOfAnOffer) {
-  EXPECT_EQ(Offer(5, 20'000), Delivery::Result::kTaken);
-  EXPECT_EQ(Offer(6, 8), Delivery::Result::kTaken);
+  EXPECT_EQ(Offer(5, 20'000), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Offer(6, 8), progress::Delivery::Result::kTaken);
   EXPECT_EQ(Landed(), (std::vector<uint32_t>{5, 6}));
   EXPECT_TRUE(Landed().empty());
   const shm::Descriptor first = Drain(false);
@@ -145,8 +148,8 @@ TEST_F(DeliveryTest, AnswersInTheEndThoughMoreAndMoreComes) {
 TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
   ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
   EXPECT_EQ(Landed().size(), shm::kLaneCells / shm::kRunCells);
-  EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
-  EXPECT_EQ(Send(7, 8), Delivery::Result::kTaken);  // behind it
+  EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Send(7, 8), progress::Delivery::Result::kTaken);  // behind it
   EXPECT_TRUE(Landed().empty());
   EXPECT_FALSE(delivery_.empty());
   Drain(true);
@@ -159,38 +162,38 @@ TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
 TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
   ASSERT_NO_FATAL_FAILURE(OfferAllRuns(/*drains=*/true));
   (void)Landed();
-  EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
+  EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.empty());
   EXPECT_TRUE(Landed().empty());
   const shm::Descriptor offer = Drain(false);
   EXPECT_EQ(offer.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
-  const Incoming* incoming = delivery_.Find(IncomingId{RtsOf(offer).key});
+  const progress::Incoming* incoming = delivery_.Find(progress::IncomingId{RtsOf(offer).key});
   ASSERT_NE(incoming, nullptr);
-  EXPECT_EQ(incoming->kind, Incoming::Kind::kHeap);
+  EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kHeap);
   EXPECT_EQ(incoming->send_request, 99U);
   EXPECT_EQ(incoming->key, 4711U);
 }
 
 TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
-  ASSERT_EQ(Offer(5, 100'000, false), Delivery::Result::kTaken);
+  ASSERT_EQ(Offer(5, 100'000, false), progress::Delivery::Result::kTaken);
   const uint64_t key = RtsOf(Drain(true)).key;
-  EXPECT_EQ(Retract(5, 4), Delivery::Result::kTaken);  // of another rank
-  EXPECT_EQ(Retract(6), Delivery::Result::kTaken);
-  EXPECT_EQ(Retract(5, 3, 2), Delivery::Result::kTaken);  // another use of the request
+  EXPECT_EQ(Retract(5, 4), progress::Delivery::Result::kTaken);  // of another rank
+  EXPECT_EQ(Retract(6), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5, 3, 2), progress::Delivery::Result::kTaken);  // another use of the request
   EXPECT_EQ(rank_.Peek(), nullptr);
-  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
-  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
   const shm::Descriptor asked = Drain(true);
   EXPECT_EQ(asked.kind, static_cast<uint8_t>(shm::DescriptorKind::kRetract));
   EXPECT_EQ(RtsOf(asked).key, key);
   EXPECT_EQ(rank_.Peek(), nullptr);
-  delivery_.Forget(IncomingId{key});
-  ASSERT_EQ(Offer(5, 100'000, false), Delivery::Result::kTaken);
+  delivery_.Forget(progress::IncomingId{key});
+  ASSERT_EQ(Offer(5, 100'000, false), progress::Delivery::Result::kTaken);
   const uint64_t next = RtsOf(Drain(true)).key;
-  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
   EXPECT_EQ(RtsOf(Drain(true)).key, next);
   delivery_.ForgetOffersOf(3);
-  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5), progress::Delivery::Result::kTaken);
   EXPECT_EQ(rank_.Peek(), nullptr);
 }
 
@@ -198,9 +201,10 @@ TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
 TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
   for (const bool lands : {true, false}) {
     ASSERT_NO_FATAL_FAILURE(OfferAllRuns());
-    EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
-    EXPECT_EQ(Retract(99), Delivery::Result::kTaken);
-    EXPECT_EQ(Retract(99), Delivery::Result::kTaken) << "there are two at most, for two offers";
+    EXPECT_EQ(Offer(99, shm::kRunBytes), progress::Delivery::Result::kTaken);
+    EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken);
+    EXPECT_EQ(Retract(99), progress::Delivery::Result::kTaken)
+        << "there are two at most, for two offers";
     (void)Landed();
     for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
       Drain(lands);
@@ -219,12 +223,12 @@ TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
 TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreOffers) {
   ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots, 8));
   for (uint32_t i = 0; i < 1000; ++i) {
-    ASSERT_EQ(Retract(7), Delivery::Result::kTaken);
+    ASSERT_EQ(Retract(7), progress::Delivery::Result::kTaken);
   }
   EXPECT_TRUE(delivery_.empty());
-  ASSERT_EQ(Offer(7, 100'000, false), Delivery::Result::kTaken);
+  ASSERT_EQ(Offer(7, 100'000, false), progress::Delivery::Result::kTaken);
   for (uint32_t i = 0; i < 1000; ++i) {
-    ASSERT_EQ(Retract(7), Delivery::Result::kTaken);
+    ASSERT_EQ(Retract(7), progress::Delivery::Result::kTaken);
   }
   EXPECT_FALSE(delivery_.flooded());
   EXPECT_LE(delivery_.waiting(), 3U);
@@ -237,16 +241,16 @@ TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {
   EXPECT_FALSE(delivery_.empty());
   for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
     EXPECT_EQ(Drain(true).tag, static_cast<int32_t>(i));
-    ASSERT_EQ(delivery_.Flush(), Delivery::Result::kTaken);
+    ASSERT_EQ(delivery_.Flush(), progress::Delivery::Result::kTaken);
   }
   EXPECT_TRUE(delivery_.empty());
 }
 
 TEST_F(DeliveryTest, RefusesMoreThanCorrectSendersCause) {
   ASSERT_NO_FATAL_FAILURE(SendMany(shm::kLaneSlots + kMaxWaiting, 8));
-  EXPECT_EQ(Send(1, 8), Delivery::Result::kOverflow);
+  EXPECT_EQ(Send(1, 8), progress::Delivery::Result::kOverflow);
   // Answers have a limit of their own: the number of the rank's requests.
-  EXPECT_EQ(Answer(), Delivery::Result::kTaken);
+  EXPECT_EQ(Answer(), progress::Delivery::Result::kTaken);
 }
 
 TEST_F(DeliveryTest, WaitsForCellsOfMessagesThatTheRankHasNotDrained) {
@@ -265,17 +269,17 @@ TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
     Send(static_cast<int32_t>(i), 100);
     Drain(false);
   }
-  EXPECT_EQ(Send(99, 5000), Delivery::Result::kTaken);
+  EXPECT_EQ(Send(99, 5000), progress::Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.empty());
   const shm::Descriptor parked = Drain(false);
   EXPECT_EQ(parked.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
   EXPECT_EQ(parked.flags, shm::kFlagSourcePrivate);
   EXPECT_EQ(parked.tag, 99);
   EXPECT_EQ(parked.size_bytes, 5000U);
-  const IncomingId id{RtsOf(parked).key};
-  const Incoming* incoming = delivery_.Find(id);
+  const progress::IncomingId id{RtsOf(parked).key};
+  const progress::Incoming* incoming = delivery_.Find(id);
   ASSERT_NE(incoming, nullptr);
-  EXPECT_EQ(incoming->kind, Incoming::Kind::kParked);
+  EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
   EXPECT_EQ(incoming->source, 3U);
   EXPECT_EQ(incoming->parked, std::vector<std::byte>(5000, std::byte(99)));
   delivery_.ForgetOffersOf(3);  // its sender dies: the message is here all the same
@@ -290,13 +294,13 @@ TEST_F(DeliveryTest, ParksUpToItsQuota) {
     Send(1, 100);
     Drain(false);
   }
-  EXPECT_EQ(Send(1, 8000), Delivery::Result::kTaken);
-  const IncomingId first{RtsOf(Drain(false)).key};
-  EXPECT_EQ(Send(1, 8000), Delivery::Result::kTaken);
+  EXPECT_EQ(Send(1, 8000), progress::Delivery::Result::kTaken);
+  const progress::IncomingId first{RtsOf(Drain(false)).key};
+  EXPECT_EQ(Send(1, 8000), progress::Delivery::Result::kTaken);
   Drain(false);
-  EXPECT_EQ(Send(2, 8000), Delivery::Result::kQuota);
+  EXPECT_EQ(Send(2, 8000), progress::Delivery::Result::kQuota);
   delivery_.Forget(first);
-  EXPECT_EQ(delivery_.Flush(), Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.Flush(), progress::Delivery::Result::kTaken);
   EXPECT_EQ(Drain(false).tag, 2);
 }
 
@@ -307,10 +311,10 @@ TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
   EXPECT_EQ(seen.send_request, 12U);
   EXPECT_NE(seen.key, rts.key);
   EXPECT_EQ(seen.where.address, 0U);
-  const IncomingId id{seen.key};
-  const Incoming* incoming = delivery_.Find(id);
+  const progress::IncomingId id{seen.key};
+  const progress::Incoming* incoming = delivery_.Find(id);
   ASSERT_NE(incoming, nullptr);
-  EXPECT_EQ(incoming->kind, Incoming::Kind::kHeap);
+  EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kHeap);
   EXPECT_EQ(incoming->key, rts.key);
   EXPECT_EQ(incoming->address, 0x7000U);
   delivery_.ForgetOffersOf(3);
@@ -319,11 +323,59 @@ TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
 
 TEST_F(DeliveryTest, DropsAnswersBeyondWhatACorrectRankLeavesUnread) {
   for (uint32_t i = 0; i < shm::kLaneSlots + kMaxAnswers; ++i) {
-    ASSERT_EQ(Answer(), Delivery::Result::kTaken);
+    ASSERT_EQ(Answer(), progress::Delivery::Result::kTaken);
     ASSERT_FALSE(delivery_.flooded()) << i;
   }
-  EXPECT_EQ(Answer(), Delivery::Result::kTaken);
+  EXPECT_EQ(Answer(), progress::Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.flooded());
+}
+
+// ---- Pushed messages
+
+TEST_F(DeliveryTest, APushedMessageIsAnOfferThatStaysHere) {
+  shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, 5000, {12, 2, 0, {}});
+  offer.flags = shm::kFlagPushed;
+  EXPECT_EQ(delivery_.DeliverPushed(offer, std::vector<std::byte>(5000, std::byte{9})),
+            progress::Delivery::Result::kTaken);
+  EXPECT_FALSE(delivery_.has_landed()) << "nobody waits for an answer";
+  const shm::Descriptor seen = Drain(false);
+  EXPECT_EQ(seen.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
+  EXPECT_EQ(seen.flags, shm::kFlagPushed) << "the rank has to count it";
+  EXPECT_EQ(seen.size_bytes, 5000U);
+  const progress::IncomingId id{RtsOf(seen).key};
+  delivery_.ForgetOffersOf(3);  // it has all of it
+  const progress::Incoming* incoming = delivery_.Find(id);
+  ASSERT_NE(incoming, nullptr);
+  EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
+  EXPECT_EQ(incoming->send_request, 0U);
+  EXPECT_EQ(delivery_.TakeParked(id), std::vector<std::byte>(5000, std::byte{9}));
+}
+
+TEST_F(DeliveryTest, PushedMessagesCountAgainstTheQuotaUntilTheyAreTaken) {
+  const shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked / 2);
+  const std::vector<std::byte> data(kMaxParked / 2);
+  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
+  progress::IncomingId arriving{};
+  EXPECT_EQ(delivery_.DeliverArriving(offer, &arriving), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.TryHold(arriving), nullptr);
+  delivery_.Forget(progress::IncomingId{RtsOf(Drain(false)).key});
+  EXPECT_NE(delivery_.TryHold(arriving), nullptr);
+  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kQuota);
+}
+
+TEST_F(DeliveryTest, ACutForgetsPushedMessagesOfWhichTheRankHasNotHeard) {
+  SendMany(shm::kLaneSlots, 8);
+  shm::Descriptor offer = Make(shm::DescriptorKind::kRemoteRts, 4, kMaxParked);
+  offer.flags = shm::kFlagPushed;
+  const std::vector<std::byte> data(kMaxParked);
+  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(delivery_.waiting(), 1U);
+  delivery_.DropWaitingOf(3);
+  EXPECT_TRUE(delivery_.empty());
+  Drain(false);
+  EXPECT_EQ(delivery_.DeliverPushed(offer, data), progress::Delivery::Result::kTaken)
+      << "its bytes count still";
 }
 
 TEST_F(DeliveryTest, AsksForTheWorkerOnlyForWhatCannotWait) {

@@ -303,7 +303,7 @@ TEST_F(ProgressDeviceTest, ARankThatDiesInTheMiddleFailsTheOther) {
     SCOPED_TRACE(dead);
     Message message;
     ASSERT_NO_FATAL_FAILURE(BeginStalled(dead, &message));
-    std::thread remover([&] { plane(dead).RemoveSession(kJob, dead); });
+    std::thread remover([&] { RemoveRank(dead); });
     plane(1 - dead).RankEnded(kJob, dead, ErrorCode::kPeerDied);
     const uint32_t alive = 1 - dead;
     EXPECT_EQ(rank(alive).Wait(alive == 0 ? message.passage.send : message.passage.receive),

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "daemon/wire/wire.h"
+#include "progress/wire/wire.h"
 #include "shm/atomic.h"
 #include "tests/daemon/forged_packets.h"
 #include "tests/daemon/progress_fixture.h"
@@ -193,7 +193,7 @@ TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
 // Beyond 32 KiB only the first message of a stream carries its data; the others are fetched.
 TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   constexpr uint64_t kMessages = 4;
-  constexpr uint64_t kOfferBytes = sizeof(PacketHeader) + sizeof(WireRts);
+  constexpr uint64_t kOfferBytes = sizeof(progress::PacketHeader) + sizeof(progress::WireRts);
   StartPlanes({1, 1}, FastOptions());
   AttachAlone(0);
   std::vector<uint32_t> sends;
@@ -256,7 +256,7 @@ TEST_F(ProgressEagerTest, SendsTheLastMessagesOfALeavingRank) {
   for (uint64_t word = 0; word < 30; ++word) {
     EXPECT_EQ(rank(0).Send(1, 3, &word, sizeof(word)), 0U);
   }
-  plane(0).RemoveSession(kJob, 0);
+  RemoveRank(0);
   for (uint64_t word = 0; word < 30; ++word) {
     uint64_t got = ~uint64_t{0};
     EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 3, Private(&got), sizeof(got))), ErrorCode::kOk);
@@ -268,7 +268,7 @@ TEST_F(ProgressEagerTest, SendsTheLastMessagesOfALeavingRank) {
 
 TEST_F(ProgressEagerTest, SleepsWhenIdleAndIsWokenByTheDoorbell) {
   Start({1, 1});
-  ASSERT_TRUE(Eventually([&] { return plane(0).Turns().sleeps > 0; }));
+  ASSERT_TRUE(Eventually([&] { return Turns(0).sleeps > 0; }));
   // Each round trip starts with both daemons asleep.
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(FallsAsleep(0));
@@ -281,9 +281,9 @@ TEST_F(ProgressEagerTest, AnIdlePlaneDoesNotTurn) {
   Start({1, 1});
   ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
   ASSERT_TRUE(FallsAsleep(0));
-  const TurnStatistics before = plane(0).Turns();
+  const TurnStatistics before = Turns(0);
   usleep(300'000);  // the test measures how often it turns meanwhile
-  const TurnStatistics after = plane(0).Turns();
+  const TurnStatistics after = Turns(0);
   EXPECT_LT(after.turns - before.turns, 200U);  // thousands if it polls
   EXPECT_TRUE(plane(0).Idle());
 }
@@ -515,36 +515,41 @@ INSTANTIATE_TEST_SUITE_P(
 // A stranger speaks as rank 1 of node 1.
 class ProgressForgeryTest : public PlaneTest {
  protected:
-  void Forge(const std::function<void(PacketHeader&)>& change) {
+  void Forge(const std::function<void(progress::PacketHeader&)>& change) {
     const uint64_t word = 666;
-    PacketHeader header = ForgedHeader(/*from=*/1, /*to=*/0, PacketKind::kEager);
+    progress::PacketHeader header =
+        ForgedHeader(/*from=*/1, /*to=*/0, progress::PacketKind::kEager);
     header.source = 1;
     header.destination = 0;
     header.tag = 1;
     header.body_bytes = sizeof(word);
     header.size_bytes = sizeof(word);
     change(header);
-    ASSERT_NO_FATAL_FAILURE(SayAsStranger(plane(0), header, BytesOf(word)));
+    ASSERT_NO_FATAL_FAILURE(SayAsStranger(plane(0), header, progress::BytesOf(word)));
   }
 };
 
 TEST_F(ProgressForgeryTest, DropsPacketsThatAreNotGenuine) {
-  const std::vector<std::function<void(PacketHeader&)>> changes = {
-      [](PacketHeader& h) { h.key += 1; },
-      [](PacketHeader& h) { h.job_key += 1; },
-      [](PacketHeader& h) { h.magic += 1; },
-      [](PacketHeader& h) { h.version += 1; },
-      [](PacketHeader& h) { h.source_node = 77; },
-      [](PacketHeader& h) { h.source = 0; },
-      [](PacketHeader& h) { h.source = 5000; },
-      [](PacketHeader& h) { h.destination = 1; },
-      [](PacketHeader& h) { h.destination = 5000; },
-      [](PacketHeader& h) { h.body_bytes = 7; },
-      [](PacketHeader& h) { h.size_bytes = 9; },
-      [](PacketHeader& h) { h.tag = -1; },
-      [](PacketHeader& h) { h.kind = 99; },
-      [](PacketHeader& h) { h.kind = static_cast<uint8_t>(PacketKind::kRemoteRts); },
-      [](PacketHeader& h) { h.kind = static_cast<uint8_t>(PacketKind::kEnded); },  // as nobody ends
+  const std::vector<std::function<void(progress::PacketHeader&)>> changes = {
+      [](progress::PacketHeader& h) { h.key += 1; },
+      [](progress::PacketHeader& h) { h.job_key += 1; },
+      [](progress::PacketHeader& h) { h.magic += 1; },
+      [](progress::PacketHeader& h) { h.version += 1; },
+      [](progress::PacketHeader& h) { h.source_node = 77; },
+      [](progress::PacketHeader& h) { h.source = 0; },
+      [](progress::PacketHeader& h) { h.source = 5000; },
+      [](progress::PacketHeader& h) { h.destination = 1; },
+      [](progress::PacketHeader& h) { h.destination = 5000; },
+      [](progress::PacketHeader& h) { h.body_bytes = 7; },
+      [](progress::PacketHeader& h) { h.size_bytes = 9; },
+      [](progress::PacketHeader& h) { h.tag = -1; },
+      [](progress::PacketHeader& h) { h.kind = 99; },
+      [](progress::PacketHeader& h) {
+        h.kind = static_cast<uint8_t>(progress::PacketKind::kRemoteRts);
+      },
+      [](progress::PacketHeader& h) {
+        h.kind = static_cast<uint8_t>(progress::PacketKind::kEnded);
+      },  // as nobody ends
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);

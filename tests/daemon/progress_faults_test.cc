@@ -196,7 +196,7 @@ class FaultStallTest : public FaultPointTest {
   void ExpectDeathIsTold(uint32_t dead, uint32_t living) {
     ASSERT_NO_FATAL_FAILURE(StartStalled());
     const uint32_t node = NodeOf(dead);
-    auto removed = std::async(std::launch::async, [&] { plane(node).RemoveSession(kJob, dead); });
+    auto removed = std::async(std::launch::async, [&] { RemoveRank(dead); });
     plane(1 - node).RankEnded(kJob, dead, ErrorCode::kPeerDied);
     const std::string point = GetParam().point;
     if (living == kReceiver && (point == "staging.copy_out" || point == "pull.read")) {

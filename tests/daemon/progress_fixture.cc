@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "config/environment.h"
@@ -92,7 +93,8 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       TellWorkers(*devices_, planes_have_gpus_, &own_options);
     }
     transport::TransportOptions transport = transport::TransportOptionsFrom(own_options);
-    transport.provider = "net";
+    transport.provider = PlaneProvider();
+    transport.attachment_bytes = in_own_home ? 512 << 10 : transport.attachment_bytes;
     transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
     auto created = transport::OpenTransport(transport);
     ASSERT_TRUE(created.ok()) << created.status().ToString();
@@ -110,6 +112,11 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       std::lock_guard lock(told_.mutex);
       told_.lost_links.push_back(incarnation);
     };
+    hooks.on_link_wanted = [this](const std::string&, uint32_t rank, uint32_t peer,
+                                  shm::LinkMatter matter) {
+      std::lock_guard lock(told_.mutex);
+      told_.link_wishes.push_back({rank, peer, matter});
+    };
     hooks.on_memory_refused = [this](const std::string& text) {
       std::lock_guard lock(told_.mutex);
       told_.refusals.push_back(text);
@@ -126,14 +133,22 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       gpus = std::make_shared<gpu::GpuSource>([guarded] { return gpu::CreateHostBackend(guarded); },
                                               own_options.gpu_idle_release_ms * 1'000'000);
     }
-    auto plane =
-        ProgressPlane::Create(own_options,
-                              std::make_unique<GateTransport>(std::move(*created), gates_.back(),
-                                                              transport.post_timeout_ns),
-                              hooks, nullptr, gpus);
+    auto gated = std::make_unique<GateTransport>(std::move(*created), gates_.back(),
+                                                 transport.post_timeout_ns, /*pins=*/!in_own_home);
     gpus_.push_back(gpus);
-    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
-    planes_.push_back(std::move(*plane));
+    if (in_own_home) {
+      const auto find_rank = [this](uint32_t rank) {
+        return rank < ranks_.size() ? ranks_[rank].get() : nullptr;
+      };
+      auto plane = OwnPlane::Create(own_options, std::move(gated), hooks, find_rank);
+      ASSERT_TRUE(plane.ok()) << plane.status().ToString();
+      (*plane)->seat = seat_ != nullptr ? seat_ : (*plane)->seat;
+      planes_.push_back(std::move(*plane));
+    } else {
+      auto plane = ProgressPlane::Create(own_options, std::move(gated), hooks, nullptr, gpus);
+      ASSERT_TRUE(plane.ok()) << plane.status().ToString();
+      planes_.push_back(std::move(*plane));
+    }
   }
   ranks_.resize(node_of_rank_.size());
   for (uint32_t node = 0; node < planes_.size(); ++node) {
@@ -188,7 +203,7 @@ void PlaneTest::Attach(uint32_t rank) {
   ranks_[rank] =
       std::make_unique<PlaneRank>(session, PlanFor(NodeOf(rank)), MapAll(session->session_fd.get()),
                                   MapAll(session->inbox_fd.get()));
-  ProgressPlane& plane = *planes_[NodeOf(rank)];
+  DataPlane& plane = *planes_[NodeOf(rank)];
   Status status = plane.AddSession(session);
   ASSERT_TRUE(status.ok()) << status.ToString();
   ASSERT_TRUE(Eventually([&] { return session->reach_settled.load(); }));
@@ -353,8 +368,16 @@ void PlaneTest::ExpectNothingLeft() {
 
 void PlaneTest::RemoveRank(uint32_t rank) {
   if (planes_[NodeOf(rank)] != nullptr) {
-    planes_[NodeOf(rank)]->RemoveSession(kJob, rank);
+    std::promise<void> let_go;
+    planes_[NodeOf(rank)]->RemoveSession(kJob, rank, {[] {}, [&let_go] { let_go.set_value(); }});
+    let_go.get_future().wait();
+    planes_[NodeOf(rank)]->ReleaseSession(kJob, rank);
   }
+}
+
+TurnStatistics PlaneTest::Turns(uint32_t node) const {
+  return in_own_home ? static_cast<const OwnPlane&>(*planes_[node]).Turns()
+                     : static_cast<const ProgressPlane&>(*planes_[node]).Turns();
 }
 
 void PlaneTest::Stop() {

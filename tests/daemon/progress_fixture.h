@@ -19,6 +19,7 @@
 #include "daemon/progress/progress_plane.h"
 #include "gpu_backends/host/host_backend.h"
 #include "tests/daemon/gate_transport.h"
+#include "tests/daemon/own_plane.h"
 #include "tests/daemon/plane_rank.h"
 
 namespace ferry::daemon {
@@ -32,6 +33,11 @@ struct Told {
   std::vector<std::string> failed_jobs;
   std::vector<ErrorCode> failures;  // of the failed jobs
   std::vector<uint64_t> lost_links;
+  struct LinkWish {
+    uint32_t rank = 0, peer = 0;
+    shm::LinkMatter matter{};
+  };
+  std::vector<LinkWish> link_wishes;
   std::vector<std::string> refusals;   // of regions
   std::map<uint32_t, Status> imports;  // by worker processes: the last one of each rank
 
@@ -51,6 +57,10 @@ struct Told {
 config::Options FastOptions(uint64_t operation_timeout_ms = 10'000);
 // Whether worker processes look after the ranks of this test.
 bool InWorkerProcess();
+// Set by in_own_home.cc, in targets that have it.
+inline bool in_own_home = false;
+// By which planes reach each other.
+inline const char* PlaneProvider() { return in_own_home ? "ferry-tcp" : "net"; }
 // Gives up this thread's capabilities (and its children's), except those of the mask.
 void DropCapabilities(uint64_t kept);
 
@@ -78,6 +88,7 @@ inline constexpr Memory kAllMemory[] = {{"HeapToHeap", true, true},
                                         {"PrivateToHeap", false, true},
                                         {"PrivateToPrivate", false, false}};
 
+// Each target runs its tests in one of the two homes of a core: ferryd, or that of own_plane.h.
 class PlaneTest : public testing::Test {
  protected:
   // Node i serves `ranks_per_node[i]` ranks; ranks are numbered node by node.
@@ -129,7 +140,8 @@ class PlaneTest : public testing::Test {
   // Idle, with no staging memory in use, nothing on its way, and nothing to complain of.
   void ExpectNothingLeft();
   Gate& gate(uint32_t node) { return *gates_[node]; }
-  ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
+  DataPlane& plane(uint32_t node) { return *planes_[node]; }
+  TurnStatistics Turns(uint32_t node) const;
   PlaneRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
@@ -138,13 +150,14 @@ class PlaneTest : public testing::Test {
   engine::EngineOptions engine_options_;                                // for the ranks
   // If set, planes and ranks have such devices, and each rank has a region of device memory.
   std::optional<gpu::HostBackendOptions> devices_;
+  progress::Seat (*seat_)(const progress::ServedSegments&) = nullptr;  // see OwnPlane::seat
   bool planes_have_gpus_ = true;  // if false, only the ranks have them
   bool keep_capabilities_ = false;
   Told told_;
   std::unique_ptr<gpu::GpuBackend> rank_gpu_;          // outlives the ranks
   std::vector<std::shared_ptr<gpu::GpuSource>> gpus_;  // by node; null without GPUs
   std::vector<std::shared_ptr<Gate>> gates_;           // by node
-  std::vector<std::unique_ptr<ProgressPlane>> planes_;
+  std::vector<std::unique_ptr<DataPlane>> planes_;
   std::vector<std::unique_ptr<PlaneRank>> ranks_;
   std::vector<uint32_t> node_of_rank_;
   std::vector<uint32_t> local_index_;

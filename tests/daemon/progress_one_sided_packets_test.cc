@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/wire/wire.h"
+#include "progress/wire/wire.h"
 #include "shm/atomic.h"
 #include "shm/layout/one_sided_layout.h"
 #include "tests/daemon/forged_packets.h"
@@ -177,9 +177,9 @@ TEST_F(OneSidedPacketsTest, ACutLosesAWholePacket) {
 class WrongOneSidedPacketsTest : public ProgressOneSidedTest {
  protected:
   // Of rank 0, to rank 1.
-  void SayBytes(PacketKind kind, std::span<const std::byte> body, uint64_t number,
+  void SayBytes(progress::PacketKind kind, std::span<const std::byte> body, uint64_t number,
                 uint64_t size_bytes = 0, uint8_t stream = 0) {
-    PacketHeader header = ForgedHeader(0, 1, kind);
+    progress::PacketHeader header = ForgedHeader(0, 1, kind);
     header.source = 0;
     header.destination = 1;
     header.number = number;
@@ -193,8 +193,8 @@ class WrongOneSidedPacketsTest : public ProgressOneSidedTest {
     EXPECT_TRUE(Eventually([&] { return plane(1).Nic().errors == errors_; }))
         << plane(1).Nic().errors;
   }
-  static WireOneSided PutOf(uint64_t offset, uint64_t value) {
-    WireOneSided put{};
+  static progress::WireOneSided PutOf(uint64_t offset, uint64_t value) {
+    progress::WireOneSided put{};
     put.operation = static_cast<uint8_t>(OneSidedOperation::kPut);
     put.width = 8;
     put.region = kHeapRegion;
@@ -211,47 +211,51 @@ class WrongOneSidedPacketsTest : public ProgressOneSidedTest {
 TEST_F(WrongOneSidedPacketsTest, AreDroppedAndChangeNothing) {
   Start({1, 1});
   const auto wrong = [&](auto&& spoil, uint64_t number = 1, uint64_t size_bytes = 0) {
-    WireOneSided wire = PutOf(0, 1);
+    progress::WireOneSided wire = PutOf(0, 1);
     spoil(wire);
-    SayBytes(PacketKind::kOneSided, BytesOf(wire), number, size_bytes);
+    SayBytes(progress::PacketKind::kOneSided, progress::BytesOf(wire), number, size_bytes);
     ExpectDropped();
   };
-  SayBytes(PacketKind::kOneSided, {}, 1);
+  SayBytes(progress::PacketKind::kOneSided, {}, 1);
   ExpectDropped();
-  SayBytes(PacketKind::kOneSided, BytesOf(uint32_t{7}), 1);
+  SayBytes(progress::PacketKind::kOneSided, progress::BytesOf(uint32_t{7}), 1);
   ExpectDropped();
-  SayBytes(PacketKind::kOneSidedDone, BytesOf(uint32_t{7}), 0);
+  SayBytes(progress::PacketKind::kOneSidedDone, progress::BytesOf(uint32_t{7}), 0);
   ExpectDropped();
-  wrong([](WireOneSided& wire) { wire.size_bytes = 17; });  // and no data
-  wrong([](WireOneSided& wire) { wire.size_bytes = UINT32_MAX; });
-  wrong([](WireOneSided& wire) { wire.signal_region = UINT32_MAX; });
-  wrong([](WireOneSided& wire) { wire.operation = 200; });
-  wrong([](WireOneSided& wire) { wire.operation = 0; });
-  wrong([](WireOneSided& wire) {
+  wrong([](progress::WireOneSided& wire) { wire.size_bytes = 17; });  // and no data
+  wrong([](progress::WireOneSided& wire) { wire.size_bytes = UINT32_MAX; });
+  wrong([](progress::WireOneSided& wire) { wire.signal_region = UINT32_MAX; });
+  wrong([](progress::WireOneSided& wire) { wire.operation = 200; });
+  wrong([](progress::WireOneSided& wire) { wire.operation = 0; });
+  wrong([](progress::WireOneSided& wire) {
     wire.operation = static_cast<uint8_t>(OneSidedOperation::kAdd);
     wire.width = 3;
     wire.size_bytes = 0;
   });
   // Long ones have no number, and all others have one.
-  wrong([](WireOneSided&) {}, 0, 8);
-  wrong([](WireOneSided& wire) {
+  wrong([](progress::WireOneSided&) {}, 0, 8);
+  wrong([](progress::WireOneSided& wire) {
     wire.operation = static_cast<uint8_t>(OneSidedOperation::kLongGet);
     wire.size_bytes = 0;
   });
   wrong(
-      [](WireOneSided& wire) {  // and no offer of the bytes
+      [](progress::WireOneSided& wire) {  // and no offer of the bytes
         wire.operation = static_cast<uint8_t>(OneSidedOperation::kLongPut);
         wire.size_bytes = 0;
       },
       0, 8);
-  SayBytes(PacketKind::kOneSided, BytesOf(PutOf(0, 1)), 1, 0, kOneSidedStreams);
+  SayBytes(progress::PacketKind::kOneSided, progress::BytesOf(PutOf(0, 1)), 1, 0,
+           progress::kOneSidedStreams);
   ExpectDropped();
-  SayBytes(PacketKind::kOneSidedDone, BytesOf(WireOneSidedDone{5, 0, 0, kOneSidedStreams}), 0);
+  SayBytes(progress::PacketKind::kOneSidedDone,
+           progress::BytesOf(progress::WireOneSidedDone{5, 0, 0, progress::kOneSidedStreams}), 0);
   ExpectDropped();
   EXPECT_EQ(Word(1, 0), 0U);
   // About operations that rank 1 and its rings have not begun.
-  SayBytes(PacketKind::kOneSidedDone, BytesOf(WireOneSidedDone{5, 0, 0, 0}), 0);
-  SayBytes(PacketKind::kOneSidedDone, BytesOf(WireOneSidedDone{5, 0, 0, 1}), 0);
+  SayBytes(progress::PacketKind::kOneSidedDone,
+           progress::BytesOf(progress::WireOneSidedDone{5, 0, 0, 0}), 0);
+  SayBytes(progress::PacketKind::kOneSidedDone,
+           progress::BytesOf(progress::WireOneSidedDone{5, 0, 0, 1}), 0);
   EXPECT_EQ(Done(1, 0), 0U);
   EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
 }
@@ -259,18 +263,18 @@ TEST_F(WrongOneSidedPacketsTest, AreDroppedAndChangeNothing) {
 // What came before the first one that cannot be is carried out, and nothing behind it.
 TEST_F(WrongOneSidedPacketsTest, EndAtTheFirstOperationThatCannotBe) {
   Start({1, 1});
-  WireOneSided operations[3] = {PutOf(0, 1), PutOf(8, 2), PutOf(16, 3)};
+  progress::WireOneSided operations[3] = {PutOf(0, 1), PutOf(8, 2), PutOf(16, 3)};
   operations[1].operation = shm::kOneSidedOperations;
-  SayBytes(PacketKind::kOneSided, std::as_bytes(std::span(operations)), 1);
+  SayBytes(progress::PacketKind::kOneSided, std::as_bytes(std::span(operations)), 1);
   ExpectDropped();
   EXPECT_EQ(Word(1, 0), 1U);
   EXPECT_EQ(Word(1, 8), 0U);
   EXPECT_EQ(Word(1, 16), 0U);
   // A whole one, and the beginning of another.
   const std::span<const std::byte> bytes = std::as_bytes(std::span(operations));
-  SayBytes(PacketKind::kOneSided, bytes.last(sizeof(WireOneSided)), 1);
+  SayBytes(progress::PacketKind::kOneSided, bytes.last(sizeof(progress::WireOneSided)), 1);
   EXPECT_TRUE(Eventually([&] { return shm::LoadAcquire(Word(1, 16)) == 3; }));
-  SayBytes(PacketKind::kOneSided, bytes.first(sizeof(WireOneSided) + 8), 2);
+  SayBytes(progress::PacketKind::kOneSided, bytes.first(sizeof(progress::WireOneSided) + 8), 2);
   ExpectDropped();
 }
 

@@ -189,6 +189,9 @@ TEST_F(ProgressOneSidedTest, WhatIsOutsideItsRegionFailsByNameAndChangesNothing)
 }
 
 TEST_F(ProgressOneSidedTest, OnlyStreamsReachDeviceMemory) {
+  if (in_own_home) {
+    GTEST_SKIP() << "devices are left to ferryd";
+  }
   UseDevices(1000, 1000);
   Start({1, 1});
   Wish put = InlinePut(1, 0, 1);
@@ -331,6 +334,9 @@ class LongOneSidedTest : public ProgressOneSidedTest {
 };
 
 TEST_F(LongOneSidedTest, MovesBytesOfAllSizesFromAndToMemoryOfAllKinds) {
+  if (in_own_home) {
+    GTEST_SKIP() << "devices are left to ferryd";
+  }
   UseDevices(100'000, 100'000);
   Start({1, 1});
   const std::vector<std::byte> pattern = Pattern(3 << 20, 8);
@@ -438,6 +444,9 @@ TEST_F(LongOneSidedTest, ACutLinkEndsThem) {
 
 // A get waits until the memory is pinned there; then its region goes.
 TEST_F(LongOneSidedTest, ARegionThatGoesAnswersTheGetsThatWaitForIt) {
+  if (in_own_home) {
+    GTEST_SKIP() << "nothing is pinned there";
+  }
   Start({1, 1});
   gate(1).pins_slowly = true;
   SayLong(0, About(1, OneSidedOperation::kLongGet, 0, 1 << 20), InHeap(0));

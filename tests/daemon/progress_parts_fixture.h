@@ -8,14 +8,14 @@
 #include <memory>
 #include <numeric>
 
-#include "daemon/progress/feeds.h"
-#include "daemon/progress/one_sided.h"
-#include "daemon/progress/pulls.h"
-#include "daemon/registration/registrar.h"
-#include "daemon/registration/registrations.h"
-#include "daemon/staging/staging_depot.h"
-#include "daemon/traffic/directory.h"
-#include "daemon/traffic/outbound.h"
+#include "progress/registration/registrar.h"
+#include "progress/registration/registrations.h"
+#include "progress/staging/staging_depot.h"
+#include "progress/traffic/directory.h"
+#include "progress/traffic/outbound.h"
+#include "progress/transfers/feeds.h"
+#include "progress/transfers/one_sided.h"
+#include "progress/transfers/pulls.h"
 #include "tests/daemon/fake_transport.h"
 #include "tests/daemon/progress_fixture.h"
 
@@ -32,28 +32,33 @@ class ProgressPartsTest : public PlaneTest {
     node_of_rank_[0] = 0;
     local_index_.assign(1 + others, 0);
     std::iota(local_index_.begin() + 1, local_index_.end(), 0U);
-    job_ = std::make_unique<Job>(PlanFor(0));
-    rank_ = std::make_unique<ServedRank>(MakeSession(0), job_.get(), 1024, 1 << 20);
+    job_ = std::make_unique<progress::Job>(PlanFor(0));
+    const std::shared_ptr<Session> session = MakeSession(0);
+    rank_ = std::make_unique<progress::ServedRank>(session, progress::DaemonSeat(*session),
+                                                   job_.get(), 1024, 1 << 20);
     job_->served[0] = rank_.get();
   }
   // From now on what is said to the other node is in transport_.messages().
-  Link& OpenWay() {
+  progress::Link& OpenWay() {
     transport_.TakeMessages();
     return *(job_->routes[1].link = directory_.AddLink(NodeRoute{}, transport::PeerId{}));
   }
 
   // Declared in the order in which the core has them.
-  Registrations registrations_{registrar_, RegistrationOptions{}};
-  Directory directory_;
-  StagingDepot depot_{registrar_};
+  progress::Registrations registrations_{registrar_, progress::RegistrationOptions{}};
+  progress::Directory directory_;
+  progress::StagingDepot depot_{registrar_};
   FakeTransport transport_;
-  Registrar registrar_{transport_, [] {}};
-  Outbound outbound_{transport_, directory_};
-  Pulls pulls_{transport_, outbound_, depot_, registrations_, PipelineRules{}, kTimeoutNs};
-  Feeds feeds_{outbound_, depot_, PipelineRules{}, kTimeoutNs};
-  OneSided one_sided_{outbound_, pulls_, feeds_, registrations_};
-  std::unique_ptr<Job> job_;
-  std::unique_ptr<ServedRank> rank_;
+  progress::Registrar registrar_{transport_, [] {}};
+  progress::Outbound outbound_{transport_, directory_};
+  progress::PrivateMemory private_memory_{transport_, registrar_, nullptr};
+  progress::Pulls pulls_{transport_,     outbound_,       depot_,
+                         registrations_, private_memory_, progress::PipelineRules{},
+                         kTimeoutNs};
+  progress::Feeds feeds_{outbound_, depot_, progress::PipelineRules{}, kTimeoutNs};
+  progress::OneSided one_sided_{outbound_, pulls_, feeds_, registrations_};
+  std::unique_ptr<progress::Job> job_;
+  std::unique_ptr<progress::ServedRank> rank_;
 };
 
 }  // namespace ferry::daemon

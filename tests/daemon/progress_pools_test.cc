@@ -81,13 +81,15 @@ class ProgressShareTest : public ProgressPoolsTest, public testing::WithParamInt
   static constexpr int kMany = 6;  // messages of the second
 
   // When the blocks of `rank` came back from its peer, and how long they were.
-  static std::vector<TraceRecord> BlocksOf(const std::vector<TraceRecord>& records, uint32_t rank) {
-    std::vector<TraceRecord> blocks;
-    std::copy_if(records.begin(), records.end(), std::back_inserter(blocks),
-                 [rank](const auto& r) { return r.kind == TraceKind::kLent && r.rank == rank; });
+  static std::vector<progress::TraceRecord> BlocksOf(
+      const std::vector<progress::TraceRecord>& records, uint32_t rank) {
+    std::vector<progress::TraceRecord> blocks;
+    std::copy_if(records.begin(), records.end(), std::back_inserter(blocks), [rank](const auto& r) {
+      return r.kind == progress::TraceKind::kLent && r.rank == rank;
+    });
     return blocks;
   }
-  static double BytesBetween(const std::vector<TraceRecord>& blocks, uint64_t begin_ns,
+  static double BytesBetween(const std::vector<progress::TraceRecord>& blocks, uint64_t begin_ns,
                              uint64_t end_ns) {
     return std::accumulate(blocks.begin(), blocks.end(), 0.0, [&](double sum, const auto& block) {
       const bool inside = begin_ns <= block.end_ns && block.end_ns < end_ns;
@@ -117,7 +119,7 @@ TEST_P(ProgressShareTest, RanksMoveBytesByTheirWeightsHoweverManyMessagesTheyHav
   }
   StatusOr<TraceDump> dump = plane(0).StopTrace();
   ASSERT_TRUE(dump.ok()) << dump.status().ToString();
-  const std::vector<TraceRecord> records = dump->ring.Take();
+  const std::vector<progress::TraceRecord> records = dump->ring.Take();
   const auto first = BlocksOf(records, kFirst);
   const auto second = BlocksOf(records, kSecond);
   ASSERT_GT(first.size(), kBytes / options.staging_block_bytes / 2);

@@ -7,7 +7,7 @@
 #include <future>
 #include <map>
 
-#include "daemon/staging/staging_pool.h"
+#include "progress/staging/staging_pool.h"
 #include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
 
@@ -119,7 +119,7 @@ TEST_P(ProgressPathTest, ADeadSenderEndsTheReceive) {
   Start({1, 1});
   const Passage passage = BeginGated();
   ASSERT_TRUE(IsHeld());
-  plane(0).RemoveSession(kJob, 0);  // whatever it had staged is given back
+  RemoveRank(0);  // whatever it had staged is given back
   plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
   gate(1).closed = false;
   EXPECT_EQ(rank(1).Wait(passage.receive), ErrorCode::kPeerDied);
@@ -131,7 +131,7 @@ TEST_P(ProgressPathTest, ADeadReceiverEndsTheSend) {
   Start({1, 1});
   const Passage passage = BeginGated();
   ASSERT_TRUE(IsHeld());
-  auto removed = std::async(std::launch::async, [&] { plane(1).RemoveSession(kJob, 1); });
+  auto removed = std::async(std::launch::async, [&] { RemoveRank(1); });
   // The removal waits for the NIC, which could still write to the rank's memory.
   EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   gate(1).closed = false;
@@ -183,6 +183,9 @@ TEST_F(ProgressTransferTest, ARegionThatIsNoneFailsBothSides) {
 }
 
 TEST_F(ProgressTransferTest, MemoryThatIsNotThereFailsBothSides) {
+  if (in_own_home) {
+    GTEST_SKIP() << "a rank that names memory that is not there dies of it itself";
+  }
   Start({1, 1});
   const void* nowhere = reinterpret_cast<const void*>(4096);
   std::vector<std::byte> got(kMiB);
@@ -219,7 +222,7 @@ TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
 // A rank asks again and again for one message that the daemon keeps for it, more often than there
 // are cells to stage it: one pull gets it, whatever the others wait for.
 TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
-  constexpr uint32_t kPulls = 2 * StagingPool::kCells;
+  constexpr uint32_t kPulls = 2 * progress::StagingPool::kCells;
   constexpr uint32_t kTransfer = 4000;          // not a request's
   constexpr uint32_t kUnexpectedEntries = 128;  // more than there are
   config::Options options = FastOptions();
@@ -281,6 +284,9 @@ TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
 
 // The sender is another process, killed while its memory is being read.
 TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
+  if (in_own_home) {
+    GTEST_SKIP() << "private memory is that of this process";
+  }
   std::vector<std::byte> data = Pattern(kMiB, 9);
   const pid_t child = fork();
   if (child == 0) {

@@ -162,7 +162,7 @@ TEST_F(ProgressWorkerTest, RemovalsWaitForTheChunkInHand) {
     if (round % 2 == 0) {
       plane(0).RemoveRegion(kJob, 0, kHeapRegion);
     } else {
-      plane(0).RemoveSession(kJob, 0);
+      RemoveRank(0);
     }
     Stop();
   }

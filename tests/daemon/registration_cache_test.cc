@@ -1,4 +1,4 @@
-#include "daemon/registration/registration_cache.h"
+#include "progress/registration/registration_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -8,26 +8,27 @@
 #include <random>
 #include <vector>
 
-#include "daemon/registration/registrar.h"
+#include "progress/registration/registrar.h"
 
 namespace ferry::daemon {
 namespace {
 
-using Entry = RegistrationCache::Entry;
+using Entry = progress::RegistrationCache::Entry;
 
-constexpr MemoryIdentity kOne{1, 0};
-constexpr MemoryIdentity kTwo{2, 0};
+constexpr progress::MemoryIdentity kOne{1, 0};
+constexpr progress::MemoryIdentity kTwo{2, 0};
 
 class RegistrationCacheTest : public testing::Test {
  protected:
-  Entry* Add(RegistrationCache& cache, uintptr_t begin, uintptr_t end,
-             const MemoryIdentity& identity = kOne) {
+  Entry* Add(progress::RegistrationCache& cache, uintptr_t begin, uintptr_t end,
+             const progress::MemoryIdentity& identity = kOne) {
     Entry* entry = cache.Insert(begin, end, identity);
     cache.SetReady(entry);
     return entry;
   }
   // Evicts until `bytes` more fit; returns where the evicted entries began.
-  std::vector<uintptr_t> MakeRoom(RegistrationCache& cache, uint64_t bytes, uint64_t now_ns = 0) {
+  std::vector<uintptr_t> MakeRoom(progress::RegistrationCache& cache, uint64_t bytes,
+                                  uint64_t now_ns = 0) {
     std::vector<uintptr_t> gone;
     has_room_ = cache.MakeRoom(bytes, now_ns, [&](const Entry& entry) {
       gone.push_back(entry.begin);
@@ -35,13 +36,13 @@ class RegistrationCacheTest : public testing::Test {
     });
     return gone;
   }
-  static RegistrationStatistics Statistics(const RegistrationCache& cache) {
-    RegistrationStatistics statistics;
+  static progress::RegistrationStatistics Statistics(const progress::RegistrationCache& cache) {
+    progress::RegistrationStatistics statistics;
     cache.FillStatistics(&statistics);
     return statistics;
   }
 
-  RegistrationCache cache_{{}};
+  progress::RegistrationCache cache_{{}};
   bool has_room_ = false;
 };
 
@@ -88,8 +89,8 @@ TEST_F(RegistrationCacheTest, OtherMemoryAtTheSameAddressIsNeverFound) {
 }
 
 TEST_F(RegistrationCacheTest, AnotherAllocationOfTheSameRegionIsOtherMemory) {
-  const MemoryIdentity before{7, 1001};
-  const MemoryIdentity after{7, 1002};
+  const progress::MemoryIdentity before{7, 1001};
+  const progress::MemoryIdentity after{7, 1002};
   Add(cache_, 100, 200, before);
   EXPECT_EQ(cache_.Find(120, 130, after), nullptr);
   Entry* entry = Add(cache_, 100, 200, after);
@@ -116,33 +117,33 @@ TEST_F(RegistrationCacheTest, ForgetsARegionAndNothingElse) {
 }
 
 TEST_F(RegistrationCacheTest, TheOldestGoesFirstByItsLastUse) {
-  RegistrationCache cache({3, 0});
+  progress::RegistrationCache cache({3, 0});
   Entry* first = Add(cache, 100, 200);
   Add(cache, 200, 300);
   Add(cache, 300, 400);
-  cache.Use(first, UseFor::kTransfer);
-  cache.Unuse(first, UseFor::kTransfer);
+  cache.Use(first, progress::UseFor::kTransfer);
+  cache.Unuse(first, progress::UseFor::kTransfer);
   EXPECT_EQ(MakeRoom(cache, 1), std::vector<uintptr_t>{200});
   EXPECT_TRUE(has_room_);
   EXPECT_EQ(Statistics(cache).evictions, 1U);
 }
 
 TEST_F(RegistrationCacheTest, AsManyGoAsTheBytesNeed) {
-  RegistrationCache cache({0, 300});
+  progress::RegistrationCache cache({0, 300});
   Add(cache, 100, 200);
   Add(cache, 200, 300);
   Add(cache, 300, 400);
   EXPECT_FALSE(cache.HasRoom(1));
   EXPECT_EQ(MakeRoom(cache, 150), (std::vector<uintptr_t>{100, 200}));
   EXPECT_TRUE(has_room_);
-  EXPECT_FALSE(cache.CanHold(301, UseFor::kTransfer));
-  EXPECT_TRUE(cache.CanHold(150, UseFor::kPeer));
-  EXPECT_FALSE(cache.CanHold(151, UseFor::kPeer));
+  EXPECT_FALSE(cache.CanHold(301, progress::UseFor::kTransfer));
+  EXPECT_TRUE(cache.CanHold(150, progress::UseFor::kPeer));
+  EXPECT_FALSE(cache.CanHold(151, progress::UseFor::kPeer));
 }
 
 TEST_F(RegistrationCacheTest, NothingInUseGoes) {
-  RegistrationCache cache({3, 0});
-  cache.Use(Add(cache, 100, 200), UseFor::kTransfer);
+  progress::RegistrationCache cache({3, 0});
+  cache.Use(Add(cache, 100, 200), progress::UseFor::kTransfer);
   cache.Insert(200, 300, kOne);              // being pinned
   Add(cache, 300, 400)->not_before_ns = 10;  // another node may be reading it
   EXPECT_TRUE(MakeRoom(cache, 1, 9).empty());
@@ -151,7 +152,7 @@ TEST_F(RegistrationCacheTest, NothingInUseGoes) {
 }
 
 TEST_F(RegistrationCacheTest, WhatTheNicDoesNotLetGoOfStays) {
-  RegistrationCache cache({2, 0});
+  progress::RegistrationCache cache({2, 0});
   Add(cache, 100, 200);
   Add(cache, 200, 300);
   EXPECT_TRUE(cache.MakeRoom(1, 0, [](const Entry& entry) { return entry.begin == 200; }));
@@ -160,12 +161,12 @@ TEST_F(RegistrationCacheTest, WhatTheNicDoesNotLetGoOfStays) {
 
 TEST_F(RegistrationCacheTest, AFailedOneCannotBeFound) {
   Entry* entry = cache_.Insert(100, 200, kOne);
-  cache_.Use(entry, UseFor::kTransfer);
+  cache_.Use(entry, progress::UseFor::kTransfer);
   EXPECT_EQ(cache_.Find(100, 200, kOne), entry);
   cache_.SetFailed(entry, ErrorCode::kOutOfMemory);
   EXPECT_EQ(cache_.Find(100, 200, kOne), nullptr);
   EXPECT_EQ(entry->error, ErrorCode::kOutOfMemory);
-  cache_.Unuse(entry, UseFor::kTransfer);
+  cache_.Unuse(entry, progress::UseFor::kTransfer);
   cache_.Erase(entry);
   EXPECT_EQ(cache_.entries(), 0U);
 }
@@ -193,11 +194,11 @@ class RandomUse {
 
   struct Memory {  // now at [begin, end)
     uintptr_t begin, end;
-    MemoryIdentity identity;
+    progress::MemoryIdentity identity;
   };
   struct Known {  // an entry of the model
     uintptr_t begin, end;
-    MemoryIdentity identity;
+    progress::MemoryIdentity identity;
     bool findable = true;
     bool ready = false;
     uint32_t users = 0;
@@ -279,7 +280,7 @@ class RandomUse {
             << "a missed hit";
       }
       NoteStale(memory.identity);
-      if (!cache_.CanHold(end - begin, UseFor::kTransfer) || !Evict(end - begin)) {
+      if (!cache_.CanHold(end - begin, progress::UseFor::kTransfer) || !Evict(end - begin)) {
         return;
       }
       found = cache_.Insert(begin, end, memory.identity);
@@ -290,11 +291,11 @@ class RandomUse {
       }
       known_[found] = {begin, end, memory.identity};
     }
-    cache_.Use(found, UseFor::kTransfer);
+    cache_.Use(found, progress::UseFor::kTransfer);
     ++known_.at(found).users;
   }
   // A lookup may have found out that its entry is stale.
-  void NoteStale(const MemoryIdentity& identity) {
+  void NoteStale(const progress::MemoryIdentity& identity) {
     for (auto& [entry, known] : known_) {
       if (known.findable && !entry->listed) {
         ASSERT_NE(known.identity, identity);
@@ -334,7 +335,7 @@ class RandomUse {
   }
   void Drop() {
     if (const auto entry = Pick([](const Known& known) { return known.users != 0; })) {
-      cache_.Unuse(*entry, UseFor::kTransfer);
+      cache_.Unuse(*entry, progress::UseFor::kTransfer);
       --known_.at(*entry).users;
       known_.at(*entry).last_use = ++time_;
     }
@@ -364,8 +365,8 @@ class RandomUse {
   }
 
   std::mt19937 random_;
-  const RegistrationCache::Limits limits_;
-  RegistrationCache cache_;
+  const progress::RegistrationCache::Limits limits_;
+  progress::RegistrationCache cache_;
   std::vector<Memory> memory_;
   std::map<Entry*, Known> known_;
   uint64_t last_region_ = 0;

@@ -294,7 +294,7 @@ TEST_F(RegistrationTest, ARankThatDiesMeanwhileLeavesNothingPinned) {
   const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
   EXPECT_NE(send, 0U);
   ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
-  plane(0).RemoveSession(kJob, 0);  // though the NIC is still pinning
+  RemoveRank(0);  // though the NIC is still pinning
   EXPECT_FALSE(region_.expired()) << "the NIC writes into memory that is gone";
   Pass(1, 2);
   gate(0).PinAtOnce();
@@ -308,7 +308,7 @@ TEST_F(RegistrationTest, ADeadRanksMemoryIsNotPinnedForNobody) {
   AddRegion(1);
   (void)rank(1).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
   ASSERT_TRUE(Eventually([this] { return Registered(0).waiting == 2; }));
-  plane(0).RemoveSession(kJob, 1);
+  RemoveRank(1);
   const uint32_t begun = gate(0).begun;
   gate(0).PinAtOnce();
   ExpectPassed(first);
@@ -320,7 +320,7 @@ TEST_F(RegistrationTest, ADyingRankDoesNotWaitForUnpinning) {
   Pass(0, 2);
   Pass(1, 2);
   gate(0).pins_slowly = true;
-  plane(0).RemoveSession(kJob, 0);
+  RemoveRank(0);
   EXPECT_TRUE(Eventually([this] { return gate(0).unpinning == 1; }));
   Pass(1, 2);
 }
@@ -331,8 +331,8 @@ TEST_F(RegistrationTest, AnEndOfTheDaemonUndoesIt) {
   gate(0).pins_slowly = true;
   (void)rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
   ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
-  plane(0).RemoveSession(kJob, 0);
-  plane(0).RemoveSession(kJob, 1);
+  RemoveRank(0);
+  RemoveRank(1);
   const std::shared_ptr<Gate> gate = gates_[0];
   std::future<void> end = std::async(std::launch::async, [this] { planes_[0].reset(); });
   EXPECT_EQ(gate->pinning, 1U);
@@ -528,7 +528,7 @@ TEST_F(RegistrationLimitTest, ADeadRankGivesUpItsPlaceInTheQueue) {
   const uint32_t offered = Offer(0);
   (void)rank(1).SendFrom(2, kTag, InHeap(0), kMessageBytes);
   ASSERT_TRUE(Eventually([this] { return IsFull(); }));
-  plane(0).RemoveSession(kJob, 1);
+  RemoveRank(1);
   EXPECT_EQ(Registered(0).waiting, 0U);
   AddRegion(0);
   const Passage passage = BeginFromRegion();

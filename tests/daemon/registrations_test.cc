@@ -1,4 +1,4 @@
-#include "daemon/registration/registrations.h"
+#include "progress/registration/registrations.h"
 
 #include <gtest/gtest.h>
 
@@ -17,26 +17,31 @@ constexpr uint64_t kRegionBytes = 64 << 10;
 
 class RegistrationsTest : public testing::Test {
  protected:
-  void Start(const RegistrationCache::Limits& limits, uint64_t piece_bytes = kRegionBytes) {
-    RegistrationOptions options;
+  void Start(const progress::RegistrationCache::Limits& limits,
+             uint64_t piece_bytes = kRegionBytes) {
+    progress::RegistrationOptions options;
     options.limits = limits;
     options.piece_bytes = piece_bytes;
     options.timeout_ns = kTimeoutNs;
     options.on_refused = [this](const std::string& text) { refusals_.push_back(text); };
-    registrations_ = std::make_unique<Registrations>(*registrar_, options);
+    registrations_ = std::make_unique<progress::Registrations>(*registrar_, options);
   }
   void SetUp() override { Start({}); }
 
-  ClaimableRegion MakeRegion(uint64_t number, uint64_t allocation = 0) {
-    auto region = std::make_shared<Region>();
-    region->id = 1;
-    region->allocation_id = allocation;
-    region->fd = std::move(*shm::CreateSegment("test-region", kRegionBytes));
-    region->mapping = std::move(*shm::MapSegment(region->fd.get(), 0));
-    return {std::move(region), {number, allocation}, "region " + std::to_string(number)};
+  progress::ClaimableRegion MakeRegion(uint64_t number, uint64_t allocation = 0) {
+    const UniqueFd fd = std::move(*shm::CreateSegment("test-region", kRegionBytes));
+    auto mapping = std::make_shared<shm::Mapping>(std::move(*shm::MapSegment(fd.get(), 0)));
+    progress::ClaimableRegion region;
+    region.base = mapping->base();
+    region.size_bytes = mapping->size_bytes();
+    region.identity = {number, allocation};
+    region.name = "region " + std::to_string(number);
+    region.keep_alive = std::move(mapping);
+    return region;
   }
-  ErrorCode Ask(const ClaimableRegion& region, Claim* claim, uint64_t offset = 0,
-                uint64_t bytes = 100, UseFor use = UseFor::kTransfer) {
+  ErrorCode Ask(const progress::ClaimableRegion& region, progress::Claim* claim,
+                uint64_t offset = 0, uint64_t bytes = 100,
+                progress::UseFor use = progress::UseFor::kTransfer) {
     return registrations_->Hold(region, offset, bytes, use, now_ns_, claim);
   }
   // Waits until the registrar has nothing left to report.
@@ -47,7 +52,7 @@ class RegistrationsTest : public testing::Test {
     }
     registrations_->Advance(now_ns_);
   }
-  void Hold(const ClaimableRegion& region, Claim* claim, uint64_t offset = 0,
+  void Hold(const progress::ClaimableRegion& region, progress::Claim* claim, uint64_t offset = 0,
             uint64_t bytes = 100) {
     if (Ask(region, claim, offset, bytes) == ErrorCode::kWouldBlock) {
       Collect();
@@ -55,24 +60,24 @@ class RegistrationsTest : public testing::Test {
     EXPECT_EQ(Ask(region, claim, offset, bytes), ErrorCode::kOk);
     EXPECT_TRUE(claim->held());
   }
-  bool TryRetire(const ClaimableRegion& region, uint64_t deadline_ns = UINT64_MAX) {
+  bool TryRetire(const progress::ClaimableRegion& region, uint64_t deadline_ns = UINT64_MAX) {
     return registrations_->TryRetire(region, now_ns_, deadline_ns, nullptr);
   }
-  RegistrationStatistics Statistics() const { return registrations_->Statistics(); }
+  progress::RegistrationStatistics Statistics() const { return registrations_->Statistics(); }
 
   uint64_t now_ns_ = 10'000;
   std::vector<std::string> refusals_;
   std::counting_semaphore<> done_{0};
   // Declared in the order in which the progress thread's core has them.
-  std::unique_ptr<Registrations> registrations_;
+  std::unique_ptr<progress::Registrations> registrations_;
   FakeTransport transport_;
-  std::unique_ptr<Registrar> registrar_ =
-      std::make_unique<Registrar>(transport_, [this] { done_.release(); });
+  std::unique_ptr<progress::Registrar> registrar_ =
+      std::make_unique<progress::Registrar>(transport_, [this] { done_.release(); });
 };
 
 TEST_F(RegistrationsTest, AClaimWaitsUntilItsMemoryIsPinned) {
-  const ClaimableRegion region = MakeRegion(1);
-  Claim claim;
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim claim;
   EXPECT_EQ(Ask(region, &claim), ErrorCode::kWouldBlock);
   EXPECT_TRUE(claim.waiting());
   EXPECT_FALSE(claim.held());
@@ -81,12 +86,28 @@ TEST_F(RegistrationsTest, AClaimWaitsUntilItsMemoryIsPinned) {
   EXPECT_NE(registrations_->changes(), changes);
   EXPECT_TRUE(claim.held());
   EXPECT_EQ(Ask(region, &claim), ErrorCode::kOk);
-  EXPECT_EQ(claim.RemoteAddress(region.base() + 10), 10U);
+  EXPECT_EQ(claim.RemoteAddress(region.base + 10), 10U);
+}
+
+TEST_F(RegistrationsTest, WhereNothingIsPinnedAClaimIsServedAtOnce) {
+  transport_.PinNothing();
+  registrar_ = std::make_unique<progress::Registrar>(transport_, [this] { done_.release(); });
+  Start({});
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim claim, refused;
+  EXPECT_EQ(Ask(region, &claim), ErrorCode::kOk);
+  EXPECT_EQ(transport_.regions(), 1U);
+  transport_.RefuseMemory();
+  EXPECT_EQ(Ask(MakeRegion(2), &refused), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(refusals_.size(), 1U);
+  claim.Drop();
+  EXPECT_TRUE(TryRetire(region));
+  EXPECT_EQ(transport_.regions(), 0U);
 }
 
 TEST_F(RegistrationsTest, TheSecondOneIsServedAtOnce) {
-  const ClaimableRegion region = MakeRegion(1);
-  Claim first, second;
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim first, second;
   Hold(region, &first);
   EXPECT_EQ(Ask(region, &second, 5000, 1000), ErrorCode::kOk);
   EXPECT_EQ(first.key(), second.key());
@@ -96,10 +117,10 @@ TEST_F(RegistrationsTest, TheSecondOneIsServedAtOnce) {
 
 // Memory is freed and mapped anew: the same bytes stand for it here.
 TEST_F(RegistrationsTest, OtherMemoryAtTheSameAddressGetsAnotherKey) {
-  const ClaimableRegion old = MakeRegion(1);
-  ClaimableRegion anew = old;
+  const progress::ClaimableRegion old = MakeRegion(1);
+  progress::ClaimableRegion anew = old;
   anew.identity.region = 2;
-  Claim claim;
+  progress::Claim claim;
   Hold(old, &claim);
   const uint64_t key = claim.key();
   claim.Drop();
@@ -111,10 +132,10 @@ TEST_F(RegistrationsTest, OtherMemoryAtTheSameAddressGetsAnotherKey) {
 }
 
 TEST_F(RegistrationsTest, AnotherDeviceAllocationGetsAnotherKey) {
-  const ClaimableRegion old = MakeRegion(1, 77);
-  ClaimableRegion anew = old;
+  const progress::ClaimableRegion old = MakeRegion(1, 77);
+  progress::ClaimableRegion anew = old;
   anew.identity.allocation = 78;
-  Claim claim;
+  progress::Claim claim;
   Hold(old, &claim);
   const uint64_t key = claim.key();
   EXPECT_EQ(Ask(anew, &claim), ErrorCode::kWouldBlock) << "a claim for something else";
@@ -123,16 +144,16 @@ TEST_F(RegistrationsTest, AnotherDeviceAllocationGetsAnotherKey) {
 }
 
 TEST_F(RegistrationsTest, ARetiredRegionIsReleasedBeforeItsMemoryGoes) {
-  ClaimableRegion region = MakeRegion(1);
-  const std::weak_ptr<const Region> memory = region.region;
-  Claim claim;
+  progress::ClaimableRegion region = MakeRegion(1);
+  const std::weak_ptr<const void> memory = region.keep_alive;
+  progress::Claim claim;
   Hold(region, &claim);
   claim.Drop();
-  auto signal = std::make_shared<UnpinSignal>();
+  auto signal = std::make_shared<progress::UnpinSignal>();
   auto unpinned = signal->done.get_future();
   EXPECT_TRUE(registrations_->TryRetire(region, now_ns_, UINT64_MAX, signal));
   signal.reset();
-  region.region.reset();
+  region.keep_alive.reset();
   unpinned.wait();
   EXPECT_TRUE(memory.expired());
   EXPECT_EQ(transport_.regions(), 0U);
@@ -140,8 +161,8 @@ TEST_F(RegistrationsTest, ARetiredRegionIsReleasedBeforeItsMemoryGoes) {
 }
 
 TEST_F(RegistrationsTest, ARegionInUseIsRetiredOnlyAfterwards) {
-  const ClaimableRegion region = MakeRegion(1);
-  Claim claim;
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim claim;
   Hold(region, &claim);
   EXPECT_FALSE(TryRetire(region));
   EXPECT_EQ(transport_.regions(), 1U);
@@ -151,16 +172,16 @@ TEST_F(RegistrationsTest, ARegionInUseIsRetiredOnlyAfterwards) {
 }
 
 TEST_F(RegistrationsTest, WhatTheNicHoldsIsKeptFromTheDeadlineOn) {
-  ClaimableRegion region = MakeRegion(1);
-  const std::weak_ptr<const Region> memory = region.region;
-  Claim claim;
+  progress::ClaimableRegion region = MakeRegion(1);
+  const std::weak_ptr<const void> memory = region.keep_alive;
+  progress::Claim claim;
   Hold(region, &claim);
   transport_.Hold(claim.handle());
   claim.Drop();
   EXPECT_FALSE(TryRetire(region, now_ns_ + 1));
   now_ns_ += 1;
   EXPECT_TRUE(TryRetire(region, now_ns_));
-  region.region.reset();
+  region.keep_alive.reset();
   EXPECT_FALSE(memory.expired());
   EXPECT_TRUE(registrations_->any_leaving());
   transport_.LetGo();
@@ -170,10 +191,10 @@ TEST_F(RegistrationsTest, WhatTheNicHoldsIsKeptFromTheDeadlineOn) {
 }
 
 TEST_F(RegistrationsTest, WhatAPeerMayReadIsKeptForAWhile) {
-  RegistrationCache::Limits one{1, 0};
+  progress::RegistrationCache::Limits one{1, 0};
   Start(one);
-  ClaimableRegion region = MakeRegion(1);
-  Claim claim;
+  progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim claim;
   Hold(region, &claim);
   claim.DropLater();
   EXPECT_TRUE(TryRetire(region));
@@ -188,9 +209,9 @@ TEST_F(RegistrationsTest, WhatAPeerMayReadIsKeptForAWhile) {
 
 TEST_F(RegistrationsTest, NorIsItEvictedMeanwhile) {
   Start({1, 0});
-  const ClaimableRegion first = MakeRegion(1);
-  const ClaimableRegion second = MakeRegion(2);
-  Claim claim;
+  const progress::ClaimableRegion first = MakeRegion(1);
+  const progress::ClaimableRegion second = MakeRegion(2);
+  progress::Claim claim;
   Hold(first, &claim);
   claim.DropLater();
   EXPECT_EQ(Ask(second, &claim), ErrorCode::kWouldBlock);
@@ -204,14 +225,14 @@ TEST_F(RegistrationsTest, NorIsItEvictedMeanwhile) {
 
 TEST_F(RegistrationsTest, ThoseWhoWaitForRoomGetItInTheirOrder) {
   Start({1, 0});
-  const ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3)};
-  Claim first, second, third;
+  const progress::ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3)};
+  progress::Claim first, second, third;
   Hold(regions[0], &first);
   EXPECT_EQ(Ask(regions[1], &second), ErrorCode::kWouldBlock);
   EXPECT_EQ(Ask(regions[2], &third), ErrorCode::kWouldBlock);
   EXPECT_STREQ(third.wants(), "room in the registration cache");
   EXPECT_EQ(Statistics().waiting, 2U);
-  Claim hit;
+  progress::Claim hit;
   EXPECT_EQ(Ask(regions[0], &hit), ErrorCode::kOk) << "what needs no room does not wait";
   hit.Drop();
   first.Drop();
@@ -229,48 +250,49 @@ TEST_F(RegistrationsTest, ThoseWhoWaitForRoomGetItInTheirOrder) {
 
 TEST_F(RegistrationsTest, PeersNeverTakeTheRoomThatTransfersNeed) {
   Start({4, 0});
-  const ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3), MakeRegion(4)};
-  Claim offers[3], transfers[2];
+  const progress::ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3),
+                                               MakeRegion(4)};
+  progress::Claim offers[3], transfers[2];
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Ask(regions[i], &offers[i], 0, 100, UseFor::kPeer), ErrorCode::kWouldBlock);
+    EXPECT_EQ(Ask(regions[i], &offers[i], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   }
   Collect();
   EXPECT_TRUE(offers[0].held() && offers[1].held());
   EXPECT_TRUE(offers[2].waiting()) << "more than half";
   Hold(regions[2], &transfers[0]);  // does not wait behind it
   Hold(regions[3], &transfers[1]);
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, UseFor::kPeer), ErrorCode::kWouldBlock)
+  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock)
       << "registered, but the share is used up";
-  Claim again;
-  EXPECT_EQ(Ask(regions[0], &again, 200, 100, UseFor::kPeer), ErrorCode::kOk);
+  progress::Claim again;
+  EXPECT_EQ(Ask(regions[0], &again, 200, 100, progress::UseFor::kPeer), ErrorCode::kOk);
   offers[0].Drop();
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, UseFor::kPeer), ErrorCode::kWouldBlock);
+  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   again.Drop();
-  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, UseFor::kPeer), ErrorCode::kOk);
+  EXPECT_EQ(Ask(regions[2], &offers[2], 0, 100, progress::UseFor::kPeer), ErrorCode::kOk);
 }
 
 TEST_F(RegistrationsTest, NorTheBytes) {
   Start({0, 2 * kRegionBytes});
-  const ClaimableRegion first = MakeRegion(1), second = MakeRegion(2);
-  Claim offer, other, transfer;
-  EXPECT_EQ(Ask(first, &offer, 0, kRegionBytes, UseFor::kPeer), ErrorCode::kWouldBlock);
-  EXPECT_EQ(Ask(second, &other, 0, 1, UseFor::kPeer), ErrorCode::kWouldBlock);
+  const progress::ClaimableRegion first = MakeRegion(1), second = MakeRegion(2);
+  progress::Claim offer, other, transfer;
+  EXPECT_EQ(Ask(first, &offer, 0, kRegionBytes, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
+  EXPECT_EQ(Ask(second, &other, 0, 1, progress::UseFor::kPeer), ErrorCode::kWouldBlock);
   Collect();
   EXPECT_TRUE(offer.held());
   EXPECT_FALSE(other.held());
   Hold(second, &transfer, 0, kRegionBytes);
   transfer.Drop();
   offer.Drop();
-  EXPECT_EQ(Ask(second, &other, 0, 1, UseFor::kPeer), ErrorCode::kOk);
+  EXPECT_EQ(Ask(second, &other, 0, 1, progress::UseFor::kPeer), ErrorCode::kOk);
 }
 
 TEST_F(RegistrationsTest, WhoGivesUpLetsTheNextOneThrough) {
   Start({1, 0});
-  const ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3)};
-  Claim first, third;
+  const progress::ClaimableRegion regions[] = {MakeRegion(1), MakeRegion(2), MakeRegion(3)};
+  progress::Claim first, third;
   Hold(regions[0], &first);
   {
-    Claim second;
+    progress::Claim second;
     EXPECT_EQ(Ask(regions[1], &second), ErrorCode::kWouldBlock);
     EXPECT_EQ(Ask(regions[2], &third), ErrorCode::kWouldBlock);
     first.Drop();
@@ -282,9 +304,9 @@ TEST_F(RegistrationsTest, WhoGivesUpLetsTheNextOneThrough) {
 
 TEST_F(RegistrationsTest, NoRoomInTimeIsARefusalUntilTheClaimIsDropped) {
   Start({1, 0});
-  const ClaimableRegion first = MakeRegion(1);
-  const ClaimableRegion second = MakeRegion(2);
-  Claim held, claim;
+  const progress::ClaimableRegion first = MakeRegion(1);
+  const progress::ClaimableRegion second = MakeRegion(2);
+  progress::Claim held, claim;
   Hold(first, &held);
   EXPECT_EQ(Ask(second, &claim), ErrorCode::kWouldBlock);
   now_ns_ += kTimeoutNs;
@@ -303,9 +325,9 @@ TEST_F(RegistrationsTest, NoRoomInTimeIsARefusalUntilTheClaimIsDropped) {
 }
 
 TEST_F(RegistrationsTest, ARefusalByTheNicIsToldToAllWhoWaitAndNotKept) {
-  const ClaimableRegion region = MakeRegion(1);
+  const progress::ClaimableRegion region = MakeRegion(1);
   transport_.RefuseMemory();
-  Claim first, second;
+  progress::Claim first, second;
   EXPECT_EQ(Ask(region, &first), ErrorCode::kWouldBlock);
   EXPECT_EQ(Ask(region, &second), ErrorCode::kWouldBlock);
   Collect();
@@ -323,14 +345,14 @@ TEST_F(RegistrationsTest, ARefusalByTheNicIsToldToAllWhoWaitAndNotKept) {
 
 TEST_F(RegistrationsTest, RegistersThePiecesThatAreTouched) {
   Start({}, 16 << 10);
-  const ClaimableRegion region = MakeRegion(1);
-  Claim first, second, third;
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim first, second, third;
   Hold(region, &first, (16 << 10) + 5, 100);
   EXPECT_EQ(Statistics().bytes, 16U << 10);
-  EXPECT_EQ(first.RemoteAddress(region.base() + (16 << 10)), 0U);
+  EXPECT_EQ(first.RemoteAddress(region.base + (16 << 10)), 0U);
   Hold(region, &second, (32 << 10) - 1, 2);
   EXPECT_EQ(Statistics().bytes, 48U << 10);
-  EXPECT_EQ(second.RemoteAddress(region.base() + (32 << 10)), 16U << 10);
+  EXPECT_EQ(second.RemoteAddress(region.base + (32 << 10)), 16U << 10);
   EXPECT_EQ(Ask(region, &third, 16 << 10, 100), ErrorCode::kOk);
   EXPECT_EQ(third.key(), second.key()) << "the longer one serves in place of the other";
   first.Drop();
@@ -339,14 +361,14 @@ TEST_F(RegistrationsTest, RegistersThePiecesThatAreTouched) {
 }
 
 TEST_F(RegistrationsTest, AClaimThatMovesIsOneClaim) {
-  const ClaimableRegion region = MakeRegion(1);
-  Claim claim;
+  const progress::ClaimableRegion region = MakeRegion(1);
+  progress::Claim claim;
   Hold(region, &claim);
-  Claim moved = std::move(claim);
+  progress::Claim moved = std::move(claim);
   EXPECT_TRUE(moved.held());
   claim.Drop();  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move): has no effect
   EXPECT_FALSE(TryRetire(region));
-  moved = Claim();
+  moved = progress::Claim();
   EXPECT_TRUE(TryRetire(region));
 }
 

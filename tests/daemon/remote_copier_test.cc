@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/staging/staging_pool.h"
 #include "daemon/worker/worker_channel.h"
+#include "progress/staging/staging_pool.h"
 #include "shm/atomic.h"
 #include "tests/daemon/test_registrar.h"
 
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 
 constexpr uint32_t kCapacity = 8;
 
-class RemoteCopierTest : public testing::Test, protected CopySink {
+class RemoteCopierTest : public testing::Test, protected progress::CopySink {
  protected:
   void SetUp() override {
     staging_ = registrar_.MakePool({4096, 4});
@@ -32,15 +32,15 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
     plan.local_index = {0, 1};
     channel_ = *WorkerChannel::Create(plan, kCapacity);
     copier_ = std::make_unique<RemoteCopier>(
-        channel_, [this](StagingPool& pool, uint32_t number) { shared_[number] = &pool; },
+        channel_, [this](progress::StagingPool& pool, uint32_t number) { shared_[number] = &pool; },
         [this](const std::string& text) { condemned_.push_back(text); });
     copier_->Open(*staging_);
   }
 
-  void OnCopied(const CopyTask& task) override { done_.push_back(task); }
+  void OnCopied(const progress::CopyTask& task) override { done_.push_back(task); }
 
   bool Submit(uint32_t lane = 0, uint64_t block = 0) {
-    CopyTask task;
+    progress::CopyTask task;
     task.lane = lane;
     task.remote_address = 0x1000;
     task.local = staging_->base() + block * 4096;
@@ -59,12 +59,12 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
   uint32_t Collect() { return copier_->Collect(*this); }
 
   TestRegistrar registrar_;
-  std::unique_ptr<StagingPool> staging_;
+  std::unique_ptr<progress::StagingPool> staging_;
   std::shared_ptr<WorkerChannel> channel_;
   std::unique_ptr<RemoteCopier> copier_;
-  std::map<uint32_t, StagingPool*> shared_;  // by number
+  std::map<uint32_t, progress::StagingPool*> shared_;  // by number
   std::vector<std::string> condemned_;
-  std::vector<CopyTask> done_;
+  std::vector<progress::CopyTask> done_;
   uint64_t submitted_ = 0;
   uint64_t answers_ = 0;
 };
@@ -93,7 +93,7 @@ TEST_F(RemoteCopierTest, SaysWhichMemoryOfSeveralPoolsAndRegions) {
   const auto other = registrar_.MakePool({8192, 2});
   copier_->Open(*other);
   EXPECT_EQ(shared_.at(1), other.get());
-  CopyTask task;
+  progress::CopyTask task;
   task.remote_address = 0x20;
   task.region = 77;
   task.local = other->base() + 8192;
@@ -178,7 +178,7 @@ TEST_F(RemoteCopierTest, EndsAllWhenTheWorkerFails) {
 
 // The rank goes; its block is used again only after the worker is done with it.
 TEST_F(RemoteCopierTest, AbandonsCopiesWithoutWaiting) {
-  StagingBlock* block = staging_->Take(StagingUse::kOutgoing, 0);
+  progress::StagingBlock* block = staging_->Take(progress::StagingUse::kOutgoing, 0);
   const uint64_t index = static_cast<uint64_t>(block->base - staging_->base()) / 4096;
   ASSERT_TRUE(Submit(0, index));
   ASSERT_TRUE(Submit(1, 1));
@@ -237,7 +237,7 @@ TEST_F(RemoteCopierTest, SurvivesAnyContentsOfTheSharedMemory) {
     Collect();
     EXPECT_EQ(copier_->pending(), 0U);
     std::map<void*, int> times;
-    for (const CopyTask& task : done_) {
+    for (const progress::CopyTask& task : done_) {
       ++times[task.context];
     }
     for (const auto& [context, count] : times) {

@@ -206,9 +206,9 @@ TEST_F(RingOperationsTest, AnErrorOfAnotherDaemonThatIsNoneIsCorrupt) {
   const ferry_device_u64 number = ferry_device_ring_atomic(
       view_, There(kFar, 0), FERRY_DEVICE_RING_ADD, 8, 1, 0, 0, /*completion=*/0);
   ASSERT_TRUE(Eventually([&] { return IsStalled(); }));
-  PacketHeader header = ForgedHeader(1, 0, PacketKind::kOneSidedDone);
+  progress::PacketHeader header = ForgedHeader(1, 0, progress::PacketKind::kOneSidedDone);
   header.source = kFar;
-  WireOneSidedDone done{};
+  progress::WireOneSidedDone done{};
   done.number = 1;
   done.error = -5;
   done.stream = 1;

@@ -127,7 +127,8 @@ TEST_F(RingTurnsTest, NumbersOfOffersAreGivenBackAndTakenAgain) {
     numbers.insert(rank_->TakeOffer());
   }
   EXPECT_EQ(numbers.size(), kPeers);
-  EXPECT_EQ(*numbers.begin(), kOneSidedOffers + shm::kAnswers) << "the others are the answers'";
+  EXPECT_EQ(*numbers.begin(), progress::kOneSidedOffers + shm::kAnswers)
+      << "the others are the answers'";
   for (const uint32_t number : numbers) {
     ASSERT_NE(rank_->FindOffer(number), nullptr);
     rank_->GiveOffer(number);
@@ -140,17 +141,17 @@ TEST_F(RingTurnsTest, NumbersOfOffersAreGivenBackAndTakenAgain) {
 
 TEST_F(RingTurnsTest, WhateverEndsAnOfferGivesItsNumberBackOnce) {
   const auto lend = [this] {
-    Offer offer;
-    offer.state = Offer::State::kPrivate;
+    progress::Offer offer;
+    offer.state = progress::Offer::State::kPrivate;
     offer.generation = ++rank_->one_sided.lent_generation;
     offer.destination = 5;
     const uint32_t number = offer.lent = rank_->TakeOffer();
     feeds_.OnOffer(*rank_, number, std::move(offer));
-    return WireResult{number, rank_->one_sided.lent_generation, 0, 0};
+    return progress::WireResult{number, rank_->one_sided.lent_generation, 0, 0};
   };
   for (int i = 0; i < 10; ++i) {
-    const WireResult first = lend();
-    const WireResult second = lend();
+    const progress::WireResult first = lend();
+    const progress::WireResult second = lend();
     EXPECT_NE(first.send_request, second.send_request);
     feeds_.OnResult(*job_, 0, 5, first, kNowNs);
     feeds_.OnResult(*job_, 0, 5, first, kNowNs);  // said twice

@@ -303,13 +303,13 @@ TEST_F(RingsTest, AnIdleRingIsLookedAtAndCostsLittle) {
   Start({1});
   TestRing ring(rank(0), AddRegion(0));
   ASSERT_EQ(ring.Ask(Request(1, 0, 0, 1)), ErrorCode::kOk);
-  const uint64_t sleeps = plane(0).Turns().sleeps;
-  ASSERT_TRUE(Eventually([&] { return plane(0).Turns().sleeps > sleeps + 50; }));
-  const uint64_t turns = plane(0).Turns().turns;
+  const uint64_t sleeps = Turns(0).sleeps;
+  ASSERT_TRUE(Eventually([&] { return Turns(0).sleeps > sleeps + 50; }));
+  const uint64_t turns = Turns(0).turns;
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(Eventually(
       [&] { return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(300); }));
-  const uint64_t looks = plane(0).Turns().turns - turns;
+  const uint64_t looks = Turns(0).turns - turns;
   EXPECT_GT(looks, 3U);
   EXPECT_LT(looks, 3'000U);  // a daemon that does not sleep turns a million times
   EXPECT_EQ(ring.Ask(Request(1, 0, 0, 2)), ErrorCode::kOk);
@@ -368,12 +368,12 @@ TEST_F(RingStartsTest, DaemonsStayAwakeForALongMessage) {
   using std::chrono::milliseconds;
   constexpr uint64_t kLong = 24 << 20;
   const auto turns_in = [this](milliseconds time) {
-    const uint64_t before = plane(1).Turns().turns;
+    const uint64_t before = Turns(1).turns;
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < time) {
       std::this_thread::yield();
     }
-    return plane(1).Turns().turns - before;
+    return Turns(1).turns - before;
   };
   StartPair(kLong);
   uint64_t most = 0;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <semaphore>
 
-#include "daemon/registration/pinned_memory.h"
-#include "daemon/staging/staging_pool.h"
+#include "progress/registration/pinned_memory.h"
+#include "progress/staging/staging_pool.h"
 #include "tests/daemon/fake_transport.h"
 
 namespace ferry::daemon {
@@ -16,8 +16,8 @@ namespace ferry::daemon {
 class TestRegistrar {
  public:
   FakeTransport& transport() { return transport_; }
-  Registrar& operator*() { return registrar_; }
-  Registrar* operator->() { return &registrar_; }
+  progress::Registrar& operator*() { return registrar_; }
+  progress::Registrar* operator->() { return &registrar_; }
 
   // Waits until it has nothing left to report.
   void Collect() {
@@ -28,13 +28,13 @@ class TestRegistrar {
   }
   // Waits until it has done all that it was asked for.
   void Finish() {
-    const PinnedMemory last(registrar_, {});  // all is done in its order
+    const progress::PinnedMemory last(registrar_, {});  // all is done in its order
     Collect();
   }
 
   // With its first blocks free, unless the transport refuses memory.
-  std::unique_ptr<StagingPool> MakePool(const StagingShape& shape) {
-    auto pool = StagingPool::Create(registrar_, shape);
+  std::unique_ptr<progress::StagingPool> MakePool(const progress::StagingShape& shape) {
+    auto pool = progress::StagingPool::Create(registrar_, shape);
     if (!pool.ok()) {
       std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
       std::abort();
@@ -46,7 +46,7 @@ class TestRegistrar {
  private:
   FakeTransport transport_;
   std::counting_semaphore<> done_{0};
-  Registrar registrar_{transport_, [this] { done_.release(); }};
+  progress::Registrar registrar_{transport_, [this] { done_.release(); }};
 };
 
 }  // namespace ferry::daemon

@@ -11,8 +11,9 @@ namespace {
 
 using testing::SizeIs;
 
-TraceRecord Span(TraceKind kind, TracePlace place, uint64_t begin_ns, uint64_t end_ns) {
-  TraceRecord record;
+progress::TraceRecord Span(progress::TraceKind kind, progress::TracePlace place, uint64_t begin_ns,
+                           uint64_t end_ns) {
+  progress::TraceRecord record;
   record.kind = kind;
   record.place = place;
   record.begin_ns = begin_ns;
@@ -20,15 +21,15 @@ TraceRecord Span(TraceKind kind, TracePlace place, uint64_t begin_ns, uint64_t e
   return record;
 }
 
-TraceDump DumpOf(const std::vector<TraceRecord>& records, uint64_t room = 100) {
-  TraceDump dump{TraceRing(room), {"job"}, 1'000, 9'000'123};
-  for (const TraceRecord& record : records) {
+progress::TraceDump DumpOf(const std::vector<progress::TraceRecord>& records, uint64_t room = 100) {
+  progress::TraceDump dump{progress::TraceRing(room), {"job"}, 1'000, 9'000'123};
+  for (const progress::TraceRecord& record : records) {
     dump.ring.Put(record);
   }
   return dump;
 }
 
-std::string Format(TraceDump dump, const std::string& node_name = "node7") {
+std::string Format(progress::TraceDump dump, const std::string& node_name = "node7") {
   return TraceText(std::move(dump), {node_name, 42});
 }
 
@@ -41,16 +42,17 @@ TEST(TraceFormatTest, AnEmptyTraceIsOneToo) {
 }
 
 TEST(TraceFormatTest, SaysWhoWhatWhereAndWhichBlock) {
-  TraceRecord record = Span(TraceKind::kCopyIn, TracePlace::kCopyWorker, 1'500, 2'750);
+  progress::TraceRecord record =
+      Span(progress::TraceKind::kCopyIn, progress::TracePlace::kCopyWorker, 1'500, 2'750);
   record.rank = 3;
   record.peer = 9;
   record.peer_node = 2;
-  record.message = TraceMessage(17, 5);
+  record.message = progress::TraceMessage(17, 5);
   record.offset = 4096;
   record.bytes = 16384;
   record.block = 6;
   record.worker = 1;
-  record.error = TraceError(ErrorCode::kPeerDied);
+  record.error = progress::TraceError(ErrorCode::kPeerDied);
   const std::string text = Format(DumpOf({record}));
   const TraceReading reading = ReadTrace(text);
   ASSERT_THAT(reading.spans, SizeIs(1));
@@ -70,9 +72,9 @@ TEST(TraceFormatTest, SaysWhoWhatWhereAndWhichBlock) {
 }
 
 TEST(TraceFormatTest, ReadsThatOverlapAreToldApart) {
-  const TraceReading reading =
-      ReadTrace(Format(DumpOf({Span(TraceKind::kRead, TracePlace::kNic, 3'000, 5'000),
-                               Span(TraceKind::kRead, TracePlace::kNic, 1'000, 6'000)})));
+  const TraceReading reading = ReadTrace(
+      Format(DumpOf({Span(progress::TraceKind::kRead, progress::TracePlace::kNic, 3'000, 5'000),
+                     Span(progress::TraceKind::kRead, progress::TracePlace::kNic, 1'000, 6'000)})));
   ASSERT_THAT(reading.spans, SizeIs(2));
   EXPECT_EQ(reading.spans[0].begin_ns, 3'000U);
   EXPECT_EQ(reading.spans[1].end_ns, 6'000U);
@@ -80,7 +82,7 @@ TEST(TraceFormatTest, ReadsThatOverlapAreToldApart) {
 
 TEST(TraceFormatTest, SlicesThatTouchOrAreEmptyNest) {
   const auto slice = [](uint64_t begin_ns, uint64_t end_ns) {
-    return Span(TraceKind::kCopyOut, TracePlace::kCopyWorker, begin_ns, end_ns);
+    return Span(progress::TraceKind::kCopyOut, progress::TracePlace::kCopyWorker, begin_ns, end_ns);
   };
   const TraceReading reading =
       ReadTrace(Format(DumpOf({slice(1'000, 2'000), slice(2'000, 2'000), slice(2'000, 3'000)})));
@@ -91,9 +93,9 @@ TEST(TraceFormatTest, SlicesThatTouchOrAreEmptyNest) {
 }
 
 TEST(TraceFormatTest, MomentsAndCountersHaveTheirOwnEvents) {
-  const TraceReading reading = ReadTrace(
-      Format(DumpOf({Span(TraceKind::kEagerSend, TracePlace::kProgressThread, 1'000, 1'000),
-                     CountersRecord({4, 5, 6}, 2'000)})));
+  const TraceReading reading = ReadTrace(Format(DumpOf(
+      {Span(progress::TraceKind::kEagerSend, progress::TracePlace::kProgressThread, 1'000, 1'000),
+       progress::CountersRecord({4, 5, 6}, 2'000)})));
   EXPECT_TRUE(reading.spans.empty());
   EXPECT_EQ(reading.MomentsNamed("eager send"), 1U);
   ASSERT_THAT(reading.counters, SizeIs(2));
@@ -103,23 +105,27 @@ TEST(TraceFormatTest, MomentsAndCountersHaveTheirOwnEvents) {
 }
 
 TEST(TraceFormatTest, WhatHasNotEndedSaysSo) {
-  TraceRecord record = Span(TraceKind::kPull, TracePlace::kProgressThread, 1'000, 2'000);
-  record.error = TraceError(ErrorCode::kWouldBlock);
+  progress::TraceRecord record =
+      Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1'000, 2'000);
+  record.error = progress::TraceError(ErrorCode::kWouldBlock);
   const TraceReading reading = ReadTrace(Format(DumpOf({record})));
   ASSERT_THAT(reading.spans, SizeIs(1));
   EXPECT_EQ(reading.spans[0].arguments["unfinished"], true);
 }
 
 TEST(TraceFormatTest, TellsHowManyRecordsGaveWay) {
-  const TraceReading reading = ReadTrace(Format(
-      DumpOf(std::vector(10, Span(TraceKind::kFeed, TracePlace::kProgressThread, 1, 2)), 4)));
+  const TraceReading reading =
+      ReadTrace(Format(DumpOf(std::vector(10, Span(progress::TraceKind::kFeed,
+                                                   progress::TracePlace::kProgressThread, 1, 2)),
+                              4)));
   EXPECT_THAT(reading.spans, SizeIs(4));
   EXPECT_EQ(reading.other["records"], 4);
   EXPECT_EQ(reading.other["dropped_records"], 6);
 }
 
 TEST(TraceFormatTest, NamesMayHoldAnything) {
-  TraceDump dump = DumpOf({Span(TraceKind::kPull, TracePlace::kProgressThread, 1, 2)});
+  progress::TraceDump dump =
+      DumpOf({Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1, 2)});
   dump.jobs = {"a\"b\\c\n\xff"};
   const TraceReading reading = ReadTrace(Format(std::move(dump), "quo\"te"));
   ASSERT_THAT(reading.spans, SizeIs(1));
@@ -128,8 +134,8 @@ TEST(TraceFormatTest, NamesMayHoldAnything) {
 }
 
 TEST(TraceFormatTest, ComesInPiecesAndStopsWhenNobodyWantsThem) {
-  const std::vector<TraceRecord> records(5000,
-                                         Span(TraceKind::kPull, TracePlace::kProgressThread, 1, 2));
+  const std::vector<progress::TraceRecord> records(
+      5000, Span(progress::TraceKind::kPull, progress::TracePlace::kProgressThread, 1, 2));
   size_t longest = 0;
   std::string text;
   EXPECT_TRUE(FormatTrace(DumpOf(records, 5000), {"n", 1}, [&](std::string_view piece) {

@@ -103,7 +103,7 @@ inline TraceReading ReadTrace(const std::string& text) {
 }
 
 // All of a trace's text.
-inline std::string TraceText(TraceDump dump, const TraceSource& source) {
+inline std::string TraceText(progress::TraceDump dump, const TraceSource& source) {
   std::string text;
   EXPECT_TRUE(FormatTrace(std::move(dump), source, [&](std::string_view piece) {
     text += piece;
@@ -112,7 +112,7 @@ inline std::string TraceText(TraceDump dump, const TraceSource& source) {
   return text;
 }
 
-inline TraceReading ReadTrace(StatusOr<TraceDump> dump, uint32_t node) {
+inline TraceReading ReadTrace(StatusOr<progress::TraceDump> dump, uint32_t node) {
   EXPECT_TRUE(dump.ok()) << dump.status().ToString();
   return ReadTrace(TraceText(std::move(*dump), {"node", node}));
 }

@@ -191,6 +191,29 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
             "ferryd has waited for the network for 5.0 s");
 }
 
+TEST_F(WhyTest, ASwitchOfPathsSaysSo) {
+  Start(1);
+  shm::RequestLayout& request = Request(2, RequestState::kQueued, shm::RequestKind::kSend);
+  shm::PeerWords& words = rank0_->session()->peers[1];
+  const auto step = [&](shm::PeerPath path) {
+    words.path = static_cast<uint32_t>(path);
+    return Step();
+  };
+  EXPECT_EQ(step(shm::PeerPath::kToLink),
+            "queued: waits for the switch to the direct link to rank 1");
+  EXPECT_EQ(step(shm::PeerPath::kToDaemon),
+            "queued: waits for the switch back from the direct link to rank 1");
+  EXPECT_EQ(step(shm::PeerPath::kBroken),
+            "queued: waits until it has begun anew after a broken direct link with rank 1");
+  EXPECT_EQ(step(shm::PeerPath::kLink), "queued behind earlier sends to rank 1");
+  EXPECT_EQ(step(static_cast<shm::PeerPath>(77)), "queued behind earlier sends to rank 1");
+  request.state = static_cast<uint32_t>(RequestState::kRemoteWait);
+  request.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  EXPECT_EQ(Step(), "matched; ferryd begins or ends the transfer");
+  words.inward_path = static_cast<uint32_t>(shm::PeerPath::kLink);
+  EXPECT_EQ(Step(), "matched; the rank fetches the data itself, by its direct link to rank 1");
+}
+
 // Rank 1 has attached and does nothing.
 TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
   Start(0);

@@ -48,7 +48,7 @@ class WorkerSupervisorTest : public testing::Test {
     worker->user = {getuid(), getgid(), false};
     worker->channel = *channel;
     worker->copier = std::make_shared<RemoteCopier>(
-        *channel, [](StagingPool&, uint32_t) {}, [](const std::string&) {});
+        *channel, [](progress::StagingPool&, uint32_t) {}, [](const std::string&) {});
     return worker;
   }
   // A worker that does what its job's name says.

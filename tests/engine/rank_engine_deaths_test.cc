@@ -389,6 +389,20 @@ TEST_F(RankEngineCutTest, BeginsTheCreditsAnew) {
   EXPECT_EQ(rank().Receive(kCutOff, 8, 16).data, "unexpected");
 }
 
+TEST_F(RankEngineCutTest, NoticesASecondCutAlthoughItHasNotSeenTheLinkBackBetween) {
+  Cut();
+  node_.MarkDead(0, kCutOff, ErrorCode::kOk);
+  EXPECT_EQ(rank().Finish(rank().Isend(kCutOff, 7, "x")).error, ErrorCode::kLinkDown);
+  for (uint32_t i = 0; i < kRemoteWindow; ++i) {
+    EXPECT_EQ(rank().Finish(rank().Isend(kCutOff, 7, "x")).error, ErrorCode::kOk);
+  }
+  Cut();
+  EXPECT_EQ(peer().sent, peer().credited);
+  Return();
+  EXPECT_EQ(rank().Finish(rank().Isend(kCutOff, 7, "x")).error, ErrorCode::kLinkDown);
+  EXPECT_EQ(rank().Finish(rank().Isend(kCutOff, 7, "x")).error, ErrorCode::kOk);
+}
+
 TEST_F(RankEngineCutTest, SaysThatItHasActed) {
   const uint32_t before = shm::LoadAcquire(node_.view(0).layout->deaths_applied);
   node_.MarkDead(0, kCutOff, ErrorCode::kLinkDown);

@@ -59,7 +59,7 @@ class RankEngineKillTest : public testing::Test {
           recovered_ += node_->view(rank).layout->journal.recoveries;
           // The dead worker may have pushed without announcing: the control plane announces again.
           for (uint32_t peer = 0; peer < node_->local_ranks(); ++peer) {
-            for (uint32_t lane = 0; lane <= node_->local_ranks(); ++lane) {
+            for (uint32_t lane = 0; lane < shm::LaneCount(node_->local_ranks()); ++lane) {
               shm::Wake(node_->view(peer).inbox.wake()).PublishLane(lane);
             }
           }
@@ -290,6 +290,160 @@ TEST_P(QueuedSendKillTest, LeaveOnceInOrder) {
         }
         EXPECT_EQ(node_->view(0).layout->queued_sends, 0U);
         EXPECT_EQ(node_->view(0).layout->peers[destination].queue_first, 0U);
+      });
+}
+
+// ---- Direct links: what a worker does for them
+
+class PathKillTest : public RankEngineKillTest {
+ protected:
+  static constexpr uint32_t kFar = 1;
+
+  static std::unique_ptr<TestNode> MakeNode() {
+    auto node = std::make_unique<TestNode>(
+        NodeOptions{.local_ranks = 1, .remote_ranks = 1, .request_limit = 32});
+    (*node)[0].engine().OpenLane(kFar);
+    return node;
+  }
+  // Answers the marker that is out.
+  static void Answer(TestNode& node) {
+    const shm::PeerWords& peer = node.view(0).layout->peers[kFar];
+    ASSERT_TRUE(FakeDaemon(node.view(0))
+                    .Push(DescriptorKind::kCredit, kFar, 0, 0,
+                          shm::CreditReturn{peer.sent, shm::kCreditAll, 0, peer.path_epoch, {}}));
+  }
+  static void UseLink(TestNode& node) {
+    Effects effects;
+    ASSERT_EQ(node[0].engine().UseLink(kFar, effects), ErrorCode::kOk);
+    Answer(node);
+    node.Settle();
+    (void)FakeDaemon(node.view(0)).Take();
+  }
+  shm::PeerWords& peer() { return node_->view(0).layout->peers[kFar]; }
+  shm::SessionLayout& session() { return *node_->view(0).layout; }
+  std::vector<Descriptor> TakeAll() {
+    node_->Settle();
+    return FakeDaemon(node_->view(0)).Take();
+  }
+};
+
+TEST_F(PathKillTest, MarkersAreAnsweredOnce) {
+  FERRY_REQUIRE_STEPPING();
+  KillWorkerOf(
+      0, 97,
+      [] {
+        auto node = MakeNode();
+        FakeDaemon daemon(node->view(0));
+        daemon.Eager(kFar, 7, "before");
+        daemon.Push(DescriptorKind::kSwitch, kFar, 0, 0, shm::SwitchMarker{3, 0, {}});
+        return node;
+      },
+      [&] {
+        const std::vector<Descriptor> said = TakeAll();
+        ASSERT_EQ(said.size(), 1U);
+        const auto credit = PayloadOf<shm::CreditReturn>(said[0]);
+        EXPECT_EQ(credit.count, 1U);
+        EXPECT_EQ(credit.flags, shm::kCreditAll);
+        EXPECT_EQ(credit.epoch, 3U);
+        EXPECT_EQ(peer().inward_path, static_cast<uint32_t>(shm::PeerPath::kLink));
+        EXPECT_EQ(peer().marker_owed, 0U);
+        EXPECT_EQ(session().credits_owed, 0U);
+        EXPECT_EQ(session().linked_peers, 1U);
+        EXPECT_EQ((*node_)[0].Receive(kFar, 7, 16).data, "before");
+      });
+}
+
+TEST_F(PathKillTest, AnAnswerLetsMessagesGoOnceInOrder) {
+  FERRY_REQUIRE_STEPPING();
+  KillWorkerOf(
+      0, 199,
+      [] {
+        auto node = MakeNode();
+        UseLink(*node);
+        Effects effects;
+        (*node)[0].engine().LeaveLink(kFar, effects);
+        for (int i = 0; i < 3; ++i) {
+          (*node)[0].Isend(kFar, i, "x");
+        }
+        Answer(*node);
+        return node;
+      },
+      [&] {
+        const std::vector<Descriptor> said = TakeAll();
+        ASSERT_EQ(said.size(), 3U);
+        for (int i = 0; i < 3; ++i) {
+          EXPECT_EQ(said[i].kind, static_cast<uint8_t>(DescriptorKind::kEager));
+          EXPECT_EQ(said[i].tag, i);
+        }
+        EXPECT_EQ(peer().path, static_cast<uint32_t>(shm::PeerPath::kDaemon));
+        EXPECT_EQ(peer().sent - peer().credited, 3U);
+        EXPECT_EQ(session().queued_sends, 0U);
+        EXPECT_EQ(session().linked_peers, 0U);
+      });
+}
+
+// A link is asked for, and another one's marker leaves, once there is room.
+TEST_F(PathKillTest, MarkersAndWordsForTheDaemonLeaveOnce) {
+  FERRY_REQUIRE_STEPPING();
+  KillWorkerOf(
+      0, 199,
+      [] {
+        auto node = std::make_unique<TestNode>(
+            NodeOptions{.local_ranks = 1, .remote_ranks = 2, .request_limit = 32});
+        (*node)[0].engine().OpenLane(kFar);
+        node->view(0).layout->link_after_messages = 1;
+        FakeDaemon daemon(node->view(0));
+        daemon.FillLane();
+        (*node)[0].Isend(2, 7, "x");
+        Effects effects;
+        (void)(*node)[0].engine().UseLink(kFar, effects);
+        (void)daemon.Take();
+        return node;
+      },
+      [&] {
+        std::vector<uint8_t> kinds;
+        for (const Descriptor& descriptor : TakeAll()) {
+          kinds.push_back(descriptor.kind);
+        }
+        EXPECT_EQ(kinds, (std::vector<uint8_t>{static_cast<uint8_t>(DescriptorKind::kEager),
+                                               static_cast<uint8_t>(DescriptorKind::kSwitch),
+                                               static_cast<uint8_t>(DescriptorKind::kLinkWanted)}));
+        EXPECT_EQ(peer().path, static_cast<uint32_t>(shm::PeerPath::kToLink));
+        EXPECT_EQ(peer().path_epoch, 1U);
+        EXPECT_EQ(session().links[2].state, static_cast<uint32_t>(shm::LinkState::kAsked));
+        EXPECT_EQ(session().linked_peers, 1U);
+        EXPECT_EQ(session().link_duties, 0U);
+      });
+}
+
+TEST_F(PathKillTest, ACutBeginsThePathsAnewOnce) {
+  FERRY_REQUIRE_STEPPING();
+  std::vector<uint32_t> sends;
+  KillWorkerOf(
+      0, 101,
+      [&] {
+        auto node = MakeNode();
+        UseLink(*node);
+        FakeDaemon(node->view(0))
+            .Push(DescriptorKind::kSwitch, kFar, 0, 0, shm::SwitchMarker{1, 0, {}});
+        node->Settle();
+        sends = {(*node)[0].Isend(kFar, 7, Pattern(12'000, 1)),
+                 (*node)[0].Isend(kFar, 7, Pattern(12'000, 2))};
+        node->MarkDead(0, kFar, ErrorCode::kLinkDown);
+        return node;
+      },
+      [&] {
+        node_->Settle();
+        for (const uint32_t send : sends) {
+          EXPECT_EQ((*node_)[0].Finish(send).error, ErrorCode::kLinkDown);
+        }
+        for (const uint32_t word :
+             {peer().path, peer().inward_path, peer().sent, peer().credited, peer().pushed,
+              peer().pushed_credited, peer().marker_owed, session().linked_peers,
+              session().credits_owed, session().queued_sends, session().links[kFar].state}) {
+          EXPECT_EQ(word, 0U);
+        }
+        EXPECT_EQ(peer().path_epoch, 1U);
       });
 }
 

@@ -1,56 +1,17 @@
-// Random sends, receives and progress among a few ranks must match as MPI says: the reference keeps
-// the messages of each sender in order, and the receives in order of posting.
-//
-// The reference sees a message arrive when the engine has drained it, which it learns by the order
-// of the sender and by draining only between its own steps: a rank's receives match against what
-// its engine has drained. To stay independent of when that is, the test checks, at the end of each
-// run, each receive's message against MPI's rules:
-//   - every message was received at most once, and whole;
-//   - envelopes fit;
-//   - non-overtaking: of two messages of one sender that both match a receive, the later one is
-//     not taken while the earlier one is left for a later receive;
-//   - of two receives that both match a message, the earlier posted gets it first;
-//   - nothing is left pending that could match.
+// Random sends, receives and progress among a few ranks must match as MPI says, which is checked at
+// the end of each run (matching_check.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <random>
 
+#include "tests/engine/matching_check.h"
 #include "tests/engine/rank_fixture.h"
 
 namespace ferry::engine {
 namespace {
 
 constexpr uint64_t kCapacity = 40'000;
-
-struct Sent {
-  uint32_t source;
-  uint32_t destination;
-  int32_t tag;
-  uint32_t context;
-  std::string data;
-  uint32_t request;
-  bool taken = false;
-};
-
-struct Posted {
-  uint32_t rank;
-  int32_t source;
-  int32_t tag;
-  uint32_t context;
-  uint64_t capacity;
-  uint32_t request;
-  std::optional<Outcome> outcome;
-  const Sent* message = nullptr;
-};
-
-bool Matches(const Posted& receive, const Sent& message) {
-  return receive.rank == message.destination && receive.context == message.context &&
-         (receive.source == shm::kAnySource ||
-          receive.source == static_cast<int32_t>(message.source)) &&
-         (receive.tag == shm::kAnyTag || receive.tag == message.tag);
-}
 
 class Run {
  public:
@@ -109,12 +70,12 @@ class Run {
     const uint32_t destination = Below(ranks_);
     const uint64_t size_bytes = kSizes[Below(std::size(kSizes))];
     for (uint32_t i = 0; i < burst && sent_.size() < sent_.capacity(); ++i) {
-      Sent message{source,
-                   destination,
-                   static_cast<int32_t>(Below(3)),
-                   Below(2),
-                   Pattern(burst > 1 ? 16 : size_bytes, static_cast<uint32_t>(sent_.size())),
-                   0};
+      SentMessage message{source,
+                          destination,
+                          static_cast<int32_t>(Below(3)),
+                          Below(2),
+                          Pattern(burst > 1 ? 16 : size_bytes, static_cast<uint32_t>(sent_.size())),
+                          0};
       message.request =
           node_[source].Isend(destination, message.tag, message.data, message.context);
       sent_.push_back(std::move(message));
@@ -132,7 +93,7 @@ class Run {
           nullptr});
   }
 
-  void Post(Posted receive) {
+  void Post(PostedReceive receive) {
     TestRank& rank = node_[receive.rank];
     const auto start = Below(2) == 0 ? &TestRank::Irecv : &TestRank::IrecvDirect;
     receive.request = (rank.*start)(receive.source, receive.tag, receive.capacity, receive.context);
@@ -144,7 +105,7 @@ class Run {
   void Progress(uint32_t rank) {
     (Below(2) == 0 ? node_[rank] : *workers_[rank]).Progress();
     if (!posted_.empty()) {
-      const Posted& some = posted_[Below(static_cast<uint32_t>(posted_.size()))];
+      const PostedReceive& some = posted_[Below(static_cast<uint32_t>(posted_.size()))];
       if (!some.outcome.has_value()) {
         node_[some.rank].Test(some.request);
       }
@@ -159,7 +120,7 @@ class Run {
         moved |= (Below(2) == 0 ? node_[rank] : *workers_[rank]).Progress() != 0 ||
                  engine.HasArrivals() || engine.WaitsForRoom();
       }
-      for (Posted& receive : posted_) {
+      for (PostedReceive& receive : posted_) {
         if (!receive.outcome.has_value()) {
           node_[receive.rank].Test(receive.request);
         }
@@ -168,70 +129,27 @@ class Run {
   }
 
   void CollectReceives() {
-    for (Posted& receive : posted_) {
+    for (PostedReceive& receive : posted_) {
       if (!receive.outcome.has_value() && node_[receive.rank].Test(receive.request)) {
         receive.outcome = node_[receive.rank].Finish(receive.request);
       }
     }
   }
 
-  // The data tells the messages that a receive may have got apart, unless it was cut.
-  const Sent* Identify(const Posted& receive) {
-    for (Sent& message : sent_) {
-      const uint64_t kept = std::min<uint64_t>(message.data.size(), receive.capacity);
-      if (!message.taken && Matches(receive, message) &&
-          receive.outcome->source == static_cast<int32_t>(message.source) &&
-          receive.outcome->tag == message.tag &&
-          receive.outcome->message_bytes == message.data.size() &&
-          receive.outcome->data == message.data.substr(0, kept)) {
-        message.taken = true;
-        return &message;
-      }
-    }
-    return nullptr;
-  }
-
   void Check() {
-    for (Posted& receive : posted_) {
-      if (!receive.outcome.has_value()) {
-        continue;
-      }
-      receive.message = Identify(receive);
-      ASSERT_NE(receive.message, nullptr) << "a receive got what nobody sent";
-      ASSERT_EQ(receive.outcome->error, receive.message->data.size() > receive.capacity
-                                            ? ErrorCode::kTruncated
-                                            : ErrorCode::kOk);
-    }
-    for (const Sent& message : sent_) {
+    ASSERT_NO_FATAL_FAILURE(CheckMatching(&sent_, &posted_));
+    for (const SentMessage& message : sent_) {
       ASSERT_TRUE(message.taken) << "lost";
       ASSERT_EQ(node_[message.source].Wait(message.request).error, ErrorCode::kOk);
     }
-    for (size_t early = 0; early < posted_.size(); ++early) {
-      for (size_t late = early + 1; late < posted_.size(); ++late) {
-        ASSERT_NO_FATAL_FAILURE(CheckOrder(posted_[early], posted_[late]));
-      }
-    }
-  }
-
-  // Of two receives of one rank, the one posted first, `early`, is served first.
-  void CheckOrder(const Posted& early, const Posted& late) {
-    if (late.message == nullptr || !Matches(early, *late.message)) {
-      return;
-    }
-    ASSERT_NE(early.message, nullptr) << "a later receive took what the earlier one waits for";
-    if (early.message->source != late.message->source ||
-        early.message->destination != late.message->destination || !Matches(late, *early.message)) {
-      return;
-    }
-    ASSERT_LT(early.message, late.message) << "a message was overtaken";  // both lie in sent_
   }
 
   std::mt19937_64 random_;
   uint32_t ranks_;
   TestNode node_;
   std::vector<std::unique_ptr<TestRank>> workers_;
-  std::vector<Sent> sent_;
-  std::vector<Posted> posted_;
+  std::vector<SentMessage> sent_;
+  std::vector<PostedReceive> posted_;
 };
 
 void RunSeeds(uint64_t first, uint64_t count, uint32_t operations) {

@@ -24,6 +24,11 @@ namespace {
 constexpr uint32_t kQuickRounds = 10'000;
 constexpr uint64_t kPatienceNs = 20'000'000'000;
 
+void Zero(void* start, uint64_t size_bytes) { std::memset(start, 0, size_bytes); }
+
+// All but the cells, whose contents nobody reads that has not written them.
+void ZeroLane(shm::LaneLayout* lane) { Zero(lane, offsetof(shm::LaneLayout, cells)); }
+
 }  // namespace
 
 Reach FlatMemory::Resolve(uint32_t, const shm::Location& where, uint64_t) {
@@ -329,9 +334,39 @@ TestNode::TestNode(const NodeOptions& options, const EngineOptions& engine_optio
     peers_.by_rank[rank].SetInbox(view->inbox);
     peers_.rank_of_local.push_back(rank);
   }
-  for (uint32_t rank = 0; rank < options.local_ranks; ++rank) {
+  MakeRanks();
+}
+
+void TestNode::MakeRanks() {
+  ranks_.clear();
+  for (uint32_t rank = 0; rank < options_.local_ranks; ++rank) {
     ranks_.push_back(std::make_unique<TestRank>(*this, rank));
   }
+}
+
+void TestNode::Restart() {
+  const uint32_t job_size = options_.local_ranks + options_.remote_ranks;
+  for (uint32_t rank = 0; rank < options_.local_ranks; ++rank) {
+    const SessionView& view = sessions_[rank];
+    shm::SessionLayout& session = *view.layout;
+    Zero(&session, offsetof(shm::SessionLayout, peers) + job_size * sizeof(shm::PeerWords));
+    ZeroLane(&session.to_daemon);
+    ZeroLane(&session.to_link);
+    Zero(&session.link_wake, sizeof(session.link_wake));
+    Zero(session.links, job_size * sizeof(shm::LinkWords));
+    Zero(session.adverts, job_size * sizeof(shm::AdvertBook));
+    Zero(view.request(0), view.size_bytes - shm::SessionRequestsOffset());
+    Zero(view.inbox.layout, sizeof(shm::InboxLayout));
+    for (uint32_t lane = 0; lane < shm::LaneCount(options_.local_ranks); ++lane) {
+      ZeroLane(view.inbox.lane(lane));
+    }
+    const uint64_t transfers = shm::InboxTransferOffset(options_.local_ranks);
+    Zero(view.inbox.base() + transfers, view.inbox.size_bytes - transfers);
+    InitializeSegments(
+        {rank, job_size, options_.local_ranks, options_.request_limit, options_.unexpected_limit},
+        1, view.base(), view.inbox.base());
+  }
+  MakeRanks();
 }
 
 void TestNode::Settle() {
@@ -357,10 +392,13 @@ void TestNode::MarkDead(uint32_t observer, uint32_t dead, ErrorCode error) {
 
 // ---- FakeDaemon ------------------------------------------------------------------------------
 
-FakeDaemon::FakeDaemon(const SessionView& view)
+FakeDaemon::FakeDaemon(const SessionView& view, Core core)
     : view_(view),
-      consumer_(&view.layout->to_daemon),
-      producer_(view.inbox.lane(shm::DaemonLane(view.inbox.local_size))) {}
+      commands_(core == Core::kLink ? &view.layout->to_link : &view.layout->to_daemon),
+      lane_(core == Core::kLink ? shm::LinkLane(view.inbox.local_size)
+                                : shm::DaemonLane(view.inbox.local_size)),
+      consumer_(commands_),
+      producer_(view.inbox.lane(lane_)) {}
 
 std::vector<Descriptor> FakeDaemon::Take(uint32_t limit) {
   std::vector<Descriptor> taken;
@@ -384,7 +422,7 @@ std::vector<Descriptor> FakeDaemon::TakeOf(DescriptorKind kind) {
 }
 
 void FakeDaemon::FillLane() {
-  shm::LaneProducer producer(&view_.layout->to_daemon);
+  shm::LaneProducer producer(commands_);
   while (producer.TryPush(Descriptor{})) {
   }
 }
@@ -393,7 +431,7 @@ bool FakeDaemon::Push(const Descriptor& descriptor) {
   if (!producer_.TryPush(descriptor)) {
     return false;
   }
-  shm::Wake(view_.inbox.wake()).PublishLane(shm::DaemonLane(view_.inbox.local_size));
+  shm::Wake(view_.inbox.wake()).PublishLane(lane_);
   return true;
 }
 
@@ -419,7 +457,11 @@ bool FakeDaemon::Left(uint32_t source) {
 }
 
 bool FakeDaemon::Credit(uint32_t source, uint32_t count) {
-  return Push(DescriptorKind::kCredit, source, 0, 0, shm::CreditReturn{count, 0, {}});
+  const auto [credited, first] =
+      credited_.try_emplace(source, view_.layout->peers[source].credited);
+  credited->second += count;
+  return Push(DescriptorKind::kCredit, source, 0, 0,
+              shm::CreditReturn{credited->second, 0, 0, 0, {}});
 }
 
 std::string Pattern(uint64_t size_bytes, uint32_t seed) {

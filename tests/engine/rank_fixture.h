@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,12 +114,17 @@ class TestNode {
   const shm::SharedMemory& session_memory(uint32_t rank) const { return *memory_[2 * rank]; }
   const shm::SharedMemory& inbox_memory(uint32_t rank) const { return *memory_[2 * rank + 1]; }
 
+  // As if it were made anew, in the memory that it has: for tests that need thousands.
+  void Restart();
+
   // Progresses everywhere until no rank finds anything.
   void Settle();
   // Does what the daemon of `observer` does when `dead` is gone.
   void MarkDead(uint32_t observer, uint32_t dead, ErrorCode error = ErrorCode::kPeerDied);
 
  private:
+  void MakeRanks();
+
   NodeOptions options_;
   EngineOptions engine_options_;
   std::vector<std::unique_ptr<shm::SharedMemory>> memory_;
@@ -142,19 +148,20 @@ void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
   std::memcpy(descriptor->payload, &payload, sizeof(payload));
 }
 
-// The daemon as one rank sees it: takes what the rank sends and plays the other nodes.
+// The daemon as one rank sees it: takes what the rank sends and plays the other nodes. Or the
+// rank's own core.
 class FakeDaemon {
  public:
-  explicit FakeDaemon(const SessionView& view);
+  explicit FakeDaemon(const SessionView& view, Core core = Core::kDaemon);
 
-  // Takes the contents of the rank's lane to the daemon, at most `limit` of them.
+  // Takes the contents of the rank's lane to it, at most `limit` of them.
   std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
   // The same, but returns only those of one kind.
   std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
   // Fills that lane until it takes no more.
   void FillLane();
 
-  // Each pushes one descriptor into the daemon's lane of the rank; false when it is full.
+  // Each pushes one descriptor into its lane to the rank; false when it is full.
   bool Push(const shm::Descriptor& descriptor);
   template <typename Payload>
   bool Push(shm::DescriptorKind kind, uint32_t source, int32_t tag, uint64_t size_bytes,
@@ -171,15 +178,18 @@ class FakeDaemon {
   bool RemoteRts(uint32_t source, int32_t tag, uint64_t size_bytes);
   bool Result(shm::DescriptorKind kind, uint32_t request, uint32_t generation,
               ErrorCode error = ErrorCode::kOk);
-  bool Credit(uint32_t source, uint32_t count);
+  bool Credit(uint32_t source, uint32_t count);  // for so many more messages
   bool Left(uint32_t source);
 
   shm::LaneProducer& producer() { return producer_; }
 
  private:
   SessionView view_;
+  shm::LaneLayout* commands_;
+  uint32_t lane_;
   shm::LaneConsumer consumer_;
   shm::LaneProducer producer_;
+  std::map<uint32_t, uint32_t> credited_;  // by source: in all
 };
 
 // `size_bytes` bytes that depend on `seed` and on the place.

@@ -89,7 +89,7 @@ class AttachFuzz {
  private:
   void Step(FuzzInput& input) {
     const uint32_t rank = input.Below(2);
-    switch (input.Below(7)) {
+    switch (input.Below(8)) {
       case 0:
         Say(input, rank, AttachRequest(rank));
         break;
@@ -115,6 +115,16 @@ class AttachFuzz {
         break;
       }
       case 5: {
+        attach::LinkReply reply{};
+        reply.header = Header(attach::Kind::kLinkReply);
+        reply.event = input.Below(9);
+        reply.peer = input.Below(4);
+        reply.link = input.Below(3);
+        reply.address_bytes = input.Below(4) == 0 ? input.Take<uint32_t>() : 8;
+        Say(input, rank, reply);
+        break;
+      }
+      case 6: {
         std::string noise = input.TakeText(input.Take<uint16_t>() % 1200);
         SendBytes(rank, noise.data(), noise.size(), {});
         break;

@@ -70,10 +70,10 @@ void DescribeTransfer(FuzzInput& input, CoreHarness& core) {
 }
 
 template <typename Body>
-void FarRankSays(CoreHarness& core, daemon::PacketHeader header, daemon::PacketKind kind,
+void FarRankSays(CoreHarness& core, progress::PacketHeader header, progress::PacketKind kind,
                  const Body& body) {
-  header.magic = daemon::kPacketMagic;
-  header.version = daemon::kPacketVersion;
+  header.magic = progress::kPacketMagic;
+  header.version = progress::kPacketVersion;
   header.kind = static_cast<uint8_t>(kind);
   header.key = kReceiveKey;
   header.job_key = kJobKey;
@@ -87,21 +87,21 @@ void FarRankSays(CoreHarness& core, daemon::PacketHeader header, daemon::PacketK
 }
 
 void Offer(FuzzInput& input, CoreHarness& core) {
-  const daemon::WireRts rts{1 + input.Below(4), 1, 7, 0};
-  daemon::PacketHeader header{};
+  const progress::WireRts rts{1 + input.Below(4), 1, 7, 0};
+  progress::PacketHeader header{};
   header.flags = input.Below(2) == 0 ? shm::kFlagSourcePrivate : 0;
   header.size_bytes = input.Take<uint16_t>();
-  FarRankSays(core, header, daemon::PacketKind::kRemoteRts, rts);
+  FarRankSays(core, header, progress::PacketKind::kRemoteRts, rts);
 }
 
 // Takes back an offer of its own, perhaps.
 void Retract(FuzzInput& input, CoreHarness& core) {
-  FarRankSays(core, {}, daemon::PacketKind::kRetract, daemon::WireSend{1 + input.Below(4), 1});
+  FarRankSays(core, {}, progress::PacketKind::kRetract, progress::WireSend{1 + input.Below(4), 1});
 }
 
 void Leave(CoreHarness& core) {
-  FarRankSays(core, {}, daemon::PacketKind::kEnded,
-              daemon::WireEnded{static_cast<uint32_t>(ErrorCode::kNotFound), 0});
+  FarRankSays(core, {}, progress::PacketKind::kEnded,
+              progress::WireEnded{static_cast<uint32_t>(ErrorCode::kNotFound), 0});
 }
 
 void Step(FuzzInput& input, CoreHarness& core) {

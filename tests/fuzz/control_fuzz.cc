@@ -36,16 +36,25 @@ class NoLinks final : public NodeLinks {
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
   void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
+  void SendLinkNews(const std::string&, const control::LinkNewsRequest&, Done) override {}
 };
 
 class NoConnection final : public RankConnection {
  public:
   void Goodbye(const Status&) override {}
+  void Order(const attach::LinkOrder&) override {}
 };
+
+LinkPolicy AnyLinks() {
+  LinkPolicy policy;
+  policy.allowed = {};
+  policy.limits = {.per_rank = 2, .per_job = 3};
+  return policy;
+}
 
 class ControlFuzz {
  public:
-  ControlFuzz() : registry_(context_, plane_, RegistryLimits{64, 4, 20'000}) {
+  ControlFuzz() : registry_(context_, plane_, RegistryLimits{64, 4, 20'000, {}, AnyLinks()}) {
     registry_.set_links(&links_);
   }
 
@@ -78,7 +87,7 @@ class ControlFuzz {
   }
   void Step(FuzzInput& input) {
     const std::string id(1, static_cast<char>('a' + input.Below(2)));
-    switch (input.Below(10)) {
+    switch (input.Below(12)) {
       case 0:
         Create(input, id);
         break;
@@ -109,6 +118,12 @@ class ControlFuzz {
         break;
       case 8:
         End(input);
+        break;
+      case 9:
+        Link(input, id);
+        break;
+      case 10:
+        LinkNews(input, id);
         break;
       default:
         (void)registry_.FindToken(input.TakeText(input.Below(70)));
@@ -177,6 +192,42 @@ class ControlFuzz {
     }
     (void)registry_.NodeLeft(request);
   }
+  // A rank wants a direct link, or says something of one.
+  void Link(FuzzInput& input, const std::string& id) {
+    registry_.WantLink(id, input.Below(4), input.Below(4));
+    if (Session* session = Any(input); session != nullptr) {
+      attach::LinkReply reply{};
+      reply.event = input.Below(8);
+      reply.peer = input.Below(8) == 0 ? input.Take<uint32_t>() : 2;
+      reply.link = input.Below(4);
+      reply.flags = input.Below(2);
+      reply.address_bytes = input.Below(8) == 0 ? input.Take<uint32_t>() : 8;
+      (void)registry_.OnLinkReply(*session, reply);
+    }
+    if (input.Below(8) == 0) {
+      (void)registry_.TakeLinksBack(id, input.Below(4), attach::kAnyPeer, input.Below(2) == 0);
+    }
+  }
+  void LinkNews(FuzzInput& input, const std::string& id) {
+    control::LinkNewsRequest sensible;
+    sensible.set_incarnation(kIncarnation);
+    sensible.set_job_id(id);
+    sensible.set_node(1);
+    control::LinkNews* news = sensible.add_news();
+    news->set_kind(static_cast<control::LinkNews::Kind>(input.Below(12)));
+    news->set_rank(2);
+    news->set_peer(input.Below(2));
+    news->set_link(input.Below(4));
+    news->set_round(input.Below(3));
+    news->set_address("somewhere");
+    news->add_key(1);
+    news->add_key(2);
+    auto request = Parse(input, sensible);
+    if (input.Below(4) != 0) {
+      request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
+    }
+    (void)registry_.NodeLinkNews(request);
+  }
   void Resolve(FuzzInput& input) {
     Session* session = Any(input);
     if (session == nullptr) {
@@ -202,6 +253,7 @@ class ControlFuzz {
       contact.address = address;
       contact.incarnation = kIncarnation + input.Below(2);
       contact.link = contact.incarnation;
+      contact.direct_links = input.Below(4) != 0;
       registry_.OnNodeUp(contact);
     } else {
       registry_.OnNodeDown(address, kIncarnation, {ErrorCode::kNodeUnreachable, "gone"});

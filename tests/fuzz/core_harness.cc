@@ -9,7 +9,11 @@
 #include <thread>
 #include <utility>
 
+#include "common/unique_fd.h"
+#include "daemon/pairs/pairs_and_rings.h"
+#include "daemon/staging/copy_pool.h"
 #include "shm/atomic.h"
+#include "shm/segment.h"
 #include "tests/fuzz/open_lanes.h"
 
 namespace ferry::fuzz {
@@ -110,33 +114,34 @@ class CoreHarness::Network final : public transport::Transport {
   uint64_t next_ = 0;
 };
 
-class NobodyAttends final : public daemon::Attention {
- public:
-  void Raise() override {}
-};
-
 CoreHarness::CoreHarness() {
   auto network = std::make_unique<Network>();
   network_ = network.get();
-  daemon::PlaneHooks hooks;
+  progress::CoreHooks hooks;
   hooks.on_violation = [this](const std::string&, uint32_t rank, const std::string&) {
     ended_.insert(rank);
   };
   hooks.on_job_failed = [this](const std::string&, ErrorCode, const std::string&) {
     job_failed_ = true;
   };
-  daemon::CoreOptions options;
+  progress::CoreOptions options;
   options.staging_block_bytes = 4096;
   options.staging_blocks = 4;
   options.staging_least_blocks = 2;
   options.max_parked_bytes = 1 << 20;
-  core_ = Must(daemon::ProgressCore::Create(options, std::move(network), std::move(hooks), [] {}));
-  daemon::JobPlan plan;
+  progress::CoreParts parts;
+  parts.transport = std::move(network);
+  parts.copies = std::make_shared<daemon::CopyPool>(1, [] {});
+  parts.extend = [](const progress::ExtensionParts& of_core) {
+    return std::make_unique<daemon::PairsAndRings>(of_core, daemon::DeferredRules{});
+  };
+  core_ = Must(progress::ProgressCore::Create(options, std::move(parts), std::move(hooks), [] {}));
+  progress::JobPlan plan;
   plan.job_id = kJob;
   plan.key = kJobKey;
   plan.node_of_rank = {0, 0, 1};
   plan.local_index = {0, 1, 0};
-  daemon::NodeRoute route;
+  progress::NodeRoute route;
   route.receive_key = kReceiveKey;
   route.link = 5;
   if (!core_->AddJob(plan).ok() || !core_->AddNode(kJob, 1, route).ok()) {
@@ -150,30 +155,30 @@ CoreHarness::~CoreHarness() { core_.reset(); }
 
 void CoreHarness::Attach(uint32_t rank) {
   const engine::SegmentPlan plan{rank, 3, 2, kRequests, 16};
-  auto session = std::make_shared<daemon::Session>();
+  auto session = std::make_shared<progress::ServedSegments>();
   session->job_id = kJob;
   session->rank = session->local_index = rank;
   session->local_size = 2;
   session->job_size = 3;
   session->request_limit = kRequests;
-  session->match_capacity = 16;
-  session->session_fd = Must(shm::CreateSegment("fuzz-session", plan.session_bytes()));
-  session->inbox_fd = Must(shm::CreateSegment("fuzz-inbox", plan.inbox_bytes()));
-  session->session_map = Must(shm::MapSegment(session->session_fd.get(), 0));
-  session->inbox_map = Must(shm::MapSegment(session->inbox_fd.get(), 0));
+  const UniqueFd session_fd = Must(shm::CreateSegment("fuzz-session", plan.session_bytes()));
+  const UniqueFd inbox_fd = Must(shm::CreateSegment("fuzz-inbox", plan.inbox_bytes()));
+  session->session_map = Must(shm::MapSegment(session_fd.get(), 0));
+  session->inbox_map = Must(shm::MapSegment(inbox_fd.get(), 0));
   engine::InitializeSegments(plan, 1, session->session_map.base(), session->inbox_map.base());
   views_.push_back(
       Must(engine::ViewSession(session->session_map.base(), session->session_map.size_bytes(),
                                session->inbox_map.base(), session->inbox_map.size_bytes())));
   OpenLanes(views_.back().inbox);
   sessions_.push_back(session);
-  daemon::WorkerSeat seat;
-  seat.attention = std::make_shared<NobodyAttends>();
-  core_->AddSession(session, seat);
-  auto region = std::make_shared<daemon::Region>();
-  region->id = 1;
-  region->fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));
-  region->mapping = Must(shm::MapSegment(region->fd.get(), 0));
+  core_->AddSession(session, progress::DaemonSeat(*session));
+  const UniqueFd heap_fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));
+  auto heap = std::make_shared<shm::Mapping>(Must(shm::MapSegment(heap_fd.get(), 0)));
+  progress::ClaimableRegion region;
+  region.number = 1;
+  region.base = heap->base();
+  region.size_bytes = heap->size_bytes();
+  region.keep_alive = std::move(heap);
   if (!core_->AddRegion(kJob, rank, std::move(region)).ok()) {
     abort();
   }

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/progress/progress_core.h"
 #include "engine/session_view.h"
+#include "progress/core/progress_core.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::fuzz {
@@ -48,9 +48,9 @@ class CoreHarness {
   void Drain(uint32_t rank);
 
   Network* network_ = nullptr;  // the core's
-  std::unique_ptr<daemon::ProgressCore> core_;
+  std::unique_ptr<progress::ProgressCore> core_;
   std::vector<engine::SessionView> views_;
-  std::vector<std::shared_ptr<daemon::Session>> sessions_;
+  std::vector<std::shared_ptr<progress::ServedSegments>> sessions_;
   std::set<uint32_t> ended_;
   bool job_failed_ = false;
   uint64_t last_offer_ = 0;

@@ -7,7 +7,7 @@
 namespace ferry::fuzz {
 
 inline void OpenLanes(const engine::InboxView& inbox) {
-  for (uint32_t lane = 0; lane <= inbox.local_size; ++lane) {
+  for (uint32_t lane = 0; lane < shm::LaneCount(inbox.local_size); ++lane) {
     inbox.lane(lane)->producer.state = static_cast<uint32_t>(shm::LaneState::kOpen);
   }
 }

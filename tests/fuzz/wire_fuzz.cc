@@ -10,12 +10,12 @@ namespace ferry::fuzz {
 namespace {
 
 std::vector<std::byte> MakePacket(FuzzInput& input) {
-  daemon::PacketHeader header{};
-  header.magic = daemon::kPacketMagic;
-  header.version = daemon::kPacketVersion;
+  progress::PacketHeader header{};
+  header.magic = progress::kPacketMagic;
+  header.version = progress::kPacketVersion;
   // Those before kRetract that are not here need matched pairs, or adverts.
-  constexpr uint32_t kFirst = static_cast<uint32_t>(daemon::PacketKind::kRetract);
-  constexpr uint32_t kLast = static_cast<uint32_t>(daemon::PacketKind::kOneSidedOffer);
+  constexpr uint32_t kFirst = static_cast<uint32_t>(progress::PacketKind::kRetract);
+  constexpr uint32_t kLast = static_cast<uint32_t>(progress::PacketKind::kSwitch);
   const uint32_t kind = 1 + input.Below(8 + kLast - kFirst + 1);
   header.kind = static_cast<uint8_t>(kind < 9 ? kind : kFirst + kind - 9);
   header.key = kReceiveKey;
@@ -25,31 +25,31 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   header.destination = input.Below(2);
   constexpr uint32_t kBodies[] = {0,
                                   8,
-                                  sizeof(daemon::WireRts),
-                                  sizeof(daemon::WireCredit),
-                                  sizeof(daemon::WireResult),
-                                  sizeof(daemon::WirePull),
-                                  sizeof(daemon::WireBlock),
-                                  sizeof(daemon::WireOneSided),
-                                  sizeof(daemon::WireOneSided) + 100,
-                                  sizeof(daemon::WireOneSided) + sizeof(daemon::WireRts),
-                                  4 * sizeof(daemon::WireOneSided),
-                                  sizeof(daemon::WireOneSidedOffer),
+                                  sizeof(progress::WireRts),
+                                  sizeof(progress::WireCredit),
+                                  sizeof(progress::WireResult),
+                                  sizeof(progress::WirePull),
+                                  sizeof(progress::WireBlock),
+                                  sizeof(progress::WireOneSided),
+                                  sizeof(progress::WireOneSided) + 100,
+                                  sizeof(progress::WireOneSided) + sizeof(progress::WireRts),
+                                  4 * sizeof(progress::WireOneSided),
+                                  sizeof(progress::WireOneSidedOffer),
                                   8192,
-                                  sizeof(daemon::WireRts) + 9000};
+                                  sizeof(progress::WireRts) + 9000};
   std::vector<std::byte> body(kBodies[input.Below(std::size(kBodies))]);
-  constexpr size_t kChosen = 3 * sizeof(daemon::WireOneSided);
+  constexpr size_t kChosen = 3 * sizeof(progress::WireOneSided);
   const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), kChosen));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
   header.body_bytes = static_cast<uint32_t>(body.size());
   header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an offer, its data alone
-  if (header.kind == static_cast<uint8_t>(daemon::PacketKind::kOneSided)) {
+  if (header.kind == static_cast<uint8_t>(progress::PacketKind::kOneSided)) {
     header.number = input.Below(3);
-    header.size_bytes = body.size() > sizeof(daemon::WireOneSided) ? 100 : input.Below(17);
+    header.size_bytes = body.size() > sizeof(progress::WireOneSided) ? 100 : input.Below(17);
     // Operations that may be, of which the input spoils some.
-    for (size_t at = 0; at + sizeof(daemon::WireOneSided) <= body.size() && input.Below(4) != 0;
-         at += sizeof(daemon::WireOneSided)) {
-      daemon::WireOneSided wire;
+    for (size_t at = 0; at + sizeof(progress::WireOneSided) <= body.size() && input.Below(4) != 0;
+         at += sizeof(progress::WireOneSided)) {
+      progress::WireOneSided wire;
       std::memcpy(&wire, body.data() + at, sizeof(wire));
       wire.operation = static_cast<uint8_t>(input.Below(shm::kOneSidedOperations));
       wire.width = 8;

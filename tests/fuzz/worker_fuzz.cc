@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/staging/staging_pool.h"
 #include "daemon/worker/worker_channel.h"
 #include "daemon/worker/worker_supervisor.h"
+#include "progress/staging/staging_pool.h"
 #include "shm/atomic.h"
 #include "tests/daemon/test_registrar.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -45,7 +45,7 @@ void Require(bool condition) {
   }
 }
 
-class WorkerFuzz final : CopySink {
+class WorkerFuzz final : progress::CopySink {
  public:
   WorkerFuzz() {
     JobPlan plan;
@@ -54,7 +54,8 @@ class WorkerFuzz final : CopySink {
     channel_ = Must(WorkerChannel::Create(plan, kCapacity));
     pool_ = registrar_.MakePool({kBlockBytes, 4});
     copier_ = std::make_unique<RemoteCopier>(
-        channel_, [](StagingPool&, uint32_t) {}, [this](const std::string&) { Condemn(); });
+        channel_, [](progress::StagingPool&, uint32_t) {},
+        [this](const std::string&) { Condemn(); });
     copier_->Open(*pool_);
     attention_ = MakeRemoteAttention(channel_, 1);
   }
@@ -109,11 +110,12 @@ class WorkerFuzz final : CopySink {
   // ---- ferryd
 
   void Submit(FuzzInput& input) {
-    StagingBlock* block = failed_ ? nullptr : pool_->Take(StagingUse::kOutgoing, 0);
+    progress::StagingBlock* block =
+        failed_ ? nullptr : pool_->Take(progress::StagingUse::kOutgoing, 0);
     if (block == nullptr) {
       return;
     }
-    CopyTask task;
+    progress::CopyTask task;
     task.lane = input.Below(kRanks);
     task.local = block->base;
     task.size_bytes = kBlockBytes;
@@ -121,8 +123,8 @@ class WorkerFuzz final : CopySink {
     Require(copier_->Submit(task));
     under_way_.insert(block);
   }
-  void OnCopied(const CopyTask& task) override {
-    auto* const block = static_cast<StagingBlock*>(task.context);
+  void OnCopied(const progress::CopyTask& task) override {
+    auto* const block = static_cast<progress::StagingBlock*>(task.context);
     Require(under_way_.erase(block) == 1);
     if (!task.abandoned) {
       pool_->Give(block);
@@ -213,12 +215,12 @@ class WorkerFuzz final : CopySink {
   }
 
   TestRegistrar registrar_;
-  std::unique_ptr<StagingPool> pool_;
+  std::unique_ptr<progress::StagingPool> pool_;
   std::shared_ptr<WorkerChannel> channel_;
   std::unique_ptr<RemoteCopier> copier_;
-  AttentionPtr attention_;
+  progress::AttentionPtr attention_;
   WorkerReplies replies_;
-  std::set<StagingBlock*> under_way_;
+  std::set<progress::StagingBlock*> under_way_;
   std::set<uint32_t> asked_;
   std::multiset<uint32_t> imports_;  // requests by rank
   uint64_t results_ = 0;

@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "common/version.h"
 #include "daemon/control/secrets.h"
-#include "daemon/wire/wire.h"
+#include "progress/wire/wire.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"
@@ -29,9 +29,9 @@
 namespace ferry::hostile {
 namespace {
 
-using daemon::PacketHeader;
-using daemon::PacketKind;
 using daemon::TestLauncher;
+using progress::PacketHeader;
+using progress::PacketKind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCall(2000);
@@ -363,8 +363,8 @@ class HostilePeer {
     }
     for (uint64_t count = 1 + dice_.Below(8); count > 0; --count) {
       PacketHeader header{};
-      header.magic = daemon::kPacketMagic;
-      header.version = daemon::kPacketVersion;
+      header.magic = progress::kPacketMagic;
+      header.version = progress::kPacketVersion;
       header.kind = static_cast<uint8_t>(dice_.Below(21));
       header.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
       header.key = data_key_;
@@ -386,7 +386,7 @@ class HostilePeer {
         dice_.Spoil(&header);
       }
       fabric_->Poll(ignore_, 16, MonotonicNs());
-      if (fabric_->SendMessage(peer_id_, daemon::BytesOf(header), sent, 0, MonotonicNs()) ==
+      if (fabric_->SendMessage(peer_id_, progress::BytesOf(header), sent, 0, MonotonicNs()) ==
           ErrorCode::kOk) {
         ++packets_;
       }

@@ -102,6 +102,16 @@ TEST(LayoutTest, Accusation) {
 TEST(LayoutTest, CreditReturn) {
   EXPECT_SIZE(CreditReturn, 32);
   EXPECT_AT(CreditReturn, count, 0);
+  EXPECT_AT(CreditReturn, flags, 4);
+  EXPECT_AT(CreditReturn, bytes, 8);
+  EXPECT_AT(CreditReturn, epoch, 12);
+}
+
+TEST(LayoutTest, DirectLinks) {
+  EXPECT_SIZE(SwitchMarker, 32);
+  EXPECT_AT(SwitchMarker, epoch, 0);
+  EXPECT_SIZE(LinkCommand, 32);
+  EXPECT_AT(LinkCommand, matter, 0);
 }
 
 TEST(LayoutTest, LaneProducerWords) {
@@ -187,7 +197,7 @@ TEST(LayoutTest, JournalLayout) {
 }
 
 TEST(LayoutTest, PeerWords) {
-  EXPECT_SIZE(PeerWords, 32);
+  EXPECT_SIZE(PeerWords, 64);
   EXPECT_AT(PeerWords, queue_first, 0);
   EXPECT_AT(PeerWords, queue_last, 4);
   EXPECT_AT(PeerWords, sent, 8);
@@ -196,6 +206,21 @@ TEST(LayoutTest, PeerWords) {
   EXPECT_AT(PeerWords, returned, 20);
   EXPECT_AT(PeerWords, dead, 24);
   EXPECT_AT(PeerWords, cut, 28);
+  EXPECT_AT(PeerWords, path, 32);
+  EXPECT_AT(PeerWords, path_epoch, 36);
+  EXPECT_AT(PeerWords, inward_path, 40);
+  EXPECT_AT(PeerWords, marker_owed, 44);
+  EXPECT_AT(PeerWords, pushed, 48);
+  EXPECT_AT(PeerWords, pushed_credited, 52);
+  EXPECT_AT(PeerWords, pushed_taken, 56);
+  EXPECT_AT(PeerWords, pushed_returned, 60);
+}
+
+TEST(LayoutTest, LinkWords) {
+  EXPECT_SIZE(LinkWords, 16);
+  EXPECT_AT(LinkWords, bytes, 0);
+  EXPECT_AT(LinkWords, messages, 8);
+  EXPECT_AT(LinkWords, state, 12);
 }
 
 TEST(LayoutTest, OneSided) {
@@ -222,7 +247,7 @@ TEST(LayoutTest, OneSided) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 1343488);
+  EXPECT_SIZE(SessionLayout, 1941504);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -240,15 +265,24 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, withdrawals, 2100);
   EXPECT_AT(SessionLayout, channels_armed, 2104);
   EXPECT_AT(SessionLayout, rings_changed, 2112);
+  EXPECT_AT(SessionLayout, link_control_first, 2120);
+  EXPECT_AT(SessionLayout, link_control_last, 2124);
+  EXPECT_AT(SessionLayout, link_duties, 2128);
+  EXPECT_AT(SessionLayout, linked_peers, 2132);
+  EXPECT_AT(SessionLayout, link_after_bytes, 2136);
+  EXPECT_AT(SessionLayout, link_after_messages, 2144);
   EXPECT_AT(SessionLayout, peers, 2176);
-  EXPECT_AT(SessionLayout, to_daemon, 36864);
-  EXPECT_AT(SessionLayout, adverts, 581632);
-  EXPECT_AT(SessionLayout, rings, 778240);
-  EXPECT_AT(SessionLayout, one_sided, 782336);
-  EXPECT_AT(SessionLayout, answers, 790528);
-  EXPECT_AT(SessionLayout, failure_count, 791552);
-  EXPECT_AT(SessionLayout, failures, 791560);
-  EXPECT_AT(SessionLayout, answer_cells, 819200);
+  EXPECT_AT(SessionLayout, to_daemon, 69632);
+  EXPECT_AT(SessionLayout, to_link, 614400);
+  EXPECT_AT(SessionLayout, link_wake, 1159168);
+  EXPECT_AT(SessionLayout, links, 1159552);
+  EXPECT_AT(SessionLayout, adverts, 1179648);
+  EXPECT_AT(SessionLayout, rings, 1376256);
+  EXPECT_AT(SessionLayout, one_sided, 1380352);
+  EXPECT_AT(SessionLayout, answers, 1388544);
+  EXPECT_AT(SessionLayout, failure_count, 1389568);
+  EXPECT_AT(SessionLayout, failures, 1389576);
+  EXPECT_AT(SessionLayout, answer_cells, 1417216);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -448,7 +482,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 12U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 13U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -470,11 +504,12 @@ TEST(LayoutTest, Constants) {
 TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(0), 4096U) << kBump;
   EXPECT_EQ(InboxLaneOffset(DaemonLane(2)), 1093632U) << kBump;
-  EXPECT_EQ(InboxTransferOffset(2), 1638400U) << kBump;
-  EXPECT_EQ(InboxSizeBytes(2, 100), 1654784U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 1343488U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 1363968U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 1540096U) << kBump;
+  EXPECT_EQ(InboxLaneOffset(LinkLane(2)), 1638400U) << kBump;
+  EXPECT_EQ(InboxTransferOffset(2), 2183168U) << kBump;
+  EXPECT_EQ(InboxSizeBytes(2, 100), 2199552U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 1941504U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 1961984U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 2138112U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.
@@ -491,6 +526,16 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kRetracted), 14);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kLeft), 15);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kOneSided), 16);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kSwitch), 17);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kLinkWanted), 18);
+  EXPECT_EQ(kFlagPushed, 16);
+  EXPECT_EQ(kCreditAll, 1U);
+  EXPECT_EQ(kRequestByLink, 32U);
+  EXPECT_EQ(static_cast<int>(PeerPath::kLink), 2);
+  EXPECT_EQ(static_cast<int>(PeerPath::kBroken), 5);
+  EXPECT_EQ(static_cast<int>(LinkState::kOpen), 4);
+  EXPECT_EQ(static_cast<int>(LinkState::kTold), 6);
+  EXPECT_EQ(static_cast<int>(LinkMatter::kReturned), 2);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kGet), 2);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kFetch), 3);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kCompareSwap), 6);

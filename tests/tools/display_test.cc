@@ -320,14 +320,59 @@ TEST(ViewTest, ShowsWhatEachUserHoldsOfHisQuotas) {
   user->set_pinned_bytes_limit(1 << 30);
   user->set_requests(16385);
   user->set_requests_limit(4 << 20);
+  user->set_links(3);
+  user->set_links_limit(8);
   const View view = MakeView(reply);
-  EXPECT_NE(
-      view.text.find("USER  JOBS      SESSIONS  REGIONS  PINNED            REQUESTS\n"
-                     "1001  1 of 256  4         0        256 MiB of 1 GiB  16385 of 4194304\n"),
-      std::string::npos)
+  EXPECT_NE(view.text.find(
+                "USER  JOBS      SESSIONS  REGIONS  PINNED            REQUESTS          LINKS\n"
+                "1001  1 of 256  4         0        256 MiB of 1 GiB  16385 of 4194304  3 of 8\n"),
+            std::string::npos)
       << view.text;
   EXPECT_EQ(view.json["users"][0]["pinned_bytes"], 256 << 20);
   EXPECT_EQ(view.json["users"][0]["sessions_limit"], 0);
+}
+
+TEST(ViewTest, ShowsDirectLinksAndWhyThereAreNone) {
+  control::LinksReply reply;
+  control::LinkStatus* up = reply.add_links();
+  up->set_job_id("j");
+  up->set_peer(4);
+  up->set_node(1);
+  up->set_state("up");
+  up->set_for_ms(12'000);
+  up->set_out("link");
+  up->set_in("to daemon");
+  control::LinkStatus* none = reply.add_links();
+  none->set_job_id("j");
+  none->set_rank(1);
+  none->set_peer(5);
+  none->set_node(1);
+  none->set_state("none");
+  none->set_out("daemon");
+  none->set_in("daemon");
+  none->set_daemon_messages(31);
+  none->set_daemon_bytes(248 << 10);
+  none->set_why("after 31 of 256 messages");
+  control::LinkTotals* totals = reply.add_totals();
+  totals->set_job_id("j");
+  totals->set_links(1);
+  totals->set_bytes_sent(513 << 20);
+  reply.set_refusal("the option direct_links is off");
+  const View view = MakeView(reply, {200, false});
+  EXPECT_EQ(view.text,
+            "RANK  PEER  NODE  LINK   FOR  OUT BY  IN BY      BY DAEMON     SIZE  WHY NOT\n"
+            "j.0      4     1  up    12 s  link    to daemon          0      0 B  -\n"
+            "j.1      5     1  none  0 ms  daemon  daemon            31  248 KiB  after 31 of 256 "
+            "messages\n"
+            "\n"
+            "RANK  LINKS  SENT      OUT  RECEIVED   IN  ERRORS\n"
+            "j.0       1     0  513 MiB         0  0 B       0\n"
+            "\n"
+            "no direct links: the option direct_links is off\n");
+  EXPECT_EQ(view.json["links"][0]["out"], "link");
+  EXPECT_EQ(view.json["links"][1]["daemon_bytes"], 248 << 10);
+  EXPECT_EQ(view.json["totals"][0]["bytes_sent"], 513 << 20);
+  EXPECT_EQ(MakeView(control::LinksReply()).text, "no pair of ranks of different nodes\n");
 }
 
 TEST(ViewTest, ShowsWhatIsRegisteredWithTheNetwork) {

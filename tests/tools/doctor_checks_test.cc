@@ -101,14 +101,16 @@ TEST(DoctorTest, JudgesOptions) {
 }
 
 TEST(DoctorTest, JudgesProviders) {
-  const std::vector<Provider> some = {{"tcp;ofi_rxm", true}, {"udp", false}, {"shm", true}};
-  Expect(CheckProviders(some, "auto", "1.17"), Verdict::kOk, "1.17: tcp;ofi_rxm, shm", "");
+  const std::vector<Provider> some = {
+      {"ferry-tcp", true}, {"tcp;ofi_rxm", true}, {"udp", false}, {"shm", true}};
+  Expect(CheckProviders(some, "auto", "1.17"), Verdict::kOk,
+         "ferry-tcp, tcp;ofi_rxm, shm; libfabric 1.17", "");
   Expect(CheckProviders(some, "shm", "1.17"), Verdict::kOk, "shm", "");
   Expect(CheckProviders(some, "udp", "1.17"), Verdict::kProblem, "not udp", "auto");
-  Expect(CheckProviders({{"udp", false}}, "auto", "1.17"), Verdict::kProblem, "no provider",
-         "install libfabric1");
-  Expect(CheckProviders({}, "auto", "(not installed)"), Verdict::kProblem, "(not installed)",
-         "install libfabric1");
+  Expect(CheckProviders({{"ferry-tcp", true}}, "auto", "(not installed)"), Verdict::kOk,
+         "ferry-tcp; libfabric (not installed)", "");
+  Expect(CheckProviders({{"ferry-tcp", true}}, "tcp", "(not installed)"), Verdict::kProblem,
+         "not tcp", "auto");
 }
 
 TEST(DoctorTest, JudgesTheDaemon) {

@@ -1,13 +1,19 @@
-#include "transports/ofi/operation_table.h"
+#include "transports/api/operation_table.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "transports/ofi/memory.h"
-
 namespace ferry::transport {
 namespace {
+
+struct Peer;
+struct Region {
+  uint32_t users = 0;
+};
+struct Operation : OperationRecord<Peer, Region> {};
+struct Peer : OperationPeer<Operation> {};
+using Table = OperationTable<Operation>;
 
 class OperationTableTest : public testing::Test {
  protected:
@@ -22,7 +28,7 @@ class OperationTableTest : public testing::Test {
   }
   std::vector<uint64_t> TakeAllEnded(ErrorCode expected) {
     std::vector<uint64_t> contexts;
-    OperationTable::Ended ended;
+    Table::Ended ended;
     while (table_.TakeEnded(&ended)) {
       EXPECT_EQ(ended.code, expected);
       contexts.push_back(ended.context);
@@ -34,8 +40,8 @@ class OperationTableTest : public testing::Test {
   Peer a_;
   Peer b_;
   Region region_;
-  OperationTable table_{
-      {.slots = 6, .outstanding = 4, .outstanding_per_peer = 3, .timeout_ns = 100}, &statistics_};
+  Table table_{{.slots = 6, .outstanding = 4, .outstanding_per_peer = 3, .timeout_ns = 100},
+               &statistics_};
 };
 
 TEST_F(OperationTableTest, BoundsPerPeerAndInAll) {
@@ -72,15 +78,15 @@ TEST_F(OperationTableTest, KeepsTheOrderOfAPeersQueue) {
 
 TEST_F(OperationTableTest, QueuedOperationFailsAsUnreachableAndHeldOneAsTimeout) {
   table_.Enqueue(Accept(&a_, 1));
-  table_.FailOverdue(99);
+  EXPECT_EQ(table_.EndOverdue(99), nullptr);
   EXPECT_FALSE(table_.AnyEnded());
-  table_.FailOverdue(100);
+  EXPECT_NE(table_.EndOverdue(100), nullptr);
   EXPECT_EQ(TakeAllEnded(ErrorCode::kNodeUnreachable), std::vector<uint64_t>{1});
   EXPECT_FALSE(table_.AnyWaiting());
 
   Operation* held = Accept(&a_, 2, 200);
   held->held = true;
-  table_.FailOverdue(300);
+  EXPECT_EQ(table_.EndOverdue(300), held);
   EXPECT_EQ(TakeAllEnded(ErrorCode::kTimeout), std::vector<uint64_t>{2});
   EXPECT_EQ(statistics_.timeouts, 2U);
 }
@@ -88,7 +94,7 @@ TEST_F(OperationTableTest, QueuedOperationFailsAsUnreachableAndHeldOneAsTimeout)
 TEST_F(OperationTableTest, AbandonedOperationKeepsItsSlotAndRegionUntilItsLateEnd) {
   Operation* op = Accept(&a_, 1);
   op->held = true;
-  table_.Fail(op, ErrorCode::kPeerDied);
+  table_.End(op, ErrorCode::kPeerDied);
   EXPECT_EQ(TakeAllEnded(ErrorCode::kPeerDied), std::vector<uint64_t>{1});
   EXPECT_EQ(statistics_.abandoned, 1U);
   EXPECT_EQ(region_.users, 1U);
@@ -103,7 +109,7 @@ TEST_F(OperationTableTest, AbandonedOperationKeepsItsSlotAndRegionUntilItsLateEn
 TEST_F(OperationTableTest, LateEndBeforeTheReportIsReportedOnce) {
   Operation* op = Accept(&a_, 1);
   op->held = true;
-  table_.Fail(op, ErrorCode::kPeerDied);
+  table_.End(op, ErrorCode::kPeerDied);
   op->held = false;
   table_.OnLateEnd(op);
   EXPECT_EQ(region_.users, 1U);
@@ -112,21 +118,32 @@ TEST_F(OperationTableTest, LateEndBeforeTheReportIsReportedOnce) {
   EXPECT_EQ(statistics_.abandoned, 0U);
 }
 
+TEST_F(OperationTableTest, WhatEndsWellIsReportedAndNoError) {
+  Operation* op = Accept(&a_, 1);
+  table_.Enqueue(op);
+  table_.End(op, ErrorCode::kOk);
+  EXPECT_EQ(a_.outstanding, 0U);
+  EXPECT_EQ(TakeAllEnded(ErrorCode::kOk), std::vector<uint64_t>{1});
+  EXPECT_EQ(statistics_.errors, 0U);
+  EXPECT_EQ(table_.At(table_.IndexOf(op)), op);
+  EXPECT_EQ(table_.At(6), nullptr);
+}
+
 TEST_F(OperationTableTest, SaysWhenAllSlotsAreAbandoned) {
   for (uint64_t context = 0; context < 6; context++) {
     Operation* op = Accept(context % 2 == 0 ? &a_ : &b_, context);
     op->held = true;
-    table_.Fail(op, ErrorCode::kTimeout);
+    table_.End(op, ErrorCode::kTimeout);
     TakeAllEnded(ErrorCode::kTimeout);
   }
   EXPECT_EQ(TryAccept(&a_), ErrorCode::kLimitExceeded);
 }
 
-TEST_F(OperationTableTest, FailAllSparesOtherPeers) {
+TEST_F(OperationTableTest, EndAllSparesOtherPeers) {
   Accept(&a_, 1);
   table_.Enqueue(Accept(&b_, 2));
   table_.Enqueue(Accept(&a_, 3));
-  table_.FailAll(&a_, ErrorCode::kCancelled);
+  table_.EndAll(&a_, ErrorCode::kCancelled);
   EXPECT_EQ(TakeAllEnded(ErrorCode::kCancelled), (std::vector<uint64_t>{1, 3}));
   EXPECT_EQ(a_.outstanding, 0U);
   EXPECT_EQ(b_.outstanding, 1U);
@@ -140,7 +157,8 @@ TEST_F(OperationTableTest, RenewedDeadlineGoesBehindTheOthers) {
   EXPECT_EQ(table_.NextDeadlineNs(), 100U);
   table_.RenewDeadline(first, 50);
   EXPECT_EQ(table_.NextDeadlineNs(), 110U);
-  table_.FailOverdue(110);
+  EXPECT_NE(table_.EndOverdue(110), nullptr);
+  EXPECT_EQ(table_.EndOverdue(110), nullptr);
   EXPECT_EQ(TakeAllEnded(ErrorCode::kNodeUnreachable), std::vector<uint64_t>{2});
   EXPECT_EQ(table_.NextDeadlineNs(), 150U);
 }

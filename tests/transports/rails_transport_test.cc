@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "tests/transports/scripted_rail.h"
 #include "transports/rails/rail_address.h"
@@ -235,6 +236,44 @@ TEST_F(RailsTransportTest, WhoDoesNotKnowTheCookieLearnsNothing) {
   b->Poll();
   EXPECT_THAT(b->nics[0]->sent, IsEmpty());
   EXPECT_THAT(b->results.messages, ElementsAre(bytes));  // a message like any other
+}
+
+TEST_F(RailsTransportTest, AttachmentsOfTheFirstRailLandWhereTheUserSays) {
+  struct Lands : Results {
+    Landing OnHead(PeerId sender, std::span<const std::byte> header, uint64_t bytes) override {
+      heads.emplace_back(sender, header.size(), bytes);
+      return {to, 4, 77};
+    }
+    void OnLanded(uint64_t context, ErrorCode code) override { landed.emplace_back(context, code); }
+    std::byte* to = nullptr;
+    std::vector<std::tuple<PeerId, size_t, uint64_t>> heads;
+    std::vector<std::pair<uint64_t, ErrorCode>> landed;
+  } lands;
+  const std::vector<std::byte> header(10, std::byte{1});
+  const std::vector<std::byte> attachment(6, std::byte{2});
+
+  b->nics[0]->DeliverWith(PeerId{1}, header, attachment);
+  b->transport->Poll(lands, 1000, 1);
+  EXPECT_THAT(lands.heads, ElementsAre(std::tuple(a_of_b, 10, 6)));
+  EXPECT_THAT(lands.landed, IsEmpty());
+  ASSERT_EQ(lands.messages.size(), 1U);  // it did not want to have it anywhere
+  EXPECT_EQ(lands.messages[0].size(), 16U);
+
+  std::vector<std::byte> place(8);
+  lands.to = place.data();
+  b->nics[0]->DeliverWith(PeerId{1}, header, attachment);
+  EXPECT_EQ(b->transport->Poll(lands, 1000, 1), 1);
+  EXPECT_THAT(lands.landed, ElementsAre(std::pair(77, ErrorCode::kOk)));
+  EXPECT_EQ(place[3], std::byte{2});
+  EXPECT_EQ(place[4], std::byte{0});
+  EXPECT_EQ(lands.messages.size(), 1U);
+  EXPECT_EQ(b->transport->statistics().messages_received, 2U);
+  EXPECT_EQ(b->transport->statistics().message_bytes_received, 32U);
+
+  b->nics[1]->DeliverWith(PeerId{1}, header, attachment);  // messages go by the first rail only
+  EXPECT_EQ(b->transport->Poll(lands, 1000, 1), 0);
+  EXPECT_EQ(lands.heads.size(), 2U);
+  EXPECT_EQ(b->transport->statistics().errors, 1U);
 }
 
 // ---- Striping

@@ -1,6 +1,7 @@
 // A NIC whose operations end when, and as, a test says.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -44,7 +45,12 @@ class ScriptedRail final : public Transport {
     posted.pop_front();
   }
   void Deliver(PeerId sender, std::vector<std::byte> message) {
-    inbox_.emplace_back(sender, std::move(message));
+    inbox_.push_back({sender, std::move(message), {}});
+  }
+  // A message with an attachment, which goes where OnHead says.
+  void DeliverWith(PeerId sender, std::vector<std::byte> header,
+                   std::vector<std::byte> attachment) {
+    inbox_.push_back({sender, std::move(header), std::move(attachment)});
   }
   size_t regions() const { return regions_.size(); }
 
@@ -114,9 +120,9 @@ class ScriptedRail final : public Transport {
   int Poll(CompletionSink& sink, int budget, uint64_t) override {
     int events = 0;
     for (; events < budget && !inbox_.empty(); events++) {
-      const auto [sender, message] = std::move(inbox_.front());
+      Arrival arrival = std::move(inbox_.front());
       inbox_.pop_front();
-      sink.OnReceive(sender, message);
+      Receive(&arrival, sink);
     }
     for (; events < budget && !ended_.empty(); events++) {
       const auto [context, code] = ended_.front();
@@ -131,6 +137,24 @@ class ScriptedRail final : public Transport {
 
  private:
   struct Nothing final : Registration {};
+  struct Arrival {
+    PeerId sender;
+    std::vector<std::byte> header;
+    std::vector<std::byte> attachment;
+  };
+
+  static void Receive(Arrival* arrival, CompletionSink& sink) {
+    std::vector<std::byte>& attachment = arrival->attachment;
+    if (!attachment.empty()) {
+      const Landing landing = sink.OnHead(arrival->sender, arrival->header, attachment.size());
+      if (landing.to != nullptr) {
+        std::memcpy(landing.to, attachment.data(), std::min(landing.bytes, attachment.size()));
+        return sink.OnLanded(landing.context, ErrorCode::kOk);
+      }
+    }
+    arrival->header.insert(arrival->header.end(), attachment.begin(), attachment.end());
+    sink.OnReceive(arrival->sender, arrival->header);
+  }
 
   ErrorCode Post(bool read, const RmaRequest& request) {
     if (failed_.contains(request.peer)) {
@@ -148,7 +172,7 @@ class ScriptedRail final : public Transport {
   Capabilities capabilities_;
   Statistics statistics_;
   std::vector<std::byte> address_;
-  std::deque<std::pair<PeerId, std::vector<std::byte>>> inbox_;
+  std::deque<Arrival> inbox_;
   std::deque<std::pair<uint64_t, ErrorCode>> ended_;
   std::map<RegionHandle, bool> regions_;
   std::map<PeerId, ErrorCode> failed_;

@@ -100,6 +100,9 @@ class Observer {
   Status Ask(const control::CountersRequest& request, control::CountersReply* reply) const {
     return Call(&Admin::Counters, &Launcher::Counters, request, reply);
   }
+  Status Ask(const control::LinksRequest& request, control::LinksReply* reply) const {
+    return Call(&Admin::Links, &Launcher::Links, request, reply);
+  }
   Status Ask(const control::NicsRequest& request, control::NicsReply* reply) const {
     return Call(&Admin::Nics, &Launcher::Nics, request, reply);
   }

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum class Show { kPlain, kState, kBytes, kKnownBytes, kAgo, kNothingIfNegative };
+enum class Show { kPlain, kState, kBytes, kKnownBytes, kTime, kAgo, kNothingIfNegative };
 
 // One field of a message: its name in JSON (null: not there), its column's title (null: none).
 template <typename Message>
@@ -37,6 +37,8 @@ std::string CellText(const ordered_json& value, Show show) {
       return BytesText(value.get<uint64_t>());
     case Show::kKnownBytes:
       return value.get<uint64_t>() == 0 ? "" : BytesText(value.get<uint64_t>());
+    case Show::kTime:
+      return DurationText(value.get<uint64_t>());
     case Show::kAgo:
       return DurationText(value.get<uint64_t>()) + " ago";
     case Show::kNothingIfNegative:
@@ -120,6 +122,7 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {nullptr, "PINNED", PinnedOfLimit},
     {nullptr, "REQUESTS",
      UsedOfLimit<&control::UserStatus::requests, &control::UserStatus::requests_limit>},
+    {nullptr, "LINKS", UsedOfLimit<&control::UserStatus::links, &control::UserStatus::links_limit>},
     {"jobs", nullptr, FERRY_VALUE(UserStatus, jobs)},
     {"jobs_limit", nullptr, FERRY_VALUE(UserStatus, jobs_limit)},
     {"sessions", nullptr, FERRY_VALUE(UserStatus, sessions)},
@@ -130,6 +133,8 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {"pinned_bytes_limit", nullptr, FERRY_VALUE(UserStatus, pinned_bytes_limit)},
     {"requests", nullptr, FERRY_VALUE(UserStatus, requests)},
     {"requests_limit", nullptr, FERRY_VALUE(UserStatus, requests_limit)},
+    {"links", nullptr, FERRY_VALUE(UserStatus, links)},
+    {"links_limit", nullptr, FERRY_VALUE(UserStatus, links_limit)},
 };
 
 constexpr Field<control::RegistrationStatus> kRegistrationFields[] = {
@@ -183,12 +188,13 @@ constexpr Field<control::StatusReply> kStatusFields[] = {
 };
 
 // The form in which other commands take a rank.
-ordered_json RankName(const control::SessionStatus& session) {
-  return session.job_id() + "." + std::to_string(session.rank());
+template <typename Message>
+ordered_json RankName(const Message& message) {
+  return message.job_id() + "." + std::to_string(message.rank());
 }
 
 constexpr Field<control::SessionStatus> kSessionFields[] = {
-    {nullptr, "RANK", RankName},
+    {nullptr, "RANK", RankName<control::SessionStatus>},
     {"job_id", nullptr, FERRY_VALUE(SessionStatus, job_id)},
     {"rank", nullptr, FERRY_VALUE(SessionStatus, rank)},
     {"pid", "PID", FERRY_VALUE(SessionStatus, pid)},
@@ -218,6 +224,33 @@ constexpr Field<control::CounterValue> kCounterFields[] = {
     {"value", "VALUE", FERRY_VALUE(CounterValue, value)},
     {"unit", "UNIT", FERRY_VALUE(CounterValue, unit)},
     {"help", "MEANING", FERRY_VALUE(CounterValue, help)},
+};
+
+constexpr Field<control::LinkStatus> kLinkFields[] = {
+    {nullptr, "RANK", RankName<control::LinkStatus>},
+    {"job_id", nullptr, FERRY_VALUE(LinkStatus, job_id)},
+    {"rank", nullptr, FERRY_VALUE(LinkStatus, rank)},
+    {"peer", "PEER", FERRY_VALUE(LinkStatus, peer)},
+    {"node", "NODE", FERRY_VALUE(LinkStatus, node)},
+    {"state", "LINK", FERRY_VALUE(LinkStatus, state), Show::kState},
+    {"for_ms", "FOR", FERRY_VALUE(LinkStatus, for_ms), Show::kTime},
+    {"out", "OUT BY", FERRY_VALUE(LinkStatus, out)},
+    {"in", "IN BY", FERRY_VALUE(LinkStatus, in)},
+    {"daemon_messages", "BY DAEMON", FERRY_VALUE(LinkStatus, daemon_messages)},
+    {"daemon_bytes", "SIZE", FERRY_VALUE(LinkStatus, daemon_bytes), Show::kBytes},
+    {"why", "WHY NOT", FERRY_VALUE(LinkStatus, why)},
+};
+
+constexpr Field<control::LinkTotals> kLinkTotalFields[] = {
+    {nullptr, "RANK", RankName<control::LinkTotals>},
+    {"job_id", nullptr, FERRY_VALUE(LinkTotals, job_id)},
+    {"rank", nullptr, FERRY_VALUE(LinkTotals, rank)},
+    {"links", "LINKS", FERRY_VALUE(LinkTotals, links)},
+    {"messages_sent", "SENT", FERRY_VALUE(LinkTotals, messages_sent)},
+    {"bytes_sent", "OUT", FERRY_VALUE(LinkTotals, bytes_sent), Show::kBytes},
+    {"messages_received", "RECEIVED", FERRY_VALUE(LinkTotals, messages_received)},
+    {"bytes_received", "IN", FERRY_VALUE(LinkTotals, bytes_received), Show::kBytes},
+    {"errors", "ERRORS", FERRY_VALUE(LinkTotals, errors)},
 };
 
 constexpr Field<control::NicStatus> kNicFields[] = {
@@ -346,6 +379,19 @@ View MakeView(const control::SessionsReply& reply, const Terminal& terminal) {
 
 View MakeView(const control::CountersReply& reply, const Terminal& terminal) {
   return Named("counters", ListView(reply.counters(), kCounterFields, "no counters\n", terminal));
+}
+
+View MakeView(const control::LinksReply& reply, const Terminal& terminal) {
+  const View totals = ListView(reply.totals(), kLinkTotalFields, "", terminal);
+  View view = Named("links", ListView(reply.links(), kLinkFields,
+                                      "no pair of ranks of different nodes\n", terminal, 1));
+  view.json["totals"] = totals.json;
+  view.json["refusal"] = reply.refusal();
+  view.text += totals.text.empty() ? "" : "\n" + totals.text;
+  if (!reply.refusal().empty()) {
+    view.text += "\nno direct links: " + reply.refusal() + "\n";
+  }
+  return view;
 }
 
 View MakeView(const control::NicsReply& reply, const Terminal& terminal) {

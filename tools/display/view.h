@@ -20,6 +20,7 @@ struct View {
 View MakeView(const control::StatusReply& reply, const Terminal& terminal = {});
 View MakeView(const control::SessionsReply& reply, const Terminal& terminal = {});
 View MakeView(const control::CountersReply& reply, const Terminal& terminal = {});
+View MakeView(const control::LinksReply& reply, const Terminal& terminal = {});
 View MakeView(const control::NicsReply& reply, const Terminal& terminal = {});
 View MakeView(const control::GpusReply& reply, const Terminal& terminal = {});
 View MakeView(const control::FaultsReply& reply, const Terminal& terminal = {});

@@ -269,12 +269,8 @@ Finding CheckProviders(const std::vector<Provider>& providers, const std::string
       found |= wanted == "auto" || provider.name.starts_with(wanted);  // tcp: tcp;ofi_rxm
     }
   }
-  Finding finding{"providers", Verdict::kOk, "libfabric " + version + ": " + usable, ""};
-  if (usable.empty()) {
-    finding.verdict = Verdict::kProblem;
-    finding.found = "libfabric " + version + " has no provider with reliable datagrams and RMA";
-    finding.mend = "install libfabric1 with its tcp provider; `fi_info` lists what there is";
-  } else if (!found) {
+  Finding finding{"providers", Verdict::kOk, usable + "; libfabric " + version, ""};
+  if (!found) {
     finding.verdict = Verdict::kProblem;
     finding.found += "; not " + wanted + ", which the option provider asks for";
     finding.mend = "provider = \"auto\", or one of these";

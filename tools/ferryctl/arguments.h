@@ -28,6 +28,11 @@ struct CtlArguments {
   uint32_t interval_ms = 1000;
   uint32_t pictures = 0;  // 0: without end
 
+  // For links.
+  bool take_back = false;
+  bool for_now = false;  // the ranks may ask again
+  std::optional<uint32_t> peer;
+
   // For trace and faults.
   std::string action;
   std::string output;  // empty: standard output

@@ -18,6 +18,8 @@ Status ShowStatus(const CtlArguments& arguments);
 Status Sessions(const CtlArguments& arguments);
 Status Counters(const CtlArguments& arguments);
 Status Nics(const CtlArguments& arguments);
+// The pairs of ranks and how their messages go; with --take-back, TakeLinks.
+Status Links(const CtlArguments& arguments);
 Status Gpus(const CtlArguments& arguments);
 // Explains a rank, all ranks of a job, or every rank that waits.
 Status Why(const CtlArguments& arguments);
@@ -35,5 +37,7 @@ Status Shutdown(const CtlArguments& arguments);
 // The daemon sends the trace and this program writes it, with the caller's rights.
 Status Trace(const CtlArguments& arguments);
 Status Faults(const CtlArguments& arguments);
+// Takes direct links of a job, or of one rank of it, back.
+Status TakeLinks(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

@@ -229,6 +229,8 @@ constexpr Command kCommands[] = {
     {"status", "The daemon, its jobs and the daemons it knows", ShowStatus},
     {"sessions", "The ranks that are attached", Sessions},
     {"counters", "All counters, or those of one rank", Counters, "a rank, as sessions lists it"},
+    {"links", "Direct links between ranks of different nodes, and why others have none", Links,
+     "with --take-back: a job, or a rank of it"},
     {"nics", "The network interfaces in use", Nics},
     {"gpus", "The devices", Gpus},
     {"why", "What a rank waits for, and why; or each rank of a job; or whoever waits", Why,
@@ -363,6 +365,17 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
     }
     if (command.run == Certs) {
       AddCertsArguments(subcommand, &arguments->certs);
+    }
+    if (command.run == Links) {
+      CLI::Option* take_back = subcommand->add_flag(
+          "--take-back", arguments->take_back,
+          "of this job or rank: messages go by the daemons from now on (for administrators)");
+      subcommand
+          ->add_flag("--for-now", arguments->for_now,
+                     "of these: the ranks may ask for links again (without: not in this job)")
+          ->needs(take_back);
+      subcommand->add_option("--peer", arguments->peer, "of these: only the link to that rank")
+          ->needs(take_back);
     }
     if (command.run == Faults) {
       subcommand->add_flag("--release", arguments->release, "let go on what stands still");

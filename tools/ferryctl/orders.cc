@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/commands.h"
+#include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/views.h"
 
 namespace ferry::tools {
@@ -226,6 +228,38 @@ Status Faults(const CtlArguments& arguments) {
   FERRY_RETURN_IF_ERROR(client->Call(&Stub::Faults, request, &reply));
   const View view = MakeView(reply, StandardOutput());
   arguments.json ? PrintJson(view.json) : Print(view.text);
+  return {};
+}
+
+// Of a job, by its name, or of one rank. A job's name may look like a rank's.
+Status TakeLinks(const CtlArguments& arguments) {
+  const std::string& name = arguments.rank.empty() ? arguments.job : arguments.rank;
+  if (name.empty()) {
+    return {ErrorCode::kInvalidArgument, "--take-back needs a job, or a rank of one: JOB.RANK"};
+  }
+  const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  control::TakeLinksRequest request;
+  request.set_may_ask_again(arguments.for_now);
+  const auto& jobs = client->daemon().jobs();
+  const bool is_job = std::any_of(jobs.begin(), jobs.end(), [&](const control::JobStatus& job) {
+    return job.job_id() == name;
+  });
+  request.set_job_id(name);
+  if (!is_job) {
+    const StatusOr<RankName> rank = ParseRankName(name);
+    FERRY_RETURN_IF_ERROR(rank.status());
+    request.set_job_id(rank->job_id);
+    request.set_rank(rank->rank);
+  }
+  if (arguments.peer.has_value()) {
+    request.set_peer(*arguments.peer);
+  }
+  control::TakeLinksReply reply;
+  FERRY_RETURN_IF_ERROR(client->Call(&Stub::TakeLinks, request, &reply));
+  arguments.json ? PrintJson({{"links", reply.links()}})
+                 : Print(Name(*client) + " takes " + Counted(reply.links(), "link") +
+                         " back; `ferryctl links` shows how far that is\n");
   return {};
 }
 

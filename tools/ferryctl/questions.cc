@@ -57,6 +57,10 @@ void Keep(const std::string& job_id, control::StatusReply* reply) {
 void Keep(const std::string& job_id, control::SessionsReply* reply) {
   KeepJob(job_id, reply->mutable_sessions());
 }
+void Keep(const std::string& job_id, control::LinksReply* reply) {
+  KeepJob(job_id, reply->mutable_links());
+  KeepJob(job_id, reply->mutable_totals());
+}
 void Keep(const std::string&, control::CountersReply*) {}
 void Keep(const std::string&, control::NicsReply*) {}
 void Keep(const std::string&, control::GpusReply*) {}
@@ -202,6 +206,11 @@ Status Counters(const CtlArguments& arguments) {
 
 Status Nics(const CtlArguments& arguments) {
   return Ask<control::NicsReply>(arguments, control::NicsRequest());
+}
+
+Status Links(const CtlArguments& arguments) {
+  return arguments.take_back ? TakeLinks(arguments)
+                             : Ask<control::LinksReply>(arguments, control::LinksRequest());
 }
 
 Status Gpus(const CtlArguments& arguments) {

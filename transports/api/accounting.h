@@ -4,7 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "transports/api/transport.h"
 
@@ -34,6 +37,13 @@ inline void CountSuccess(OperationKind kind, uint64_t bytes, Statistics* statist
 inline uint32_t PerPeerLimit(const TransportOptions& options) {
   return options.max_outstanding_per_peer != 0 ? options.max_outstanding_per_peer
                                                : std::max(1U, options.max_outstanding / 2);
+}
+
+// Copies by memcpy: std::copy of std::byte takes them one by one.
+inline void CopyBytes(std::span<const std::byte> from, std::byte* to) {
+  if (!from.empty()) {
+    std::memcpy(to, from.data(), from.size());
+  }
 }
 
 // Whether [address, address + length) lies within [base, base + bytes).

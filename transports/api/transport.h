@@ -79,8 +79,11 @@ struct Capabilities {
   bool wait_fd = false;              // WaitFd and PrepareToSleep work; otherwise keep polling
   bool progress_needs_poll = false;  // data moves only while somebody calls Poll
   bool receive_names_peer = false;   // OnReceive knows the sender, if AddPeer has named it
+  bool pins = true;                  // PrepareMemory may take long; else it and the end of a
+                                     // Registration are quick
   uint64_t max_message_bytes = 0;
   uint64_t max_attachment_bytes = 0;  // 0: no SendMessageFrom
+  bool lands_in_place = false;        // asks OnHead where attachments go
 };
 
 // For `ferryctl nics`.
@@ -150,12 +153,20 @@ struct Statistics {
   uint64_t write_bytes = 0;
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
+  uint64_t served_bytes = 0;  // that peers have read here, where the transport itself sends them
   uint64_t errors = 0;    // operations failed, posts the provider refused, messages too long for us
   uint64_t timeouts = 0;  // of these, failed by their deadline
   uint64_t misfits = 0;   // of these, messages too long for us
   uint64_t would_block = 0;  // posts refused for want of a slot
   uint64_t eagain = 0;       // posts that the provider put off (tried again, in order)
   uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
+};
+
+// Where an attachment is to go as it comes from the network: any memory of this process.
+struct Landing {
+  std::byte* to = nullptr;  // null: nowhere, OnReceive gets the whole message
+  uint64_t bytes = 0;       // of it, at most; what does not fit is dropped
+  uint64_t context = 0;     // handed back by OnLanded
 };
 
 // Receives the events that Poll finds. The calls come on the progress thread, from within Poll.
@@ -166,6 +177,21 @@ class CompletionSink {
   // `message` is valid during the call only. `sender` may be kUnknownPeer: put the sender's
   // identity into the message.
   virtual void OnReceive(PeerId sender, std::span<const std::byte> message) = 0;
+  // The header of a message with an attachment has come, valid during the call only, and so many
+  // bytes of attachment follow. They go to the result's memory, which belongs to the transport
+  // until OnLanded; OnReceive does not get this message then. Only if `lands_in_place`.
+  virtual Landing OnHead(PeerId /*sender*/, std::span<const std::byte> /*header*/,
+                         uint64_t /*attachment_bytes*/) {
+    return {};
+  }
+  // An attachment is where OnHead said (kOk); or it is not, nor will it be: its connection broke
+  // (kNodeUnreachable), or the memory cannot be written (kInvalidBuffer). After FailPeer or
+  // RemovePeer of the sender it does not come, and the memory is let go of at once.
+  virtual void OnLanded(uint64_t /*context*/, ErrorCode /*code*/) {}
+  // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer: what
+  // had completed may not have arrived, whoever sent it. Behind the ends of what was under way. For
+  // transports with connections of their own; others leave it to the next operation.
+  virtual void OnPeerLost(PeerId /*peer*/) {}
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
   //                    for one operation to say), or never took the operation before its deadline
@@ -250,8 +276,12 @@ class Transport {
   virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
   virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
 
+  // Sends what posts have left to be sent together with others. Poll and PrepareToSleep do so, too:
+  // call it when no more posts come, and neither of these soon.
+  virtual void Flush(uint64_t /*now_ns*/) {}
+
   // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
-  // events (OnReceive or OnComplete) to `sink`. Returns how many.
+  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
   // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll

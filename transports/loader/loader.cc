@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "config/environment.h"
 #include "transports/ofi/environment.h"
 #include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport.h"
+#include "transports/ofi/provider.h"
 #include "transports/rails/rails_transport.h"
+#include "transports/tcp/tcp_transport.h"
 
 namespace ferry::transport {
 namespace {
@@ -37,6 +41,36 @@ void Note(const fi_info* list, bool usable, std::vector<ListedProvider>* provide
   }
 }
 
+// Sockets carry long attachments: they need not fit into a buffer that waits for them.
+constexpr uint32_t kTcpAttachmentBytes = 512 << 10;
+
+// Whether the kernel knows NICs that libfabric may have a provider for. Without any there is no
+// need to load it.
+bool HasNicDevices() {
+  return std::ranges::any_of(std::array{"/sys/class/infiniband", "/sys/class/cxi"},
+                             [](const char* folder) {
+                               std::error_code error;
+                               return std::filesystem::directory_iterator(folder, error) !=
+                                      std::filesystem::directory_iterator();
+                             });
+}
+
+bool TakesTcp(const TransportOptions& options) {
+  return options.provider == kTcpProvider ||
+         (options.provider == "auto" && !(HasNicDevices() && HasAutomaticNic(options)));
+}
+
+StatusOr<std::unique_ptr<Transport>> OpenNic(const TransportOptions& options) {
+  if (!TakesTcp(options)) {
+    return CreateOfiTransport(options);
+  }
+  TransportOptions tcp = options;
+  if (tcp.attachment_bytes != 0) {
+    tcp.attachment_bytes = std::max(tcp.attachment_bytes, kTcpAttachmentBytes);
+  }
+  return CreateTcpTransport(tcp);
+}
+
 std::vector<std::string> Entries(const std::string& list) {
   std::vector<std::string> entries;
   std::istringstream text(list);
@@ -54,7 +88,7 @@ std::vector<std::string> Entries(const std::string& list) {
 // ---- Providers ----
 
 std::vector<ListedProvider> ListProviders() {
-  std::vector<ListedProvider> providers;
+  std::vector<ListedProvider> providers{{kTcpProvider, true}};
   if (!OpenLibfabric(Providers::kAll).ok()) {
     return providers;
   }
@@ -94,8 +128,7 @@ TransportOptions TransportOptionsFrom(const config::Options& options) {
 }
 
 StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options) {
-  return options.rails.empty() ? CreateOfiTransport(options)
-                               : CreateRailsTransport(options, CreateOfiTransport);
+  return options.rails.empty() ? OpenNic(options) : CreateRailsTransport(options, OpenNic);
 }
 
 Status EnsureEnvironment() {

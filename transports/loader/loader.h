@@ -16,14 +16,15 @@ namespace ferry::transport {
 TransportOptions TransportOptionsFrom(const config::Options& options);
 
 // Calling thread: any; the result belongs to one. May block while the provider looks for its
-// devices. The errors of CreateOfiTransport (transports/ofi/ofi_transport.h).
+// devices. The errors of CreateOfiTransport (transports/ofi/ofi_transport.h) or CreateTcpTransport
+// (transports/tcp/tcp_transport.h).
 StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options);
 
 // Makes sure that the environment holds what the transport's library reads; the library is opened
 // with the first transport. Main thread, before any other.
 Status EnsureEnvironment();
 
-// The providers that the transport's library has on this machine, for diagnosis.
+// The providers on this machine, for diagnosis.
 //
 // Any thread; the first call opens the library, and blocks while it looks for devices.
 struct ListedProvider {
@@ -31,7 +32,7 @@ struct ListedProvider {
   bool usable = false;  // has what a Transport needs: reliable datagrams, messages, RMA
 };
 
-// All of libfabric's providers; empty if there is no libfabric.
+// Our own, and all of libfabric's if there is one.
 std::vector<ListedProvider> ListProviders();
 
 // "1.17", or "(not installed)".

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "transports/api/accounting.h"
+#include "transports/api/check_options.h"
 #include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport_state.h"
 #include "transports/ofi/options.h"
+#include "transports/ofi/provider.h"
 
 namespace ferry::transport {
 
@@ -34,6 +36,7 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       .progress_needs_poll = endpoint_->waits_by_epoll ||
                              endpoint_->info->domain_attr->data_progress != FI_PROGRESS_AUTO,
       .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
+      .pins = PinsMemory(*endpoint_->info),
       .max_message_bytes = options.receive_buffer_bytes,
       .max_attachment_bytes =
           endpoint_->info->tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0,
@@ -137,7 +140,7 @@ void OfiTransport::FailPeer(PeerId id, ErrorCode code) {
   }
   assert(code != ErrorCode::kOk);
   peer->failure = code;
-  operations_.FailAll(peer, code);
+  operations_.EndAll(peer, code);
 }
 
 // The provider may still look up the address of what it holds, so the peer stays until then.

@@ -20,7 +20,8 @@ constexpr int kCompletionBatch = 16;
 int OfiTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   operations_.OnCall(now_ns);
   int events = ReadCompletions(sink, budget, now_ns);
-  operations_.FailOverdue(now_ns);
+  while (operations_.EndOverdue(now_ns) != nullptr) {
+  }
   RetryQueues();
   RetryReceives();
   events += ReportEnded(sink, budget - events);
@@ -144,7 +145,7 @@ void OfiTransport::RetryQueues() {
       if (error == 0) {
         operations_.Dequeue(op);
       } else {
-        operations_.Fail(op, OperationError(static_cast<int>(-error)));
+        operations_.End(op, OperationError(static_cast<int>(-error)));
       }
     }
   }
@@ -152,7 +153,7 @@ void OfiTransport::RetryQueues() {
 
 int OfiTransport::ReportEnded(CompletionSink& sink, int budget) {
   int events = 0;
-  OperationTable::Ended ended;
+  OperationTable<Operation>::Ended ended;
   while (events < budget && operations_.TakeEnded(&ended)) {
     sink.OnComplete(ended.context, ended.code);
     events++;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "transports/api/accounting.h"
 #include "transports/ofi/library.h"
 #include "transports/ofi/ofi_transport_state.h"
 
@@ -71,8 +72,8 @@ ErrorCode OfiTransport::StartMessage(PeerId id, std::span<const std::byte> heade
     op->attachment_bytes = attachment->bytes;
   }
   op->bytes = op->remaining = header.size() + payload.size() + op->attachment_bytes;
-  std::ranges::copy(header, op->local);
-  std::ranges::copy(payload, op->local + header.size());
+  CopyBytes(header, op->local);
+  CopyBytes(payload, op->local + header.size());
   return Start(op);
 }
 

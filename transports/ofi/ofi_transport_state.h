@@ -19,12 +19,12 @@
 
 #include "common/slot_map.h"
 #include "common/status.h"
+#include "transports/api/operation_table.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/memory.h"
 #include "transports/ofi/ofi_deferred.h"
 #include "transports/ofi/operation.h"
-#include "transports/ofi/operation_table.h"
 
 namespace ferry::transport {
 
@@ -126,7 +126,7 @@ class OfiTransport final : public Transport, private DeferredPeers {
   std::vector<PeerId> peer_by_address_;  // by fi_addr_t, which FI_AV_TABLE keeps small
 
   std::unique_ptr<OfiDeferred> deferred_;  // null if the provider has none
-  OperationTable operations_;
+  OperationTable<Operation> operations_;
   std::vector<ReceiveBuffer> receives_;
   std::vector<ReceiveBuffer*> deferred_receives_;  // the provider had no room for them yet
 };

@@ -1,4 +1,4 @@
-// Checks TransportOptions, and derives sizes from them.
+// Checks TransportOptions against a provider, and derives sizes from them.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -11,8 +11,6 @@
 
 namespace ferry::transport {
 
-// Checks what can be checked before a provider is known.
-Status CheckOptions(const TransportOptions& options);
 // Checks the options against the limits of the chosen provider.
 Status CheckLimits(const TransportOptions& options, const fi_info& info);
 

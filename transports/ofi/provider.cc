@@ -2,6 +2,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -19,6 +20,7 @@ struct ProviderRule {
   bool automatic;
   bool pins = false;      // see PinsMemory
   bool deferred = false;  // runs deferred work
+  bool sockets = false;   // over the kernel's sockets: no NIC of its own
 };
 
 // Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
@@ -28,9 +30,9 @@ constexpr std::array<ProviderRule, 7> kPreferences = {{
     {"efa", Addressing::kDevice, true, true},
     {"psm3", Addressing::kDevice, true},
     {"verbs;ofi_rxm", Addressing::kIp, true, true},
-    {"net", Addressing::kIp, true},
-    {"tcp;ofi_rxm", Addressing::kIp, true},
-    {"sockets", Addressing::kIp, false, false, true},
+    {"net", Addressing::kIp, true, false, false, true},
+    {"tcp;ofi_rxm", Addressing::kIp, true, false, false, true},
+    {"sockets", Addressing::kIp, false, false, true, true},
 }};
 
 // "tcp" stands for "tcp;ofi_rxm". A provider without a rule is addressed by its device.
@@ -180,6 +182,16 @@ StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
                                                    "' can use; give an address of this machine.");
   }
   return NotAvailable(options);
+}
+
+bool HasAutomaticNic(const TransportOptions& options) {
+  if (!OpenLibfabric(Providers::kCommon).ok()) {
+    return false;
+  }
+  return std::ranges::any_of(kPreferences, [&](const ProviderRule& rule) {
+    int error = 0;
+    return rule.automatic && !rule.sockets && Query(rule, &options, &error) != nullptr;
+  });
 }
 
 bool PinsMemory(const fi_info& info) { return RuleFor(info.fabric_attr->prov_name).pins; }

@@ -18,6 +18,10 @@ inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
 // address), kSystem.
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 
+// Whether "auto" finds a NIC that has a provider of its own, beside the kernel's sockets. False if
+// there is no libfabric.
+bool HasAutomaticNic(const TransportOptions& options);
+
 // Whether registering memory pins it, which takes long, and may be done beside the thread that
 // moves data: "Control interfaces are always considered thread safe" (fi_domain(3)). `net` of
 // libfabric 1.17, for one, breaks that rule under FI_THREAD_DOMAIN. But where nothing is pinned, as

@@ -131,6 +131,7 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
   for (const Transport* rail : rails_) {
     capabilities_.wait_fd &= rail->capabilities().wait_fd;
     capabilities_.progress_needs_poll |= rail->capabilities().progress_needs_poll;
+    capabilities_.pins |= rail->capabilities().pins;
   }
   for (uint32_t i = options.max_outstanding; i-- > 0;) {
     operations_[i].again.reserve(kPiecesPerRail * rails_.size());
@@ -421,6 +422,12 @@ ErrorCode RailSet::StartRma(RailOperation::Kind kind, const RmaRequest& request,
 
 // ------------------------------------------------------------------------------------------- Poll
 
+void RailSet::Flush(uint64_t now_ns) {
+  for (Transport* rail : rails_) {
+    rail->Flush(now_ns);
+  }
+}
+
 int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   OnCall(now_ns);
   int events = 0;
@@ -453,11 +460,32 @@ bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> b
     failures_++;  // all other messages go by the first rail
     return false;
   }
-  statistics_.messages_received++;
-  statistics_.message_bytes_received += bytes.size();
-  const auto found = by_first_rail_.find(sender);
-  user.OnReceive(found == by_first_rail_.end() ? kUnknownPeer : found->second, bytes);
+  CountReceived(bytes.size());
+  user.OnReceive(NameOf(sender), bytes);
   return true;
+}
+
+// Messages between rails have no attachments.
+Landing RailSet::OnHead(size_t rail, PeerId sender, std::span<const std::byte> header,
+                        uint64_t attachment_bytes, CompletionSink& user) {
+  if (rail != 0) {
+    return {};  // OnReceive refuses it
+  }
+  const Landing landing = user.OnHead(NameOf(sender), header, attachment_bytes);
+  if (landing.to != nullptr) {
+    CountReceived(header.size() + attachment_bytes);
+  }
+  return landing;
+}
+
+PeerId RailSet::NameOf(PeerId first_rail_sender) const {
+  const auto found = by_first_rail_.find(first_rail_sender);
+  return found == by_first_rail_.end() ? kUnknownPeer : found->second;
+}
+
+void RailSet::CountReceived(uint64_t bytes) {
+  statistics_.messages_received++;
+  statistics_.message_bytes_received += bytes;
 }
 
 void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {

@@ -180,6 +180,7 @@ class RailSet final : public Transport {
     return StartRma(RailOperation::Kind::kRead, request, Placement::kLocal, now_ns);
   }
 
+  void Flush(uint64_t now_ns) override;
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return capabilities_.wait_fd ? wait_fd_.get() : -1; }
   bool PrepareToSleep() override;
@@ -201,6 +202,14 @@ class RailSet final : public Transport {
       } else {
         owner_.OnRailComplete(context, code);
       }
+    }
+    Landing OnHead(PeerId sender, std::span<const std::byte> header,
+                   uint64_t attachment_bytes) override {
+      return owner_.OnHead(rail_, sender, header, attachment_bytes, user_);
+    }
+    void OnLanded(uint64_t context, ErrorCode code) override {
+      user_.OnLanded(context, code);
+      ++handed_on_;
     }
     int handed_on() const { return handed_on_; }
 
@@ -239,6 +248,10 @@ class RailSet final : public Transport {
 
   bool OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,
                  CompletionSink& user);
+  Landing OnHead(size_t rail, PeerId sender, std::span<const std::byte> header,
+                 uint64_t attachment_bytes, CompletionSink& user);
+  PeerId NameOf(PeerId first_rail_sender) const;
+  void CountReceived(uint64_t bytes);
   void OnRailComplete(uint64_t context, ErrorCode code);
 
   void Ask(const RmaRequest& request);

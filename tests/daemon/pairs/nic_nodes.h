@@ -23,7 +23,7 @@
 #include "daemon/faults/faults.h"
 #include "daemon/faults/faulty_transport.h"
 #include "daemon/pairs/nic_mover.h"
-#include "daemon/registration/registrar.h"
+#include "progress/registration/registrar.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "tests/daemon/gate_transport.h"
@@ -78,7 +78,7 @@ class NicNode final : private PairKeeper,
       faults_ = std::move(*Faults::Parse(settings.fault));
       transport_ = MakeFaultyTransport(std::move(transport_), *faults_, options.post_timeout_ns);
     }
-    registrar_ = std::make_unique<Registrar>(*transport_, [] {});
+    registrar_ = std::make_unique<progress::Registrar>(*transport_, [] {});
     DeferredRules rules;
     rules.most_entries = settings.most_entries;
     nics = std::make_unique<DeferredNics>(*transport_, *registrar_, settings.timeout_ns, rules);
@@ -189,7 +189,7 @@ class NicNode final : private PairKeeper,
 
   std::unique_ptr<Faults> faults_;
   std::unique_ptr<transport::Transport> transport_;
-  std::unique_ptr<Registrar> registrar_;
+  std::unique_ptr<progress::Registrar> registrar_;
 };
 
 // A rank's side of one request, `number` on its node.

@@ -1,0 +1,291 @@
+#include "client/direct/direct_home.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "common/clock.h"
+
+namespace ferry::client {
+namespace {
+
+// A core here has only one job, so its packets need no name for it.
+constexpr uint64_t kJobKey = 1;
+
+// Turns after a cut: by then everything under way has ended that can end at once. They are bounded
+// since what is there in the meantime, of other links, may be without end.
+constexpr uint32_t kTurnsAfterCut = 16;
+
+// A packet has room for 64 bits. Whoever may send one at all has proved himself by the 128 random
+// bits of the endpoint's address.
+uint64_t Fold(const LinkKey& key) { return key.words[0] ^ key.words[1]; }
+
+progress::JobPlan PlanOf(const DirectSetup& setup) {
+  progress::JobPlan plan;
+  plan.job_id = setup.job_id;
+  plan.key = kJobKey;
+  plan.node = setup.view.rank;
+  plan.node_of_rank.resize(setup.view.job_size);
+  std::iota(plan.node_of_rank.begin(), plan.node_of_rank.end(), 0U);
+  plan.local_index.assign(setup.view.job_size, 0);
+  return plan;
+}
+
+// The mappings are libferry's, and stay when these go.
+std::shared_ptr<const progress::ServedSegments> SegmentsOf(const DirectSetup& setup) {
+  const auto release = [](progress::ServedSegments* segments) {
+    (void)segments->session_map.Release();
+    (void)segments->inbox_map.Release();
+    delete segments;
+  };
+  std::shared_ptr<progress::ServedSegments> segments(new progress::ServedSegments, release);
+  const engine::SessionView& view = setup.view;
+  segments->job_id = setup.job_id;
+  segments->rank = view.rank;
+  segments->local_size = view.inbox.local_size;
+  segments->job_size = view.job_size;
+  segments->request_limit = view.request_limit;
+  segments->session_map = shm::Mapping(view.base(), view.size_bytes);
+  segments->inbox_map = shm::Mapping(view.inbox.base(), view.inbox.size_bytes);
+  return segments;
+}
+
+// Whether it says that the other rank is gone for good.
+bool IsEnd(ErrorCode error) {
+  switch (error) {
+    case ErrorCode::kPeerDied:
+    case ErrorCode::kAborted:
+    case ErrorCode::kWorkerDied:
+    case ErrorCode::kDaemonDied:
+    case ErrorCode::kNodeUnreachable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<DirectLinks>> DirectHome::Create(
+    const DirectSetup& setup, DirectHost* host, std::unique_ptr<transport::Transport> transport) {
+  const transport::Capabilities& capabilities = transport->capabilities();
+  if (capabilities.pins || !capabilities.wait_fd) {
+    return Status(ErrorCode::kUnsupported,
+                  "direct links need a transport that pins no memory and has a descriptor to wait "
+                  "for: " +
+                      transport->Describe().provider);
+  }
+  if (transport->Address().size() > kLinkAddressBytes) {
+    return Status(ErrorCode::kUnsupported, "an address of this transport is too long for a link: " +
+                                               transport->Describe().provider);
+  }
+  std::unique_ptr<DirectHome> home(new DirectHome(setup, host));
+  FERRY_RETURN_IF_ERROR(home->Start(setup, std::move(transport)));
+  return std::unique_ptr<DirectLinks>(std::move(home));
+}
+
+DirectHome::DirectHome(const DirectSetup& setup, DirectHost* host)
+    : host_(*host),
+      job_id_(setup.job_id),
+      rank_(setup.view.rank),
+      commands_(&setup.view.layout->to_link),
+      statistics_(setup.view.layout->counters),
+      links_(setup.view.job_size) {}
+
+Status DirectHome::Start(const DirectSetup& setup,
+                         std::unique_ptr<transport::Transport> transport) {
+  const std::vector<std::byte>& address = transport->Address();
+  std::copy(address.begin(), address.end(), address_.bytes);
+  address_.size_bytes = static_cast<uint32_t>(address.size());
+  wait_fd_ = transport->WaitFd();
+
+  progress::CoreOptions options;
+  options.staging_blocks = 0;
+  options.device_blocks = 0;
+  options.operation_timeout_ns = setup.operation_timeout_ns;
+  options.nodes_are_ranks = true;
+  options.push_max_bytes = setup.push_max_bytes;
+  progress::CoreParts parts;
+  parts.transport = std::move(transport);
+  parts.home = this;
+  // Only a registrar's thread would ring, for memory that is pinned.
+  auto core = progress::ProgressCore::Create(options, std::move(parts), Hooks(), [] {});
+  FERRY_RETURN_IF_ERROR(core.status());
+  core_ = std::move(*core);
+  FERRY_RETURN_IF_ERROR(core_->AddJob(PlanOf(setup)));
+  const auto segments = SegmentsOf(setup);
+  core_->AddSession(segments, progress::LinkSeat(*segments));
+  return {};
+}
+
+progress::CoreHooks DirectHome::Hooks() {
+  progress::CoreHooks hooks;
+  hooks.on_violation = [this](const std::string&, uint32_t, const std::string& text) {
+    host_.OnViolation(text.c_str());
+  };
+  hooks.on_link_lost = [this](uint64_t link, ErrorCode, const std::string& text) {
+    lost_.push_back({link, text});
+  };
+  // The daemon tells the rank who is gone, and libferry hears of links by OnLinkLost.
+  hooks.on_rank_ended = [](const std::string&, uint32_t, ErrorCode) {};
+  return hooks;
+}
+
+// ---- What the core asks ------------------------------------------------------------------------
+
+// The kernel reads and writes there for the transport: an address that is none is an error to it.
+std::byte* DirectHome::Reach(const progress::ServedRank& /*rank*/, uint64_t address,
+                             uint64_t /*bytes*/) {
+  return reinterpret_cast<std::byte*>(address);
+}
+
+ErrorCode DirectHome::Locate(const progress::ServedRank& /*rank*/, uint64_t bytes,
+                             shm::Location* where) {
+  HostRegion region;
+  if (!host_.FindRegion(where->region, &region) || where->address > region.size_bytes ||
+      bytes > region.size_bytes - where->address) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  if (region.by_stream) {
+    return ErrorCode::kUnsupported;
+  }
+  *where = {0, 0, reinterpret_cast<uint64_t>(region.base) + where->address};
+  return ErrorCode::kOk;
+}
+
+// Where a link ends, or begins, its caller takes no effects of the engine; it takes what has come
+// later.
+void DirectHome::LetMatch(progress::ServedRank& /*rank*/) {
+  if (may_match_) {
+    host_.LetMatch();
+  }
+}
+
+// ---- Links -------------------------------------------------------------------------------------
+
+Status DirectHome::Connect(uint32_t peer, const LinkRoute& route) {
+  const std::string what = "a direct link to rank " + std::to_string(peer);
+  if (peer >= links_.size() || peer == rank_) {
+    return {ErrorCode::kInvalidRank, what + ": there is no such rank, or it is this one"};
+  }
+  if (links_[peer] != 0) {
+    return {ErrorCode::kAlreadyExists, what + ": there is one"};
+  }
+  if (route.address.size_bytes > kLinkAddressBytes) {
+    return {ErrorCode::kInvalidArgument, what + ": its address is too long"};
+  }
+  const uint64_t now_ns = MonotonicNs();
+  for (uint32_t turn = 0; turn < kTurnsAfterCut && !IsSettled(); ++turn) {
+    (void)core_->Turn(now_ns);
+  }
+  if (!IsSettled()) {
+    return {ErrorCode::kWouldBlock, what + ": commands wait that may be about the one before it"};
+  }
+  progress::NodeRoute node;
+  node.fabric_address.assign(route.address.bytes, route.address.bytes + route.address.size_bytes);
+  node.send_key = Fold(route.send_key);
+  node.receive_key = Fold(route.receive_key);
+  node.link = ++links_begun_;  // each one is new to the core
+  FERRY_RETURN_IF_ERROR(core_->AddNode(job_id_, peer, node));
+  core_->NodeReturned(job_id_, peer);
+  links_[peer] = node.link;
+  statistics_.Store(shm::Statistic::kLinksOpen, ++links_open_);
+  return {};
+}
+
+void DirectHome::End(uint32_t peer, ErrorCode error) {
+  if (peer >= links_.size() || links_[peer] == 0) {
+    return;
+  }
+  if (IsEnd(error)) {
+    core_->RankEnded(job_id_, peer, error);
+  }
+  Cut(peer, MonotonicNs());
+  Count();
+}
+
+// Ends the link, and what is under way by it.
+void DirectHome::Cut(uint32_t peer, uint64_t now_ns) {
+  core_->NodeFailed(std::exchange(links_[peer], 0), ErrorCode::kLinkDown);
+  statistics_.Store(shm::Statistic::kLinksOpen, --links_open_);
+  stale_until_ = *commands_.HeadWord() + commands_.Backlog();
+  for (uint32_t turn = 0; turn < kTurnsAfterCut && !(IsIdle(peer) && IsSettled()); ++turn) {
+    (void)core_->Turn(now_ns);
+  }
+}
+
+// Whether the commands have been taken that may be about a link that has ended.
+bool DirectHome::IsSettled() const { return *commands_.HeadWord() >= stale_until_; }
+
+bool DirectHome::IsIdle(uint32_t peer) const { return core_->IsIdleWith(job_id_, peer); }
+
+// ---- Turns -------------------------------------------------------------------------------------
+
+uint32_t DirectHome::Turn(uint64_t now_ns) {
+  if (may_sleep_) {
+    may_sleep_ = false;
+    core_->Wake();
+  }
+  may_match_ = true;
+  uint32_t done = core_->Turn(now_ns);
+  may_match_ = false;
+  if (!lost_.empty()) [[unlikely]] {
+    done += FailLost(now_ns);
+  }
+  if (done != 0) {
+    Count();
+  }
+  return done;
+}
+
+// While it cuts a link, others may be lost.
+uint32_t DirectHome::FailLost(uint64_t now_ns) {
+  uint32_t failed = 0;
+  for (; !lost_.empty(); ++failed) {
+    const Lost lost = std::move(lost_.back());
+    lost_.pop_back();
+    const auto found = std::find(links_.begin(), links_.end(), lost.number);
+    if (found == links_.end()) {
+      continue;  // it has ended meanwhile
+    }
+    const auto peer = static_cast<uint32_t>(found - links_.begin());
+    Cut(peer, now_ns);
+    host_.OnLinkLost(peer, ErrorCode::kLinkDown, lost.text.c_str());
+  }
+  return failed;
+}
+
+void DirectHome::Count() {
+  const transport::Statistics& now = core_->transport().statistics();
+  const auto add = [&](shm::Statistic id, uint64_t grown) {
+    if (grown != 0) {
+      statistics_.Add(id, grown);
+    }
+  };
+  add(shm::Statistic::kLinkMessagesSent, now.messages_sent - counted_.messages_sent);
+  add(shm::Statistic::kLinkMessagesReceived, now.messages_received - counted_.messages_received);
+  add(shm::Statistic::kLinkBytesSent, now.message_bytes_sent - counted_.message_bytes_sent +
+                                          now.write_bytes - counted_.write_bytes +
+                                          now.served_bytes - counted_.served_bytes);
+  add(shm::Statistic::kLinkBytesReceived, now.message_bytes_received -
+                                              counted_.message_bytes_received + now.read_bytes -
+                                              counted_.read_bytes);
+  counted_ = now;
+}
+
+// What others said may be delivered and not read yet, which is for the rank's engine.
+bool DirectHome::HasWork() const {
+  return !lost_.empty() || !core_->Idle() || core_->HasTransfers();
+}
+
+bool DirectHome::PrepareToSleep() {
+  may_sleep_ = true;
+  if (!lost_.empty() || !core_->PrepareToSleep()) {
+    return false;
+  }
+  next_turn_ns_.store(core_->NextTurnNs(MonotonicNs()), std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace ferry::client

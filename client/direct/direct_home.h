@@ -1,0 +1,89 @@
+// A rank as the home of a progress core, which serves its direct links (direct_api.h).
+//
+// To its core this rank is a node, and so is every other rank of the job. A rank with a direct link
+// is a node with a route. Of the others the core knows nothing, and the engine has no commands for
+// them in to_link.
+//
+// Messages lie where the program has them: the core reads and writes its memory by address, so
+// there is no staging and no copier.
+//
+// Calling thread: as direct_api.h says.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/direct/direct_api.h"
+#include "common/status.h"
+#include "progress/core/progress_core.h"
+#include "shm/counters.h"
+#include "shm/lane.h"
+#include "transports/api/transport.h"
+
+namespace ferry::client {
+
+class DirectHome final : public DirectLinks, private progress::Home {
+ public:
+  // `host` outlives the links. kUnsupported: the transport cannot do what a rank needs.
+  static StatusOr<std::unique_ptr<DirectLinks>> Create(
+      const DirectSetup& setup, DirectHost* host, std::unique_ptr<transport::Transport> transport);
+
+  const LinkAddress& Address() const override { return address_; }
+  Status Connect(uint32_t peer, const LinkRoute& route) override;
+  void End(uint32_t peer, ErrorCode error) override;
+  bool IsIdle(uint32_t peer) const override;
+  // Nothing of a region is registered but for messages that are under way, whose memory the program
+  // must not take away.
+  void ForgetRegion(uint32_t /*region*/) override {}
+  uint32_t Turn(uint64_t now_ns) override;
+  bool HasWork() const override;
+  bool PrepareToSleep() override;
+  int WaitFd() const override { return wait_fd_; }
+  uint64_t NextTurnNs(uint64_t /*now_ns*/) const override {
+    return next_turn_ns_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  // A link that the core has lost in this turn.
+  struct Lost {
+    uint64_t number;
+    std::string text;
+  };
+
+  DirectHome(const DirectSetup& setup, DirectHost* host);
+
+  // progress::Home.
+  std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
+  ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, shm::Location* where) override;
+  void LetMatch(progress::ServedRank& rank) override;
+
+  Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
+  progress::CoreHooks Hooks();
+  uint32_t FailLost(uint64_t now_ns);
+  void Cut(uint32_t peer, uint64_t now_ns);
+  bool IsSettled() const;
+  void Count();
+
+  DirectHost& host_;
+  const std::string job_id_;
+  const uint32_t rank_;
+  LinkAddress address_;
+  int wait_fd_ = -1;
+  const shm::LaneConsumer commands_;  // to look at
+  shm::Statistics statistics_;
+  std::vector<uint64_t> links_;  // by rank: the number of the link to it, 0: there is none
+  uint64_t links_begun_ = 0;
+  uint32_t links_open_ = 0;
+  uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended
+  std::vector<Lost> lost_;
+  transport::Statistics counted_;    // in the session's counters
+  std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
+  bool may_match_ = false;  // within Turn
+  bool may_sleep_ = false;  // ranks ring for what they put into to_link
+  std::unique_ptr<progress::ProgressCore> core_;
+};
+
+}  // namespace ferry::client

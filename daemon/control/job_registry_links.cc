@@ -1,0 +1,151 @@
+// JobRegistry and direct links: between ranks here and the job's book (link_book.h).
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/control/job_registry.h"
+
+namespace ferry::daemon {
+
+// What the book of one job asks for.
+class JobRegistry::BookCalls final : public LinkCalls {
+ public:
+  // Both outlive it.
+  BookCalls(JobRegistry& registry, JobRecord& job) : registry_(registry), job_(job) {}
+
+  void Tell(uint32_t node, const control::LinkNews& news) override {
+    registry_.TellNews(job_.spec.id, node, news);
+  }
+  void Order(uint32_t rank, const attach::LinkOrder& order) override {
+    if (const auto connection = job_.ranks[rank].connection.lock(); connection != nullptr) {
+      connection->Order(order);
+    }
+  }
+  Status MayLink(uint32_t node) const override { return registry_.MayLink(job_, node); }
+  StatusOr<QuotaHold> TakeQuota() override {
+    return registry_.quotas_.Take(job_.spec.owner, {.links = 1});
+  }
+
+  void Part(uint32_t rank, uint32_t peer) override {
+    registry_.data_plane_.PartRanks(job_.spec.id, rank, peer);
+  }
+  bool IsParted(uint32_t rank, uint32_t peer) override {
+    return registry_.data_plane_.AreParted(job_.spec.id, rank, peer);
+  }
+  bool Rejoin(uint32_t rank, uint32_t peer) override {
+    return registry_.data_plane_.RejoinRanks(job_.spec.id, rank, peer);
+  }
+
+ private:
+  JobRegistry& registry_;
+  JobRecord& job_;
+};
+
+LinkBook& JobRegistry::LinksOf(JobRecord& job) {
+  if (job.links == nullptr) {
+    auto calls = std::make_unique<BookCalls>(*this, job);
+    LinkCalls* const handed = calls.get();
+    job.links.reset(
+        new JobLinks{std::move(calls), LinkBook(job.plan, handed, limits_.links.limits)});
+    for (uint32_t rank = 0; rank < job.size(); ++rank) {
+      if (job.ranks[rank].state == RankState::kEnded) {
+        job.links->book.OnRankEnded(rank, ErrorCode::kPeerDied, MonotonicNs());
+      }
+    }
+  }
+  return job.links->book;
+}
+
+Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
+  FERRY_RETURN_IF_ERROR(limits_.links.allowed);
+  const Node& node = job.nodes[index];
+  if (node.state != NodeState::kUp) {
+    return {ErrorCode::kNodeUnreachable, "node " + std::to_string(index) + " is not connected"};
+  }
+  if (!node.direct_links) {
+    return {ErrorCode::kUnsupported,
+            "the daemon of node " + std::to_string(index) + " allows no direct links"};
+  }
+  return {};
+}
+
+std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session) const {
+  const LinkPolicy& policy = limits_.links;
+  if (!policy.allowed.ok() || session.local_size == session.job_size ||
+      policy.source_address.size() >= attach::kMaxHost) {
+    return std::nullopt;
+  }
+  attach::LinkRules rules{};
+  rules.min_bytes = policy.min_bytes;
+  rules.min_messages = static_cast<uint32_t>(policy.min_messages);
+  rules.idle_ms = static_cast<uint32_t>(policy.idle_ms);
+  rules.operation_timeout_ms = policy.operation_timeout_ms;
+  std::copy(policy.source_address.begin(), policy.source_address.end(), rules.source_address);
+  return rules;
+}
+
+void JobRegistry::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  JobRecord* job = FindJob(job_id);
+  if (job != nullptr && !job->aborted && rank < job->size() &&
+      job->ranks[rank].session != nullptr) {
+    LinksOf(*job).Ask(rank, peer, MonotonicNs());
+    Changed();
+  }
+}
+
+Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply& reply) {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) == nullptr || job->aborted) {
+    return {};
+  }
+  const Status status = LinksOf(*job).OnReply(session.rank, reply, MonotonicNs());
+  Changed();
+  return status;
+}
+
+Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request) {
+  StatusOr<JobRecord*> job = CheckNews(request);
+  FERRY_RETURN_IF_ERROR(job.status());
+  if ((*job)->aborted) {
+    return {};  // the other node hears of that
+  }
+  for (const control::LinkNews& news : request.news()) {
+    FERRY_RETURN_IF_ERROR(LinksOf(**job).OnNews(request.node(), news, MonotonicNs()));
+  }
+  Changed();
+  return {};
+}
+
+void JobRegistry::OnLinkTold(JobRecord& job, uint32_t index, const control::LinkNews& news,
+                             const Status& status) {
+  if (!status.ok()) {
+    static RateLimiter limiter(10, 1'000'000'000);
+    LogLimited(limiter, spdlog::level::warn, "node {} of job {} refuses news of direct links: {}",
+               index, job.spec.id, status.message());
+    LinksOf(job).OnRefused(news, status, MonotonicNs());
+  }
+}
+
+void JobRegistry::CutLinks(JobRecord& job, uint32_t index) {
+  job.nodes[index].link_news.Clear();
+  if (job.links != nullptr) {
+    job.links->book.OnNodeCut(index, MonotonicNs());
+  }
+}
+
+StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_t rank,
+                                              uint32_t peer, bool may_ask_again) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr) {
+    return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
+  }
+  const uint32_t count = job->links == nullptr
+                             ? 0
+                             : job->links->book.TakeBack(rank, peer, may_ask_again, MonotonicNs());
+  Changed();
+  return count;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,72 @@
+// News for another node of a job, which must come there in order: while some are on their way, the
+// others wait. News whose answer got lost are said again, so hearing them twice must do no harm.
+//
+// Thread: the control thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace ferry::daemon {
+
+template <typename News>
+class NewsQueue {
+ public:
+  // Names the news on their way.
+  using Batch = uint64_t;
+
+  void Push(News news) { news_.push_back(std::move(news)); }
+  // Forgets all, also those on their way: their answer, when it comes, counts no more.
+  void Clear() {
+    news_.clear();
+    under_way_ = 0;
+    ++batch_;
+  }
+  size_t size() const { return news_.size(); }
+
+  // Hands out the next news, kMostAtATime at most, through `add(news)`. Nothing while some are on
+  // their way, or if there are none.
+  template <typename Add>
+  std::optional<Batch> Begin(Add&& add) {
+    if (under_way_ != 0 || news_.empty()) {
+      return std::nullopt;
+    }
+    under_way_ = std::min(news_.size(), kMostAtATime);
+    for (size_t i = 0; i < under_way_; ++i) {
+      add(news_[i]);
+    }
+    return ++batch_;
+  }
+  // They could not be told: the next Begin hands them out once more.
+  void Retry(Batch batch) {
+    if (batch == batch_) {
+      under_way_ = 0;
+    }
+  }
+  // They have been answered: takes them out.
+  std::vector<News> Finish(Batch batch) {
+    std::vector<News> told;
+    if (batch == batch_) {
+      const auto end = news_.begin() + static_cast<ptrdiff_t>(under_way_);
+      told.assign(std::make_move_iterator(news_.begin()), std::make_move_iterator(end));
+      news_.erase(news_.begin(), end);
+      under_way_ = 0;
+    }
+    return told;
+  }
+
+ private:
+  static constexpr size_t kMostAtATime = 4096;  // gRPC takes no message of more than 4 MiB
+
+  std::deque<News> news_;
+  size_t under_way_ = 0;  // of the first ones
+  Batch batch_ = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,456 @@
+// RankEngine: the paths of messages to other nodes, and the credit that bounds how many are under
+// way. See rank_engine.h, and docs/protocol.md ("Direct links").
+//
+// A direction is switched so that no message of the old path can be overtaken by one of the new:
+// the sender's last word on the old path is a marker, and it says nothing on the new one before the
+// receiver has answered it. The receiver's engine answers when it drains the marker, so when it has
+// drained all that came before. It keeps no message back and needs no room for any: those that come
+// up meanwhile wait in the sender's queue, as without credit.
+//
+// Answers go by the daemons, whatever the paths. A marker that comes by them may be drained by the
+// worker, which turns no core of the rank; and after a switch back nobody may rely on the link.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::LinkState;
+using shm::PeerPath;
+using shm::PeerWords;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+LinkState StateOf(const shm::LinkWords& link) {
+  return static_cast<LinkState>(shm::LoadRelaxed(link.state));
+}
+
+bool IsSwitching(uint32_t path) {
+  return path == static_cast<uint32_t>(PeerPath::kToLink) ||
+         path == static_cast<uint32_t>(PeerPath::kToDaemon);
+}
+
+// A kill may lose it: it only says how much there was.
+void ForgetTraffic(shm::LinkWords& link) {
+  shm::StoreRelaxed(link.bytes, uint64_t{0});
+  shm::StoreRelaxed(link.messages, 0U);
+}
+
+bool IsGone(uint32_t dead) {
+  return dead != static_cast<uint32_t>(ErrorCode::kOk) &&
+         dead != static_cast<uint32_t>(ErrorCode::kLinkDown);
+}
+
+}  // namespace
+
+// ---- What the client asks for ------------------------------------------------------------------
+
+ErrorCode RankEngine::UseLink(uint32_t peer, Effects& effects) {
+  if (peers_.by_rank[peer].local) {
+    return ErrorCode::kInvalidRank;
+  }
+  const PeerWords& words = view_.layout->peers[peer];
+  shm::LinkWords& link = view_.layout->links[peer];
+  const uint32_t dead = shm::LoadAcquire(words.dead);
+  if (IsGone(dead)) {
+    return static_cast<ErrorCode>(dead);
+  }
+  // A cut that is still to be applied ends this link, too. After it the switch waits for the two to
+  // be back.
+  const shm::AdvertBook& book = view_.layout->adverts[peer];
+  if (PathTo(peer) == PeerPath::kBroken || shm::LoadAcquire(book.cuts) != book.cuts_applied) {
+    return ErrorCode::kLinkDown;
+  }
+  if (shm::LaneProducer& producer = ProducerOf(Core::kLink); !producer.is_open()) [[unlikely]] {
+    producer.Open(view_.rank);
+  }
+  ForgetTraffic(link);
+  SetLinkState(peer, LinkState::kOpen);
+  journal_.Set(&view_.layout->link_duties, 1U);
+  journal_.Commit();
+  DoLinkDuties(effects);
+  return ErrorCode::kOk;
+}
+
+void RankEngine::LeaveLink(uint32_t peer, Effects& effects) {
+  if (StateOf(view_.layout->links[peer]) != LinkState::kOpen) {
+    return;
+  }
+  ForgetTraffic(view_.layout->links[peer]);
+  SetLinkState(peer, LinkState::kNone);
+  journal_.Set(&view_.layout->link_duties, 1U);
+  journal_.Commit();
+  DoLinkDuties(effects);
+}
+
+void RankEngine::LeaveLinks(Effects& effects) {
+  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
+    LeaveLink(peer, effects);
+  }
+}
+
+void RankEngine::RefuseLink(uint32_t peer) {
+  const LinkState state = StateOf(view_.layout->links[peer]);
+  if (state != LinkState::kAsked && state != LinkState::kToAsk) {
+    return;
+  }
+  ForgetTraffic(view_.layout->links[peer]);
+  SetLinkState(peer, LinkState::kRefused);
+  journal_.Commit();
+}
+
+// Where nothing takes the link, nothing is lost with it. Offers by it have been answered by the
+// core.
+void RankEngine::FailLink(uint32_t peer, Effects& effects) {
+  // What has come by it counts now, or never: it must not be taken for something of a later link.
+  DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
+  const PeerWords& words = view_.layout->peers[peer];
+  const bool is_used = (words.path | words.inward_path) != 0;
+  const bool is_gone = IsGone(shm::LoadAcquire(words.dead));
+  if (is_gone) {  // nothing more comes of it
+    SetPaths(peer, PeerPath::kDaemon, PeerPath::kDaemon);
+  } else if (is_used) {
+    SetPaths(peer, PeerPath::kBroken, InwardPath(peer));
+    journal_.Set(&view_.layout->link_duties, 1U);
+  }
+  const LinkState state = StateOf(view_.layout->links[peer]);
+  if (is_used && !is_gone) {
+    SetLinkState(peer, LinkState::kToTell);
+  } else if (state == LinkState::kOpen) {
+    ForgetTraffic(view_.layout->links[peer]);
+    SetLinkState(peer, LinkState::kNone);
+  }
+  journal_.Commit();
+  if (view_.layout->link_duties != 0) {
+    DoLinkDuties(effects);
+  }
+}
+
+bool RankEngine::SendsByLink() const {
+  if (!UsesLinks()) {
+    return false;
+  }
+  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
+    const PeerWords& words = view_.layout->peers[peer];
+    if (shm::LoadRelaxed(words.path) != 0 && !IsGone(shm::LoadRelaxed(words.dead))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool RankEngine::IsLinkFree(uint32_t peer) const {
+  const PeerWords& words = view_.layout->peers[peer];
+  if ((words.path | words.inward_path | words.marker_owed) != 0) {
+    return false;
+  }
+  const auto rank = static_cast<int32_t>(peer);
+  const uint32_t fresh =
+      std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
+  for (uint32_t request = 1; request < fresh; ++request) {
+    const RequestLayout& slot = *view_.request(request);
+    if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kRemoteWait)) {
+      continue;
+    }
+    const bool sends = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
+    if (sends ? slot.peer == rank && (slot.flags & shm::kRequestByLink) != 0
+              : slot.status_source == rank && CoreOfPull(slot) == Core::kLink) {
+      return false;
+    }
+  }
+  return match_.NextOfferFrom(rank, LaneOf(Core::kLink), 0) == 0;
+}
+
+// ---- Switching ---------------------------------------------------------------------------------
+
+// Both join the open transaction.
+void RankEngine::SetPaths(uint32_t peer, PeerPath path, PeerPath inward) {
+  PeerWords& words = view_.layout->peers[peer];
+  const bool was_linked = (words.path | words.inward_path) != 0;
+  const bool is_linked = path != PeerPath::kDaemon || inward != PeerPath::kDaemon;
+  if (words.path != static_cast<uint32_t>(path)) {
+    journal_.Set(&words.path, static_cast<uint32_t>(path));
+  }
+  if (words.inward_path != static_cast<uint32_t>(inward)) {
+    journal_.Set(&words.inward_path, static_cast<uint32_t>(inward));
+  }
+  if (was_linked != is_linked) {
+    journal_.Set(&view_.layout->linked_peers,
+                 view_.layout->linked_peers + (is_linked ? 1 : ~uint32_t{0}));
+  }
+}
+
+void RankEngine::SetLinkState(uint32_t peer, LinkState state) {
+  journal_.Set(&view_.layout->links[peer].state, static_cast<uint32_t>(state));
+}
+
+PeerPath RankEngine::PathWanted(uint32_t peer) const {
+  return StateOf(view_.layout->links[peer]) == LinkState::kOpen ? PeerPath::kLink
+                                                                : PeerPath::kDaemon;
+}
+
+bool RankEngine::HasSwitchDue(uint32_t peer) const {
+  const PeerPath path = PathTo(peer);
+  return path != PathWanted(peer) && (path == PeerPath::kDaemon || path == PeerPath::kLink);
+}
+
+// Says the last word on the path that messages take now. False: there is no room.
+bool RankEngine::TrySwitch(uint32_t peer, Effects& effects) {
+  PeerWords& words = view_.layout->peers[peer];
+  shm::AdvertBook& book = view_.layout->adverts[peer];
+  const Core core = CoreTo(peer);
+  const uint32_t epoch = std::max(words.path_epoch + 1, 1U);
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kSwitch);
+  descriptor.source = view_.rank;
+  descriptor.destination = peer;
+  const shm::SwitchMarker marker{epoch, 0, {}};
+  std::memcpy(descriptor.payload, &marker, sizeof(marker));
+  if (!StageTo(core, descriptor, effects)) {
+    return false;
+  }
+  journal_.Set(&words.path_epoch, epoch);
+  SetPaths(peer, core == Core::kLink ? PeerPath::kToDaemon : PeerPath::kToLink, InwardPath(peer));
+  if (book.held != 0) {  // adverts are the daemon's, and hints
+    journal_.Set(&book.held, 0U);
+  }
+  journal_.Commit();
+  return true;
+}
+
+// The peer says no more on the path that it has taken so far.
+void RankEngine::HandleSwitch(const Arrival& arrival) {
+  shm::SwitchMarker marker;
+  std::memcpy(&marker, arrival.descriptor.payload, sizeof(marker));
+  PeerWords& words = view_.layout->peers[arrival.source];
+  if (marker.epoch != 0) {
+    SetPaths(arrival.source, PathTo(arrival.source),
+             CoreOf(arrival.lane) == Core::kLink ? PeerPath::kDaemon : PeerPath::kLink);
+    if (!Owes(words)) {
+      journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
+    }
+    journal_.Set(&words.marker_owed, marker.epoch);
+  }
+  Consume(arrival);
+  journal_.Commit();
+}
+
+// A message, or credit, of a link that was lost. What came by it counts until the two begin anew.
+bool RankEngine::IsOfEarlierLink(const Arrival& arrival) const {
+  switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
+    case DescriptorKind::kEager:
+    case DescriptorKind::kRemoteRts:
+    case DescriptorKind::kSwitch:
+      return InwardPath(arrival.source) != PeerPath::kLink;
+    case DescriptorKind::kCredit: {
+      // After the answer to a marker it says nothing new.
+      const PeerPath path = PathTo(arrival.source);
+      return path != PeerPath::kLink && path != PeerPath::kToDaemon;
+    }
+    default:
+      return false;
+  }
+}
+
+void RankEngine::Drop(const Arrival& arrival) {
+  const Descriptor& d = arrival.descriptor;
+  uint64_t* const head = consumers_[arrival.lane].HeadWord();
+  journal_.Set(head, *head + 1);
+  journal_.Commit();
+  if (d.kind == static_cast<uint8_t>(DescriptorKind::kEager) && (d.flags & shm::kFlagCell) != 0) {
+    consumers_[arrival.lane].ReleaseCells(d.cell, d.size_bytes);
+  }
+}
+
+// ---- What is to be said of links ---------------------------------------------------------------
+
+bool RankEngine::TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
+  return StageLinkCommand(peer, matter, effects) && journal_.Commit();
+}
+
+// Joins the open transaction. False: there is no room.
+bool RankEngine::StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects) {
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kLinkWanted);
+  descriptor.source = view_.rank;
+  descriptor.destination = peer;
+  const shm::LinkCommand command{static_cast<uint32_t>(matter), 0, {}};
+  std::memcpy(descriptor.payload, &command, sizeof(command));
+  return StageTo(Core::kDaemon, descriptor, effects);
+}
+
+// Seldom enough to look at all peers.
+void RankEngine::DoLinkDuties(Effects& effects) {
+  bool is_left = false;
+  for (uint32_t peer = 0; peer < view_.job_size; ++peer) {
+    is_left |= !peers_.by_rank[peer].local && !DoLinkDuty(peer, effects);
+  }
+  if (!is_left) {
+    journal_.Set(&view_.layout->link_duties, 0U);
+    journal_.Commit();
+  }
+}
+
+// False: something is left to do for the peer, once there is room, or by the rank's own process.
+bool RankEngine::DoLinkDuty(uint32_t peer, Effects& effects) {
+  const uint32_t dead = shm::LoadAcquire(view_.layout->peers[peer].dead);
+  const LinkState state = StateOf(view_.layout->links[peer]);
+  const bool has_to_say = state == LinkState::kToAsk || state == LinkState::kToTell;
+  if (dead != 0) {  // what was granted, or lost, after a cut waits for the peer
+    return IsGone(dead) || !(has_to_say || HasSwitchDue(peer));
+  }
+  if (has_to_say) {
+    const bool asks = state == LinkState::kToAsk;
+    if (!StageLinkCommand(peer, asks ? shm::LinkMatter::kWanted : shm::LinkMatter::kBroken,
+                          effects)) {
+      return false;
+    }
+    SetLinkState(peer, asks ? LinkState::kAsked : LinkState::kTold);
+    journal_.Commit();
+    return true;
+  }
+  if (!HasSwitchDue(peer)) {
+    return true;
+  }
+  return (runner_ == Runner::kRank || CoreTo(peer) == Core::kDaemon) && TrySwitch(peer, effects);
+}
+
+// A message to the peer joins the open transaction: after so many the rank wants a direct link.
+void RankEngine::CountByDaemon(uint32_t destination, uint64_t size_bytes) {
+  shm::SessionLayout& session = *view_.layout;
+  if ((session.link_after_bytes | session.link_after_messages) == 0) {
+    return;
+  }
+  shm::LinkWords& link = session.links[destination];
+  shm::StoreRelaxed(link.bytes, link.bytes + size_bytes);
+  shm::StoreRelaxed(link.messages, link.messages + 1);
+  const LinkState state = StateOf(link);
+  if (state != LinkState::kNone && state != LinkState::kRefused) {
+    return;
+  }
+  const uint64_t times = state == LinkState::kRefused ? kRefusedPatience : 1;
+  if ((session.link_after_bytes != 0 && link.bytes / times >= session.link_after_bytes) ||
+      (session.link_after_messages != 0 && link.messages / times >= session.link_after_messages)) {
+    SetLinkState(destination, LinkState::kToAsk);
+    journal_.Set(&session.link_duties, 1U);
+  }
+}
+
+// ---- Credit ------------------------------------------------------------------------------------
+
+// Whether the peer is to be told what was drained, or matched: before it can have to wait for that.
+bool RankEngine::Owes(const PeerWords& peer) {
+  return peer.drained - peer.returned >= kRemoteWindow / 2 ||
+         peer.pushed_taken - peer.pushed_returned >= kPushWindow / 2 || peer.marker_owed != 0;
+}
+
+// Joins the open transaction, once for each source.
+void RankEngine::Owe(uint32_t source, uint32_t messages, uint32_t pushed_bytes) {
+  PeerWords& peer = view_.layout->peers[source];
+  PeerWords after = peer;
+  after.drained += messages;
+  after.pushed_taken += pushed_bytes;
+  if (messages != 0) {
+    journal_.Set(&peer.drained, after.drained);
+  }
+  if (pushed_bytes != 0) {
+    journal_.Set(&peer.pushed_taken, after.pushed_taken);
+  }
+  if (!Owes(peer) && Owes(after)) {
+    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
+  }
+}
+
+// Joins the open transaction: the peer, to whom something is owed, has been told, or need not be.
+void RankEngine::SettleCredits(PeerWords& peer) {
+  journal_.Set(&peer.returned, peer.drained);
+  journal_.Set(&peer.pushed_returned, peer.pushed_taken);
+  journal_.Set(&peer.marker_owed, 0U);
+  journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
+}
+
+// Credit goes back on the path that the messages came by: what wakes up there, a thread of the rank
+// or the worker, may push on that path what has waited for it.
+void RankEngine::ReturnCredits(Effects& effects) {
+  bool has_room[] = {true, runner_ == Runner::kRank};
+  for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
+    PeerWords& peer = view_.layout->peers[source];
+    if (!Owes(peer)) {
+      continue;
+    }
+    const uint32_t dead = shm::LoadAcquire(peer.dead);
+    if (dead == static_cast<uint32_t>(ErrorCode::kLinkDown)) {
+      continue;  // once it is back
+    }
+    const bool by_link = peer.marker_owed == 0 && InwardPath(source) == PeerPath::kLink;
+    const Core core = by_link ? Core::kLink : Core::kDaemon;
+    if (!IsGone(dead)) {
+      bool& room = has_room[static_cast<uint32_t>(core)];
+      room = room && StageCredit(source, core, effects);
+      if (!room) {
+        continue;
+      }
+    }
+    SettleCredits(peer);
+    journal_.Commit();
+  }
+}
+
+bool RankEngine::StageCredit(uint32_t source, Core core, Effects& effects) {
+  const PeerWords& peer = view_.layout->peers[source];
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
+  descriptor.source = view_.rank;
+  descriptor.destination = source;
+  shm::CreditReturn credit{};
+  credit.count = peer.drained;
+  credit.bytes = peer.pushed_taken;
+  credit.flags = peer.marker_owed != 0 ? shm::kCreditAll : 0;
+  credit.epoch = peer.marker_owed;
+  std::memcpy(descriptor.payload, &credit, sizeof(credit));
+  return StageTo(core, descriptor, effects);
+}
+
+// A rank can give no more credit than it owes, and no less than it gave before. All that was sent
+// is in front of a marker: its answer gives back the whole.
+void RankEngine::TakeCredit(const Arrival& arrival, Effects& effects) {
+  shm::CreditReturn credit;
+  std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
+  PeerWords& peer = view_.layout->peers[arrival.source];
+  const bool answers = (credit.flags & shm::kCreditAll) != 0 && IsSwitching(peer.path) &&
+                       credit.epoch == peer.path_epoch;
+  if (answers) {
+    const PeerPath path =
+        PathTo(arrival.source) == PeerPath::kToLink ? PeerPath::kLink : PeerPath::kDaemon;
+    journal_.Set(&peer.credited, peer.sent);
+    SetPaths(arrival.source, path, InwardPath(arrival.source));
+    if (path != PathWanted(arrival.source)) {
+      journal_.Set(&view_.layout->link_duties, 1U);
+    }
+    effects.self = true;
+  } else if (credit.count - peer.credited <= peer.sent - peer.credited) {
+    journal_.Set(&peer.credited, credit.count);
+  }
+  if (credit.bytes - peer.pushed_credited <= peer.pushed - peer.pushed_credited) {
+    journal_.Set(&peer.pushed_credited, credit.bytes);
+  }
+  Consume(arrival);
+  journal_.Commit();
+}
+
+// The peer is gone. What it has said by the link still counts, if it comes.
+void RankEngine::EndPaths(uint32_t peer) {
+  if (PathTo(peer) != PeerPath::kDaemon || view_.layout->links[peer].state != 0) {
+    SetPaths(peer, PeerPath::kDaemon, InwardPath(peer));
+    SetLinkState(peer, LinkState::kNone);
+    journal_.Commit();
+  }
+}
+
+}  // namespace ferry::engine

@@ -1,0 +1,98 @@
+// RankEngine: what it asks cores for once it has matched an offer of another node. See
+// rank_engine.h.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "engine/transfer.h"
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestLayout;
+
+// Describes the remote source and our destination in our own transfer slot, for the core.
+void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
+  shm::RemoteRts rts;
+  std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
+  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
+  transfer.remote_key = rts.key;
+  transfer.remote_request = rts.send_request;
+  transfer.remote_generation = rts.send_generation;
+  transfer.remote_flags = arrival.descriptor.flags;
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  DescribeTransfer(transfer, slot.generation,
+                   {rts.where, size_bytes, options_.chunk_bytes, arrival.source, view_.rank},
+                   slot.buffer);
+  slot.transfer_rank = view_.rank;
+  slot.transfer_index = request;
+  slot.transfer_generation = slot.generation;
+}
+
+// Asks the core that brought the offer to fetch, in the open transaction; without room the request
+// waits in the control chain.
+void RankEngine::StagePull(uint32_t request, Effects& effects) {
+  shm::SessionLayout& session = *view_.layout;
+  const bool by_link = CoreOfPull(*view_.request(request)) == Core::kLink;
+  uint32_t& first = by_link ? session.link_control_first : session.control_first;
+  uint32_t& last = by_link ? session.link_control_last : session.control_last;
+  if (first == 0 && TryStagePull(request, effects)) {
+    return;
+  }
+  view_.request(request)->next = 0;
+  if (first == 0) {
+    journal_.Set(&first, request);
+  } else {
+    journal_.Set(&view_.request(last)->next, request);
+  }
+  journal_.Set(&last, request);
+}
+
+bool RankEngine::TryStagePull(uint32_t request, Effects& effects) {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPull);
+  descriptor.source = view_.rank;
+  descriptor.destination = static_cast<uint32_t>(slot.status_source);
+  descriptor.context = slot.context;
+  descriptor.tag = slot.status_tag;
+  descriptor.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  shm::PullCommand pull{};
+  pull.transfer = request;
+  pull.generation = slot.generation;
+  std::memcpy(descriptor.payload, &pull, sizeof(pull));
+  return StageTo(CoreOfPull(slot), descriptor, effects);
+}
+
+void RankEngine::FlushControls(Effects& effects) {
+  FlushControl(Core::kDaemon, effects);
+  if (runner_ == Runner::kRank) {
+    FlushControl(Core::kLink, effects);
+  }
+}
+
+// A request leaves the chain without its link, so that a chain that bites its tail ends, too.
+void RankEngine::FlushControl(Core core, Effects& effects) {
+  uint32_t& first =
+      core == Core::kLink ? view_.layout->link_control_first : view_.layout->control_first;
+  for (uint32_t n = 0; n < kDrainBudget; ++n) {
+    const uint32_t request = shm::LoadRelaxed(first);
+    if (request == 0) {
+      return;
+    }
+    if (request >= view_.request_limit) {
+      PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
+      return;
+    }
+    if (!TryStagePull(request, effects)) {
+      return;
+    }
+    journal_.Set(&first, view_.request(request)->next);
+    journal_.Set(&view_.request(request)->next, 0);
+    journal_.Commit();
+  }
+}
+
+}  // namespace ferry::engine

@@ -1,0 +1,36 @@
+// What a core asks of the process in which it runs.
+//
+// Calling thread: the progress thread, within a turn. Nothing blocks, and nothing calls the core
+// back, but LetMatch: what the rank says then lies in its lane on return.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/error_code.h"
+#include "progress/traffic/directory.h"
+#include "shm/layout/descriptor.h"
+
+namespace ferry::progress {
+
+// ferryd has none: it reaches no private memory but by a stage, and matches for no rank.
+class Home {
+ public:
+  // Where `bytes` of the rank's memory that belong to no region lie in this process. Null: it does
+  // not reach them. They stay there until the rank has been told how its send or receive has ended.
+  virtual std::byte* Reach(const ServedRank& rank, uint64_t address, uint64_t bytes) = 0;
+  // Where the home, and not AddRegion, knows the rank's regions: makes *where, which is in a
+  // region, memory of no region. Else it leaves that as it is. kInvalidBuffer: there is no such
+  // memory; kUnsupported: neither CPU nor network reach it.
+  virtual ErrorCode Locate(const ServedRank& /*rank*/, uint64_t /*bytes*/,
+                           shm::Location* /*where*/) {
+    return ErrorCode::kOk;
+  }
+  // Lets the rank's engine take what has been delivered, now.
+  virtual void LetMatch(ServedRank& rank) = 0;
+
+ protected:
+  ~Home() = default;
+};
+
+}  // namespace ferry::progress

@@ -1,0 +1,34 @@
+// What a home tells its core of jobs, and of the ways to their nodes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferry::progress {
+
+// A job as every node of it knows it.
+struct JobPlan {
+  std::string job_id;
+  uint64_t key = 0;                    // names the job in packets between daemons
+  uint32_t owner = 0;                  // uid
+  uint32_t node = 0;                   // this node's index
+  std::vector<uint32_t> node_of_rank;  // by rank
+  std::vector<uint32_t> local_index;   // by rank: its lane on its own node
+  // Ranks of the job on this node, if the core serves one of them and the plan has the others on
+  // nodes of their own; 0: as many as the plan says.
+  uint32_t local_size = 0;
+  uint32_t size() const { return static_cast<uint32_t>(node_of_rank.size()); }
+};
+
+// How to reach another node.
+struct NodeRoute {
+  std::vector<std::byte> fabric_address;
+  uint64_t send_key = 0;     // goes into every packet to it
+  uint64_t receive_key = 0;  // must be in every packet from it
+  uint64_t link = 0;         // names the daemon: the same for all jobs
+  uint64_t life = 0;         // of the link to it: each cut begins another
+};
+
+}  // namespace ferry::progress

@@ -1,0 +1,50 @@
+// What a core tells people who look: at its network, at its transfers, at a rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferry::progress {
+
+struct NicStatistics {
+  std::string provider, fabric, domain, address, version;
+  uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
+  uint64_t reads = 0, writes = 0, errors = 0;
+  uint32_t outstanding = 0;
+  // Where it is (numa_node is -1 if nobody knows), and what was put near it: the CPUs of the
+  // progress thread (empty: any) and the node of staging memory (-1: any).
+  std::string pci, cpus, progress_cpus;
+  int32_t numa_node = -1, staging_node = -1;
+  // Staging memory: blocks now and at most, those in use, and transfers that wait for one; blocks
+  // that pools got in addition, and let go again.
+  uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
+  uint64_t staging_grown = 0, staging_shrunk = 0;
+  // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
+  // did for want of entries; counters that the NIC has for them now, and how often the daemon has
+  // added to one.
+  uint32_t deferred_entries = 0, deferred_busy = 0;
+  uint64_t deferred_operations = 0, deferred_overflows = 0;
+  uint64_t deferred_counters = 0, deferred_rings = 0;
+};
+
+// How far a large message to or from another node is.
+struct TransferReport {
+  bool receiving = false;
+  uint32_t request = 0;  // of the rank asked about
+  uint32_t peer = 0;     // rank
+  uint64_t done_bytes = 0;
+  uint64_t size_bytes = 0;
+  uint64_t silent_ns = 0;       // since anybody last did something for it
+  const char* wants = nullptr;  // what of this node it waits for; null: nothing
+};
+
+// The facts about a rank here that the data plane knows and its shared memory does not tell.
+struct RankReport {
+  std::vector<TransferReport> transfers;
+  uint64_t held_ns = 0;  // how long its next command has waited; 0: it does not
+  const char* held_for = "the network";
+  uint64_t arrivals_waiting = 0;  // messages for it that found no room in its lane
+};
+
+}  // namespace ferry::progress

@@ -1,0 +1,71 @@
+#include "progress/transfers/offers.h"
+
+namespace ferry::progress {
+namespace {
+
+// The most bytes that unanswered offers of one rank carry: as many as one lane has cells for.
+constexpr uint64_t kMaxCarriedBytes = uint64_t{shm::kLaneCells} * shm::kCellBytes;
+// Longer data goes along only by itself: in a stream RMA, which spares copies, is faster.
+constexpr uint64_t kMaxStreamedBytes = 32 << 10;
+
+}  // namespace
+
+ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm::Location& where,
+                      uint64_t now_ns, Claim* claim, Offer* offer, WireRts* wire) {
+  ServedRegion* const region = rank.FindRegion(where, offer->size_bytes);
+  if (region == nullptr) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  const ClaimableRegion& memory = region->memory;
+  if (memory.by_stream) {
+    if (!memory.is_staged) {
+      return ErrorCode::kUnsupported;  // its rank was told to stage by itself
+    }
+    offer->state = Offer::State::kDevice;
+    offer->region = region;
+    offer->address = where.address;
+    return ErrorCode::kOk;
+  }
+  if (offer->size_bytes != 0) {
+    if (const ErrorCode code = registrations.Hold(memory, where.address, offer->size_bytes,
+                                                  UseFor::kPeer, now_ns, claim);
+        code != ErrorCode::kOk) {
+      return code;
+    }
+    wire->key = claim->key();
+    wire->address = claim->RemoteAddress(memory.base + where.address);
+  }
+  offer->state = Offer::State::kHeap;
+  offer->region = region;
+  return ErrorCode::kOk;
+}
+
+void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
+                  Offer* offer, WireRts* wire) {
+  offer->address = address;
+  std::byte* const base = private_memory.Reach(rank, address, offer->size_bytes,
+                                               transport::Access::kRemoteRead, &offer->reached);
+  offer->state = base == nullptr ? Offer::State::kPrivate : Offer::State::kHeap;
+  if (base != nullptr) {
+    wire->key = offer->reached.region().key;
+    wire->address = offer->reached.region().remote_base;
+  }
+}
+
+transport::Attachment DataOf(const Offer& offer, const shm::Location& where, const Claim& claim) {
+  if (offer.region == nullptr) {
+    return {reinterpret_cast<const std::byte*>(where.address), offer.size_bytes,
+            offer.reached.region().handle};
+  }
+  return {offer.region->memory.base + where.address, offer.size_bytes, claim.handle()};
+}
+
+bool MayCarry(const Outbound& outbound, const ServedRank& rank, const Offer& offer) {
+  const uint64_t bytes = offer.size_bytes;
+  return offer.state == Offer::State::kHeap && bytes <= shm::kRunBytes &&
+         bytes <= outbound.max_attachment_bytes() &&
+         rank.carried_bytes + bytes <= kMaxCarriedBytes &&
+         (bytes <= kMaxStreamedBytes || offer.region == nullptr || offer.region->offered == 0);
+}
+
+}  // namespace ferry::progress

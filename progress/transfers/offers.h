@@ -1,0 +1,34 @@
+// What a rank's memory is offered as: of a message, or of a one-sided operation's bytes.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstdint>
+
+#include "common/error_code.h"
+#include "progress/registration/registrations.h"
+#include "progress/traffic/directory.h"
+#include "progress/traffic/outbound.h"
+#include "progress/transfers/private_memory.h"
+#include "progress/wire/wire.h"
+
+namespace ferry::progress {
+
+// Fills in state and region of `offer`, whose size is known, and key and address of `wire`. The
+// memory is the rank's own, not private; `claim` holds it then, or goes on waiting. kWouldBlock: it
+// is being registered; everything else but kOk: nobody can fetch it.
+ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm::Location& where,
+                      uint64_t now_ns, Claim* claim, Offer* offer, WireRts* wire);
+
+// Offers private memory: by its key, if the home reaches it, else to be staged.
+void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
+                  Offer* offer, WireRts* wire);
+
+// What to send along with the offer: all of it, which lies at `where`. `claim`: as of OfferRegion.
+transport::Attachment DataOf(const Offer& offer, const shm::Location& where, const Claim& claim);
+
+// Whether the data should go along with the offer: not if that is long, nor while a lot is on its
+// way, for the receiver may have no room for it.
+bool MayCarry(const Outbound& outbound, const ServedRank& rank, const Offer& offer);
+
+}  // namespace ferry::progress

@@ -1,0 +1,382 @@
+// OneSided: operations in memory of ranks here. See one_sided.h.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "progress/transfers/one_sided.h"
+#include "progress/transfers/one_sided_words.h"
+#include "shm/atomic_operation.h"
+
+namespace ferry::progress {
+namespace {
+
+using shm::OneSidedOperation;
+using shm::SignalUpdate;
+
+// A region of a rank here, of which CPUs may write to those bytes, or read them.
+ErrorCode FindRegion(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                     bool is_write, ServedRegion** found) {
+  *found = rank.FindRegion({region_id, 0, offset}, size_bytes);
+  const bool is_there = *found != nullptr && !(is_write && (*found)->memory.lent);
+  return is_there ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
+}
+
+ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                    bool is_write, std::byte** bytes) {
+  ServedRegion* region = nullptr;
+  const ErrorCode code = FindRegion(rank, region_id, offset, size_bytes, is_write, &region);
+  if (code != ErrorCode::kOk || region->memory.by_stream) {
+    return code != ErrorCode::kOk ? code : ErrorCode::kUnsupported;
+  }
+  *bytes = region->memory.base + offset;
+  return ErrorCode::kOk;
+}
+
+// The same for a word.
+ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
+                   std::byte** word) {
+  const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
+  return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
+}
+
+// The header's words, as they are for one of the operations of its packet.
+void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* header) {
+  header->context = wire.region;
+  header->tag = static_cast<int32_t>(wire.signal_region);
+  header->size_bytes = size_bytes;
+}
+
+// What lies behind one that is not long, in its packet.
+size_t DataBytes(const WireOneSided& wire) {
+  const bool is_inline = wire.signal == 0 && wire.size_bytes <= shm::kInlinePutBytes;
+  return IsPutOperation(wire.operation) && !is_inline ? wire.size_bytes : 0;
+}
+
+void Update(std::byte* signal, uint8_t update, uint64_t value) {
+  shm::UpdateSignal(*reinterpret_cast<uint64_t*>(signal), static_cast<SignalUpdate>(update), value);
+}
+
+}  // namespace
+
+bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
+  if (packet.header.stream >= kOneSidedStreams) {
+    return false;
+  }
+  if (packet.header.number == 0) {
+    return OnLong(job, packet, now_ns);
+  }
+  PacketHeader header = packet.header;  // of one operation after the other
+  std::span<const std::byte> rest = packet.body;
+  uint64_t untold = 0;  // the last one of which nobody was told
+  bool is_sound = !rest.empty();
+  while (is_sound && !rest.empty()) {
+    const auto wire = HeadOf<WireOneSided>(rest);
+    const size_t data_bytes = wire ? DataBytes(*wire) : 0;
+    is_sound = wire && !IsLongOperation(wire->operation) &&
+               data_bytes <= rest.size() - sizeof(*wire) &&
+               AreWordsSound(wire->operation, wire->signal, wire->width, wire->size_bytes,
+                             static_cast<int32_t>(wire->signal_region));
+    if (!is_sound) {
+      break;
+    }
+    SetOperation(*wire, wire->size_bytes, &header);
+    const bool is_told =
+        Perform(job, header, *wire, rest.subspan(sizeof(*wire), data_bytes), now_ns);
+    untold = is_told ? 0 : header.number;
+    ++header.number;
+    rest = rest.subspan(std::min(rest.size(), sizeof(*wire) + data_bytes + PaddingOf(data_bytes)));
+  }
+  if (untold != 0) {
+    NoteUntold(job, header, untold);
+  }
+  return is_sound;
+}
+
+// A long one, which has its packet for itself.
+bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
+  const auto wire = HeadOf<WireOneSided>(packet.body);
+  PacketHeader header = packet.header;
+  if (!wire || !IsLongOperation(wire->operation) ||
+      !AreWordsSound(wire->operation, wire->signal, wire->width, header.size_bytes,
+                     static_cast<int32_t>(wire->signal_region))) {
+    return false;
+  }
+  const std::span<const std::byte> data = packet.body.subspan(sizeof(*wire));
+  const bool has_size =
+      IsPutOperation(wire->operation)
+          ? data.size() == sizeof(WireRts) || data.size() == sizeof(WireRts) + header.size_bytes
+          : data.empty();
+  if (!has_size) {
+    return false;
+  }
+  SetOperation(*wire, header.size_bytes, &header);
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  if (const ErrorCode error = CarryOut(job, header, *wire, data, now_ns, &value, &found);
+      error != ErrorCode::kOk) {
+    TellOfLong(job, header, *wire, data, error, now_ns);
+  }
+  return true;
+}
+
+// Carries out one that is not long, and tells its end if it has failed, or a result. Whether it has
+// told it.
+bool OneSided::Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                       std::span<const std::byte> data, uint64_t now_ns) {
+  if (data.empty() && wire.signal == 0) {
+    data = std::as_bytes(std::span(&wire.operand, 2))
+               .first(IsPutOperation(wire.operation) ? wire.size_bytes : 0);
+  }
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  const ErrorCode error = CarryOut(job, header, wire, data, now_ns, &value, &found);
+  if (error == ErrorCode::kOk && wire.wants_answer == 0) {
+    return false;
+  }
+  Tell(job, header, {header.number, value, static_cast<int32_t>(error), header.stream}, found,
+       now_ns);
+  return true;
+}
+
+// It is told with others, at the end of the turn.
+void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number) {
+  for (Untold& other : untold_) {
+    if (other.job == &job && other.here == header.destination && other.source == header.source &&
+        other.stream == header.stream) {
+      other.number = number;
+      return;
+    }
+  }
+  untold_.push_back({&job, header.destination, header.source, header.stream, number});
+}
+
+// All is looked at before anything is changed.
+ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                             std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
+                             std::span<const std::byte>* found) {
+  ServedRank* const rank = job.served[header.destination];
+  if (const ErrorCode ended = job.ended[header.destination]; ended != ErrorCode::kOk) {
+    // A rank that has died counts as one that has left until its end is announced.
+    return ended == ErrorCode::kNotFound && !job.left[header.destination] ? ErrorCode::kPeerDied
+                                                                          : ended;
+  }
+  if (rank == nullptr || rank->ended) {
+    return rank == nullptr ? ErrorCode::kInvalidBuffer : ErrorCode::kPeerDied;
+  }
+  const auto operation = static_cast<OneSidedOperation>(wire.operation);
+  std::byte* place = nullptr;
+  if (shm::IsAtomic(operation)) {
+    const ErrorCode code = FindWord(*rank, header.context, wire.offset, wire.width, &place);
+    if (code == ErrorCode::kOk) {
+      *value = shm::ApplyAtomicAt(place, wire.width, operation, wire.operand, wire.compare);
+      rank->delivery.NoteChange();
+    }
+    return code;
+  }
+  std::byte* signal = nullptr;
+  if (wire.signal != 0) {
+    if (const ErrorCode code = FindWord(*rank, static_cast<uint32_t>(header.tag), wire.compare,
+                                        sizeof(uint64_t), &signal);
+        code != ErrorCode::kOk) {
+      return code;
+    }
+  }
+  if (IsLongOperation(wire.operation)) {
+    return CarryOutLong(*rank, header, wire, data, now_ns);
+  }
+  const bool is_put = operation == OneSidedOperation::kPut;
+  const ErrorCode code =
+      FindBytes(*rank, header.context, wire.offset, header.size_bytes, is_put, &place);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  if (!is_put) {
+    *found = {place, header.size_bytes};
+    return code;
+  }
+  if (!data.empty()) {
+    std::memmove(place, data.data(), data.size());  // a ring's put may go to where it comes from
+  }
+  if (signal != nullptr) {
+    Update(signal, wire.signal, wire.operand);
+  }
+  rank->delivery.NoteChange();
+  return code;
+}
+
+// Begins it. `data` of a long put: WireRts, and perhaps the bytes.
+ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
+                                 const WireOneSided& wire, std::span<const std::byte> data,
+                                 uint64_t now_ns) {
+  const bool is_put = IsPutOperation(wire.operation);
+  ServedRegion* region = nullptr;
+  if (const ErrorCode code =
+          FindRegion(rank, header.context, wire.offset, header.size_bytes, is_put, &region);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  if (!is_put) {
+    Waiting get{rank.job, header, wire, {}};
+    if (!Lend(get, now_ns)) {
+      waiting_.push_back(std::move(get));
+    }
+    return ErrorCode::kOk;
+  }
+  const WireRts offer = *HeadOf<WireRts>(data);
+  const std::span<const std::byte> bytes = data.subspan(sizeof(WireRts));
+  if (!bytes.empty() && !region->memory.by_stream) {
+    std::memcpy(region->memory.base + wire.offset, bytes.data(), bytes.size());
+    if (wire.signal != 0) {
+      std::byte* signal = nullptr;
+      (void)FindWord(rank, static_cast<uint32_t>(header.tag), wire.compare, sizeof(uint64_t),
+                     &signal);  // CarryOut has found it
+      Update(signal, wire.signal, wire.operand);
+    }
+    rank.delivery.NoteChange();
+    const WireResult result{offer.send_request, offer.send_generation, 0, 0};
+    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), header.source, result, now_ns);
+    return ErrorCode::kOk;
+  }
+  const OneSidedEnd end{.signal = wire.signal,
+                        .signal_region = static_cast<uint32_t>(header.tag),
+                        .signal_offset = wire.compare,
+                        .signal_value = wire.operand};
+  const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
+  pulls_.StartOneSided(rank, header.source,
+                       is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer,
+                       {header.context, 0, wire.offset}, header.size_bytes, end, now_ns);
+  return ErrorCode::kOk;
+}
+
+// Offers the bytes of a long get. False: their memory is being registered. What cannot be offered
+// is answered with its error.
+bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
+  const PacketHeader& header = get.header;
+  if (get.job->ended[header.source] != ErrorCode::kOk) {
+    return true;  // nobody would take it back
+  }
+  ServedRank* const rank = get.job->served[header.destination];
+  ServedRegion* region = nullptr;
+  ErrorCode code = rank == nullptr || rank->ended
+                       ? ErrorCode::kPeerDied
+                       : FindRegion(*rank, header.context, get.wire.offset, header.size_bytes,
+                                    /*is_write=*/false, &region);
+  Offer offer;
+  WireOneSidedOffer wire{
+      {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
+  if (code == ErrorCode::kOk && region->memory.by_stream) {
+    code = region->memory.is_staged ? ErrorCode::kOk : ErrorCode::kUnsupported;
+    offer.state = Offer::State::kDevice;
+    offer.address = get.wire.offset;
+  } else if (code == ErrorCode::kOk) {
+    code = registrations_.Hold(region->memory, get.wire.offset, header.size_bytes, UseFor::kPeer,
+                               now_ns, &get.claim);
+    if (code == ErrorCode::kWouldBlock) {
+      return false;
+    }
+    offer.state = Offer::State::kHeap;
+  }
+  if (code != ErrorCode::kOk) {
+    TellOfLong(*get.job, header, get.wire, {}, code, now_ns);
+    return true;
+  }
+  if (offer.state == Offer::State::kHeap) {
+    wire.rts.key = get.claim.key();
+    wire.rts.address = get.claim.RemoteAddress(region->memory.base + get.wire.offset);
+    offer.claim = std::move(get.claim);
+  }
+  OneSidedState& state = rank->one_sided;
+  wire.rts.send_request = offer.lent = rank->TakeOffer();
+  wire.rts.send_generation = offer.generation = ++state.lent_generation;
+  offer.destination = header.source;
+  offer.size_bytes = header.size_bytes;
+  offer.region = region;
+  const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
+  outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
+                 now_ns, {}, flags);
+  return true;
+}
+
+void OneSided::Advance(uint64_t now_ns) {
+  if (seen_changes_ != registrations_.changes()) {
+    seen_changes_ = registrations_.changes();
+    RetryWaiting(now_ns);
+  }
+}
+
+void OneSided::RetryWaiting(uint64_t now_ns) {
+  std::vector<Waiting> waiting = std::exchange(waiting_, {});
+  for (Waiting& get : waiting) {
+    if (!Lend(get, now_ns)) {
+      waiting_.push_back(std::move(get));
+    }
+  }
+}
+
+// The bytes of a long operation are there, or do not come.
+ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
+  const OneSidedEnd& end = *pull.one_sided;
+  if (!end.is_get) {
+    ErrorCode error = pull.error;
+    std::byte* signal = nullptr;
+    if (error == ErrorCode::kOk && end.signal != 0) {
+      error = FindWord(rank, end.signal_region, end.signal_offset, sizeof(uint64_t), &signal);
+    }
+    if (signal != nullptr && error == ErrorCode::kOk) {
+      Update(signal, end.signal, end.signal_value);
+    }
+    rank.delivery.NoteChange();
+    return error;
+  }
+  if (end.ring_get != 0) {
+    OnRingPullEnd(pull, rank);
+    return pull.error;
+  }
+  auto& awaited = rank.one_sided.awaited;
+  const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const AwaitedAnswer& a) {
+    return a.is_fetched && a.answer == end.answer;
+  });
+  if (found != awaited.end()) {
+    Answer(rank, *found, 0, pull.error, {});
+    awaited.erase(found);
+  }
+  return pull.error;
+}
+
+void OneSided::Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+                    std::span<const std::byte> data, uint64_t now_ns) {
+  std::erase_if(untold_, [&](const Untold& other) {  // this says it, too
+    return other.job == &job && other.here == header.destination && other.source == header.source &&
+           other.stream == done.stream && other.number <= done.number;
+  });
+  outbound_.Post(job, PacketKind::kOneSidedDone, header.destination, header.source, done, now_ns,
+                 data);
+}
+
+// A long operation cannot be. `data` of a put: as of OnOperation.
+void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                          std::span<const std::byte> data, ErrorCode error, uint64_t now_ns) {
+  WireResult result{static_cast<uint32_t>(wire.operand), static_cast<uint32_t>(wire.compare),
+                    static_cast<int32_t>(error), 0};
+  if (const auto offer = HeadOf<WireRts>(data); offer && IsPutOperation(wire.operation)) {
+    result.send_request = offer->send_request;
+    result.send_generation = offer->send_generation;
+  }
+  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
+}
+
+void OneSided::Report(uint64_t now_ns) {
+  for (const Untold& untold : untold_) {
+    outbound_.Post(*untold.job, PacketKind::kOneSidedDone, untold.here, untold.source,
+                   WireOneSidedDone{untold.number, 0, 0, untold.stream}, now_ns);
+  }
+  untold_.clear();
+}
+
+void OneSided::Drop(const Job* job) {
+  std::erase_if(untold_, [job](const Untold& untold) { return untold.job == job; });
+  std::erase_if(waiting_, [job](const Waiting& get) { return get.job == job; });
+}
+
+}  // namespace ferry::progress

@@ -1,0 +1,485 @@
+// What a rank does when its daemon orders direct links (client/rank/link_keeper.h). The test is the
+// daemon, the library, and the ranks at the other ends.
+#include "client/rank/link_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/version.h"
+#include "daemon/sockets/packet_socket.h"
+#include "shm/lane.h"
+#include "tests/client/lonely_rank.h"
+
+namespace ferry::client {
+namespace {
+
+using attach::LinkEvent;
+using attach::LinkOp;
+using shm::PeerPath;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint32_t kPeer = 1;
+constexpr uint32_t kOther = 2;
+
+// The core of a rank, as far as links go.
+class FakeLinks final : public DirectLinks {
+ public:
+  explicit FakeLinks(DirectHost* host) : host_(host) {
+    last = this;
+    address_.size_bytes = 3;
+    std::memcpy(address_.bytes, "me!", 3);
+  }
+  ~FakeLinks() override { last = nullptr; }
+  const LinkAddress& Address() const override { return address_; }
+  Status Connect(uint32_t peer, const LinkRoute& route) override {
+    calls.push_back(
+        "connect " + std::to_string(peer) + " " + std::to_string(route.serial) + " " +
+        std::string(reinterpret_cast<const char*>(route.address.bytes), route.address.size_bytes) +
+        " " + std::to_string(route.send_key.words[1]) + " " +
+        std::to_string(route.receive_key.words[0]));
+    connected.insert(peer);
+    return {};
+  }
+  void End(uint32_t peer, ErrorCode error) override {
+    calls.push_back("end " + std::to_string(peer) + " " + std::to_string(static_cast<int>(error)));
+    connected.erase(peer);
+    if (on_end) {
+      on_end();
+    }
+  }
+  bool IsIdle(uint32_t) const override { return is_idle; }
+  void ForgetRegion(uint32_t region) override {
+    calls.push_back("forget " + std::to_string(region));
+  }
+  uint32_t Turn(uint64_t) override {
+    ++turns;
+    for (const uint32_t peer : std::exchange(lost, {})) {
+      connected.erase(peer);
+      host_->OnLinkLost(peer, ErrorCode::kLinkDown, "reset");
+    }
+    return 0;
+  }
+  bool HasWork() const override { return false; }
+  bool PrepareToSleep() override { return true; }
+  int WaitFd() const override { return -1; }
+  uint64_t NextTurnNs(uint64_t) const override { return UINT64_MAX; }
+
+  static FakeLinks* last;
+  DirectHost* const host_;
+  std::vector<std::string> calls;
+  std::set<uint32_t> connected;
+  std::vector<uint32_t> lost;  // in the next turn
+  std::function<void()> on_end;
+  bool is_idle = true;
+  uint32_t turns = 0;
+
+ private:
+  LinkAddress address_;
+};
+FakeLinks* FakeLinks::last = nullptr;
+
+StatusOr<std::unique_ptr<DirectLinks>> OpenFake(const DirectSetup& setup, DirectHost* host) {
+  if (std::string(setup.source_address) == "nowhere") {
+    return Status(ErrorCode::kInvalidArgument, "there is no such address");
+  }
+  return std::unique_ptr<DirectLinks>(new FakeLinks(host));
+}
+
+class LinkKeeperTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/ferry-keeper-XXXXXX";
+    directory_ = mkdtemp(path);
+    StatusOr<UniqueFd> listener =
+        daemon::ListenUnix(directory_ + "/attach.sock", SOCK_SEQPACKET, 0600);
+    ASSERT_TRUE(listener.ok());
+    ASSERT_TRUE(attach_.Connect(directory_, 20'000).ok());
+    daemon_.Reset(accept(listener->get(), nullptr, nullptr));
+    rules_.idle_ms = 60'000;
+    rules_.operation_timeout_ms = 1000;
+    std::strcpy(rules_.source_address, "127.0.0.1");
+  }
+  void TearDown() override {
+    keeper_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  LinkKeeper& Make() {
+    keeper_.emplace(LinkKeeper::Parts{.progress = &progress_,
+                                      .attach = &attach_,
+                                      .regions = &regions_,
+                                      .job_id = "j",
+                                      .rules = rules_,
+                                      .open_library = [this]() -> StatusOr<const DirectApi*> {
+                                        ++loads_;
+                                        if (!has_library_) {
+                                          return Status(ErrorCode::kNotFound, "no library");
+                                        }
+                                        return &api_;
+                                      }});
+    progress_.SetLinks(&*keeper_);
+    return *keeper_;
+  }
+  void Order(LinkOp op, uint32_t peer, uint64_t link, const std::string& address = "",
+             ErrorCode code = ErrorCode::kOk) {
+    attach::LinkOrder order{};
+    order.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kLink), 0, kLayoutVersion,
+                    kProtocolVersion};
+    order.op = static_cast<uint32_t>(op);
+    order.peer = peer;
+    order.link = link;
+    order.code = static_cast<int32_t>(code);
+    order.address_bytes = static_cast<uint32_t>(address.size());
+    address.copy(reinterpret_cast<char*>(order.address), sizeof(order.address));
+    order.send_key[1] = 11;
+    order.receive_key[0] = 12;
+    ASSERT_TRUE(daemon::SendPacket(daemon_.get(), order).ok());
+    next_look_ms_ = keeper_->Look();
+  }
+  // The events that the rank has told, such as "used 1 7"; the last reply is kept.
+  std::vector<std::string> Events() {
+    constexpr const char* kNames[] = {"", "opened", "refused", "used", "returned", "ended", "lost"};
+    std::vector<std::string> events;
+    daemon::SocketPacket packet;
+    while (true) {
+      const auto received = daemon::ReceivePacket(daemon_.get(), &packet);
+      if (!received.ok() || *received != daemon::Received::kPacket) {
+        return events;
+      }
+      const auto* reply = packet.As<attach::LinkReply>();
+      EXPECT_NE(reply, nullptr);
+      reply_ = *reply;
+      events.push_back(std::string(kNames[reply->event]) + " " + std::to_string(reply->peer) + " " +
+                       std::to_string(reply->link) + (reply->flags != 0 ? " was used" : ""));
+    }
+  }
+  PeerPath Path(uint32_t peer = kPeer) { return progress_.engine().PathTo(peer); }
+  void Step() {
+    ASSERT_TRUE(progress_.TryEnter());
+    engine::Effects effects;
+    (void)progress_.Step(effects);
+    progress_.Exit();
+  }
+  // The peer has drained the marker, and all before it.
+  void AnswerMarker(uint32_t peer = kPeer) {
+    shm::SessionLayout& session = *rank_.view().layout;
+    shm::Descriptor credit{};
+    credit.kind = static_cast<uint8_t>(shm::DescriptorKind::kCredit);
+    credit.source = peer;
+    credit.destination = 0;
+    const shm::CreditReturn words{
+        session.peers[peer].sent, shm::kCreditAll, 0, session.peers[peer].path_epoch, {}};
+    std::memcpy(credit.payload, &words, sizeof(words));
+    ASSERT_TRUE(lane_.TryPush(credit));
+    shm::Wake(rank_.view().inbox.wake()).PublishLane(shm::DaemonLane(1));
+    Step();
+  }
+  // A link that messages to the peer take.
+  FakeLinks& Use(uint32_t peer = kPeer, uint64_t link = 7) {
+    Order(LinkOp::kOpen, peer, link);
+    Order(LinkOp::kUse, peer, link, "peer");
+    AnswerMarker(peer);
+    EXPECT_EQ(Path(peer), PeerPath::kLink);
+    EXPECT_THAT(Events(), ElementsAre("opened " + std::to_string(peer) + " " + std::to_string(link),
+                                      "used " + std::to_string(peer) + " " + std::to_string(link)));
+    return *FakeLinks::last;
+  }
+  void TellOfDeath(uint32_t peer, ErrorCode error) {
+    shm::StoreRelease(rank_.view().layout->peers[peer].dead, static_cast<uint32_t>(error));
+    shm::FetchAdd(rank_.view().inbox.wake()->death_epoch, 1, std::memory_order_release);
+  }
+
+  std::string directory_;
+  UniqueFd daemon_;
+  AttachConnection attach_;
+  attach::LinkRules rules_{};
+  RegionTable regions_;
+  LonelyRank rank_;
+  shm::LaneProducer lane_ = [this] {
+    shm::LaneProducer lane(rank_.view().inbox.lane(shm::DaemonLane(1)));
+    lane.Open(0);
+    return lane;
+  }();
+  Progress progress_{Progress::Parts{.view = rank_.view(),
+                                     .peers = &rank_.peers(),
+                                     .engine = {},
+                                     .own_lane = 0,
+                                     .doorbell = -1,
+                                     .wait_policy = {},
+                                     .threads = false}};
+  DirectApi api_{kDirectApiVersion, kLayoutVersion, OpenFake};
+  bool has_library_ = true;
+  int loads_ = 0;
+  int next_look_ms_ = 0;
+  attach::LinkReply reply_{};
+  std::optional<LinkKeeper> keeper_;
+};
+
+TEST_F(LinkKeeperTest, TheLibraryIsOpenedAtTheFirstOrder) {
+  LinkKeeper& keeper = Make();
+  EXPECT_EQ(keeper.Look(), -1);
+  EXPECT_EQ(loads_, 0);
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(reply_.address), reply_.address_bytes),
+            "me!");
+  EXPECT_FALSE(keeper.has_links());
+  Order(LinkOp::kOpen, kOther, 3, "other");  // whose end is known
+  EXPECT_THAT(Events(), ElementsAre("opened 2 3"));
+  EXPECT_THAT(FakeLinks::last->calls, ElementsAre("connect 2 3 other 11 12"));
+  EXPECT_TRUE(keeper.has_links());
+  EXPECT_EQ(loads_, 1);
+}
+
+TEST_F(LinkKeeperTest, WithoutTheLibraryItSaysSoOnceAndRefuses) {
+  Make();
+  has_library_ = false;
+  testing::internal::CaptureStderr();
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_STREQ(reply_.text, "no library");
+  Order(LinkOp::kOpen, kOther, 8);
+  EXPECT_THAT(Events(), ElementsAre("refused 2 8"));
+  EXPECT_EQ(loads_, 1);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said,
+            "libferry: rank 0: no direct links, all messages to other nodes pass the daemons: "
+            "no library\n");
+}
+
+TEST_F(LinkKeeperTest, AnEndpointThatCannotListenIsRefused) {
+  std::strcpy(rules_.source_address, "nowhere");
+  Make();
+  testing::internal::CaptureStderr();
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("there is no such address"));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+}
+
+TEST_F(LinkKeeperTest, ADirectionTakesTheLinkAndGoesBack) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "used 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kToLink);
+  AnswerMarker();
+  EXPECT_EQ(Path(), PeerPath::kLink);
+  Order(LinkOp::kReturn, kPeer, 7);
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_GE(next_look_ms_, 1);  // it looks again
+  AnswerMarker();
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  while (Events().empty()) {
+    (void)keeper_->Look();
+  }
+  EXPECT_EQ(reply_.event, static_cast<uint32_t>(LinkEvent::kReturned));
+  Order(LinkOp::kReturn, kPeer, 7);  // it has been
+  EXPECT_THAT(Events(), IsEmpty());
+  Order(LinkOp::kUse, kPeer, 7, "peer");  // again
+  EXPECT_THAT(Events(), ElementsAre("used 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kToLink);
+  EXPECT_THAT(FakeLinks::last->calls, ElementsAre("connect 1 7 peer 11 12"));
+}
+
+TEST_F(LinkKeeperTest, AnIdleDirectionGoesBackByItself) {
+  rules_.idle_ms = 1;
+  Make();
+  Use();
+  while (Path() == PeerPath::kLink) {
+    next_look_ms_ = keeper_->Look();
+  }
+  EXPECT_GE(next_look_ms_, 0);
+  AnswerMarker();
+  std::vector<std::string> events;
+  while ((events = Events()).empty()) {
+    (void)keeper_->Look();
+  }
+  EXPECT_THAT(events, ElementsAre("returned 1 7"));
+}
+
+TEST_F(LinkKeeperTest, WhereNothingGoesBackItDoesNotLook) {
+  rules_.idle_ms = 0;
+  Make();
+  Use();
+  EXPECT_EQ(keeper_->Look(), -1);
+  Order(LinkOp::kReturn, attach::kAnyPeer, 0);  // whichever is idle: just now
+  EXPECT_GE(next_look_ms_, 1);
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+}
+
+TEST_F(LinkKeeperTest, OfSeveralTheOneThatIsIdleForLongestGoesBack) {
+  rules_.idle_ms = 2000;  // after a tenth of this one may be asked for its room
+  Make();
+  (void)Use(kPeer, 7);
+  (void)Use(kOther, 9);
+  do {
+    Order(LinkOp::kReturn, attach::kAnyPeer, 0);
+  } while (Path(kPeer) == PeerPath::kLink && Path(kOther) == PeerPath::kLink);
+  EXPECT_EQ(Path(kPeer), PeerPath::kToDaemon);
+  EXPECT_EQ(Path(kOther), PeerPath::kLink);
+}
+
+TEST_F(LinkKeeperTest, ALinkEndsOnceNothingTakesIt) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  FakeLinks& links = *FakeLinks::last;
+  links.is_idle = false;
+  Order(LinkOp::kEnd, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  EXPECT_GE(next_look_ms_, 1);
+  links.is_idle = true;
+  std::vector<std::string> events;
+  while ((events = Events()).empty()) {
+    next_look_ms_ = keeper_->Look();
+  }
+  EXPECT_THAT(events, ElementsAre("ended 1 7"));
+  EXPECT_EQ(links.calls.back(), "end 1 0");
+  EXPECT_FALSE(keeper_->has_links());
+  EXPECT_EQ(next_look_ms_, -1);
+  Order(LinkOp::kEnd, kPeer, 7);  // it has been
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+}
+
+// ---- What breaks ----
+
+TEST_F(LinkKeeperTest, ALostLinkThatMessagesTakeIsTold) {
+  Make();
+  FakeLinks& links = Use();
+  links.lost = {kPeer};
+  Step();
+  EXPECT_EQ(Path(), PeerPath::kBroken);
+  EXPECT_FALSE(keeper_->has_links());
+  eventfd_t calls = 0;
+  EXPECT_EQ(eventfd_read(keeper_->call_fd(), &calls), 0);
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("lost 1 7"));
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7 was used"));
+}
+
+// The peer may have heard first that the link is over. If it has not, it cannot be used again.
+TEST_F(LinkKeeperTest, ALostLinkThatNothingTakesFailsNothing) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  FakeLinks::last->lost = {kPeer};
+  Step();
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  Order(LinkOp::kUse, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  Order(LinkOp::kEnd, kPeer, 7);
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+}
+
+// What ends because the link ends is no loss.
+TEST_F(LinkKeeperTest, AConnectionThatGoesWhileTheLinkEndsIsNotTold) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  FakeLinks& links = *FakeLinks::last;
+  links.is_idle = false;
+  Order(LinkOp::kEnd, kPeer, 7);
+  (void)Events();
+  links.lost = {kPeer};
+  Step();
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+}
+
+TEST_F(LinkKeeperTest, TheCoreEndsItsWorkBeforeTheEngineHearsOfADeath) {
+  Make();
+  FakeLinks& links = Use();
+  const uint32_t applied = rank_.view().layout->deaths_applied;
+  bool was_first = false;
+  links.on_end = [&] { was_first = rank_.view().layout->deaths_applied == applied; };
+  TellOfDeath(kPeer, ErrorCode::kPeerDied);
+  Step();
+  EXPECT_TRUE(was_first);
+  EXPECT_NE(rank_.view().layout->deaths_applied, applied);
+  EXPECT_EQ(links.calls.back(), "end 1 " + std::to_string(static_cast<int>(ErrorCode::kPeerDied)));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kPeerDied);
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+}
+
+TEST_F(LinkKeeperTest, TheDaemonMayEndWhatMessagesTake) {
+  Make();
+  FakeLinks& links = Use();
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
+  EXPECT_EQ(links.calls.back(), "end 1 " + std::to_string(static_cast<int>(ErrorCode::kLinkDown)));
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7 was used"));
+  EXPECT_EQ(Path(), PeerPath::kBroken);
+}
+
+TEST_F(LinkKeeperTest, ANewLinkTakesThePlaceOfOneThatTheDaemonForgot) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  Order(LinkOp::kOpen, kPeer, 8, "anew");
+  EXPECT_THAT(FakeLinks::last->calls,
+              ElementsAre("connect 1 7 peer 11 12",
+                          "end 1 " + std::to_string(static_cast<int>(ErrorCode::kLinkDown)),
+                          "connect 1 8 anew 11 12"));
+  Order(LinkOp::kUse, kPeer, 7, "peer");  // of the old one
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "opened 1 8", "refused 1 7"));
+}
+
+TEST_F(LinkKeeperTest, OrdersThatMakeNoSenseDoNothing) {
+  Make();
+  Order(LinkOp::kOpen, 0, 7);   // the rank itself
+  Order(LinkOp::kOpen, 17, 7);  // nobody
+  Order(static_cast<LinkOp>(99), kPeer, 7);
+  Order(LinkOp::kReturn, kPeer, 7);
+  Order(LinkOp::kRefuse, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_EQ(loads_, 0);
+}
+
+// ---- The rest ----
+
+TEST_F(LinkKeeperTest, RegionsThatGoAreForgotten) {
+  Make();
+  keeper_->ForgetRegion(3);  // there are no links
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  keeper_->ForgetRegion(3);
+  EXPECT_EQ(FakeLinks::last->calls.back(), "forget 3");
+}
+
+TEST_F(LinkKeeperTest, ItFindsTheRanksRegions) {
+  Make();
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = sizeof(memory), .id = 5});
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  HostRegion found;
+  EXPECT_TRUE(FakeLinks::last->host_->FindRegion(5, &found));
+  EXPECT_EQ(found.base, memory);
+  EXPECT_EQ(found.size_bytes, 64U);
+  EXPECT_FALSE(FakeLinks::last->host_->FindRegion(6, &found));
+}
+
+TEST_F(LinkKeeperTest, ARankWithoutLinksTurnsNothing) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7);
+  Step();
+  EXPECT_EQ(FakeLinks::last->turns, 0U);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  Step();
+  EXPECT_NE(FakeLinks::last->turns, 0U);
+}
+
+}  // namespace
+}  // namespace ferry::client

@@ -1,0 +1,77 @@
+// The socket at which a TcpTransport listens, and the connections that have not proved yet that
+// they come from a peer: strangers.
+//
+// Anybody who reaches the port can connect to it, so strangers cost little: there are few of them
+// at a time (a further one takes the place of the one that has waited longest), each has a few
+// seconds and one Hello, and nothing is read beyond it.
+//
+// Thread: the one that owns the transport. Nothing blocks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "transports/api/transport.h"
+#include "transports/tcp/tcp_address.h"
+#include "transports/tcp/tcp_frame.h"
+
+namespace ferry::transport {
+
+class TcpAcceptor {
+ public:
+  static constexpr size_t kMostStrangers = 16;
+  static constexpr uint64_t kPatienceNs = 5'000'000'000;
+
+  struct Proved {
+    UniqueFd fd;
+    TcpAddress from;
+  };
+
+  // Listens at `local`, at the port of the options, with a fresh secret. Tells `epoll` of what may
+  // be read: `tag` is the listener's, those of the strangers follow it. Errors: kAlreadyExists
+  // (port), kInvalidArgument (address), kSystem.
+  static StatusOr<std::unique_ptr<TcpAcceptor>> Open(const TransportOptions& options,
+                                                     const TcpAddress& local, int epoll,
+                                                     uint64_t tag);
+
+  const TcpAddress& address() const { return address_; }
+  bool Owns(uint64_t tag) const { return tag - tag_ <= kMostStrangers; }
+
+  // There is something to read for the tag, which is ours: a connection to be accepted, or the
+  // Hello of a stranger. Returns a connection that has proved itself.
+  std::optional<Proved> OnReadable(uint64_t tag, uint64_t now_ns);
+
+  // Closes what has been strange for too long, and listens again after a pause.
+  void Advance(uint64_t now_ns);
+  // When that is next to be done; UINT64_MAX: never.
+  uint64_t NextNs() const;
+  // Nobody has called for so long: that is no fault of the strangers.
+  void Postpone(uint64_t ns);
+
+ private:
+  struct Stranger {
+    UniqueFd fd;
+    size_t bytes = 0;
+    TcpHello hello;
+    uint64_t deadline_ns = 0;
+  };
+
+  TcpAcceptor(UniqueFd listener, const TcpAddress& address, int epoll, uint64_t tag);
+  std::optional<Proved> Accept(uint64_t now_ns);
+  std::optional<Proved> Read(Stranger* stranger);
+  Status Watch(int fd, uint64_t tag) const;
+
+  const UniqueFd listener_;
+  const TcpAddress address_;
+  const int epoll_;
+  const uint64_t tag_;
+  std::array<Stranger, kMostStrangers> strangers_;
+  uint64_t resume_ns_ = 0;  // not 0: listens again then
+};
+
+}  // namespace ferry::transport

@@ -1,0 +1,486 @@
+// Set-up, peers, memory and connections.
+#include "transports/tcp/tcp_transport.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "transports/api/accounting.h"
+#include "transports/api/check_options.h"
+#include "transports/tcp/tcp_transport_state.h"
+
+namespace ferry::transport {
+namespace {
+
+// Until a peer that said kUseOther is asked again, should its own connection not have come.
+constexpr uint64_t kUseOtherNs = 1'000'000;
+// For so long after a connection of ours has come up, one that the peer began before may arrive.
+constexpr uint64_t kCrossingNs = 1'000'000'000;
+// After an error of our own, such as that no descriptor is left.
+constexpr uint64_t kRetryNs = 10'000'000;
+constexpr size_t kCacheLine = 64;
+
+// The PCI address of the interface's device; empty if it has none.
+std::string PciAddressOf(const std::string& interface) {
+  std::error_code error;
+  const std::filesystem::path device =
+      std::filesystem::read_symlink("/sys/class/net/" + interface + "/device", error);
+  const std::string name = device.filename();
+  return std::ranges::count(name, ':') == 2 ? name : "";
+}
+
+}  // namespace
+
+// ---- Set-up ----
+
+StatusOr<std::unique_ptr<TcpCells>> TcpCells::Create(size_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    return StatusFromErrno(errno, "mmap of " + std::to_string(bytes) + " bytes for messages");
+  }
+  return std::unique_ptr<TcpCells>(new TcpCells(static_cast<std::byte*>(base), bytes));
+}
+
+TcpCells::~TcpCells() { munmap(base_, bytes_); }
+
+size_t TcpTransport::CellBytes(const TransportOptions& options) {
+  const size_t bytes =
+      sizeof(FrameHeader) + std::max<size_t>(options.receive_buffer_bytes, kKeyBytes);
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
+                           std::unique_ptr<TcpAcceptor> acceptor, std::unique_ptr<TcpCells> cells,
+                           const LocalAddress& local)
+    : options_(options),
+      cell_bytes_(CellBytes(options)),
+      epoll_(std::move(epoll)),
+      acceptor_(std::move(acceptor)),
+      cells_(std::move(cells)),
+      address_(sizeof(TcpAddress)),
+      capabilities_{.wait_fd = true,
+                    .progress_needs_poll = true,
+                    .receive_names_peer = true,
+                    .pins = false,
+                    .max_message_bytes = options.receive_buffer_bytes,
+                    .max_attachment_bytes = options.attachment_bytes,
+                    .lands_in_place = true},
+      operations_({.slots = options.max_outstanding,
+                   .outstanding = options.max_outstanding,
+                   .outstanding_per_peer = PerPeerLimit(options),
+                   .timeout_ns = options.post_timeout_ns},
+                  &statistics_) {
+  const TcpAddress& own = acceptor_->address();
+  std::memcpy(address_.data(), &own, sizeof(own));
+  description_ = {.provider = kTcpProvider,
+                  .fabric = local.network,
+                  .domain = local.interface,
+                  .version = "protocol " + std::to_string(kTcpVersion),
+                  .address = TcpAddressText(own),
+                  .pci_address = PciAddressOf(local.interface)};
+}
+
+std::string TcpTransport::LastError() const { return last_error_; }
+
+StatusOr<std::unique_ptr<Transport>> CreateTcpTransport(const TransportOptions& options) {
+  FERRY_RETURN_IF_ERROR(CheckOptions(options));
+  StatusOr<LocalAddress> local = Resolve(options);
+  FERRY_RETURN_IF_ERROR(local.status());
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) {
+    return StatusFromErrno(errno, "epoll_create1");
+  }
+  constexpr uint64_t kAcceptorTag = 1;  // all other tags are addresses of streams
+  StatusOr<std::unique_ptr<TcpAcceptor>> acceptor =
+      TcpAcceptor::Open(options, local->address, epoll.get(), kAcceptorTag);
+  FERRY_RETURN_IF_ERROR(acceptor.status());
+  StatusOr<std::unique_ptr<TcpCells>> cells =
+      TcpCells::Create(options.max_outstanding * TcpTransport::CellBytes(options));
+  FERRY_RETURN_IF_ERROR(cells.status());
+  return std::unique_ptr<Transport>(std::make_unique<TcpTransport>(
+      options, std::move(epoll), std::move(*acceptor), std::move(*cells), *local));
+}
+
+// ---- Peers and memory ----
+
+StatusOr<PeerId> TcpTransport::AddPeer(std::span<const std::byte> bytes) {
+  const std::optional<TcpAddress> address = ParseTcpAddress(bytes);
+  if (!address || address->family != acceptor_->address().family) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "AddPeer: these " + std::to_string(bytes.size()) +
+                      " bytes are no address of provider ferry-tcp in the family of " +
+                      description_.address +
+                      "; do both nodes use the same provider and address family?");
+  }
+  TcpRemote* remote = RemoteAt(*address);
+  const PeerId id = peers_.Insert();
+  TcpPeer* peer = peers_.Find(id);
+  peer->id = id;
+  peer->remote = remote;
+  unnamed_ -= remote->names.empty() ? 1 : 0;
+  remote->names.push_back(peer);
+  return id;
+}
+
+Status TcpTransport::RemovePeer(PeerId id) {
+  TcpPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return Status(ErrorCode::kNotFound, "RemovePeer: no such peer");
+  }
+  FailPeer(id, ErrorCode::kCancelled);
+  TcpRemote* remote = peer->remote;
+  std::erase(remote->names, peer);
+  unnamed_ += remote->names.empty() ? 1 : 0;
+  peers_.Erase(id);
+  ForgetIfUnused(remote);
+  return Status();
+}
+
+void TcpTransport::FailPeer(PeerId id, ErrorCode code) {
+  TcpPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return;
+  }
+  assert(code != ErrorCode::kOk);
+  const bool had_failed = std::exchange(peer->failure, code) != ErrorCode::kOk;
+  peer->remote->failures++;
+  operations_.ForAllOf(peer, [&](TcpOperation* op) {
+    LetGo(op);
+    operations_.End(op, code);
+  });
+  TcpRemote* remote = peer->remote;
+  const bool all_failed = std::ranges::all_of(
+      remote->names, [](const TcpPeer* name) { return name->failure != ErrorCode::kOk; });
+  for (TcpStream* stream : {remote->stream, remote->called}) {
+    if (stream == nullptr) {
+      continue;
+    }
+    if (all_failed) {
+      CloseStream(stream);
+    } else if (!had_failed) {  // else what comes now is for its other names
+      CutLanding(stream);
+    }
+  }
+}
+
+StatusOr<std::unique_ptr<Registration>> TcpTransport::ReleaseMemory(RegionHandle handle) {
+  TcpRegion* region = memory_.Find(handle);
+  if (region == nullptr) {
+    return Status(ErrorCode::kNotFound, "ReleaseMemory: no such region");
+  }
+  if (region->users != 0) {
+    return Status(ErrorCode::kWouldBlock, "ReleaseMemory: " + std::to_string(region->users) +
+                                              " operations still use the region");
+  }
+  if (region->landing != 0) {  // peers' writes are refused from here on
+    for (const auto& stream : streams_) {
+      if (stream->arrival.region == region) {
+        stream->arrival.region = nullptr;
+        stream->DropData();
+      }
+    }
+  }
+  return memory_.Release(handle);
+}
+
+TcpRemote* TcpTransport::RemoteAt(const TcpAddress& address) {
+  std::unique_ptr<TcpRemote>& remote = remotes_[address];
+  if (remote == nullptr) {
+    remote = std::make_unique<TcpRemote>();
+    remote->address = address;
+    unnamed_++;
+  }
+  return remote.get();
+}
+
+void TcpTransport::ForgetIfUnused(TcpRemote* remote) {
+  if (remote->names.empty() && remote->stream == nullptr && remote->called == nullptr) {
+    unnamed_--;
+    const TcpAddress address = remote->address;  // of what goes
+    remotes_.erase(address);
+  }
+}
+
+// ---- Connections ----
+
+TcpStream* TcpTransport::AddStream(UniqueFd fd, TcpRemote* remote, bool called) {
+  const int yes = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+  const TcpStream::Limits limits{options_.receive_buffer_bytes, options_.attachment_bytes};
+  streams_.push_back(std::make_unique<TcpStream>(std::move(fd), remote, called, limits));
+  return streams_.back().get();
+}
+
+void TcpTransport::Watch(TcpStream* stream, uint32_t events, int operation) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = stream;
+  if (epoll_ctl(epoll_.get(), operation, stream->fd(), &event) != 0) {
+    Break(stream, errno);
+  }
+}
+
+void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
+  if (stream->watched != watched) {
+    stream->watched = watched;
+    Watch(stream, watched ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+  }
+}
+
+void TcpTransport::Connect(TcpRemote* remote) {
+  UniqueFd fd(socket(remote->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) {
+    last_error_ = StatusFromErrno(errno, "socket").message();
+    remote->retry_ns = now_ns_ + kRetryNs;
+    return;
+  }
+  // From our own address, so that the packets take its interface.
+  const int yes = 1;
+  setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
+  TcpAddress local = acceptor_->address();
+  local.port = 0;
+  const SocketAddress source = SocketAddressOf(local);
+  const SocketAddress target = SocketAddressOf(remote->address);
+  TcpStream* stream = AddStream(std::move(fd), remote, /*called=*/false);
+  remote->stream = stream;
+  setting_up_++;
+  Watch(stream, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+  const bool fails =
+      bind(stream->fd(), source.get(), source.bytes) != 0 ||
+      (connect(stream->fd(), target.get(), target.bytes) != 0 && errno != EINPROGRESS);
+  if (fails) {
+    Break(stream, errno);
+  }  // else epoll tells when it is connected
+}
+
+void TcpTransport::OnConnected(TcpStream* stream) {
+  int error = 0;
+  socklen_t bytes = sizeof(error);
+  TcpHello hello;
+  hello.to = stream->remote()->address.secret;
+  hello.from = acceptor_->address();
+  if (getsockopt(stream->fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 || error != 0) {
+    Break(stream, error != 0 ? error : errno);
+  } else if (send(stream->fd(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+             static_cast<ssize_t>(sizeof(hello))) {  // an empty socket takes it whole
+    Break(stream, errno);
+  } else {
+    stream->set_state(TcpStream::State::kGreeting);
+    Watch(stream, EPOLLIN, EPOLL_CTL_MOD);
+  }
+}
+
+void TcpTransport::OnWelcome(TcpStream* stream) {
+  TcpWelcome welcome;
+  const TcpStream::Read read = stream->ReadWelcome(&welcome);
+  if (read == TcpStream::Read::kEnded) {
+    Break(stream, stream->error());
+  }
+  if (read != TcpStream::Read::kMore) {
+    return;
+  }
+  if (welcome.magic != kTcpMagic || welcome.version != kTcpVersion) {
+    return Break(stream, EPROTONOSUPPORT);
+  }
+  if (welcome.answer == TcpAnswer::kUseOther) {
+    TcpRemote* remote = stream->remote();
+    remote->retry_ns = now_ns_ + kUseOtherNs;
+    return CloseStream(stream);
+  }
+  stream->set_state(TcpStream::State::kUp);
+  stream->up_ns = now_ns_;
+  setting_up_--;
+  MarkDirty(stream);
+}
+
+// A peer has connected.
+void TcpTransport::Take(TcpAcceptor::Proved proved) {
+  const auto known = remotes_.find(proved.from);
+  if (known == remotes_.end() && unnamed_ >= kMostUnnamed) {
+    return;
+  }
+  TcpRemote* remote = known != remotes_.end() ? known->second.get() : RemoteAt(proved.from);
+  TcpWelcome welcome;
+  const bool takes = MayTake(remote);
+  welcome.answer = takes ? TcpAnswer::kWelcome : TcpAnswer::kUseOther;
+  const bool told = send(proved.fd.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                    static_cast<ssize_t>(sizeof(welcome));
+  if (!takes || !told) {
+    return ForgetIfUnused(remote);
+  }
+  TcpStream* stream = AddStream(std::move(proved.fd), remote, /*called=*/true);
+  (IsSelf(*remote) ? remote->called : remote->stream) = stream;
+  stream->set_state(TcpStream::State::kUp);
+  Watch(stream, EPOLLIN, EPOLL_CTL_ADD);
+  MarkDirty(stream);
+}
+
+// Whether a new connection of the peer's is to be used; then there is no other one any more.
+bool TcpTransport::MayTake(TcpRemote* remote) {
+  TcpStream* old = IsSelf(*remote) ? remote->called : remote->stream;
+  if (old == nullptr) {
+    return true;
+  }
+  if (!old->called()) {
+    const bool may_cross = !old->up() || now_ns_ - old->up_ns < kCrossingNs;
+    if (may_cross && acceptor_->address() < remote->address) {
+      return false;
+    }
+    if (!old->up()) {  // nothing has gone by it
+      keeps_remote_ = remote;
+      CloseStream(old);
+      keeps_remote_ = nullptr;
+      return true;
+    }
+  }
+  // Who connects anew has no other connection any more.
+  keeps_remote_ = remote;
+  old->Break(ECONNRESET);
+  EndStream(old);
+  keeps_remote_ = nullptr;
+  return true;
+}
+
+void TcpTransport::Break(TcpStream* stream, int error) {
+  stream->Break(error);
+  if (!stream->closed() && std::ranges::find(broken_, stream) == broken_.end()) {
+    broken_.push_back(stream);
+  }
+}
+
+// Beyond the budget, if need be: each has an event or two, and a flood of messages must not hold
+// them up.
+void TcpTransport::EndBroken() {
+  while (!broken_.empty()) {
+    EndStream(broken_.back());
+  }
+}
+
+// Ends what was under way by the stream.
+void TcpTransport::EndStream(TcpStream* stream) {
+  TcpRemote* remote = stream->remote();
+  const int error = stream->write_error != 0 ? stream->write_error : stream->error();
+  last_error_ = (error == 0        ? std::string("the peer has closed the connection")
+                 : error == EPROTO ? "the peer has sent what is no frame"
+                 : error == EPROTONOSUPPORT
+                     ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
+                     : std::error_code(error, std::system_category()).message()) +
+                " (" + TcpAddressText(remote->address) + ")";
+  if (remote->stream == stream) {
+    for (TcpPeer* name : remote->names) {
+      operations_.ForAllOf(name, [&](TcpOperation* op) {
+        LetGo(op);
+        operations_.End(op, ErrorCode::kNodeUnreachable);
+      });
+    }
+  }
+  if (remote->stream == stream && stream->up()) {
+    for (const TcpPeer* name : remote->names) {
+      lost_.push_back(name->id);
+    }
+  }
+  const bool was_landing = std::exchange(stream->arrival.landing, false);
+  const uint64_t context = stream->arrival.landing_context;
+  CloseStream(stream);
+  if (was_landing) {
+    events_++;
+    sink_->OnLanded(context, ErrorCode::kNodeUnreachable);
+  }
+}
+
+// The caller has seen to the operations.
+void TcpTransport::CloseStream(TcpStream* stream) {
+  if (stream->closed()) {
+    return;
+  }
+  TcpRemote* remote = stream->remote();
+  setting_up_ -= stream->up() ? 0 : 1;
+  // A forked child may keep the socket open, and with it what epoll watches.
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->fd(), nullptr);
+  stream->Close();
+  for (const TcpReply& reply : stream->replies) {
+    if (reply.region != nullptr) {
+      reply.region->users--;
+    }
+  }
+  stream->replies.clear();
+  if (stream->arrival.region != nullptr) {
+    stream->arrival.region->landing--;
+  }
+  if (stream->arrival.read != nullptr) {
+    stream->arrival.read->landing = nullptr;
+  }
+  stream->arrival = TcpArrival();
+  std::erase(dirty_, stream);
+  std::erase(unread_, stream);
+  std::erase(broken_, stream);
+  const auto own = std::ranges::find(streams_, stream, &std::unique_ptr<TcpStream>::get);
+  closed_.push_back(std::move(*own));
+  streams_.erase(own);
+  remote->stream = remote->stream == stream ? nullptr : remote->stream;
+  remote->called = remote->called == stream ? nullptr : remote->called;
+  if (remote != keeps_remote_) {
+    ForgetIfUnused(remote);
+  }
+}
+
+// An operation is about to end, or has ended, before its time: nothing may touch its memory any
+// more.
+void TcpTransport::LetGo(TcpOperation* op) {
+  if (op->written) {
+    op->written = false;
+    written_.erase(written_.iterator_to(*op));
+  }
+  if (op->landing != nullptr) {
+    op->landing->arrival.read = nullptr;
+    op->landing->DropData();
+    op->landing = nullptr;
+  }
+  TcpStream* stream = op->peer->remote->stream;
+  if (stream != nullptr && stream->begun == op) {
+    stream->begun = nullptr;  // half a frame
+    Break(stream, ECANCELED);
+  }
+  op->held = false;
+}
+
+void TcpTransport::EndOverdue() {
+  while (TcpOperation* op = operations_.EndOverdue(now_ns_)) {
+    TcpStream* stream = op->peer->remote->stream;
+    LetGo(op);
+    if (stream != nullptr && !stream->up()) {
+      Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+// A peer that takes nothing for as long as operations may take: answers have no deadline of their
+// own.
+void TcpTransport::CloseStalled() {
+  for (TcpStream* stream : dirty_) {
+    if (stream->blocked && now_ns_ - stream->blocked_ns > options_.post_timeout_ns) {
+      Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+void TcpTransport::ReconnectWaiting() {
+  for (TcpPeer& peer : operations_.waiting()) {
+    if (peer.remote->stream == nullptr && peer.remote->retry_ns <= now_ns_) {
+      Connect(peer.remote);
+    }
+  }
+}
+
+}  // namespace ferry::transport
