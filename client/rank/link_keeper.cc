@@ -1,7 +1,6 @@
 #include "client/rank/link_keeper.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -31,11 +30,6 @@ constexpr uint64_t kLooksForIdle = 4;  // within the time after which a directio
 // If another link needs the room: after such a part of that time.
 constexpr uint64_t kIdlePart = 10;
 
-uint32_t ThreadId() {
-  thread_local const auto id = static_cast<uint32_t>(gettid());
-  return id;
-}
-
 uint32_t CheckedBytes(uint32_t bytes) { return std::min(bytes, attach::kLinkAddressBytes); }
 
 void SetText(const std::string& text, LinkReply* reply) {
@@ -57,7 +51,7 @@ LinkKeeper::~LinkKeeper() { thread_.Stop(); }
 // that is biased to it. Without the lease nothing happens: the rank is poisoned.
 template <typename Action>
 void LinkKeeper::UnderLease(Action&& action) {
-  const uint32_t self = ThreadId();
+  const uint32_t self = Progress::ThreadId();
   if (!lease_.Acquire(self, &progress_.wake().layout()->poison)) {
     return;
   }
@@ -182,7 +176,7 @@ void LinkKeeper::ForgetRegion(uint32_t region) {
 // ---- The link thread ----------------------------------------------------------------------------
 
 bool LinkKeeper::TryStep(uint32_t* done) {
-  const uint32_t self = ThreadId();
+  const uint32_t self = Progress::ThreadId();
   if (!lease_.TryAcquire(self)) {
     return false;
   }
@@ -195,7 +189,7 @@ bool LinkKeeper::TryStep(uint32_t* done) {
 
 // Whoever has the lease finds what there is to be done, and may leave some of it: it looks again.
 bool LinkKeeper::PrepareToSleep() {
-  const uint32_t self = ThreadId();
+  const uint32_t self = Progress::ThreadId();
   if (!lease_.TryAcquire(self)) {
     return false;
   }
@@ -395,9 +389,6 @@ void LinkKeeper::Return(uint32_t peer) {
   UnderLease([&](engine::Effects& effects) {
     if (const auto found = ends_.find(peer); found != ends_.end()) {
       Leave(peer, &found->second, effects);
-    }
-    if (effects.to_link) {
-      Turn(effects);
     }
   });
 }

@@ -60,15 +60,10 @@ bool LinkThread::Disarm() {
 // to stop.
 bool LinkThread::AwaitCall(bool armed, uint64_t until_ns) {
   pollfd watched[] = {{call_.get(), POLLIN, 0}, {wait_fd_, POLLIN, 0}};
-  int timeout_ms = -1;
-  timespec timeout{};
-  if (until_ns != UINT64_MAX) {
-    const uint64_t left_ns = until_ns - std::min(until_ns, MonotonicNs());
-    timeout = {static_cast<time_t>(left_ns / 1'000'000'000),
-               static_cast<long>(left_ns % 1'000'000'000)};
-    timeout_ms = 0;
-  }
-  (void)ppoll(watched, armed ? 2 : 1, timeout_ms < 0 ? nullptr : &timeout, nullptr);
+  const uint64_t left_ns = until_ns - std::min(until_ns, MonotonicNs());
+  const timespec timeout = {static_cast<time_t>(left_ns / 1'000'000'000),
+                            static_cast<long>(left_ns % 1'000'000'000)};
+  (void)ppoll(watched, armed ? 2 : 1, until_ns == UINT64_MAX ? nullptr : &timeout, nullptr);
   eventfd_t calls = 0;
   (void)eventfd_read(call_.get(), &calls);
   return shm::LoadAcquire(stops_) == 0;

@@ -50,6 +50,8 @@ class Progress {
   bool threads() const { return threads_; }
   void SetThreads(bool threads);
 
+  // Of the calling thread, as a holder of the lease.
+  static uint32_t ThreadId();
   // Takes the lease if it is free.
   bool TryEnter() { return lease_.TryAcquire(Holder()); }
   // Takes the lease. False: the rank is poisoned, since the lease's holder is dead.
@@ -132,7 +134,6 @@ class Progress {
  private:
   void TellOthers(const engine::Effects& effects, engine::LaneSet* later);
   uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
-  static uint32_t ThreadId();
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
 
   const engine::SessionView view_;
