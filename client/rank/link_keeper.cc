@@ -26,7 +26,8 @@ constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
 constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
 // The worker may drain the answer that lets sends go by a link, and wakes no thread for it.
 constexpr uint64_t kAwaitLinkNs = 1 * kNsPerMs;
-constexpr uint64_t kLooksForIdle = 4;  // within the time after which a direction is idle
+constexpr uint64_t kBetweenCallsNs = 500'000;  // of the link thread, for long transfers
+constexpr uint64_t kLooksForIdle = 4;          // within the time after which a direction is idle
 // If another link needs the room: after such a part of that time.
 constexpr uint64_t kIdlePart = 10;
 
@@ -74,6 +75,8 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   if (links_ == nullptr) {
     return 0;
   }
+  NoteTurn();
+  shm::StoreRelaxed(turns_, turns_ + 1);
   CheckDeaths();
   effects_ = &effects;
   const uint32_t done = links_->Turn(MonotonicNs());
@@ -198,11 +201,26 @@ bool LinkKeeper::PrepareToSleep() {
   return may_sleep;
 }
 
-bool LinkKeeper::IsPolled() const {
+LinkThread::Work::Threads LinkKeeper::RankThreads() const {
+  if (!NeedsTurns() || progress_.poison() != ErrorCode::kOk) {
+    return Threads::kIdle;
+  }
   const shm::WakeLayout& wake = *progress_.wake().layout();
   const uint32_t inside = shm::Load(wake.inside, std::memory_order_seq_cst);
-  return inside > shm::Load(wake.sleepers, std::memory_order_seq_cst) || !NeedsTurns() ||
-         progress_.poison() != ErrorCode::kOk;
+  const uint32_t sleepers = shm::Load(wake.sleepers, std::memory_order_seq_cst);
+  if (inside > sleepers) {
+    return Threads::kPoll;
+  }
+  return sleepers != 0 ? Threads::kSleep : Threads::kAway;
+}
+
+void LinkKeeper::CallThreadForLong() {
+  const uint64_t now_ns = MonotonicNs();
+  if (now_ns - shm::LoadRelaxed(called_ns_) < kBetweenCallsNs) {
+    return Arm();
+  }
+  shm::StoreRelaxed(called_ns_, now_ns);
+  CallThread();
 }
 
 uint64_t LinkKeeper::NextTurnNs(uint64_t now_ns) const {

@@ -30,6 +30,7 @@
 #include "client/rank/progress.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "shm/atomic.h"
 #include "shm/lease.h"
 
 namespace ferry::client {
@@ -58,12 +59,20 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // Messages take the daemons again, to all peers. Calling thread: the holder of the lease.
   void LeaveAll(engine::Effects& effects);
   // From now on the link thread turns while this rank does not: for a thread that leaves the
-  // library with work under way, or is about to sleep in it.
+  // library with work under way. It may be half a millisecond late.
   void Arm() {
     if (NeedsTurns()) {
       thread_.Arm();
     }
   }
+  // The same at once: for a thread that is about to sleep.
+  void CallThread() {
+    if (NeedsTurns()) {
+      thread_.Call();
+    }
+  }
+  // The same for one that leaves a long transfer. Not with each of many: that would be dear.
+  void CallThreadForLong();
   // The memory of a region is about to go.
   void ForgetRegion(uint32_t region);
 
@@ -94,7 +103,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   bool FindRegion(uint32_t region, HostRegion* found) const override;
   // LinkThread::Work.
   bool TryStep(uint32_t* done) override;
-  bool IsPolled() const override;
+  Threads RankThreads() const override;
+  uint32_t Turns() const override { return shm::LoadRelaxed(turns_); }
   bool PrepareToSleep() override;
   uint64_t NextTurnNs(uint64_t now_ns) const override;
 
@@ -129,6 +139,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   engine::Effects* effects_ = nullptr;      // of the turn under way
   std::vector<Lost> lost_;                  // in it
   uint32_t deaths_seen_ = 0;
+  uint32_t turns_ = 0;      // only grows
+  uint64_t called_ns_ = 0;  // when the link thread was called for a long transfer
   UniqueFd call_;
   LinkThread thread_;
 };

@@ -16,8 +16,11 @@
 namespace ferry::client {
 namespace {
 
-constexpr uint64_t kBusyNs = 50'000;         // it looks on for so long after the last thing it did
-constexpr uint64_t kLeasePauseNs = 200'000;  // and waits so long for a lease that others have
+constexpr uint64_t kBusyNs = 50'000;  // it looks on for so long after the last thing it did
+// Pauses between looks at a rank whose threads turn the links.
+constexpr uint64_t kFirstPauseNs = 50'000;
+constexpr uint64_t kLongestPauseNs = 500'000;
+constexpr uint64_t kLastPauseNs = 8 * kLongestPauseNs;  // counted up to here, it sleeps for good
 
 }  // namespace
 
@@ -43,60 +46,123 @@ void LinkThread::Stop() {
 }
 
 void LinkThread::Arm() {
-  // Pairs with Disarm.
-  if (call_.valid() && shm::Exchange(armed_, 1U, std::memory_order_seq_cst) == 0) {
+  // Pairs with Become. While it watches the links it does not see what waits for their turn.
+  const uint32_t armed = shm::Load(armed_, std::memory_order_seq_cst);
+  if (armed == static_cast<uint32_t>(Armed::kNo) ||
+      armed == static_cast<uint32_t>(Armed::kWatches)) {
+    Call();
+  }
+}
+
+void LinkThread::Call() {
+  constexpr auto kWorks = static_cast<uint32_t>(Armed::kWorks);
+  // Both pair with Become.
+  if (call_.valid() && shm::Load(armed_, std::memory_order_seq_cst) != kWorks &&
+      shm::Exchange(armed_, kWorks, std::memory_order_seq_cst) != kWorks) {
     eventfd_write(call_.get(), 1);
   }
 }
 
-// True: it may sleep until it is armed. A thread of the rank that went to sleep, or left the
-// library, before it armed this one is seen now; one that does so later will write the descriptor.
-bool LinkThread::Disarm() {
-  shm::Exchange(armed_, 0U, std::memory_order_seq_cst);
-  return work_.IsPolled() || shm::Exchange(armed_, 1U, std::memory_order_seq_cst) != 0;
+// What others do before they call is seen after this, or their call writes the descriptor.
+void LinkThread::Become(Armed armed) {
+  shm::Exchange(armed_, static_cast<uint32_t>(armed), std::memory_order_seq_cst);
 }
 
-// Sleeps until somebody calls, something has come if it is armed, or the time is over. False: it is
-// to stop.
-bool LinkThread::AwaitCall(bool armed, uint64_t until_ns) {
+// True: it may sleep until it is armed. A thread of the rank that went to sleep, or left the
+// library, before it armed this one is seen now.
+bool LinkThread::Disarm() {
+  Become(Armed::kNo);
+  const Work::Threads threads = work_.RankThreads();
+  if (threads == Work::Threads::kPoll || threads == Work::Threads::kIdle) {
+    return true;
+  }
+  Become(Armed::kWorks);
+  return false;
+}
+
+// Sleeps until somebody calls, something has come by the links if it watches them, or the time is
+// over. False: it is to stop.
+bool LinkThread::Sleep(bool watches_links, uint64_t until_ns) {
   pollfd watched[] = {{call_.get(), POLLIN, 0}, {wait_fd_, POLLIN, 0}};
   const uint64_t left_ns = until_ns - std::min(until_ns, MonotonicNs());
   const timespec timeout = {static_cast<time_t>(left_ns / 1'000'000'000),
                             static_cast<long>(left_ns % 1'000'000'000)};
-  (void)ppoll(watched, armed ? 2 : 1, until_ns == UINT64_MAX ? nullptr : &timeout, nullptr);
+  (void)ppoll(watched, watches_links ? 2 : 1, until_ns == UINT64_MAX ? nullptr : &timeout, nullptr);
   eventfd_t calls = 0;
-  (void)eventfd_read(call_.get(), &calls);
+  if (eventfd_read(call_.get(), &calls) == 0) {
+    pause_ns_ = kFirstPauseNs;
+  }
   return shm::LoadAcquire(stops_) == 0;
 }
 
+bool LinkThread::Doze() {
+  Become(Armed::kDozes);
+  if (work_.RankThreads() == Work::Threads::kSleep) {
+    return true;  // since the last look
+  }
+  const uint64_t pause_ns = std::min(pause_ns_, kLongestPauseNs);
+  pause_ns_ = std::min(2 * pause_ns_, kLastPauseNs);
+  return Sleep(false, MonotonicNs() + pause_ns);
+}
+
+bool LinkThread::Watch(uint64_t now_ns) {
+  Become(Armed::kWatches);
+  const bool may_sleep = work_.PrepareToSleep();
+  const bool goes_on = !may_sleep || Sleep(true, work_.NextTurnNs(now_ns));
+  Become(Armed::kWorks);
+  return goes_on;
+}
+
+// Whether they have since the last look, or are about to. Those that only test their requests wait
+// nowhere.
+bool LinkThread::DoRankThreadsTurn() {
+  const uint32_t before = std::exchange(turns_, work_.Turns());
+  switch (work_.RankThreads()) {
+    case Work::Threads::kSleep:
+      return false;
+    case Work::Threads::kAway:
+      return turns_ != before;
+    default:
+      return true;
+  }
+}
+
 void LinkThread::Run() {
-  bool armed = false;
-  uint64_t busy_ns = 0;
-  while (AwaitCall(armed, armed ? work_.NextTurnNs(MonotonicNs()) : UINT64_MAX)) {
-    armed = shm::LoadAcquire(armed_) != 0;
-    busy_ns = MonotonicNs();
-    while (armed) {
-      if (work_.IsPolled()) {
-        armed = !Disarm();
-        continue;
+  while (Sleep(false, UINT64_MAX) && Serve()) {
+  }
+}
+
+// Until it is disarmed (true), or is to stop. Who has just called may be about to wait.
+bool LinkThread::Serve() {
+  pause_ns_ = kFirstPauseNs;
+  turns_ = work_.Turns() - 1;
+  uint64_t busy_ns = MonotonicNs();
+  while (shm::LoadAcquire(armed_) != static_cast<uint32_t>(Armed::kNo)) {
+    uint32_t done = 0;
+    if (DoRankThreadsTurn() || !work_.TryStep(&done)) {
+      if (pause_ns_ == kLastPauseNs && Disarm()) {
+        return true;
       }
-      uint32_t done = 0;
-      if (!work_.TryStep(&done)) {
-        if (!AwaitCall(false, MonotonicNs() + kLeasePauseNs)) {
-          return;
-        }
-        continue;
+      if (!Doze()) {
+        return false;
       }
-      const uint64_t now_ns = MonotonicNs();
-      if (done != 0) {
-        busy_ns = now_ns;
-      } else if (now_ns - busy_ns < kBusyNs) {
-        sched_yield();
-      } else if (work_.PrepareToSleep()) {
-        break;
-      }
+      busy_ns = MonotonicNs();
+      continue;
+    }
+    turns_ = work_.Turns();  // these were its own
+    pause_ns_ = kFirstPauseNs;
+    const uint64_t now_ns = MonotonicNs();
+    if (done != 0) {
+      busy_ns = now_ns;
+    } else if (now_ns - busy_ns < kBusyNs) {
+      sched_yield();
+    } else if (!Watch(now_ns)) {
+      return false;
+    } else {
+      busy_ns = MonotonicNs();
     }
   }
+  return true;
 }
 
 }  // namespace ferry::client

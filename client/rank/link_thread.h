@@ -2,11 +2,12 @@
 // or its threads sleep in the library.
 //
 // It sleeps for good until it is armed. Armed, it works as long as there is something to do, then
-// sleeps until the links' descriptor is readable. When it finds that a thread of the rank polls in
-// the library it is not needed, and sleeps until it is armed again. So a rank that polls is not
-// disturbed, and one that computes or sleeps uses no CPU while nothing comes.
+// sleeps until the links' descriptor is readable. While the rank's own threads turn the links it
+// dozes: it looks again after a pause that grows, and sleeps for good only if they have gone on for
+// some milliseconds. So to arm it is a load as a rule, and a system call now and then: a rank that
+// polls is not disturbed, and one that computes or sleeps uses no CPU while nothing comes.
 //
-// Calling thread: Arm may be called by any.
+// Calling thread: Arm and Call may be called by any.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,19 @@ class LinkThread {
   // What it does. Called on its own thread.
   class Work {
    public:
+    // What the rank's own threads do just now.
+    enum class Threads : uint8_t {
+      kAway,   // none of them waits in the library
+      kPoll,   // one waits there, and will arm this one if it leaves something
+      kSleep,  // those that wait there sleep
+      kIdle,   // there is nothing to turn
+    };
+    virtual Threads RankThreads() const = 0;
+    // How often they have turned the links.
+    virtual uint32_t Turns() const = 0;
     // One step of the engine and the links, as the holder of the lease. False: the lease was not to
     // be had.
     virtual bool TryStep(uint32_t* done) = 0;
-    // Whether a thread of the rank is in the library and awake.
-    virtual bool IsPolled() const = 0;
     // As in DirectLinks.
     virtual bool PrepareToSleep() = 0;
     virtual uint64_t NextTurnNs(uint64_t now_ns) const = 0;
@@ -44,19 +53,30 @@ class LinkThread {
   Status Start(int wait_fd);
   // Ends and joins it; it may not have been started.
   void Stop();
-  // Has it work from now on; cheap if it does already.
+  // Has it look after the links from now on, perhaps after a pause of half a millisecond.
   void Arm();
+  // The same without a pause, unless the rank's threads go on turning the links.
+  void Call();
 
  private:
+  enum class Armed : uint32_t { kNo, kDozes, kWatches, kWorks };
+
   void Run();
-  bool AwaitCall(bool armed, uint64_t until_ns);
+  bool Serve();
+  bool Sleep(bool watches_links, uint64_t until_ns);
+  bool Doze();
+  bool Watch(uint64_t now_ns);
+  void Become(Armed armed);
+  bool DoRankThreadsTurn();
   bool Disarm();
 
   Work& work_;
   int wait_fd_ = -1;
-  UniqueFd call_;  // eventfd: it was armed, or is to stop
+  UniqueFd call_;  // eventfd: it was armed, or called, or is to stop
   uint32_t armed_ = 0;
   uint32_t stops_ = 0;
+  uint64_t pause_ns_ = 0;  // these two are the thread's own
+  uint32_t turns_ = 0;     // Work::Turns, when it looked last
   std::thread thread_;
 };
 

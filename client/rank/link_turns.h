@@ -22,17 +22,28 @@ class LinkTurns {
   // take it, whose effects are added. Returns how much was done. Calling thread: the holder of the
   // lease.
   virtual uint32_t Turn(engine::Effects& effects) = 0;
+  // After the engine has put a small message into to_link: whether it may lie there until the next
+  // turn, or the link thread's, since more to the same peer follow each other closely. One write
+  // takes many then. Calling thread: the holder of the lease.
+  bool Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns);
 
  protected:
   ~LinkTurns() = default;
   // Under the lease.
   uint32_t links() const { return connected_; }
+  // Each turn calls it.
+  void NoteTurn() { gathered_bytes_ = 0; }
   void SetLinks(uint32_t links) { shm::StoreRelease(connected_, links); }
   void SetWork(bool has_work) { shm::StoreRelaxed(has_work_, has_work ? 1U : 0U); }
 
  private:
   uint32_t connected_ = 0;
   uint32_t has_work_ = 0;
+  // Under the lease.
+  uint32_t burst_peer_ = UINT32_MAX;
+  uint32_t burst_messages_ = 0;
+  uint64_t burst_ns_ = 0;  // when the last message of the burst was sent
+  uint64_t gathered_bytes_ = 0;
 };
 
 }  // namespace ferry::client

@@ -139,7 +139,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       sleep_ns = sleep_ns == 0 ? left_ns : std::min(sleep_ns, left_ns);
     }
     if (UsesLinks()) {
-      links_->Arm();
+      links_->CallThread();
     }
     wake.Sleep(sequence, sleep_ns);
   }
@@ -164,7 +164,11 @@ void Client::LeaveLibrary() {
     shm::StoreRelaxed(has_long_, is_any_open ? 1U : 0U);
     // Another thread may sleep, and have left the turns to this one.
     const bool is_any_asleep = shm::Load(wake.layout()->sleepers, std::memory_order_seq_cst) != 0;
-    if (is_any_open || is_any_asleep || links_->HasWork()) {
+    if (is_any_asleep) {
+      links_->CallThread();
+    } else if (is_any_open) {
+      links_->CallThreadForLong();
+    } else if (links_->HasWork()) {
       links_->Arm();
     }
   }
@@ -178,7 +182,7 @@ void Client::ArmLinks(const Message& started) {
   }
   if (started.size_bytes >= kOverlapMinBytes) {
     shm::StoreRelaxed(has_long_, 1U);
-    links_->Arm();
+    links_->CallThreadForLong();
   } else if (links_->HasWork()) {
     links_->Arm();
   }
@@ -258,11 +262,11 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
   progress_->wake().Enter();
   const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
   shm::Waiter waiter(policy);
-  // A receive that is advertised to its source is posted at once, or the message would come first.
-  const bool advertise = progress_->engine().MayAdvertise(requests_->Slot(request));
+  const bool is_to_be_posted = receiver_->IsToBePosted(message) ||
+                               progress_->engine().MayAdvertise(requests_->Slot(request));
   do {
     matched = receiver_->TryMatch(request);
-  } while (!matched && !advertise && !waiter.Idle());
+  } while (!matched && !is_to_be_posted && !waiter.Idle());
   error = matched ? ErrorCode::kOk : requests_->Start(request);
   if (error == ErrorCode::kOk) {
     bool is_complete = true;
@@ -497,7 +501,7 @@ void Client::Rest(uint64_t longest_ns) {
     } else {
       const bool unannounced = engine.WaitsForRoom() || matching_->any_started();
       if (UsesLinks()) {
-        links_->Arm();
+        links_->CallThread();
       }
       wake.Sleep(sequence, unannounced ? std::min(longest_ns, kUnannouncedSleepNs) : longest_ns);
     }

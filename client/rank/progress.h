@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "client/rank/link_turns.h"
+#include "common/clock.h"
 #include "common/error_code.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
@@ -85,6 +86,11 @@ class Progress {
   uint32_t TurnLinks(engine::Effects& effects) {
     return links_ != nullptr && (effects.to_link || links_->NeedsTurns()) ? links_->Turn(effects)
                                                                           : 0;
+  }
+
+  // As LinkTurns has it. A message was sent by a link.
+  bool Gathers(uint32_t peer, uint64_t size_bytes) {
+    return links_->Gathers(peer, size_bytes, MonotonicNs());
   }
 
   // Wakes whoever the engine named. A caller that goes on to wait takes the ranks that need the

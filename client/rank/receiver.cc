@@ -70,7 +70,9 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
     return false;  // the daemons on the message's way may need this core
   }
   if (lane > daemon_lane_) {
-    AwaitByLink(lane);
+    if (!IsToBePosted(message)) {
+      AwaitByLink(lane);
+    }
     return false;  // if it has come, the request finds it
   }
   const bool is_long = message.size_bytes > shm::kCellBytes;
@@ -86,14 +88,17 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
           (is_long && TakeOffered(message, lane, completion)));
 }
 
-// Turns the direct links until one has brought something, but not for long.
+// Turns the direct links until one has brought something, but not for long. A turn may let the
+// engine take it at once, so the lane alone does not tell.
 void Receiver::AwaitByLink(uint32_t lane) {
-  for (uint32_t turns = 0; turns < kTurnsForLink && !engine_.HasMessage(lane); ++turns) {
+  uint32_t done = 0;
+  for (uint32_t turns = 0; turns < kTurnsForLink && done == 0 && !engine_.HasMessage(lane);
+       ++turns) {
     if (!progress_.TryEnter()) {
       return;
     }
     engine::Effects effects;
-    (void)progress_.TurnLinks(effects);
+    done = progress_.TurnLinks(effects);
     progress_.Exit();
     requests_.NoteTransfers(effects);
     progress_.Perform(effects);

@@ -39,6 +39,11 @@ class Receiver {
   // The same for one that may come in a moment, while the caller waits; it may also be one that its
   // sender offers, of one chunk, which is copied at once.
   bool AwaitAtOnce(const Message& message, Completion* completion);
+  // Whether a blocking receive is posted at once: else a long message by a direct link would come
+  // first, and be kept elsewhere.
+  bool IsToBePosted(const Message& message) const {
+    return message.size_bytes > shm::kCellBytes && progress_.ReceivesByLink(message.peer);
+  }
   // Starts a receive. Errors: see FrontEnd::StartReceive.
   ErrorCode Start(const Message& message, uint32_t* request);
   // A slot for a receive that the caller then polls for with TryMatch, or starts.

@@ -136,6 +136,9 @@ bool Sender::SendEager(const Message& message) {
     return progress_.UnderLease([&](engine::Effects& effects) {
       const bool sent = in_cell ? engine_.TrySendCell(send, cell, effects)
                                 : engine_.TrySendInline(send, message.buffer, effects);
+      if (effects.to_link && sent) {
+        effects.to_link = !progress_.Gathers(destination, message.size_bytes);
+      }
       return sent ? ErrorCode::kOk : ErrorCode::kWouldBlock;
     }) == ErrorCode::kOk;
   }

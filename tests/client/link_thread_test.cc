@@ -17,6 +17,8 @@
 namespace ferry::client {
 namespace {
 
+using Threads = LinkThread::Work::Threads;
+
 // Work that comes by an eventfd: as many steps as it counts.
 class FakeWork final : public LinkThread::Work {
  public:
@@ -35,11 +37,12 @@ class FakeWork final : public LinkThread::Work {
     changed_.notify_all();
     return true;
   }
-  bool IsPolled() const override {
-    const bool polled = is_polled;
+  Threads RankThreads() const override {
+    const Threads doing = threads;
     ++looks;
-    return polled;
+    return doing;
   }
+  uint32_t Turns() const override { return turns; }
   bool PrepareToSleep() override {
     ++sleeps;
     return true;
@@ -53,7 +56,8 @@ class FakeWork final : public LinkThread::Work {
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return taken_ >= count; });
   }
 
-  std::atomic<bool> is_polled = false;
+  std::atomic<Threads> threads = Threads::kAway;
+  std::atomic<uint32_t> turns = 0;
   std::atomic<bool> lease_is_taken = false;
   std::atomic<uint64_t> next_turn_ns = UINT64_MAX;
   std::atomic<uint32_t> steps = 0, refused = 0, sleeps = 0;
@@ -93,35 +97,74 @@ TEST(LinkThreadTest, NothingIsDoneUntilItIsArmed) {
   }
 }
 
+// Two for each pause, and two before it sleeps for good.
+constexpr uint32_t kLooksWhilePolled = 16;
+
 TEST(LinkThreadTest, ItSleepsWhileTheRankPollsUntilItIsArmedAgain) {
   FakeWork work;
   LinkThread thread(&work);
   ASSERT_TRUE(thread.Start(work.fd()).ok());
   thread.Arm();
   ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
-  work.is_polled = true;
+  work.threads = Threads::kPoll;
   const uint32_t looks = work.looks;
-  work.Arrive();                                                // wakes it once more
-  ASSERT_TRUE(Await([&] { return work.looks >= looks + 2; }));  // and it looks once more
   const uint32_t steps = work.steps;
+  work.Arrive();  // wakes it once more
+  ASSERT_TRUE(Await([&] { return work.looks >= looks + kLooksWhilePolled; }));
   work.Arrive();
-  work.is_polled = false;
+  work.threads = Threads::kAway;
   EXPECT_EQ(work.steps, steps);
   thread.Arm();
   EXPECT_TRUE(work.AwaitTaken(2));
 }
 
-// Who arms it and is seen as polling only for a moment is not forgotten.
+// Threads that test their requests wait nowhere, so nobody arms it when they stop to.
+TEST(LinkThreadTest, WhenTurnsOfTheRankEndItGoesOn) {
+  FakeWork work;
+  LinkThread thread(&work);
+  ASSERT_TRUE(thread.Start(work.fd()).ok());
+  thread.Arm();
+  ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
+  const uint32_t looks = work.looks;
+  ++work.turns;
+  work.Arrive();
+  ASSERT_TRUE(Await([&] {
+    ++work.turns;
+    return work.looks >= looks + 2 * kLooksWhilePolled;
+  }));
+  EXPECT_TRUE(work.AwaitTaken(1));
+}
+
+// While it dozes it is armed, and comes without a call. Who sleeps calls it at once.
 TEST(LinkThreadTest, NoCallIsLost) {
   FakeWork work;
   LinkThread thread(&work);
   ASSERT_TRUE(thread.Start(work.fd()).ok());
   for (uint32_t i = 1; i <= 3000; ++i) {
-    work.is_polled = true;
+    work.threads = Threads::kPoll;
     work.Arrive();
-    work.is_polled = false;
-    thread.Arm();
+    if (i % 2 == 0) {
+      work.threads = Threads::kAway;
+      thread.Arm();
+    } else {
+      work.threads = Threads::kSleep;
+      thread.Call();
+    }
     ASSERT_TRUE(work.AwaitTaken(i)) << i;
+  }
+}
+
+// It does not see what waits for its turn, then.
+TEST(LinkThreadTest, WhileItWatchesTheLinksItCanBeArmed) {
+  FakeWork work;
+  LinkThread thread(&work);
+  ASSERT_TRUE(thread.Start(work.fd()).ok());
+  for (uint32_t i = 1; i < 100; ++i) {
+    const uint32_t sleeps = work.sleeps;
+    const uint32_t steps = work.steps;
+    thread.Arm();
+    ASSERT_TRUE(Await([&] { return work.sleeps > sleeps; })) << i;
+    EXPECT_GT(work.steps, steps);
   }
 }
 
