@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kBusyNs = 50'000;         // it looks on for so long after the last thing it did
 constexpr uint64_t kLeasePauseNs = 200'000;  // and waits so long for a lease that others have
+constexpr uint64_t kStayPauseNs = 500'000;   // or, if it has to stay, for those who poll to leave
 
 }  // namespace
 
@@ -77,7 +78,11 @@ void LinkThread::Run() {
     busy_ns = MonotonicNs();
     while (armed) {
       if (work_.IsPolled()) {
-        armed = !Disarm();
+        if (!work_.MustStay()) {
+          armed = !Disarm();
+        } else if (!AwaitCall(false, MonotonicNs() + kStayPauseNs)) {
+          return;
+        }
         continue;
       }
       uint32_t done = 0;

@@ -27,6 +27,8 @@ class LinkThread {
     virtual bool TryStep(uint32_t* done) = 0;
     // Whether a thread of the rank is in the library and awake.
     virtual bool IsPolled() const = 0;
+    // Whether it has to look again by itself once that thread has left, without being armed.
+    virtual bool MustStay() const = 0;
     // As in DirectLinks.
     virtual bool PrepareToSleep() = 0;
     virtual uint64_t NextTurnNs(uint64_t now_ns) const = 0;

@@ -40,6 +40,7 @@ class FakeWork final : public LinkThread::Work {
     ++looks;
     return polled;
   }
+  bool MustStay() const override { return must_stay; }
   bool PrepareToSleep() override {
     ++sleeps;
     return true;
@@ -54,6 +55,7 @@ class FakeWork final : public LinkThread::Work {
   }
 
   std::atomic<bool> is_polled = false;
+  std::atomic<bool> must_stay = false;
   std::atomic<bool> lease_is_taken = false;
   std::atomic<uint64_t> next_turn_ns = UINT64_MAX;
   std::atomic<uint32_t> steps = 0, refused = 0, sleeps = 0;
@@ -121,6 +123,24 @@ TEST(LinkThreadTest, NoCallIsLost) {
     work.Arrive();
     work.is_polled = false;
     thread.Arm();
+    ASSERT_TRUE(work.AwaitTaken(i)) << i;
+  }
+}
+
+// A rank that others may put to at any time arms nothing when it goes on to compute.
+TEST(LinkThreadTest, ThatHasToStayItNeedsNoSecondCall) {
+  FakeWork work;
+  work.must_stay = true;
+  LinkThread thread(&work);
+  ASSERT_TRUE(thread.Start(work.fd()).ok());
+  thread.Arm();
+  ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
+  for (uint32_t i = 1; i <= 20; ++i) {
+    work.is_polled = true;
+    const uint32_t looks = work.looks;
+    work.Arrive();
+    ASSERT_TRUE(Await([&] { return work.looks >= looks + 2; }));
+    work.is_polled = false;
     ASSERT_TRUE(work.AwaitTaken(i)) << i;
   }
 }
