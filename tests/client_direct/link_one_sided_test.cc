@@ -42,7 +42,8 @@ class LinkOneSidedTest : public LinksTest {
     wish.words.operand = value;
     return wish;
   }
-  void Say(Wish wish, const void* cell_data = nullptr, size_t cell_bytes = 0) {
+  void Say(const Wish& asked, const void* cell_data = nullptr, size_t cell_bytes = 0) {
+    Wish wish = asked;
     rank(0).UnderLease([&] {
       engine::RankEngine& engine = rank(0).engine();
       if (cell_data != nullptr) {
@@ -61,7 +62,9 @@ class LinkOneSidedTest : public LinksTest {
     return Meanwhile([&] { return Done() >= number; });
   }
   // Says it, and waits for the answer in that place. Its error.
-  ErrorCode Ask(Wish wish, uint16_t place, const void* cell_data = nullptr, size_t cell_bytes = 0) {
+  ErrorCode Ask(const Wish& asked, uint16_t place, const void* cell_data = nullptr,
+                size_t cell_bytes = 0) {
+    Wish wish = asked;
     shm::AnswerLayout& answer = rank(0).view().layout->answers[place];
     wish.words.answer = place;
     wish.words.serial = static_cast<uint16_t>(shm::LoadAcquire(answer.serial) + 1);

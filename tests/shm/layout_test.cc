@@ -510,8 +510,8 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxTransferOffset(2), 2183168U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 2199552U) << kBump;
   EXPECT_EQ(SessionRequestsOffset(), 1966080U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 1961984U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 2138112U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 1986560U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 2162688U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.
