@@ -8,11 +8,13 @@ namespace {
 
 class FakeTurns final : public LinkTurns {
  public:
+  FakeTurns() : LinkTurns(8) {}
   uint32_t Turn(engine::Effects& /*effects*/) override {
     NoteTurn();
     SetWork(false);
     return 0;
   }
+  void Serve() override {}
   // True: it is gathered; else the sender turns.
   bool Send(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
     const bool gathers = Gathers(peer, size_bytes, now_ns);
