@@ -33,6 +33,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
 
   const LinkAddress& Address() const override { return address_; }
   Status Connect(uint32_t peer, const LinkRoute& route) override;
+  ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) override;
   void End(uint32_t peer, ErrorCode error) override;
   bool IsIdle(uint32_t peer) const override;
   // Nothing of a region is registered but for messages that are under way, whose memory the program
@@ -79,7 +80,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   uint32_t links_open_ = 0;
   uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended
   std::vector<Lost> lost_;
-  transport::Statistics counted_;    // in the session's counters
+  transport::Statistics counted_;  // in the session's counters
   std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
   bool may_match_ = false;  // within Turn
   bool may_sleep_ = false;  // ranks ring for what they put into to_link

@@ -151,6 +151,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
+  // As transport::Transport says, of the way of that number (NodeRoute::link).
+  void Connect(uint64_t number, uint64_t now_ns);
+  ErrorCode ConnectionTo(uint64_t number, std::string* why);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
   void NodeFailed(uint64_t number, ErrorCode error);
   // The first two are called in this order, the second until it is true, once.

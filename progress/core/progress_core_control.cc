@@ -255,6 +255,17 @@ void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
   AnnounceDeaths(*job);
 }
 
+void ProgressCore::Connect(uint64_t number, uint64_t now_ns) {
+  if (const Link* link = directory_.FindLink(number); link != nullptr) {
+    transport_->Connect(link->peer, now_ns);
+  }
+}
+
+ErrorCode ProgressCore::ConnectionTo(uint64_t number, std::string* why) {
+  const Link* link = directory_.FindLink(number);
+  return link != nullptr ? transport_->ConnectionTo(link->peer, why) : ErrorCode::kNotFound;
+}
+
 // ---- Looking in --------------------------------------------------------------------------------
 
 std::vector<NicStatistics> ProgressCore::Nics() const {

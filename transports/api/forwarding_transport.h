@@ -30,6 +30,10 @@ class ForwardingTransport : public Transport {
   }
   Status RemovePeer(PeerId peer) override { return real_.RemovePeer(peer); }
   void FailPeer(PeerId peer, ErrorCode code) override { real_.FailPeer(peer, code); }
+  void Connect(PeerId peer, uint64_t now_ns) override { real_.Connect(peer, now_ns); }
+  ErrorCode ConnectionTo(PeerId peer, std::string* why) override {
+    return real_.ConnectionTo(peer, why);
+  }
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
     return real_.PrepareMemory(base, bytes, access);

@@ -223,6 +223,14 @@ class Transport {
   // `code` (which must be a failure). Ignores unknown peers: the peer is gone either way.
   virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
 
+  // Makes the connection to the peer, where connections are the transport's own: otherwise the
+  // first post does, and waits for it. Does nothing if there is one, or one is being made.
+  virtual void Connect(PeerId /*peer*/, uint64_t /*now_ns*/) {}
+  // The connection to the peer: kOk, also where a transport has none of its own; kWouldBlock: there
+  // is none yet; kNodeUnreachable: the last try has failed; kNotFound; what FailPeer was given.
+  // `why`, unless it is null, gets words for what is not kOk.
+  virtual ErrorCode ConnectionTo(PeerId /*peer*/, std::string* /*why*/) { return ErrorCode::kOk; }
+
   // Pins [base, base + bytes) for the NIC. Any thread; may take long (20 s for 192 GB). The memory
   // stays the caller's, and stays mapped for as long as the Registration lives.
   // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.

@@ -238,10 +238,43 @@ void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
   }
 }
 
-void TcpTransport::Connect(TcpRemote* remote) {
+void TcpTransport::Connect(PeerId id, uint64_t now_ns) {
+  OnCall(now_ns);
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer != nullptr && peer->failure == ErrorCode::kOk && peer->remote->stream == nullptr &&
+      peer->remote->retry_ns <= now_ns_) {
+    Call(peer->remote);
+  }
+}
+
+ErrorCode TcpTransport::ConnectionTo(PeerId id, std::string* why) {
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return ErrorCode::kNotFound;
+  }
+  const TcpRemote& remote = *peer->remote;
+  const bool is_refused = remote.stream == nullptr && !remote.refusal.empty();
+  const ErrorCode code = peer->failure != ErrorCode::kOk                   ? peer->failure
+                         : remote.stream != nullptr && remote.stream->up() ? ErrorCode::kOk
+                         : is_refused ? ErrorCode::kNodeUnreachable
+                                      : ErrorCode::kWouldBlock;
+  if (why != nullptr && code != ErrorCode::kOk) {
+    const bool greets =
+        remote.stream != nullptr && remote.stream->state() == TcpStream::State::kGreeting;
+    *why = is_refused ? remote.refusal
+                      : TcpAddressText(remote.address) +
+                            (remote.stream == nullptr ? " has not connected"
+                             : greets ? " takes the connection, but does not answer the greeting"
+                                      : " does not answer");
+  }
+  return code;
+}
+
+void TcpTransport::Call(TcpRemote* remote) {
+  remote->refusal.clear();
   UniqueFd fd(socket(remote->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
-    last_error_ = StatusFromErrno(errno, "socket").message();
+    remote->refusal = last_error_ = StatusFromErrno(errno, "socket").message();
     remote->retry_ns = now_ns_ + kRetryNs;
     return;
   }
@@ -389,6 +422,8 @@ void TcpTransport::EndStream(TcpStream* stream) {
     for (const TcpPeer* name : remote->names) {
       lost_.push_back(name->id);
     }
+  } else if (remote->stream == stream) {
+    remote->refusal = last_error_;
   }
   const bool was_landing = std::exchange(stream->arrival.landing, false);
   const uint64_t context = stream->arrival.landing_context;
@@ -478,7 +513,7 @@ void TcpTransport::CloseStalled() {
 void TcpTransport::ReconnectWaiting() {
   for (TcpPeer& peer : operations_.waiting()) {
     if (peer.remote->stream == nullptr && peer.remote->retry_ns <= now_ns_) {
-      Connect(peer.remote);
+      Call(peer.remote);
     }
   }
 }

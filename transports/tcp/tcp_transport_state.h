@@ -1,10 +1,10 @@
 // The transport that CreateTcpTransport makes (tcp_transport.h): its state, and the life of its
 // connections and operations.
 //
-// Connections. The first post to a peer connects; the peer's posts take the same connection. If
-// both connect at once, that of the one with the smaller address stays: the other one's is answered
-// by kUseOther before anything has gone by it. A connection that ends takes the operations with it
-// that were to go, or have gone, by it (tcp_transport.cc).
+// Connections. The first post to a peer connects, if Connect has not; the peer's posts take the
+// same connection. If both connect at once, that of the one with the smaller address stays: the
+// other one's is answered by kUseOther before anything has gone by it. A connection that ends takes
+// the operations with it that were to go, or have gone, by it (tcp_transport.cc).
 //
 // Operations. The first post to a peer in a round (from one Poll or Flush to the next) is sent at
 // once, if nothing waits; the next ones are gathered until the round ends, or until there is enough
@@ -77,6 +77,8 @@ class TcpTransport final : public Transport, private FrameReader {
   StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
+  void Connect(PeerId id, uint64_t now_ns) override;
+  ErrorCode ConnectionTo(PeerId id, std::string* why) override;
 
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
@@ -114,7 +116,7 @@ class TcpTransport final : public Transport, private FrameReader {
   // ---- Connections (tcp_transport.cc)
   TcpRemote* RemoteAt(const TcpAddress& address);
   void ForgetIfUnused(TcpRemote* remote);
-  void Connect(TcpRemote* remote);
+  void Call(TcpRemote* remote);
   void OnConnected(TcpStream* stream);
   void OnWelcome(TcpStream* stream);
   void Take(TcpAcceptor::Proved proved);
