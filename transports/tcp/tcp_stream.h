@@ -112,7 +112,8 @@ class TcpStream {
   // Takes the place away from the data that comes in now: the rest of it is dropped.
   void DropData() { to_ = nullptr; }
   TcpArrival arrival;
-  uint64_t up_ns = 0;  // since when it is up, if we have connected
+  uint64_t up_ns = 0;       // since when it is up, if we have connected
+  uint64_t read_round = 0;  // of the owner's, in which it was last read
 
   // ---- The owner's notes on what is to be written
 

@@ -29,6 +29,19 @@ constexpr uint64_t kCrossingNs = 1'000'000'000;
 constexpr uint64_t kRetryNs = 10'000'000;
 constexpr size_t kCacheLine = 64;
 
+// More than 0: something has come that was not read; 0: the peer has closed the connection.
+ssize_t Peek(int fd) {
+  std::byte next;
+  return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+}
+
+// Then nothing has gone by it, or ever will: the peer has given it up, perhaps for one of ours that
+// crossed it.
+bool IsClosedByPeer(int fd) {
+  const ssize_t count = Peek(fd);
+  return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 // The PCI address of the interface's device; empty if it has none.
 std::string PciAddressOf(const std::string& interface) {
   std::error_code error;
@@ -340,7 +353,7 @@ void TcpTransport::OnWelcome(TcpStream* stream) {
 // A peer has connected.
 void TcpTransport::Take(TcpAcceptor::Proved proved) {
   const auto known = remotes_.find(proved.from);
-  if (known == remotes_.end() && unnamed_ >= kMostUnnamed) {
+  if ((known == remotes_.end() && unnamed_ >= kMostUnnamed) || IsClosedByPeer(proved.fd.get())) {
     return;
   }
   TcpRemote* remote = known != remotes_.end() ? known->second.get() : RemoteAt(proved.from);

@@ -99,7 +99,11 @@ void TcpTransport::ReadStreams(int budget) {
   if (ready_.empty()) {
     return;
   }
-  const int share = std::max(kLeastShare, budget / static_cast<int>(ready_.size()));
+  const auto streams = static_cast<int>(ready_.size());
+  const int share = std::max(kLeastShare, budget / streams);
+  if (share * streams > budget) {  // first those that have waited for longest
+    std::ranges::sort(ready_, {}, &TcpStream::read_round);
+  }
   for (size_t i = 0; i < ready_.size() && events_ < budget; i++) {
     if (!ready_[i]->closed() && !ready_[i]->broken()) {
       ReadStream(ready_[i], static_cast<uint32_t>(std::min(share, budget - events_)));
@@ -112,6 +116,7 @@ void TcpTransport::ReadStream(TcpStream* stream, uint32_t frames) {
     stream->unread = false;
     std::erase(unread_, stream);
   }
+  stream->read_round = round_;
   const TcpStream::Read read = stream->ReadFrames(*this, buffer_, &frames);
   if (stream->closed()) {
     return;
@@ -133,9 +138,8 @@ void TcpTransport::Look(bool reads) {
   for (int i = 0; i < count; i++) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     if (acceptor_->Owns(event.data.u64)) {
-      if (auto proved = acceptor_->OnReadable(event.data.u64, now_ns_)) {
-        Take(std::move(*proved));
-      }
+      acceptor_->OnReadable(event.data.u64, now_ns_,
+                            [this](TcpAcceptor::Proved proved) { Take(std::move(proved)); });
       continue;
     }
     auto* stream = static_cast<TcpStream*>(event.data.ptr);
