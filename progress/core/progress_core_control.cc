@@ -178,8 +178,8 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     return {ErrorCode::kInvalidArgument, what + " is not another node of it"};
   }
   Link* link = directory_.FindLink(route.link);
-  const bool returns =
-      link != nullptr && link->failure == ErrorCode::kLinkDown && route.life > link->life;
+  const bool returns = link != nullptr && link->failure == ErrorCode::kLinkDown &&
+                       (route.life > link->life || link->routes == 0);  // see ReportBrokenLinks
   if (job->routes[node].link != nullptr &&
       job->routes[node].link->failure == ErrorCode::kLinkDown && !HaveSettled(*job)) {
     return {ErrorCode::kWouldBlock, what + ": ranks here have not noticed yet that it was cut off"};

@@ -32,6 +32,8 @@ class WireEnd final : public transport::Transport {
   std::vector<void*> places;   // where attachments went
   size_t registered() const { return regions_.size(); }
   uint64_t reads() const { return statistics_.reads; }
+  // The connection has ended with nothing under way.
+  void Lose(bool lossless) { loses_.push_back(lossless); }
   // The connection breaks: what is under way is lost.
   void Break() {
     for (WireEnd* const end : {this, other_}) {
@@ -128,6 +130,10 @@ class WireEnd final : public transport::Transport {
       sink.OnComplete(context, code);
       ++events;
     }
+    for (const bool lossless : std::exchange(loses_, {})) {
+      sink.OnPeerLost(transport::PeerId{1}, lossless);
+      ++events;
+    }
     if (std::exchange(broken_landing_, false)) {
       sink.OnLanded(landing_.context, ErrorCode::kNodeUnreachable);
     }
@@ -196,6 +202,7 @@ class WireEnd final : public transport::Transport {
   std::deque<Message> incoming_;
   std::vector<uint64_t> sent_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;
+  std::vector<bool> loses_;
   transport::Landing landing_;
   std::vector<std::byte> data_;
   bool is_landing_ = false;

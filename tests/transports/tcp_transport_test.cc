@@ -33,6 +33,8 @@ uint64_t AllSegmentsSent() {
                          [](uint64_t sum, int fd) { return sum + SegmentsSent(fd); });
 }
 
+using Losses = std::vector<std::pair<PeerId, bool>>;
+
 // ---- Connections
 
 // Whoever is first, and whatever has been posted meanwhile.
@@ -261,7 +263,7 @@ TEST_F(TcpTransportTest, ALostConnectionIsToldThoughNothingIsUnderWay) {
   b_.reset();
   ASSERT_TRUE(Until([&] { return !a_->recorder.lost.empty(); }));
   a_->Poll();
-  EXPECT_EQ(a_->recorder.lost, std::vector<PeerId>{b_of_a_});
+  EXPECT_EQ(a_->recorder.lost, (Losses{{b_of_a_, true}}));
 }
 
 TEST_F(TcpTransportTest, WhoFailsAPeerIsNotToldButThePeerIs) {
@@ -269,8 +271,88 @@ TEST_F(TcpTransportTest, WhoFailsAPeerIsNotToldButThePeerIs) {
   Greet();
   a_->transport->FailPeer(b_of_a_, ErrorCode::kCancelled);
   ASSERT_TRUE(Until([&] { return !b_->recorder.lost.empty(); }));
-  EXPECT_EQ(b_->recorder.lost, std::vector<PeerId>{a_of_b_});
+  EXPECT_EQ(b_->recorder.lost, (Losses{{a_of_b_, true}}));
   EXPECT_TRUE(a_->recorder.lost.empty());
+}
+
+class TcpLossTest : public TcpTransportTest {
+ protected:
+  // One of a_'s peers, named b_of_a_, is the test.
+  TcpLossTest() {
+    a_ = std::make_unique<TcpNode>();
+    peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
+    const TcpHello hello = peer_->Hello();
+    b_of_a_ = *a_->transport->AddPeer(std::as_bytes(std::span(&hello.from, 1)));
+    EXPECT_TRUE(peer_->Send(hello));
+    EXPECT_TRUE(Until([&] {
+      peer_->Drain();
+      return peer_->received_bytes() == sizeof(TcpWelcome);
+    }));
+  }
+  // So that nothing is under way afterwards.
+  void SendMany() {
+    constexpr uint64_t kMany = 30;
+    const std::vector<std::byte> message(16 << 10);
+    for (uint64_t i = 0; i < kMany; i++) {
+      ASSERT_EQ(a_->Send(b_of_a_, message, i), ErrorCode::kOk);
+    }
+    ASSERT_TRUE(Until([&] { return a_->recorder.results.size() == kMany; }));
+  }
+  Losses AwaitLoss() {
+    EXPECT_TRUE(Until([&] { return !a_->recorder.lost.empty(); }));
+    for (const auto& [context, code] : a_->recorder.results) {
+      EXPECT_EQ(code, ErrorCode::kOk) << context;
+    }
+    return a_->recorder.lost;
+  }
+
+  std::unique_ptr<RawTcpPeer> peer_;
+};
+
+TEST_F(TcpLossTest, WhoHasReadAllAndClosesLosesNothing) {
+  SendMany();
+  ASSERT_TRUE(Until([&] {
+    peer_->Drain();
+    return peer_->received_bytes() > size_t{30} * (16 << 10);
+  }));
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, true}}));
+}
+
+// The kernel had taken all of it.
+TEST_F(TcpLossTest, WhatDidNotReachThePeerIsLost) {
+  SendMany();
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, APeerThatEndsInTheMiddleOfAFrameHasLostSomething) {
+  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 1, .head_bytes = 100}));
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, WhomWeCloseMayHaveLostSomething) {
+  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 77}));
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, WhoConnectsAnewHasLostWhatWasNotRead) {
+  for (const bool has_read : {true, false}) {
+    SCOPED_TRACE(has_read);
+    if (!has_read) {  // of the one before
+      ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessage, 0, 0, 0, std::vector<std::byte>(8)));
+    }
+    auto again = std::make_unique<RawTcpPeer>(a_->transport->Address());
+    ASSERT_TRUE(again->Send(peer_->Hello()));
+    ASSERT_TRUE(Until([&] {
+      again->Drain();
+      return again->received_bytes() == sizeof(TcpWelcome);
+    }));
+    EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, has_read || !a_->recorder.messages.empty()}}));
+    a_->recorder.lost.clear();
+    peer_ = std::move(again);
+  }
 }
 
 TEST_F(TcpTransportTest, WhatPeersReadIsCounted) {

@@ -188,10 +188,12 @@ class CompletionSink {
   // (kNodeUnreachable), or the memory cannot be written (kInvalidBuffer). After FailPeer or
   // RemovePeer of the sender it does not come, and the memory is let go of at once.
   virtual void OnLanded(uint64_t /*context*/, ErrorCode /*code*/) {}
-  // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer: what
-  // had completed may not have arrived, whoever sent it. Behind the ends of what was under way. For
-  // transports with connections of their own; others leave it to the next operation.
-  virtual void OnPeerLost(PeerId /*peer*/) {}
+  // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer.
+  // `lossless`: what had completed has reached the peer, or its system at least, and nothing of the
+  // peer's was cut off, as when it closes an idle connection. Else what had completed may not have
+  // arrived, whoever sent it. Behind the ends of what was under way. For transports with
+  // connections of their own; others leave it to the next operation.
+  virtual void OnPeerLost(PeerId /*peer*/, bool /*lossless*/) {}
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
   //                    for one operation to say), or never took the operation before its deadline

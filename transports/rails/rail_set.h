@@ -211,6 +211,14 @@ class RailSet final : public Transport {
       user_.OnLanded(context, code);
       ++handed_on_;
     }
+    // Of the others no message is lost.
+    void OnPeerLost(PeerId peer, bool lossless) override {
+      if (const PeerId whole = rail_ == 0 ? owner_.NameOf(peer) : kUnknownPeer;
+          whole != kUnknownPeer) {
+        user_.OnPeerLost(whole, lossless);
+        ++handed_on_;
+      }
+    }
     int handed_on() const { return handed_on_; }
 
    private:

@@ -100,9 +100,14 @@ class TcpStream {
   void Close();
 
   // Notes that the connection is over (an errno; 0: the peer has ended it). The owner breaks it in
-  // its Poll.
-  void Break(int error);
+  // its Poll. `by_peer`: or by the network, when all that had come was read; else by us.
+  void Break(int error, bool by_peer = false);
   bool broken() const { return broken_; }
+  bool broken_by_peer() const { return broken_by_peer_; }
+  // Whether all that has come was whole frames.
+  bool is_between_frames() const {
+    return phase_ == Phase::kFrame && held_bytes_ == 0 && unread_.empty();
+  }
   int error() const { return error_; }
 
   // Reads the Welcome. kDrained: not all of it has come; kMore: it is in `*welcome`.
@@ -161,6 +166,7 @@ class TcpStream {
   const bool called_;
   State state_ = State::kConnecting;
   bool broken_ = false;
+  bool broken_by_peer_ = false;
   Phase phase_ = Phase::kFrame;
   bool is_misfit_ = false;
   bool unplaced_ = false;

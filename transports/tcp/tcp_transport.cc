@@ -1,8 +1,10 @@
 // Set-up, peers, memory and connections.
 #include "transports/tcp/tcp_transport.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -40,6 +42,14 @@ ssize_t Peek(int fd) {
 bool IsClosedByPeer(int fd) {
   const ssize_t count = Peek(fd);
   return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+// Of a connection that has ended: whether the peer's kernel has taken all that we have written. It
+// hands that on, even if it has been told meanwhile that the connection is gone.
+bool HasLostNothing(const TcpStream& stream) {
+  int untaken = 0;
+  return stream.broken_by_peer() && stream.is_between_frames() &&
+         ioctl(stream.fd(), SIOCOUTQ, &untaken) == 0 && untaken == 0;
 }
 
 // The PCI address of the interface's device; empty if it has none.
@@ -392,7 +402,7 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   }
   // Who connects anew has no other connection any more.
   keeps_remote_ = remote;
-  old->Break(ECONNRESET);
+  old->Break(ECONNRESET, /*by_peer=*/Peek(old->fd()) <= 0);
   EndStream(old);
   keeps_remote_ = nullptr;
   return true;
@@ -432,8 +442,9 @@ void TcpTransport::EndStream(TcpStream* stream) {
     }
   }
   if (remote->stream == stream && stream->up()) {
+    const bool lossless = HasLostNothing(*stream);
     for (const TcpPeer* name : remote->names) {
-      lost_.push_back(name->id);
+      lost_.push_back({name->id, lossless});
     }
   } else if (remote->stream == stream) {
     remote->refusal = last_error_;

@@ -72,11 +72,11 @@ void TcpTransport::ReportEnded(int budget) {
     sink_->OnComplete(ended.context, ended.code);
   }
   while (events_ < budget && !lost_.empty()) {
-    const PeerId peer = lost_.back();
+    const LostPeer lost = lost_.back();
     lost_.pop_back();
-    if (peers_.Find(peer) != nullptr) {
+    if (peers_.Find(lost.peer) != nullptr) {
       events_++;
-      sink_->OnPeerLost(peer);
+      sink_->OnPeerLost(lost.peer, lost.lossless);
     }
   }
 }

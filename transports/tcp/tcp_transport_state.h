@@ -213,7 +213,7 @@ class TcpTransport final : public Transport, private FrameReader {
   std::vector<TcpStream*> dirty_;
   std::vector<TcpStream*> unread_;
   std::vector<TcpStream*> broken_;
-  std::vector<PeerId> lost_;       // the sink is to hear of it
+  std::vector<LostPeer> lost_;     // the sink is to hear of it
   size_t setting_up_ = 0;          // streams that are not up yet
   std::vector<TcpStream*> ready_;  // within ReadStreams
   ReadBuffer buffer_;
