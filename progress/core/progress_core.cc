@@ -79,7 +79,7 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
              options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       pushes_(outbound_, options.push_max_bytes),
-      landings_(pulls_),
+      landings_(pulls_, *transport_),
       adverts_(registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
       one_sided_(outbound_, pulls_, feeds_, registrations_),

@@ -77,6 +77,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
   feeds_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
+  landings_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
   if (extension_ != nullptr) {
     extension_->CloseOf(*served, ErrorCode::kPeerDied);
   }

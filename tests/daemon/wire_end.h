@@ -143,6 +143,11 @@ class WireEnd final : public transport::Transport {
     }
     return events;
   }
+  void DropLanding(uint64_t context) override {
+    if (is_landing_ && landing_.context == context) {
+      landing_ = {data_.data(), 0, kDropped};
+    }
+  }
   int WaitFd() const override { return -1; }
   bool PrepareToSleep() override { return false; }
   uint64_t NextPollNs(uint64_t) const override { return UINT64_MAX; }
@@ -186,11 +191,15 @@ class WireEnd final : public transport::Transport {
     if (holds_data) {
       return false;
     }
-    std::copy(data_.begin(), data_.end(), landing_.to);
     is_landing_ = false;
-    sink.OnLanded(landing_.context, ErrorCode::kOk);
+    if (landing_.context != kDropped) {
+      std::copy(data_.begin(), data_.end(), landing_.to);
+      sink.OnLanded(landing_.context, ErrorCode::kOk);
+    }
     return true;
   }
+
+  static constexpr uint64_t kDropped = UINT64_MAX - 1;
 
   WireEnd* other_ = nullptr;
   transport::Capabilities capabilities_;

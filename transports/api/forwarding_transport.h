@@ -60,6 +60,7 @@ class ForwardingTransport : public Transport {
   ErrorCode Read(const RmaRequest& request, uint64_t now_ns) override {
     return real_.Read(request, now_ns);
   }
+  void DropLanding(uint64_t context) override { real_.DropLanding(context); }
   void Flush(uint64_t now_ns) override { real_.Flush(now_ns); }
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override {
     return real_.Poll(sink, budget, now_ns);

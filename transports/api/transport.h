@@ -286,6 +286,10 @@ class Transport {
   virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
   virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
 
+  // The rest of an attachment that lands goes nowhere, and OnLanded does not tell of it: its memory
+  // is let go of at once. `context` is the landing's. Ignores those that it does not know.
+  virtual void DropLanding(uint64_t /*context*/) {}
+
   // Sends what posts have left to be sent together with others. Poll and PrepareToSleep do so, too:
   // call it when no more posts come, and neither of these soon.
   virtual void Flush(uint64_t /*now_ns*/) {}

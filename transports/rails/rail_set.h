@@ -180,6 +180,7 @@ class RailSet final : public Transport {
     return StartRma(RailOperation::Kind::kRead, request, Placement::kLocal, now_ns);
   }
 
+  void DropLanding(uint64_t context) override { First().DropLanding(context); }
   void Flush(uint64_t now_ns) override;
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return capabilities_.wait_fd ? wait_fd_.get() : -1; }

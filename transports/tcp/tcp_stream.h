@@ -125,8 +125,8 @@ class TcpStream {
   std::deque<TcpReply> replies;
   // Has begun to be written, and goes first; else the replies' first has, if `reply_begun`.
   TcpOperation* begun = nullptr;
-  uint64_t blocked_ns = 0;      // since when the kernel takes nothing
-  uint64_t round = 0;           // of the owner's, in which it last wrote
+  uint64_t frame_ns = 0;  // since when it has something to write, or the last whole frame left
+  uint64_t round = 0;     // of the owner's, in which it last wrote
   uint64_t gathered_bytes = 0;  // wait since the last write
   int write_error = 0;          // nothing can be written any more; what has come is read first
   bool reply_begun = false;

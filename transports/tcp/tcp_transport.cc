@@ -524,11 +524,11 @@ void TcpTransport::EndOverdue() {
   }
 }
 
-// A peer that takes nothing for as long as operations may take: answers have no deadline of their
-// own.
+// A peer that takes no whole frame for as long as operations may take: answers have no deadline of
+// their own.
 void TcpTransport::CloseStalled() {
   for (TcpStream* stream : dirty_) {
-    if (stream->blocked && now_ns_ - stream->blocked_ns > options_.post_timeout_ns) {
+    if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
       Break(stream, ETIMEDOUT);
     }
   }

@@ -31,7 +31,7 @@ void TcpTransport::OnCall(uint64_t now_ns) {
   if (gap_ns != 0) {
     acceptor_->Postpone(gap_ns);
     for (const auto& stream : streams_) {
-      stream->blocked_ns += gap_ns;
+      stream->frame_ns += gap_ns;
       stream->up_ns += gap_ns;
     }
   }
@@ -361,7 +361,7 @@ void TcpTransport::OnDataEnd(TcpOperation* op, uint64_t bytes, bool good) {
     operations_.End(op, ErrorCode::kInvalidBuffer);
   } else if (op->arrived == op->fragment) {
     EndFragment(op);
-  } else {
+  } else if (bytes >= kAnswerBytes) {  // else a peer could keep the memory for as long as it likes
     operations_.RenewDeadline(op, now_ns_);
   }
 }
@@ -387,6 +387,14 @@ void TcpTransport::OnAnswer(TcpStream& stream, const FrameHeader& frame) {
 void TcpTransport::CutLanding(TcpStream* stream) {
   if (std::exchange(stream->arrival.landing, false)) {
     stream->DropData();
+  }
+}
+
+void TcpTransport::DropLanding(uint64_t context) {
+  for (const auto& stream : streams_) {
+    if (stream->arrival.landing && stream->arrival.landing_context == context) {
+      return CutLanding(stream.get());
+    }
   }
 }
 

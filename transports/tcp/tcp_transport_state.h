@@ -44,6 +44,15 @@ namespace ferry::transport {
 inline constexpr size_t kMostUnnamed = 1024;
 // The most answers that one connection may wait for: as many as a transport can have operations.
 inline constexpr size_t kMostReplies = 1 << 16;
+// The data of an answer goes in frames of so many bytes, so that messages need not wait for all of
+// it. Only the last one has less.
+inline constexpr uint64_t kAnswerBytes = 1 << 20;
+
+// See CompletionSink::OnPeerLost.
+struct LostPeer {
+  PeerId peer{};
+  bool lossless = false;
+};
 
 // Memory for the frames of messages that have to wait.
 class TcpCells {
@@ -102,6 +111,7 @@ class TcpTransport final : public Transport, private FrameReader {
     return StartRma(OperationKind::kRead, request, Placement::kLocal, now_ns);
   }
 
+  void DropLanding(uint64_t context) override;
   void Flush(uint64_t now_ns) override;
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return epoll_.get(); }
