@@ -154,8 +154,9 @@ struct LinkRules {
 // The life of one end: kOpen, then kUse as often as it is used; after each of them kReturned. It
 // ends by kEnd. At any time the daemon may take it back by kReturn.
 enum class LinkOp : uint32_t {
-  kOpen = 1,    // have an endpoint, and connect if there is an address -> kOpened, kRefused
-  kUse = 2,     // connect if that has not been done; the direction to the peer takes it -> kUsed
+  kOpen = 1,    // have an endpoint; if there is an address, wait for its call -> kOpened, kRefused
+  kUse = 2,     // call the peer if that was not known yet; once the two are connected, the
+                // direction to it takes the link -> kUsed, kRefused
   kReturn = 3,  // the direction goes back to the daemons -> kReturned. Of kAnyPeer: that of the
                 // link which was idle for longest, if one is idle
   kEnd = 4,     // let go of it. With a `code` it is broken, or the peer is gone -> kEnded

@@ -5,19 +5,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
+
+#include "common/clock.h"
 
 namespace ferry::shm {
 namespace {
 
 constexpr uint32_t kYieldsBeforeSleep = 16;
 constexpr uint32_t kHolderMask = ~(kLeaseWanted | kLeaseBiased);
-constexpr timespec kGiveUpPeriod = {.tv_sec = 0, .tv_nsec = 10'000'000};
+constexpr uint64_t kGiveUpPeriodNs = 10'000'000;
 
-// Returns early on a wake, a signal, the timeout (null: none), or when the word is not `expected`.
-void FutexWait(uint32_t* word, uint32_t expected, const timespec* timeout) {
-  syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout, nullptr, 0);
+// Returns early on a wake, a signal, the timeout (UINT64_MAX: none), or when the word is not
+// `expected`.
+void FutexWait(uint32_t* word, uint32_t expected, uint64_t timeout_ns) {
+  const timespec timeout = {.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000),
+                            .tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000)};
+  syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout_ns != UINT64_MAX ? &timeout : nullptr,
+          nullptr, 0);
 }
 
 void FutexWakeAll(uint32_t* word) {
@@ -70,11 +77,21 @@ bool Lease::Revoke(uint32_t holder) {
   return false;
 }
 
-bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
+bool Lease::Acquire(uint32_t holder, const int32_t* give_up, uint64_t timeout_ns) {
   uint32_t yields = 0;
+  uint64_t begin_ns = 0;  // 0: it has not been looked at
+  uint64_t sleep_ns = give_up != nullptr ? kGiveUpPeriodNs : UINT64_MAX;
   while (!TryAcquire(holder)) {
     if (give_up != nullptr && LoadAcquire(*give_up) != 0) {  // Pairs with Wake::Poison
       return false;
+    }
+    if (timeout_ns != UINT64_MAX) {
+      const uint64_t now_ns = MonotonicNs();
+      begin_ns = begin_ns == 0 ? now_ns : begin_ns;
+      if (now_ns - begin_ns >= timeout_ns) {
+        return false;
+      }
+      sleep_ns = std::min(sleep_ns, timeout_ns - (now_ns - begin_ns));
     }
     uint32_t seen = LoadRelaxed(layout_->word);
     if ((seen & kHolderMask) == 0) {
@@ -90,7 +107,7 @@ bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
       ++yields;
       sched_yield();
     } else {
-      FutexWait(&layout_->word, seen | kLeaseWanted, give_up != nullptr ? &kGiveUpPeriod : nullptr);
+      FutexWait(&layout_->word, seen | kLeaseWanted, sleep_ns);
     }
   }
   return true;

@@ -43,8 +43,8 @@ class Lease {
   bool TryAcquire(uint32_t holder) { return is_owner_ ? TryEnter(holder) : TryTake(holder); }
   // Takes the lease, waiting for its holder if need be (yield, then sleep). Returns false when
   // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero; a sleeper
-  // looks at it every 10 ms, since its writer does not know this word.
-  bool Acquire(uint32_t holder, const int32_t* give_up = nullptr);
+  // looks at it every 10 ms, since its writer does not know this word. And when the time is over.
+  bool Acquire(uint32_t holder, const int32_t* give_up = nullptr, uint64_t timeout_ns = UINT64_MAX);
   // Gives the lease back and wakes the waiters if there are any; then yields once, so that one of
   // them gets it. Does nothing when the lease is not `holder`'s (BreakDead took it).
   void Release(uint32_t holder) {

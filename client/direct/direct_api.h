@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "common/error_code.h"
 #include "common/status.h"
@@ -98,11 +99,15 @@ class DirectLinks {
   // Of this rank's endpoint, for all links; it never changes. Any thread.
   virtual const LinkAddress& Address() const = 0;
 
-  // From now on packets of the peer are taken, and commands for it are sent; the first one
-  // connects. kAlreadyExists: there is a link to it; kInvalidArgument: the address is none;
-  // kInvalidRank; kWouldBlock: commands wait that may be about an earlier link, try again after a
-  // turn.
+  // From now on packets of the peer are taken, and commands for it are sent: none should be before
+  // ConnectionTo is ok. kAlreadyExists: there is a link to it; kInvalidArgument: the address is
+  // none; kInvalidRank; kWouldBlock: commands wait that may be about an earlier link, try again
+  // after a turn.
   virtual Status Connect(uint32_t peer, const LinkRoute& route) = 0;
+  // Whether the two are connected: kOk; kWouldBlock: not yet; kLinkDown: they cannot be, or there
+  // is no link. `why`, unless it is null, gets words for what is not kOk. One of the two `calls`
+  // the other one, by its first such question; the other one waits to be called.
+  virtual ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) = 0;
   // Ends the link. What is under way with the peer ends with `error`, if that says that the peer is
   // gone for good (kPeerDied and the like: there is no link to it any more, ever), else with
   // kLinkDown. The results are in LinkLane on return, or wait for room there. Without a link it

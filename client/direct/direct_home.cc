@@ -195,6 +195,17 @@ Status DirectHome::Connect(uint32_t peer, const LinkRoute& route) {
   return {};
 }
 
+ErrorCode DirectHome::ConnectionTo(uint32_t peer, bool calls, std::string* why) {
+  if (peer >= links_.size() || links_[peer] == 0) {
+    return ErrorCode::kLinkDown;
+  }
+  const ErrorCode code = core_->ConnectionTo(links_[peer], why);
+  if (calls && code == ErrorCode::kWouldBlock) {
+    core_->Connect(links_[peer], MonotonicNs());
+  }
+  return code == ErrorCode::kOk || code == ErrorCode::kWouldBlock ? code : ErrorCode::kLinkDown;
+}
+
 void DirectHome::End(uint32_t peer, ErrorCode error) {
   if (peer >= links_.size() || links_[peer] == 0) {
     return;

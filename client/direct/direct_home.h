@@ -33,6 +33,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
 
   const LinkAddress& Address() const override { return address_; }
   Status Connect(uint32_t peer, const LinkRoute& route) override;
+  ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) override;
   void End(uint32_t peer, ErrorCode error) override;
   bool IsIdle(uint32_t peer) const override;
   bool WantsOf(uint32_t peer) const override;

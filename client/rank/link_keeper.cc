@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/clock.h"
@@ -13,29 +12,9 @@
 namespace ferry::client {
 namespace {
 
-using attach::LinkEvent;
-using attach::LinkOp;
-using attach::LinkOrder;
-using attach::LinkReply;
-using shm::PeerPath;
-
-constexpr uint64_t kNsPerMs = 1'000'000;
-// Looks at a direction that goes back, or a link that is to end, follow each other ever more
-// slowly.
-constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
-constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
 // The worker may drain the answer that lets sends go by a link, and wakes no thread for it.
-constexpr uint64_t kAwaitLinkNs = 1 * kNsPerMs;
+constexpr uint64_t kAwaitLinkNs = 1'000'000;
 constexpr uint64_t kBetweenCallsNs = 500'000;  // of the link thread, for long transfers
-constexpr uint64_t kLooksForIdle = 4;          // within the time after which a direction is idle
-// If another link needs the room: after such a part of that time.
-constexpr uint64_t kIdlePart = 10;
-
-uint32_t CheckedBytes(uint32_t bytes) { return std::min(bytes, attach::kLinkAddressBytes); }
-
-void SetText(const std::string& text, LinkReply* reply) {
-  std::memcpy(reply->text, text.data(), std::min<size_t>(text.size(), attach::kMaxText - 1));
-}
 
 }  // namespace
 
@@ -48,26 +27,6 @@ LinkKeeper::LinkKeeper(Parts parts)
       thread_(this) {}
 
 LinkKeeper::~LinkKeeper() { thread_.Stop(); }
-
-// As the holder of the lease, for threads that are not the program's: they know nothing of a lease
-// that is biased to it. Without the lease nothing happens: the rank is poisoned.
-template <typename Action>
-void LinkKeeper::UnderLease(Action&& action) {
-  const uint32_t self = Progress::ThreadId();
-  if (!lease_.Acquire(self, &progress_.wake().layout()->poison)) {
-    return;
-  }
-  engine::Effects effects;
-  action(effects);
-  if (effects.to_link && has_links()) {
-    Turn(effects);
-  }
-  lease_.Release(self);
-  progress_.PerformElsewhere(effects);
-  if (HasWork()) {
-    Arm();
-  }
-}
 
 // ---- Turns --------------------------------------------------------------------------------------
 
@@ -85,7 +44,10 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   if (!lost_.empty()) [[unlikely]] {
     TakeLost(effects);
   }
-  SetWork(links_->HasWork());
+  if (connecting_ != 0) [[unlikely]] {
+    CheckConnections();
+  }
+  SetWork(links_->HasWork() || awaited_ != 0);
   return done;
 }
 
@@ -127,6 +89,18 @@ void LinkKeeper::CheckDeaths() {
   }
 }
 
+// Has the watcher look at ends that are connected now, or cannot be.
+void LinkKeeper::CheckConnections() {
+  for (auto& [peer, end] : ends_) {
+    if (end.order.has_value() && end.had_route &&
+        ConnectionTo(peer, end, nullptr) != ErrorCode::kWouldBlock) {
+      connecting_ = 0;  // until it has looked
+      end.due_ns = 0;
+      eventfd_write(call_.get(), 1);
+    }
+  }
+}
+
 // Lets the engine take all that links have brought.
 void LinkKeeper::Settle(engine::Effects& effects) {
   engine::RankEngine& engine = progress_.engine();
@@ -144,17 +118,16 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
     }
     End& end = found->second;
     end.is_connected = false;
+    end.trouble = text;
     SetLinks(links() - 1);
     // Of the two ranks one hears first that the link is over, and closes it.
     end.is_closed = (!end.is_used || end.is_returning) && progress_.engine().IsLinkFree(peer);
     progress_.engine().FailLink(peer, effects);
-    if (progress_.engine().PathTo(peer) == PeerPath::kBroken) {
+    if (progress_.engine().PathTo(peer) == shm::PeerPath::kBroken) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
     }
     if (!end.is_ending && !end.is_closed) {
-      LinkReply reply = ReplyOf(LinkEvent::kLost, peer, end.link);
-      SetText(text, &reply);
-      replies_.push_back(reply);
+      SayLost(peer, end.link, text);
     }
     end.due_ns = 0;
     eventfd_write(call_.get(), 1);
@@ -165,8 +138,16 @@ void LinkKeeper::Disconnect(uint32_t peer, End* end, ErrorCode error) {
   if (std::exchange(end->is_connected, false)) {
     links_->End(peer, error);
     SetLinks(links() - 1);
-    SetWork(links_->HasWork());
+    SetWork(links_->HasWork() || awaited_ != 0);
   }
+}
+
+void LinkKeeper::LeaveAll(engine::Effects& effects) {
+  is_leaving_ = true;
+  for (auto& [peer, end] : ends_) {
+    Leave(peer, &end, effects);
+  }
+  eventfd_write(call_.get(), 1);
 }
 
 void LinkKeeper::ForgetRegion(uint32_t region) {
@@ -236,344 +217,6 @@ bool LinkKeeper::MustStay() const {
 uint64_t LinkKeeper::NextTurnNs(uint64_t now_ns) const {
   const uint64_t next_ns = links_->NextTurnNs(now_ns);
   return progress_.engine().AwaitsLink() ? std::min(next_ns, now_ns + kAwaitLinkNs) : next_ns;
-}
-
-// ---- Orders -------------------------------------------------------------------------------------
-
-int LinkKeeper::Look() {
-  while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
-    Obey(*order, MonotonicNs());
-  }
-  if (ends_.empty()) {  // only this thread adds and removes some
-    return -1;
-  }
-  uint64_t next_ns = UINT64_MAX;
-  std::vector<LinkReply> replies;
-  const uint64_t now_ns = MonotonicNs();
-  UnderLease([&](engine::Effects& effects) {
-    for (auto next = ends_.begin(); next != ends_.end();) {
-      const auto current = next++;
-      next_ns = std::min(next_ns, LookAfter(current->first, &current->second, now_ns, effects));
-      if (current->second.link == 0) {
-        ends_.erase(current);
-      }
-    }
-    if (effects.to_link) {
-      Turn(effects);
-    }
-    replies.swap(replies_);
-  });
-  for (const LinkReply& reply : replies) {
-    (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
-  }
-  if (next_ns == UINT64_MAX) {
-    return -1;
-  }
-  const uint64_t left_ns = next_ns - std::min(next_ns, now_ns);
-  return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
-}
-
-void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns) {
-  const engine::PeerTable& peers = progress_.peers();
-  const bool is_any = order.peer == attach::kAnyPeer;
-  if (!is_any && (order.peer >= peers.by_rank.size() || peers.by_rank[order.peer].local)) {
-    return;  // no correct daemon orders so
-  }
-  switch (static_cast<LinkOp>(order.op)) {
-    case LinkOp::kOpen:
-      return Open(order);
-    case LinkOp::kUse:
-      return Use(order, now_ns);
-    case LinkOp::kReturn:
-      return is_any ? ReturnIdlest(now_ns) : Return(order.peer);
-    case LinkOp::kEnd:
-      return EndLink(order);
-    case LinkOp::kRefuse:
-      return Refuse(order);
-  }
-}
-
-// Once: what fails fails for all links.
-Status LinkKeeper::OpenEndpoint() {
-  if (opening_.has_value()) {
-    return *opening_;
-  }
-  const auto open = [this]() -> Status {
-    const StatusOr<const DirectApi*> api = parts_.open_library();
-    FERRY_RETURN_IF_ERROR(api.status());
-    DirectSetup setup;
-    setup.view = progress_.view();
-    setup.job_id = parts_.job_id.c_str();
-    setup.source_address = parts_.rules.source_address;
-    setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
-    auto links = (*api)->open(setup, this);
-    FERRY_RETURN_IF_ERROR(links.status());
-    UnderLease([&](engine::Effects&) { links_ = std::move(*links); });
-    if (links_ == nullptr) {
-      return {progress_.poison(), "the rank has failed"};
-    }
-    return thread_.Start(links_->WaitFd());
-  };
-  opening_ = open();
-  if (!opening_->ok()) {
-    SayToUser(
-        static_cast<int>(progress_.view().rank),
-        "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
-  }
-  return *opening_;
-}
-
-Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
-  if (end->is_connected || order.address_bytes == 0) {
-    return {};
-  }
-  LinkRoute route;
-  route.address.size_bytes = CheckedBytes(order.address_bytes);
-  std::memcpy(route.address.bytes, order.address, route.address.size_bytes);
-  std::copy(std::begin(order.send_key), std::end(order.send_key), route.send_key.words);
-  std::copy(std::begin(order.receive_key), std::end(order.receive_key), route.receive_key.words);
-  route.serial = order.link;
-  FERRY_RETURN_IF_ERROR(links_->Connect(order.peer, route));
-  end->is_connected = true;
-  SetLinks(links() + 1);
-  if (shm::LoadRelaxed(serves_) != 0) {
-    thread_.Arm();
-  }
-  return {};
-}
-
-void LinkKeeper::Open(const LinkOrder& order) {
-  Status status = OpenEndpoint();
-  if (status.ok()) {
-    UnderLease([&](engine::Effects&) {
-      End& end = ends_[order.peer];
-      if (end.is_connected) {  // the daemon knows nothing of that one any more
-        Disconnect(order.peer, &end, ErrorCode::kLinkDown);
-      }
-      end = {};
-      end.link = order.link;
-      status = Connect(order, &end);
-    });
-  }
-  if (!status.ok()) {
-    return SayRefused(order, status);
-  }
-  LinkReply reply = ReplyOf(LinkEvent::kOpened, order.peer, order.link);
-  const LinkAddress& address = links_->Address();
-  reply.address_bytes = CheckedBytes(address.size_bytes);
-  std::memcpy(reply.address, address.bytes, reply.address_bytes);
-  (void)parts_.attach->SendLinkReply(reply).ok();
-}
-
-void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
-  Status status(ErrorCode::kNotFound, "there is no such link");
-  UnderLease([&](engine::Effects& effects) {
-    const auto found = ends_.find(order.peer);
-    if (found == ends_.end() || found->second.link != order.link) {
-      return;
-    }
-    End& end = found->second;
-    if (!parts_.regions->by_stream().is_empty()) {
-      status = {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
-      return;
-    }
-    status = Connect(order, &end);
-    if (status.ok() && !end.is_connected) {
-      status = {ErrorCode::kLinkDown, "its connection is gone"};
-    }
-    if (!status.ok()) {
-      return;
-    }
-    const ErrorCode error = progress_.engine().UseLink(order.peer, effects);
-    if (error != ErrorCode::kOk) {
-      status = {error, "nothing passes between the two ranks"};
-      return;
-    }
-    end.is_used = true;
-    end.is_returning = false;
-    end.traffic = TrafficTo(order.peer);
-    end.active_ns = now_ns;
-    end.due_ns = 0;
-  });
-  if (!status.ok()) {
-    return SayRefused(order, status);
-  }
-  Say(LinkEvent::kUsed, order.peer, order.link);
-}
-
-void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
-  if (end->is_used && !std::exchange(end->is_returning, true)) {
-    end->due_ns = 0;
-    end->pause_ns = kFirstPauseNs;
-    progress_.engine().LeaveLink(peer, effects);
-  }
-}
-
-void LinkKeeper::LeaveAll(engine::Effects& effects) {
-  for (auto& [peer, end] : ends_) {
-    Leave(peer, &end, effects);
-  }
-  eventfd_write(call_.get(), 1);
-}
-
-void LinkKeeper::Return(uint32_t peer) {
-  UnderLease([&](engine::Effects& effects) {
-    if (const auto found = ends_.find(peer); found != ends_.end()) {
-      Leave(peer, &found->second, effects);
-    }
-  });
-}
-
-void LinkKeeper::ReturnIdlest(uint64_t now_ns) {
-  std::optional<uint32_t> idlest;
-  UnderLease([&](engine::Effects& effects) {
-    uint64_t oldest_ns = now_ns - std::min(now_ns, parts_.rules.idle_ms * kNsPerMs / kIdlePart);
-    for (auto& [peer, end] : ends_) {
-      (void)LookAfter(peer, &end, now_ns, effects);  // it may have been busy since the last look
-      if (end.is_used && !end.is_returning && end.active_ns < oldest_ns) {
-        oldest_ns = end.active_ns;
-        idlest = peer;
-      }
-    }
-  });
-  if (idlest.has_value()) {
-    Return(*idlest);
-  }
-}
-
-// In good order the link goes once nothing takes it any more (LookAfter); else at once.
-void LinkKeeper::EndLink(const LinkOrder& order) {
-  const auto code = static_cast<ErrorCode>(order.code);
-  bool is_over = true;
-  uint32_t flags = 0;
-  UnderLease([&](engine::Effects& effects) {
-    const auto found = ends_.find(order.peer);
-    if (found == ends_.end() || found->second.link != order.link) {
-      return;
-    }
-    End& end = found->second;
-    if (code == ErrorCode::kOk && (end.is_connected || end.is_closed)) {
-      end.is_ending = true;
-      end.due_ns = 0;
-      end.pause_ns = kFirstPauseNs;
-      is_over = false;
-      return;
-    }
-    Disconnect(order.peer, &end, code);
-    Settle(effects);
-    progress_.engine().FailLink(order.peer, effects);
-    progress_.engine().RefuseLink(order.peer);  // should it have asked
-    flags = progress_.engine().PathTo(order.peer) == PeerPath::kBroken ? attach::kLinkWasUsed : 0;
-    ends_.erase(found);
-  });
-  if (is_over) {
-    Say(LinkEvent::kEnded, order.peer, order.link, flags);
-  }
-}
-
-void LinkKeeper::Refuse(const LinkOrder& order) {
-  UnderLease([&](engine::Effects&) {
-    progress_.engine().RefuseLink(order.peer);
-    if (const auto found = ends_.find(order.peer);
-        found != ends_.end() && found->second.link == order.link) {
-      Disconnect(order.peer, &found->second, ErrorCode::kLinkDown);
-      ends_.erase(found);
-    }
-  });
-}
-
-// ---- What is due --------------------------------------------------------------------------------
-
-// Returns when to look again. An end without a number is over. Under the lease.
-uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
-  engine::RankEngine& engine = progress_.engine();
-  const auto later = [&] {
-    end->pause_ns = std::min(std::max(2 * end->pause_ns, kFirstPauseNs), kLongestPauseNs);
-    end->due_ns = now_ns + end->pause_ns;
-    return end->due_ns;
-  };
-  if (end->due_ns > now_ns && (end->is_ending || end->is_returning)) {
-    return end->due_ns;
-  }
-  if (end->is_ending) {
-    if (MayWant(peer, *end) ||
-        (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer)))) {
-      return later();
-    }
-    Disconnect(peer, end, ErrorCode::kOk);
-    const bool was_used = engine.PathTo(peer) == PeerPath::kBroken;
-    LinkReply reply = ReplyOf(LinkEvent::kEnded, peer, end->link);
-    reply.flags = was_used ? attach::kLinkWasUsed : 0;
-    replies_.push_back(reply);
-    end->link = 0;
-    return UINT64_MAX;
-  }
-  if (!end->is_used) {
-    return UINT64_MAX;
-  }
-  if (end->is_returning) {
-    const PeerPath path = engine.PathTo(peer);
-    // The peer may close the link as soon as it hears of the return.
-    if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink ||
-        MayWant(peer, *end)) {
-      return later();
-    }
-    end->is_used = end->is_returning = false;
-    if (path == PeerPath::kDaemon) {
-      replies_.push_back(ReplyOf(LinkEvent::kReturned, peer, end->link));
-    }
-    return UINT64_MAX;
-  }
-  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || MayWant(peer, *end)) {
-    end->traffic = traffic;
-    end->active_ns = now_ns;
-  }
-  if (parts_.rules.idle_ms == 0) {
-    return UINT64_MAX;
-  }
-  const uint64_t idle_ns = parts_.rules.idle_ms * kNsPerMs;
-  if (now_ns - std::min(now_ns, end->active_ns) < idle_ns) {
-    return now_ns + idle_ns / kLooksForIdle;
-  }
-  end->is_returning = true;
-  end->pause_ns = 0;
-  engine.LeaveLink(peer, effects);
-  return later();
-}
-
-// Whether one-sided operations take the link, or may be about to.
-bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
-  return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
-}
-
-// It grows with what goes to the peer.
-uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
-  const shm::SessionLayout& session = *progress_.view().layout;
-  return session.peers[peer].sent + shm::LoadRelaxed(session.one_sided[peer].done);
-}
-
-// ---- Answers ------------------------------------------------------------------------------------
-
-LinkReply LinkKeeper::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) const {
-  LinkReply reply{};
-  reply.event = static_cast<uint32_t>(event);
-  reply.peer = peer;
-  reply.link = link;
-  return reply;
-}
-
-void LinkKeeper::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags) {
-  LinkReply reply = ReplyOf(event, peer, link);
-  reply.flags = flags;
-  (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
-}
-
-void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
-  UnderLease([&](engine::Effects&) { progress_.engine().RefuseLink(order.peer); });
-  LinkReply reply = ReplyOf(LinkEvent::kRefused, order.peer, order.link);
-  reply.code = static_cast<int32_t>(why.code());
-  SetText(why.message(), &reply);
-  (void)parts_.attach->SendLinkReply(reply).ok();
 }
 
 }  // namespace ferry::client

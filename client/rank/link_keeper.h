@@ -5,13 +5,18 @@
 // whose daemon allows no links has no LinkKeeper; one that has none just now pays one load for each
 // step of the engine.
 //
+// A rank says that it uses a link (kUsed) once the two are connected, and not before: a firewall
+// that swallows connections, or a peer that does not answer, costs the link and no message. Of the
+// two that one calls which hears of the other one's address last, with kUse.
+//
 // Which direction takes which path is the engine's to know (RankEngine::UseLink). What is under way
 // by a link ends before the engine hears of it: so a request never ends while the core still
 // reaches its memory. For that each turn first looks for peers that are gone.
 //
 // Calling thread: Look is the watcher's, Turn is for the holder of the lease; the rest may be
-// called by any thread. All that changes is guarded by the lease. Look blocks for the lease, and
-// once while the library is opened.
+// called by any thread. All that changes is guarded by the lease. Look blocks for some milliseconds
+// for the lease, whose holder may be a process that was stopped, and once while the library is
+// opened.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +42,12 @@ namespace ferry::client {
 
 class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThread::Work {
  public:
+  // For so long two ranks try to connect.
+  static constexpr uint64_t kConnectTimeoutNs = 5'000'000'000;
+  // A peer that could not be called is called again after this pause, which grows with each time.
+  static constexpr uint64_t kFirstCallPauseNs = 1'000'000'000;
+  static constexpr uint64_t kLongestCallPauseNs = 600'000'000'000;
+
   struct Parts {
     Progress* progress;  // all outlive it
     AttachConnection* attach;
@@ -44,6 +55,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     std::string job_id;
     attach::LinkRules rules;
     std::function<StatusOr<const DirectApi*>()> open_library;
+    uint64_t connect_timeout_ns = kConnectTimeoutNs;
   };
   explicit LinkKeeper(Parts parts);
   // Ends the link thread, then all links without a word. No other thread is in the library.
@@ -85,12 +97,19 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
  private:
   // This rank's end of a link.
   struct End {
-    uint64_t link = 0;  // its number
-    bool is_connected = false;
+    uint64_t link = 0;  // its number; 0: it is over
+    // The order that was not answered yet, and until when that is tried.
+    std::optional<attach::LinkOrder> order;
+    uint64_t deadline_ns = 0;
+    bool is_connected = false;  // the core has it, and knows of no end
+    bool had_route = false;     // the core has had it
+    bool calls = false;         // it is for this rank to make the connection
+    bool was_used = false;      // ever
     bool is_used = false;       // the daemon has allowed it, and has not been told of its return
     bool is_returning = false;  // the direction goes back
     bool is_ending = false;     // the daemon has ended it: once it is free it is let go of
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
+    std::string trouble;        // how it was lost
     uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
     uint64_t active_ns = 0;     // and when it had changed
     uint64_t due_ns = 0;        // the next look while it waits for something
@@ -99,6 +118,13 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
 
   struct Lost {
     uint32_t peer;
+    std::string text;
+  };
+
+  // A peer that could not be called.
+  struct Failure {
+    uint64_t until_ns = 0;  // it is not called again before
+    uint64_t pause_ns = 0;
     std::string text;
   };
 
@@ -115,38 +141,58 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   bool PrepareToSleep() override;
   uint64_t NextTurnNs(uint64_t now_ns) const override;
 
-  template <typename Action>
-  void UnderLease(Action&& action);
-  Status OpenEndpoint();
-  void Obey(const attach::LinkOrder& order, uint64_t now_ns);
-  void Open(const attach::LinkOrder& order);
+  // Of Look (link_keeper_orders.cc). All but the first two are called under the lease.
+  void TakeOrders();
+  void OpenEndpoint();
+  void Obey(const attach::LinkOrder& order, uint64_t now_ns, engine::Effects& effects);
+  void Open(const attach::LinkOrder& order, uint64_t now_ns);
   void Use(const attach::LinkOrder& order, uint64_t now_ns);
   void Leave(uint32_t peer, End* end, engine::Effects& effects);
-  void Return(uint32_t peer);
-  void ReturnIdlest(uint64_t now_ns);
-  void EndLink(const attach::LinkOrder& order);
-  void Refuse(const attach::LinkOrder& order);
+  void ReturnIdlest(uint64_t now_ns, engine::Effects& effects);
+  void EndLink(const attach::LinkOrder& order, engine::Effects& effects);
+  void Forget(const attach::LinkOrder& order);
+  uint64_t LookAfterAll(uint64_t now_ns, engine::Effects& effects);
+  uint64_t LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  void CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  Status MayUse() const;
+  Status Reach(const attach::LinkOrder& order, End* end, uint64_t now_ns);
   Status Connect(const attach::LinkOrder& order, End* end);
+  ErrorCode ConnectionTo(uint32_t peer, const End& end, std::string* why);
+  Status TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  void NoteFailure(uint32_t peer, const std::string& text, uint64_t now_ns);
+  static uint64_t Later(End* end, uint64_t now_ns);
+  void Say(attach::LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags = 0);
+  void SayOpened(uint32_t peer, uint64_t link);
+  void SayLost(uint32_t peer, uint64_t link, const std::string& text);
+  void SayRefused(const attach::LinkOrder& order, const Status& why);
+  static attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link);
+
   void Disconnect(uint32_t peer, End* end, ErrorCode error);
   void Settle(engine::Effects& effects);
   void CheckDeaths();
+  void CheckConnections();
   void TakeLost(engine::Effects& effects);
-  uint64_t LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
   bool MayWant(uint32_t peer, const End& end) const;
   uint64_t TrafficTo(uint32_t peer) const;
-  void Say(attach::LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags = 0);
-  void SayRefused(const attach::LinkOrder& order, const Status& why);
-  attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link) const;
 
   const Parts parts_;
   Progress& progress_;
-  shm::Lease lease_;               // of threads that are not the program's
-  std::optional<Status> opening_;  // what became of the library and the endpoint
+  shm::Lease lease_;  // of threads that are not the program's
+  // Of Look alone.
+  std::vector<attach::LinkOrder> orders_;  // that were not obeyed yet
+  std::optional<Status> opening_;          // what became of the library and the endpoint
+  std::unique_ptr<DirectLinks> opened_;    // until Look has the lease
+  int lease_pause_ms_ = 0;
+  // Under the lease.
   std::unique_ptr<DirectLinks> links_;
-  std::map<uint32_t, End> ends_;            // by peer
+  std::map<uint32_t, End> ends_;            // by peer; only Look adds and removes some
+  std::map<uint32_t, Failure> failures_;    // by peer
   std::vector<attach::LinkReply> replies_;  // that Look is to send
-  engine::Effects* effects_ = nullptr;      // of the turn under way
-  std::vector<Lost> lost_;                  // in it
+  bool is_leaving_ = false;
+  uint32_t awaited_ = 0;                // ends that are not connected yet, or were not used since
+  uint32_t connecting_ = 0;             // of these, those that the daemon wants to be used
+  engine::Effects* effects_ = nullptr;  // of the turn under way
+  std::vector<Lost> lost_;              // in it
   uint32_t deaths_seen_ = 0;
   uint32_t turns_ = 0;      // only grows
   uint64_t called_ns_ = 0;  // when the link thread was called for a long transfer

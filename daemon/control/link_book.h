@@ -10,7 +10,7 @@
 //   kOpen to its rank; kOpened with address
 //   WANTED (address, key)                  ->  kOpen (address, keys) to its rank; kOpened
 //                                          <-  OPENED (address, key)
-//   kUse (address, keys) to its rank; kUsed
+//   kUse (address, keys) to its rank, which connects; kUsed
 //   USED                                   ->  kUse to its rank
 //
 // Each rank then moves its own direction of the pair to the link, and returns it by itself when it

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/control/node_links.h"
 #include "daemon/control/peer_links.h"
@@ -22,7 +24,7 @@ struct PeerLinks::Link {
   bool greet_again = false;  // once it is answered: the peer knows us since
   uint32_t early_greetings = 0;
   std::string token_hash;  // of the peer's token for us, from its answer
-  bool probing = false;
+  std::vector<std::function<void(bool refused)>> probes;  // that wait for the one under way
   uint64_t life = 0;
   NodeContact contact;  // who answers there, once somebody has
   uint64_t last_heard_ns = 0;

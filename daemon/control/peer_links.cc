@@ -451,15 +451,16 @@ void PeerLinks::MarkDownIfDead(const LinkPtr& link) {
 }
 
 void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> done) {
-  if (std::exchange(link->probing, true)) {
+  link->probes.push_back(std::move(done));
+  if (link->probes.size() > 1) {
     return;
   }
   ProbePort(loop_.context(), link->address,
-            std::chrono::milliseconds(timing_.heartbeat_interval_ms),
-            [this, link, done = std::move(done)](bool refused) {
-              link->probing = false;
-              if (IsCurrent(link)) {
-                done(refused);
+            std::chrono::milliseconds(timing_.heartbeat_interval_ms), [this, link](bool refused) {
+              for (const auto& probe : std::exchange(link->probes, {})) {
+                if (IsCurrent(link)) {
+                  probe(refused);
+                }
               }
             });
 }

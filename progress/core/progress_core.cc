@@ -79,7 +79,7 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
              options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       pushes_(outbound_, options.push_max_bytes),
-      landings_(pulls_),
+      landings_(pulls_, *transport_),
       adverts_(registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
       one_sided_(outbound_, pulls_, feeds_, registrations_, private_memory_),
@@ -308,11 +308,15 @@ void ProgressCore::OnLanded(uint64_t context, ErrorCode code) {
   landings_.OnLanded(context, Judged(code), now_ns_);
 }
 
-// Daemons number nothing, but see to each other's lives by themselves, and do without a connection.
-// Between ranks each message counts: what the connection has lost is lost.
-void ProgressCore::OnPeerLost(transport::PeerId peer) {
+// What the connection has lost is lost: nobody numbers messages. Daemons do without a connection
+// that had nothing to lose: each sees to the other one's life by itself, and the next message
+// connects anew. A rank has no other way to hear that its peer has given up their link.
+void ProgressCore::OnPeerLost(transport::PeerId peer, bool lossless) {
+  if (lossless && !options_.nodes_are_ranks) {
+    return;
+  }
   for (const auto& [number, link] : directory_.links()) {
-    link->broken |= options_.nodes_are_ranks && link->peer == peer;
+    link->broken |= link->peer == peer;
   }
 }
 

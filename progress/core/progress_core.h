@@ -151,6 +151,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
+  // As transport::Transport says, of the way of that number (NodeRoute::link).
+  void Connect(uint64_t number, uint64_t now_ns);
+  ErrorCode ConnectionTo(uint64_t number, std::string* why);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
   void NodeFailed(uint64_t number, ErrorCode error);
   // The first two are called in this order, the second until it is true, once.
@@ -194,7 +197,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
                             uint64_t attachment_bytes) override;
   void OnLanded(uint64_t context, ErrorCode code) override;
   void OnComplete(uint64_t context, ErrorCode code) override;
-  void OnPeerLost(transport::PeerId peer) override;
+  void OnPeerLost(transport::PeerId peer, bool lossless) override;
   ErrorCode Judged(ErrorCode code) const;
   // CopySink.
   void OnCopied(const CopyTask& task) override;

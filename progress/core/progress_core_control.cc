@@ -77,6 +77,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
   feeds_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
+  landings_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
   if (extension_ != nullptr) {
     extension_->CloseOf(*served, ErrorCode::kPeerDied);
   }
@@ -178,8 +179,8 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     return {ErrorCode::kInvalidArgument, what + " is not another node of it"};
   }
   Link* link = directory_.FindLink(route.link);
-  const bool returns =
-      link != nullptr && link->failure == ErrorCode::kLinkDown && route.life > link->life;
+  const bool returns = link != nullptr && link->failure == ErrorCode::kLinkDown &&
+                       (route.life > link->life || link->routes == 0);  // see ReportBrokenLinks
   if (job->routes[node].link != nullptr &&
       job->routes[node].link->failure == ErrorCode::kLinkDown && !HaveSettled(*job)) {
     return {ErrorCode::kWouldBlock, what + ": ranks here have not noticed yet that it was cut off"};
@@ -253,6 +254,17 @@ void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
     }
   }
   AnnounceDeaths(*job);
+}
+
+void ProgressCore::Connect(uint64_t number, uint64_t now_ns) {
+  if (const Link* link = directory_.FindLink(number); link != nullptr) {
+    transport_->Connect(link->peer, now_ns);
+  }
+}
+
+ErrorCode ProgressCore::ConnectionTo(uint64_t number, std::string* why) {
+  const Link* link = directory_.FindLink(number);
+  return link != nullptr ? transport_->ConnectionTo(link->peer, why) : ErrorCode::kNotFound;
 }
 
 // ---- Looking in --------------------------------------------------------------------------------

@@ -208,10 +208,20 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
 }
 
 void ProgressCore::ReportBrokenLinks() {
+  bool is_any_unused = false;
   for (const auto& [number, link] : directory_.links()) {
-    if (link->broken && link->failure == ErrorCode::kOk) {
+    if (!link->broken || link->failure != ErrorCode::kOk) {
+      continue;
+    }
+    if (link->routes == 0) {  // nobody will judge it: the next job takes another one
+      FailLink(*link, ErrorCode::kLinkDown);
+      is_any_unused = true;
+    } else {
       BreakLink(*link, transport_->LastError());
     }
+  }
+  if (is_any_unused) {
+    directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
   }
 }
 

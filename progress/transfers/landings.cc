@@ -88,6 +88,15 @@ void Landings::EndOf(const Link& link, ErrorCode error, uint64_t now_ns) {
   });
 }
 
+void Landings::FailOf(const ServedRank& rank, ErrorCode error, uint64_t now_ns) {
+  landings_.ForEach([&](LandingId id, const One& one) {
+    if (one.rank == &rank) {
+      transport_.DropLanding(static_cast<uint64_t>(id));
+      End(id, error, now_ns);
+    }
+  });
+}
+
 bool Landings::IsIdleWith(const Link& link) {
   bool any = false;
   landings_.ForEach([&](LandingId, const One& one) { any |= one.link == &link; });

@@ -26,8 +26,8 @@ namespace ferry::progress {
 
 class Landings {
  public:
-  // Outlives this.
-  explicit Landings(Pulls& pulls) : pulls_(pulls) {}
+  // Both outlive this.
+  Landings(Pulls& pulls, transport::Transport& transport) : pulls_(pulls), transport_(transport) {}
 
   // Where the data of a message of `link` goes that was delivered to `rank` under that id, once the
   // rank has had the chance to match it. *over_quota: nowhere, for the rank has more parked than it
@@ -43,6 +43,8 @@ class Landings {
   void OnLanded(uint64_t context, ErrorCode code, uint64_t now_ns);
   // The transport has let go of all memory for what was to come by that link (FailPeer).
   void EndOf(const Link& link, ErrorCode error, uint64_t now_ns);
+  // Nothing lands in memory of that rank any more, however slowly its peers go on.
+  void FailOf(const ServedRank& rank, ErrorCode error, uint64_t now_ns);
 
   bool empty() const { return landings_.empty(); }
   bool IsIdleWith(const Link& link);
@@ -64,6 +66,7 @@ class Landings {
   void End(LandingId id, ErrorCode code, uint64_t now_ns);
 
   Pulls& pulls_;
+  transport::Transport& transport_;
   SlotMap<LandingId, One> landings_;
 };
 

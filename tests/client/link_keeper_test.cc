@@ -5,20 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <cstring>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/version.h"
-#include "daemon/sockets/packet_socket.h"
 #include "shm/lane.h"
 #include "tests/client/lonely_rank.h"
+#include "tests/client/order_socket.h"
 
 namespace ferry::client {
 namespace {
@@ -44,6 +42,10 @@ class FakeLinks final : public DirectLinks {
   ~FakeLinks() override { last = nullptr; }
   const LinkAddress& Address() const override { return address_; }
   Status Connect(uint32_t peer, const LinkRoute& route) override {
+    if (busy != 0) {
+      --busy;
+      return {ErrorCode::kWouldBlock, "commands wait"};
+    }
     calls.push_back(
         "connect " + std::to_string(peer) + " " + std::to_string(route.serial) + " " +
         std::string(reinterpret_cast<const char*>(route.address.bytes), route.address.size_bytes) +
@@ -51,6 +53,13 @@ class FakeLinks final : public DirectLinks {
         std::to_string(route.receive_key.words[0]));
     connected.insert(peer);
     return {};
+  }
+  ErrorCode ConnectionTo(uint32_t peer, bool calls_it, std::string* why) override {
+    called.insert({peer, calls_it});
+    if (why != nullptr && connection != ErrorCode::kOk) {
+      *why = words;
+    }
+    return connection;
   }
   void End(uint32_t peer, ErrorCode error) override {
     calls.push_back("end " + std::to_string(peer) + " " + std::to_string(static_cast<int>(error)));
@@ -81,8 +90,13 @@ class FakeLinks final : public DirectLinks {
   DirectHost* const host_;
   std::vector<std::string> calls;
   std::set<uint32_t> connected;
-  std::set<uint32_t> wanted;   // by one-sided operations
-  std::vector<uint32_t> lost;  // in the next turn
+  // What follows is changed under the lease: the link thread may turn.
+  ErrorCode connection = ErrorCode::kOk;  // of all
+  std::string words;
+  std::set<std::pair<uint32_t, bool>> called;  // peers, and whether this rank calls
+  uint32_t busy = 0;                           // so many times Connect would block
+  std::set<uint32_t> wanted;                   // by one-sided operations
+  std::vector<uint32_t> lost;                  // in the next turn
   std::function<void()> on_end;
   bool is_idle = true;
   uint32_t turns = 0;
@@ -102,24 +116,13 @@ StatusOr<std::unique_ptr<DirectLinks>> OpenFake(const DirectSetup& setup, Direct
 class LinkKeeperTest : public testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/ferry-keeper-XXXXXX";
-    directory_ = mkdtemp(path);
-    StatusOr<UniqueFd> listener =
-        daemon::ListenUnix(directory_ + "/attach.sock", SOCK_SEQPACKET, 0600);
-    ASSERT_TRUE(listener.ok());
-    ASSERT_TRUE(attach_.Connect(directory_, 20'000).ok());
-    daemon_.Reset(accept(listener->get(), nullptr, nullptr));
     rules_.idle_ms = 60'000;
     rules_.operation_timeout_ms = 1000;
     std::strcpy(rules_.source_address, "127.0.0.1");
   }
-  void TearDown() override {
-    keeper_.reset();
-    std::filesystem::remove_all(directory_);
-  }
   LinkKeeper& Make() {
     keeper_.emplace(LinkKeeper::Parts{.progress = &progress_,
-                                      .attach = &attach_,
+                                      .attach = &socket_.attach(),
                                       .regions = &regions_,
                                       .job_id = "j",
                                       .rules = rules_,
@@ -129,15 +132,14 @@ class LinkKeeperTest : public testing::Test {
                                           return Status(ErrorCode::kNotFound, "no library");
                                         }
                                         return &api_;
-                                      }});
+                                      },
+                                      .connect_timeout_ns = connect_timeout_ns_});
     progress_.SetLinks(&*keeper_);
     return *keeper_;
   }
   void Order(LinkOp op, uint32_t peer, uint64_t link, const std::string& address = "",
              ErrorCode code = ErrorCode::kOk) {
     attach::LinkOrder order{};
-    order.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kLink), 0, kLayoutVersion,
-                    kProtocolVersion};
     order.op = static_cast<uint32_t>(op);
     order.peer = peer;
     order.link = link;
@@ -146,32 +148,56 @@ class LinkKeeperTest : public testing::Test {
     address.copy(reinterpret_cast<char*>(order.address), sizeof(order.address));
     order.send_key[1] = 11;
     order.receive_key[0] = 12;
-    ASSERT_TRUE(daemon::SendPacket(daemon_.get(), order).ok());
+    socket_.Send(order);
     next_look_ms_ = keeper_->Look();
   }
   // The events that the rank has told, such as "used 1 7"; the last reply is kept.
   std::vector<std::string> Events() {
     constexpr const char* kNames[] = {"", "opened", "refused", "used", "returned", "ended", "lost"};
     std::vector<std::string> events;
-    daemon::SocketPacket packet;
-    while (true) {
-      const auto received = daemon::ReceivePacket(daemon_.get(), &packet);
-      if (!received.ok() || *received != daemon::Received::kPacket) {
-        return events;
-      }
-      const auto* reply = packet.As<attach::LinkReply>();
-      EXPECT_NE(reply, nullptr);
-      reply_ = *reply;
-      events.push_back(std::string(kNames[reply->event]) + " " + std::to_string(reply->peer) + " " +
-                       std::to_string(reply->link) + (reply->flags != 0 ? " was used" : ""));
+    for (const attach::LinkReply& reply : socket_.TakeReplies()) {
+      reply_ = reply;
+      events.push_back(std::string(kNames[reply.event]) + " " + std::to_string(reply.peer) + " " +
+                       std::to_string(reply.link) + (reply.flags != 0 ? " was used" : ""));
     }
+    return events;
   }
   PeerPath Path(uint32_t peer = kPeer) { return progress_.engine().PathTo(peer); }
-  void Step() {
-    ASSERT_TRUE(progress_.TryEnter());
-    engine::Effects effects;
-    (void)progress_.Step(effects);
+  template <typename Action>
+  void UnderLease(Action&& action) {
+    ASSERT_TRUE(progress_.Enter());
+    action();
     progress_.Exit();
+  }
+  void Step() {
+    UnderLease([&] {
+      engine::Effects effects;
+      (void)progress_.Step(effects);
+    });
+  }
+  void Lose(uint32_t peer) {
+    UnderLease([&] { FakeLinks::last->lost = {peer}; });
+    Step();
+  }
+  // An endpoint whose connections are like that from now on.
+  FakeLinks& OpenWith(ErrorCode connection, const std::string& words) {
+    Order(LinkOp::kOpen, kOther, 3);
+    EXPECT_THAT(Events(), ElementsAre("opened 2 3"));
+    Order(LinkOp::kRefuse, kOther, 3);
+    FakeLinks::last->connection = connection;
+    FakeLinks::last->words = words;
+    return *FakeLinks::last;
+  }
+  // Looks until there are some.
+  std::vector<std::string> NextEvents() {
+    std::vector<std::string> events;
+    while ((events = Events()).empty()) {
+      next_look_ms_ = keeper_->Look();
+    }
+    return events;
+  }
+  shm::LinkState AskedFor(uint32_t peer = kPeer) {
+    return static_cast<shm::LinkState>(rank_.view().layout->links[peer].state);
   }
   // The peer has drained the marker, and all before it.
   void AnswerMarker(uint32_t peer = kPeer) {
@@ -202,9 +228,7 @@ class LinkKeeperTest : public testing::Test {
     shm::FetchAdd(rank_.view().inbox.wake()->death_epoch, 1, std::memory_order_release);
   }
 
-  std::string directory_;
-  UniqueFd daemon_;
-  AttachConnection attach_;
+  OrderSocket socket_;
   attach::LinkRules rules_{};
   RegionTable regions_;
   LonelyRank rank_;
@@ -224,6 +248,7 @@ class LinkKeeperTest : public testing::Test {
   bool has_library_ = true;
   int loads_ = 0;
   int next_look_ms_ = 0;
+  uint64_t connect_timeout_ns_ = LinkKeeper::kConnectTimeoutNs;
   attach::LinkReply reply_{};
   std::optional<LinkKeeper> keeper_;
 };
@@ -406,13 +431,172 @@ TEST_F(LinkKeeperTest, ALinkEndsOnceNothingTakesIt) {
   EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
 }
 
+// ---- Connecting ----
+
+TEST_F(LinkKeeperTest, ALinkIsUsedOnceItsConnectionStands) {
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kWouldBlock, "nobody there");
+  Order(LinkOp::kOpen, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  EXPECT_TRUE(keeper_->HasWork());  // somebody has to turn
+  EXPECT_GE(next_look_ms_, 1);
+  eventfd_t calls = 0;
+  (void)eventfd_read(keeper_->call_fd(), &calls);
+  UnderLease([&] { links.connection = ErrorCode::kOk; });
+  Step();
+  EXPECT_EQ(eventfd_read(keeper_->call_fd(), &calls), 0);  // without a wait for the next look
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("used 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kToLink);
+  UnderLease([&] { EXPECT_THAT(links.called, ElementsAre(std::pair(kPeer, true))); });
+  Step();
+  EXPECT_FALSE(keeper_->HasWork());
+}
+
+// It has heard of the other one's address first.
+TEST_F(LinkKeeperTest, OneOfTheTwoWaitsToBeCalled) {
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kWouldBlock, "nobody there");
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  EXPECT_TRUE(keeper_->HasWork());
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), IsEmpty());
+  UnderLease([&] {
+    EXPECT_THAT(links.called, ElementsAre(std::pair(kPeer, false)));
+    links.connection = ErrorCode::kOk;
+  });
+  EXPECT_THAT(NextEvents(), ElementsAre("used 1 7"));
+}
+
+TEST_F(LinkKeeperTest, AConnectionThatIsRefusedCostsTheLinkAlone) {
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kLinkDown, "Connection refused (10.1.2.3:9)");
+  Order(LinkOp::kOpen, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "refused 1 7"));
+  EXPECT_STREQ(reply_.text, "Connection refused (10.1.2.3:9)");
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  EXPECT_TRUE(links.connected.empty());
+  EXPECT_FALSE(keeper_->NeedsTurns());
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  // It does not try again at once.
+  Order(LinkOp::kOpen, kPeer, 8);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 8"));
+  EXPECT_STREQ(reply_.text,
+               "it could not be connected a moment ago: Connection refused (10.1.2.3:9)");
+  Order(LinkOp::kOpen, kPeer, 9, "peer");  // which this rank need not call
+  EXPECT_THAT(Events(), ElementsAre("opened 1 9"));
+}
+
+TEST_F(LinkKeeperTest, AConnectionThatDoesNotComeCostsTheLinkAlone) {
+  connect_timeout_ns_ = 3'000'000;
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kWouldBlock, "10.1.2.3:9 does not answer");
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 1 7"));
+  EXPECT_STREQ(reply_.text, "tried for 3 ms: 10.1.2.3:9 does not answer");
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  EXPECT_TRUE(links.connected.empty());
+  EXPECT_EQ(keeper_->Look(), -1);
+}
+
+TEST_F(LinkKeeperTest, AConnectionThatGoesBeforeItIsUsedCostsTheLinkAlone) {
+  Make();
+  (void)OpenWith(ErrorCode::kWouldBlock, "");
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  Lose(kPeer);
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 1 7"));
+  EXPECT_STREQ(reply_.text, "its connection is gone: reset");
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+}
+
+TEST_F(LinkKeeperTest, TheDaemonMayEndALinkThatConnects) {
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kWouldBlock, "");
+  Order(LinkOp::kOpen, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  Order(LinkOp::kEnd, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "ended 1 7"));
+  EXPECT_TRUE(links.connected.empty());
+  EXPECT_EQ(next_look_ms_, -1);
+}
+
+// The one that was to call has not come through; the daemon only says that the link is over.
+TEST_F(LinkKeeperTest, WhoHasAskedMayAskAgainAfterALinkThatWasNeverUsed) {
+  Make();
+  rank_.view().layout->links[kPeer].state = static_cast<uint32_t>(shm::LinkState::kAsked);
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  EXPECT_EQ(AskedFor(), shm::LinkState::kAsked);
+  Order(LinkOp::kEnd, kPeer, 7);
+  EXPECT_THAT(NextEvents(), ElementsAre("opened 1 7", "ended 1 7"));
+  EXPECT_EQ(AskedFor(), shm::LinkState::kRefused);
+}
+
+// Its core still has to do with the link before.
+TEST_F(LinkKeeperTest, ACoreThatIsNotReadyIsAskedAgainSoon) {
+  Make();
+  FakeLinks& links = OpenWith(ErrorCode::kOk, "");
+  links.busy = 2;
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_GE(next_look_ms_, 1);
+  EXPECT_LE(next_look_ms_, 10);
+  EXPECT_THAT(NextEvents(), ElementsAre("opened 1 7"));
+  EXPECT_THAT(links.calls, ElementsAre("connect 1 7 peer 11 12"));
+  Order(LinkOp::kOpen, kOther, 4);
+  EXPECT_THAT(Events(), ElementsAre("opened 2 4"));
+  UnderLease([&] { links.busy = 1; });
+  Order(LinkOp::kUse, kOther, 4, "other");
+  EXPECT_THAT(NextEvents(), ElementsAre("used 2 4"));
+}
+
+TEST_F(LinkKeeperTest, ARankThatLeavesUsesNoMoreLinks) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7);
+  UnderLease([&] {
+    engine::Effects effects;
+    keeper_->LeaveAll(effects);
+  });
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "refused 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+}
+
+// ---- The lease ----
+
+// Its holder was stopped, perhaps for good. The watcher has the daemon to look after.
+TEST_F(LinkKeeperTest, ALeaseThatIsNotToBeHadHoldsNobodyUp) {
+  Make();
+  FakeLinks& links = Use();
+  shm::Lease other(&rank_.view().layout->lease);
+  ASSERT_TRUE(other.Acquire(shm::kLeaseWorker));
+  Order(LinkOp::kReturn, kPeer, 7);
+  EXPECT_GE(next_look_ms_, 1);
+  EXPECT_LE(next_look_ms_, 50);
+  Order(LinkOp::kOpen, kOther, 8, "other");
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_EQ(links.connected, std::set<uint32_t>{kPeer});
+  other.Release(shm::kLeaseWorker);
+  (void)keeper_->Look();  // in order
+  EXPECT_THAT(Events(), ElementsAre("opened 2 8"));
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+}
+
 // ---- What breaks ----
 
 TEST_F(LinkKeeperTest, ALostLinkThatMessagesTakeIsTold) {
   Make();
-  FakeLinks& links = Use();
-  links.lost = {kPeer};
-  Step();
+  (void)Use();
+  Lose(kPeer);
   EXPECT_EQ(Path(), PeerPath::kBroken);
   EXPECT_FALSE(keeper_->has_links());
   eventfd_t calls = 0;
@@ -427,13 +611,13 @@ TEST_F(LinkKeeperTest, ALostLinkThatMessagesTakeIsTold) {
 TEST_F(LinkKeeperTest, ALostLinkThatNothingTakesFailsNothing) {
   Make();
   Order(LinkOp::kOpen, kPeer, 7, "peer");
-  FakeLinks::last->lost = {kPeer};
-  Step();
+  Lose(kPeer);
   EXPECT_EQ(Path(), PeerPath::kDaemon);
   (void)keeper_->Look();
   EXPECT_THAT(Events(), ElementsAre("opened 1 7"));
-  Order(LinkOp::kUse, kPeer, 7);
+  Order(LinkOp::kUse, kPeer, 7, "peer");
   EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_STREQ(reply_.text, "its connection is gone: reset");
   Order(LinkOp::kEnd, kPeer, 7);
   (void)keeper_->Look();
   EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
@@ -447,8 +631,7 @@ TEST_F(LinkKeeperTest, AConnectionThatGoesWhileTheLinkEndsIsNotTold) {
   links.is_idle = false;
   Order(LinkOp::kEnd, kPeer, 7);
   (void)Events();
-  links.lost = {kPeer};
-  Step();
+  Lose(kPeer);
   (void)keeper_->Look();
   EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
 }

@@ -9,28 +9,27 @@
 
 namespace ferry::client {
 
-// Rank 0 alone on its node, of a job of three.
+// A rank alone on its node, of a job of three.
 class LonelyRank {
  public:
-  LonelyRank() {
-    engine::InitializeSegments(kPlan, 1, session_.base(), inbox_.base());
+  explicit LonelyRank(uint32_t rank = 0) : plan_{rank, 3, 1, 64, 64} {
+    engine::InitializeSegments(plan_, 1, session_.base(), inbox_.base());
     StatusOr<engine::SessionView> view = engine::ViewSession(session_.base(), session_.size_bytes(),
                                                              inbox_.base(), inbox_.size_bytes());
     EXPECT_TRUE(view.ok()) << view.status().ToString();
     view_ = *view;
-    peers_.by_rank.resize(kPlan.job_size);
-    peers_.by_rank[0].local = true;
-    peers_.by_rank[0].SetInbox(view_.inbox);
-    peers_.rank_of_local = {0};
+    peers_.by_rank.resize(plan_.job_size);
+    peers_.by_rank[rank].local = true;
+    peers_.by_rank[rank].SetInbox(view_.inbox);
+    peers_.rank_of_local = {rank};
   }
   const engine::SessionView& view() const { return view_; }
   const engine::PeerTable& peers() const { return peers_; }
 
  private:
-  static constexpr engine::SegmentPlan kPlan{
-      .rank = 0, .job_size = 3, .local_size = 1, .request_limit = 64, .unexpected_limit = 64};
-  const shm::SharedMemory session_{kPlan.session_bytes()};
-  const shm::SharedMemory inbox_{kPlan.inbox_bytes()};
+  const engine::SegmentPlan plan_;
+  const shm::SharedMemory session_{plan_.session_bytes()};
+  const shm::SharedMemory inbox_{plan_.inbox_bytes()};
   engine::SessionView view_;
   engine::PeerTable peers_;
 };

@@ -230,6 +230,12 @@ Status LinkedRank::Connect(uint32_t peer, const LinkRoute& route) {
   return status;
 }
 
+ErrorCode LinkedRank::ConnectionTo(uint32_t peer, bool calls, std::string* why) {
+  ErrorCode code = ErrorCode::kOk;
+  UnderLease([&] { code = links_->ConnectionTo(peer, calls, why); });
+  return code;
+}
+
 void LinkedRank::End(uint32_t peer, ErrorCode error) {
   UnderLease([&] { links_->End(peer, error); });
 }

@@ -103,6 +103,7 @@ class LinkedRank final : private DirectHost {
 
   // The direct link to a peer, and the paths of what this rank sends to it.
   Status Connect(uint32_t peer, const LinkRoute& route);
+  ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why = nullptr);
   void End(uint32_t peer, ErrorCode error);
   ErrorCode UseLink(uint32_t peer);
   void LeaveLink(uint32_t peer);

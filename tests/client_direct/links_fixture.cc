@@ -60,10 +60,14 @@ void LinksTest::Start(uint32_t ranks, const RankOptions& options) {
 void LinksTest::Connect(uint32_t one, uint32_t other, uint64_t life) {
   const uint64_t there = life * 1000 + one * 10 + other;
   const uint64_t back = life * 1000 + other * 10 + one;
-  Status status = rank(one).Connect(other, RouteTo(rank(other).links().Address(), there, back));
+  Status status = rank(other).Connect(one, RouteTo(rank(one).links().Address(), back, there));
   ASSERT_TRUE(status.ok()) << status.ToString();
-  status = rank(other).Connect(one, RouteTo(rank(one).links().Address(), back, there));
+  status = rank(one).Connect(other, RouteTo(rank(other).links().Address(), there, back));
   ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_TRUE(Meanwhile([&] {
+    return rank(one).ConnectionTo(other, /*calls=*/true) == ErrorCode::kOk &&
+           rank(other).ConnectionTo(one, /*calls=*/false) == ErrorCode::kOk;
+  }));
 }
 
 void LinksTest::Use(uint32_t from, uint32_t to) {

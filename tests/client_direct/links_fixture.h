@@ -31,7 +31,7 @@ class LinksTest : public testing::Test {
  protected:
   // Ranks 0 .. ranks - 1, each with an endpoint.
   void Start(uint32_t ranks, const RankOptions& options = {});
-  // Opens the link between two of them, in that life of it.
+  // Opens the link between two of them, in that life of it; `one` calls.
   void Connect(uint32_t one, uint32_t other, uint64_t life = 1);
   // All that one sends to the other takes the link, when this returns.
   void Use(uint32_t from, uint32_t to);

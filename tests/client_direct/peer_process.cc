@@ -45,6 +45,10 @@ void SetUp(LinkedRank& rank, int control) {
   char word = 1;
   Say(control, &word, sizeof(word));
   Hear(control, &word, sizeof(word));
+  ASSERT_TRUE(Eventually([&] {
+    (void)rank.Progress();
+    return rank.ConnectionTo(peer, /*calls=*/own == 0) == ErrorCode::kOk;
+  }));
   ASSERT_EQ(rank.UseLink(peer), ErrorCode::kOk);
   ASSERT_TRUE(Eventually([&] {
     (void)rank.Progress();

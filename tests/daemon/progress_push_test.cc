@@ -356,19 +356,26 @@ TEST_F(ProgressPushTest, ACutInTheMiddleEndsTheReceive) {
   }
 }
 
-TEST_F(ProgressPushTest, ARankThatGoesInTheMiddleIsLetGoOfOnceTheDataHasCome) {
+// Whoever sends may take as long as he likes.
+TEST_F(ProgressPushTest, ARankThatGoesInTheMiddleIsLetGoOfThoughTheRestDoesNotCome) {
   std::vector<std::byte> sent = Pattern(kBytes, 1), got(kBytes);
   (void)Receive(got);
   ends_[1]->holds_data = true;
   Push(sent);
   Settle();
+  ASSERT_EQ(ends_[1]->places, std::vector<void*>{got.data()});
   bool says_no_more = false;
-  EXPECT_FALSE(cores_[1]->TryRemoveSession(kJob, 1, 0, &says_no_more));
-  Settle(/*progresses=*/false);
-  EXPECT_FALSE(cores_[1]->TryRemoveSession(kJob, 1, 0, &says_no_more)) << "its buffer is in use";
+  bool is_gone = false;
+  for (int n = 0; n < 5 && !is_gone; ++n) {
+    is_gone = cores_[1]->TryRemoveSession(kJob, 1, 0, &says_no_more);
+    Turn();
+  }
+  EXPECT_TRUE(is_gone);
+  const std::vector<std::byte> then = got;
   ends_[1]->holds_data = false;
   Settle(/*progresses=*/false);
-  EXPECT_TRUE(cores_[1]->TryRemoveSession(kJob, 1, 0, &says_no_more));
+  EXPECT_EQ(got, then);
+  EXPECT_NE(got, sent);
 }
 
 TEST_F(ProgressPushTest, MoreThanMayBeKeptEndsTheReceiver) {

@@ -32,6 +32,8 @@ class WireEnd final : public transport::Transport {
   std::vector<void*> places;   // where attachments went
   size_t registered() const { return regions_.size(); }
   uint64_t reads() const { return statistics_.reads; }
+  // The connection has ended with nothing under way.
+  void Lose(bool lossless) { loses_.push_back(lossless); }
   // The connection breaks: what is under way is lost.
   void Break() {
     for (WireEnd* const end : {this, other_}) {
@@ -128,6 +130,10 @@ class WireEnd final : public transport::Transport {
       sink.OnComplete(context, code);
       ++events;
     }
+    for (const bool lossless : std::exchange(loses_, {})) {
+      sink.OnPeerLost(transport::PeerId{1}, lossless);
+      ++events;
+    }
     if (std::exchange(broken_landing_, false)) {
       sink.OnLanded(landing_.context, ErrorCode::kNodeUnreachable);
     }
@@ -136,6 +142,11 @@ class WireEnd final : public transport::Transport {
       ++events;
     }
     return events;
+  }
+  void DropLanding(uint64_t context) override {
+    if (is_landing_ && landing_.context == context) {
+      landing_ = {data_.data(), 0, kDropped};
+    }
   }
   int WaitFd() const override { return -1; }
   bool PrepareToSleep() override { return false; }
@@ -180,11 +191,15 @@ class WireEnd final : public transport::Transport {
     if (holds_data) {
       return false;
     }
-    std::copy(data_.begin(), data_.end(), landing_.to);
     is_landing_ = false;
-    sink.OnLanded(landing_.context, ErrorCode::kOk);
+    if (landing_.context != kDropped) {
+      std::copy(data_.begin(), data_.end(), landing_.to);
+      sink.OnLanded(landing_.context, ErrorCode::kOk);
+    }
     return true;
   }
+
+  static constexpr uint64_t kDropped = UINT64_MAX - 1;
 
   WireEnd* other_ = nullptr;
   transport::Capabilities capabilities_;
@@ -196,6 +211,7 @@ class WireEnd final : public transport::Transport {
   std::deque<Message> incoming_;
   std::vector<uint64_t> sent_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;
+  std::vector<bool> loses_;
   transport::Landing landing_;
   std::vector<std::byte> data_;
   bool is_landing_ = false;

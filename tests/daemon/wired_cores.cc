@@ -7,8 +7,6 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr uint64_t kFirstLink = 100;
-
 void TakeLink(PlaneRank& rank, uint32_t peer) {
   shm::SessionLayout& session = *rank.view().layout;
   shm::LaneProducer(&session.to_link).Open(rank.rank());
@@ -47,6 +45,11 @@ void WiredCoresTest::Start(bool by_link, const std::vector<uint32_t>& engines) {
     if (by_link) {
       hooks.on_rank_ended = [this](const std::string&, uint32_t rank, ErrorCode error) {
         ended_.emplace_back(rank, error);
+      };
+    }
+    if (judges_) {
+      hooks.on_link_lost = [this](uint64_t link, ErrorCode, const std::string&) {
+        lost_.push_back(link);
       };
     }
     auto core = progress::ProgressCore::Create(options, std::move(parts), std::move(hooks), [] {});

@@ -35,6 +35,7 @@ class WiredCoresTest : public PlaneTest, private progress::Home {
   void ExpectReceived(uint32_t rank, uint32_t request, ErrorCode error = ErrorCode::kOk);
 
   static constexpr int32_t kTag = 5;
+  static constexpr uint64_t kFirstLink = 100;       // to node 0
   static constexpr uint64_t kMostParked = 400'000;  // of a rank
 
   std::shared_ptr<Session> sessions_[2];
@@ -43,6 +44,10 @@ class WiredCoresTest : public PlaneTest, private progress::Home {
   std::vector<std::string> violations_;
   // By link: what the cores have told of ranks that are out of reach, in place of the ranks.
   std::vector<std::pair<uint32_t, ErrorCode>> ended_;
+  // By link: those that the cores have lost. With `judges_`, before Start, they leave it to the
+  // test what that means.
+  bool judges_ = false;
+  std::vector<uint64_t> lost_;
   bool reaches_ = true;  // private memory
   bool matches_ = true;  // ranks are to be had when a head comes
   uint64_t now_ns_ = 1'000'000;

@@ -39,6 +39,16 @@ TEST(LeaseTest, IsTakenByOneOnly) {
   EXPECT_EQ(lease.Holder(), kLeaseWorker);
 }
 
+TEST(LeaseTest, AWaitMayBeBounded) {
+  Shared<LeaseLayout> layout;
+  Lease lease(layout.get());
+  ASSERT_TRUE(lease.TryAcquire(kMain));
+  EXPECT_FALSE(lease.Acquire(kMain + 1, nullptr, 5'000'000));
+  lease.Release(kMain);
+  EXPECT_TRUE(lease.Acquire(kMain + 1, nullptr, 5'000'000));
+  lease.Release(kMain + 1);
+}
+
 TEST(LeaseTest, CountsNoHandoverWithoutAWaiter) {
   Shared<LeaseLayout> layout;
   Lease lease(layout.get());

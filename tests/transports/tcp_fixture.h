@@ -44,7 +44,7 @@ class TcpRecorder : public CompletionSink {
     return head ? head(bytes) : Landing{};
   }
   void OnLanded(uint64_t context, ErrorCode code) override { landed.emplace_back(context, code); }
-  void OnPeerLost(PeerId peer) override { lost.push_back(peer); }
+  void OnPeerLost(PeerId peer, bool lossless) override { lost.emplace_back(peer, lossless); }
   void OnComplete(uint64_t context, ErrorCode code) override {
     EXPECT_TRUE(results.emplace(context, code).second) << "context " << context << " ended twice";
   }
@@ -53,7 +53,7 @@ class TcpRecorder : public CompletionSink {
   std::vector<std::vector<std::byte>> messages;
   std::vector<std::tuple<PeerId, size_t, uint64_t>> heads;
   std::vector<std::pair<uint64_t, ErrorCode>> landed;
-  std::vector<PeerId> lost;
+  std::vector<std::pair<PeerId, bool>> lost;
   std::map<uint64_t, ErrorCode> results;
   std::function<Landing(uint64_t bytes)> head;
 };

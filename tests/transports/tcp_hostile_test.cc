@@ -283,6 +283,77 @@ TEST_F(TcpHostileTest, APeerThatTakesNoAnswersHoldsMemoryForSoLongOnly) {
   EXPECT_TRUE(b_->transport->DeregisterMemory(b_->region.handle).ok());
 }
 
+// It does take something now and then.
+TEST_F(TcpHostileTest, APeerThatTakesAnswersSlowlyHoldsMemoryForSoLongOnly) {
+  TransportOptions options;
+  auto peer = Proved();
+  for (uint64_t id = 1; id <= 100; id++) {
+    ASSERT_TRUE(peer->SendKeyFrame(FrameKind::kRead, b_->region.key, 0, id, kMemory));
+  }
+  std::vector<std::byte> taken(4 << 10);
+  for (int step = 0; step < 25; step++) {
+    for (int i = 0; i < 20; i++) {
+      (void)recv(peer->fd(), taken.data(), taken.size(), MSG_DONTWAIT);
+      b_->Poll();
+    }
+    b_->now_ns += options.post_timeout_ns / 10;
+  }
+  EXPECT_TRUE(b_->transport->DeregisterMemory(b_->region.handle).ok());
+}
+
+TEST_F(TcpHostileTest, AnAnswerThatComesInDropsHoldsMemoryForSoLongOnly) {
+  TransportOptions options;
+  auto peer = Proved();
+  const TcpHello hello = peer->Hello();
+  const PeerId slow = *b_->transport->AddPeer(std::as_bytes(std::span(&hello.from, 1)));
+  ASSERT_EQ(b_->transport->Read({.peer = slow,
+                                 .local = b_->memory.data(),
+                                 .region = b_->region.handle,
+                                 .remote_address = 0,
+                                 .key = 1,
+                                 .bytes = 1000,
+                                 .context = 1},
+                                b_->now_ns),
+            ErrorCode::kOk);
+  std::optional<FrameHeader> asked;
+  ASSERT_TRUE(Await([&] {
+    asked = Drained(*peer).TakeFrame();
+    return asked.has_value();
+  }));
+  for (int step = 0; step < 12; step++) {
+    (void)peer->SendFrame(FrameKind::kData, 0, asked->id, 1, {});
+    (void)peer->Send(uint8_t{9});
+    (void)peer->Send(FrameTrailer::kGood);
+    for (int i = 0; i < 20; i++) {
+      b_->Poll();
+    }
+    b_->now_ns += options.post_timeout_ns / 10;
+  }
+  b_->Poll();
+  EXPECT_EQ(b_->ResultOf(1), ErrorCode::kTimeout);
+  EXPECT_EQ(b_->memory[0], std::byte{9});
+  EXPECT_TRUE(b_->transport->DeregisterMemory(b_->region.handle).ok());
+}
+
+TEST_F(TcpHostileTest, WhatLandsMayBeDropped) {
+  auto peer = Proved();
+  std::vector<std::byte> place(1000);
+  b_->recorder.head = [&](uint64_t bytes) { return Landing{place.data(), bytes, 17}; };
+  const std::vector<std::byte> half(500, std::byte{9});
+  ASSERT_TRUE(
+      peer->SendFrame(FrameKind::kMessageFrom, 0, 0, 2 * half.size(), std::vector<std::byte>(40)));
+  ASSERT_TRUE(peer->Send(half.data(), half.size()));
+  ASSERT_TRUE(Await([&] { return place[half.size() - 1] == std::byte{9}; }));
+  b_->transport->DropLanding(18);  // another one
+  b_->transport->DropLanding(17);
+  ASSERT_TRUE(peer->Send(half.data(), half.size()));
+  ASSERT_TRUE(peer->Send(FrameTrailer::kGood));
+  ASSERT_TRUE(peer->SendFrame(FrameKind::kMessage, 0, 0, 0, std::vector<std::byte>(5)));
+  ASSERT_TRUE(Await([&] { return b_->recorder.messages.size() == 1; }));
+  EXPECT_TRUE(b_->recorder.landed.empty());
+  EXPECT_EQ(place[half.size()], std::byte{0});
+}
+
 TEST_F(TcpHostileTest, AskingForTooMuchClosesTheConnection) {
   auto peer = Proved();
   std::vector<std::byte> many;

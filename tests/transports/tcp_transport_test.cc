@@ -33,6 +33,8 @@ uint64_t AllSegmentsSent() {
                          [](uint64_t sum, int fd) { return sum + SegmentsSent(fd); });
 }
 
+using Losses = std::vector<std::pair<PeerId, bool>>;
+
 // ---- Connections
 
 // Whoever is first, and whatever has been posted meanwhile.
@@ -162,6 +164,43 @@ TEST_F(TcpTransportTest, AFloodDoesNotHoldUpOthers) {
   EXPECT_LT(b_->recorder.messages.size(), sent / 2);
 }
 
+// Each has more than its share in every poll.
+TEST_F(TcpTransportTest, ManyFloodsDoNotHoldUpOthers) {
+  constexpr int kBudget = 16;
+  constexpr size_t kFloods = 4;  // of which two use it up
+  b_ = std::make_unique<TcpNode>();
+  TransportOptions options;
+  options.max_outstanding = 1000;
+  options.max_outstanding_per_peer = 1000;
+  std::vector<std::unique_ptr<TcpNode>> owned;
+  std::vector<TcpNode*> nodes{b_.get()};
+  std::vector<PeerId> to_b;
+  for (size_t i = 0; i <= kFloods; i++) {
+    nodes.push_back(owned.emplace_back(std::make_unique<TcpNode>(options)).get());
+    to_b.push_back(*owned[i]->transport->AddPeer(b_->transport->Address()));
+    ASSERT_EQ(owned[i]->Send(to_b[i], Numbered(i), 1), ErrorCode::kOk);
+  }
+  ASSERT_TRUE(PollUntil(nodes, [&] { return b_->recorder.messages.size() == kFloods + 1; }));
+  for (size_t i = 0; i < kFloods; i++) {
+    for (uint64_t sent = 2; owned[i]->Send(to_b[i], Numbered(i), sent) == ErrorCode::kOk; sent++) {
+    }
+    owned[i]->Poll(1000);
+  }
+  b_->Poll(kBudget);
+  ASSERT_EQ(owned[kFloods]->Send(to_b[kFloods], Numbered(8, 100), 2), ErrorCode::kOk);
+  const auto heard = [&] {
+    return std::ranges::any_of(b_->recorder.messages,
+                               [](const auto& message) { return message.size() == 100; });
+  };
+  int polls = 0;
+  while (!heard() && polls < 50) {
+    b_->Poll(kBudget);
+    polls++;
+  }
+  EXPECT_LE(polls, 4);
+  EXPECT_LT(b_->recorder.messages.size(), 1000U);
+}
+
 TEST_F(TcpTransportTest, WhoIsGoneIsUnreachableUntilItIsBack) {
   TransportOptions options;
   Connect(options);
@@ -224,7 +263,7 @@ TEST_F(TcpTransportTest, ALostConnectionIsToldThoughNothingIsUnderWay) {
   b_.reset();
   ASSERT_TRUE(Until([&] { return !a_->recorder.lost.empty(); }));
   a_->Poll();
-  EXPECT_EQ(a_->recorder.lost, std::vector<PeerId>{b_of_a_});
+  EXPECT_EQ(a_->recorder.lost, (Losses{{b_of_a_, true}}));
 }
 
 TEST_F(TcpTransportTest, WhoFailsAPeerIsNotToldButThePeerIs) {
@@ -232,8 +271,88 @@ TEST_F(TcpTransportTest, WhoFailsAPeerIsNotToldButThePeerIs) {
   Greet();
   a_->transport->FailPeer(b_of_a_, ErrorCode::kCancelled);
   ASSERT_TRUE(Until([&] { return !b_->recorder.lost.empty(); }));
-  EXPECT_EQ(b_->recorder.lost, std::vector<PeerId>{a_of_b_});
+  EXPECT_EQ(b_->recorder.lost, (Losses{{a_of_b_, true}}));
   EXPECT_TRUE(a_->recorder.lost.empty());
+}
+
+class TcpLossTest : public TcpTransportTest {
+ protected:
+  // One of a_'s peers, named b_of_a_, is the test.
+  TcpLossTest() {
+    a_ = std::make_unique<TcpNode>();
+    peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
+    const TcpHello hello = peer_->Hello();
+    b_of_a_ = *a_->transport->AddPeer(std::as_bytes(std::span(&hello.from, 1)));
+    EXPECT_TRUE(peer_->Send(hello));
+    EXPECT_TRUE(Until([&] {
+      peer_->Drain();
+      return peer_->received_bytes() == sizeof(TcpWelcome);
+    }));
+  }
+  // So that nothing is under way afterwards.
+  void SendMany() {
+    constexpr uint64_t kMany = 30;
+    const std::vector<std::byte> message(16 << 10);
+    for (uint64_t i = 0; i < kMany; i++) {
+      ASSERT_EQ(a_->Send(b_of_a_, message, i), ErrorCode::kOk);
+    }
+    ASSERT_TRUE(Until([&] { return a_->recorder.results.size() == kMany; }));
+  }
+  Losses AwaitLoss() {
+    EXPECT_TRUE(Until([&] { return !a_->recorder.lost.empty(); }));
+    for (const auto& [context, code] : a_->recorder.results) {
+      EXPECT_EQ(code, ErrorCode::kOk) << context;
+    }
+    return a_->recorder.lost;
+  }
+
+  std::unique_ptr<RawTcpPeer> peer_;
+};
+
+TEST_F(TcpLossTest, WhoHasReadAllAndClosesLosesNothing) {
+  SendMany();
+  ASSERT_TRUE(Until([&] {
+    peer_->Drain();
+    return peer_->received_bytes() > size_t{30} * (16 << 10);
+  }));
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, true}}));
+}
+
+// The kernel had taken all of it.
+TEST_F(TcpLossTest, WhatDidNotReachThePeerIsLost) {
+  SendMany();
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, APeerThatEndsInTheMiddleOfAFrameHasLostSomething) {
+  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 1, .head_bytes = 100}));
+  peer_->Close();
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, WhomWeCloseMayHaveLostSomething) {
+  ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 77}));
+  EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
+}
+
+TEST_F(TcpLossTest, WhoConnectsAnewHasLostWhatWasNotRead) {
+  for (const bool has_read : {true, false}) {
+    SCOPED_TRACE(has_read);
+    if (!has_read) {  // of the one before
+      ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessage, 0, 0, 0, std::vector<std::byte>(8)));
+    }
+    auto again = std::make_unique<RawTcpPeer>(a_->transport->Address());
+    ASSERT_TRUE(again->Send(peer_->Hello()));
+    ASSERT_TRUE(Until([&] {
+      again->Drain();
+      return again->received_bytes() == sizeof(TcpWelcome);
+    }));
+    EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, has_read || !a_->recorder.messages.empty()}}));
+    a_->recorder.lost.clear();
+    peer_ = std::move(again);
+  }
 }
 
 TEST_F(TcpTransportTest, WhatPeersReadIsCounted) {
@@ -267,6 +386,74 @@ TEST_F(TcpTransportTest, WhoConnectsAnewHasNoOtherConnection) {
     again.Drain();
     return again.received_bytes() != 0;
   }));
+}
+
+// The other one has connected, too, and given that up when ours came. It is accepted late.
+TEST_F(TcpTransportTest, AConnectionThatCrossedOursLongAgoEndsNothing) {
+  Connect();
+  Greet();
+  TcpHello hello = RawTcpPeer(a_->transport->Address()).Hello();
+  hello.from = *ParseTcpAddress(b_->transport->Address());
+  {
+    RawTcpPeer crossing(a_->transport->Address());
+    ASSERT_TRUE(crossing.Send(hello));
+  }
+  a_->now_ns += 2'000'000'000;
+  for (int i = 0; i < 50; i++) {
+    a_->Poll();
+  }
+  EXPECT_TRUE(a_->recorder.lost.empty());
+  ASSERT_EQ(b_->Send(a_of_b_, Numbered(1), 1), ErrorCode::kOk);
+  ASSERT_TRUE(Until([&] { return a_->recorder.messages.size() == 1; }));
+  EXPECT_TRUE(b_->recorder.lost.empty());
+}
+
+// A peer's connection does not wait behind those of others.
+TEST_F(TcpTransportTest, ALookAcceptsAllThatHaveCome) {
+  Connect();
+  std::vector<std::unique_ptr<RawTcpPeer>> peers;
+  for (uint16_t i = 0; i < 40; i++) {
+    peers.push_back(std::make_unique<RawTcpPeer>(b_->transport->Address()));
+    ASSERT_TRUE(peers.back()->Send(peers.back()->Hello(static_cast<uint16_t>(1000 + i))));
+  }
+  b_->Poll();
+  for (const auto& peer : peers) {
+    peer->Drain();
+    EXPECT_EQ(peer->received_bytes(), sizeof(TcpWelcome));
+  }
+}
+
+TEST_F(TcpTransportTest, ConnectsBeforeAnythingIsSent) {
+  Connect();
+  std::string why;
+  EXPECT_EQ(a_->transport->ConnectionTo(b_of_a_, &why), ErrorCode::kWouldBlock);
+  EXPECT_EQ(why, b_->transport->Describe().address + " has not connected");
+  a_->transport->Connect(b_of_a_, a_->now_ns);
+  a_->transport->Connect(b_of_a_, a_->now_ns);  // it does already
+  EXPECT_EQ(a_->transport->ConnectionTo(b_of_a_, &why), ErrorCode::kWouldBlock);
+  ASSERT_TRUE(Until([&] {
+    return a_->transport->ConnectionTo(b_of_a_, nullptr) == ErrorCode::kOk &&
+           b_->transport->ConnectionTo(a_of_b_, nullptr) == ErrorCode::kOk;
+  }));
+  EXPECT_TRUE(b_->recorder.messages.empty());
+  ASSERT_EQ(b_->Send(a_of_b_, Numbered(1), 1), ErrorCode::kOk);  // by that one
+  ASSERT_TRUE(Until([&] { return a_->recorder.messages.size() == 1; }));
+  a_->transport->FailPeer(b_of_a_, ErrorCode::kLinkDown);
+  EXPECT_EQ(a_->transport->ConnectionTo(b_of_a_, &why), ErrorCode::kLinkDown);
+  EXPECT_EQ(a_->transport->ConnectionTo(kUnknownPeer, &why), ErrorCode::kNotFound);
+}
+
+TEST_F(TcpTransportTest, AConnectionThatCannotBeMadeSaysWhy) {
+  Connect();
+  const std::string address = b_->transport->Describe().address;
+  b_.reset();
+  a_->transport->Connect(b_of_a_, a_->now_ns);
+  ASSERT_TRUE(Until(
+      [&] { return a_->transport->ConnectionTo(b_of_a_, nullptr) != ErrorCode::kWouldBlock; }));
+  std::string why;
+  EXPECT_EQ(a_->transport->ConnectionTo(b_of_a_, &why), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(why, "Connection refused (" + address + ")");
+  EXPECT_TRUE(a_->recorder.lost.empty());
 }
 
 TEST_F(TcpTransportTest, ATransportTalksToItself) {

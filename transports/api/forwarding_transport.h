@@ -30,6 +30,10 @@ class ForwardingTransport : public Transport {
   }
   Status RemovePeer(PeerId peer) override { return real_.RemovePeer(peer); }
   void FailPeer(PeerId peer, ErrorCode code) override { real_.FailPeer(peer, code); }
+  void Connect(PeerId peer, uint64_t now_ns) override { real_.Connect(peer, now_ns); }
+  ErrorCode ConnectionTo(PeerId peer, std::string* why) override {
+    return real_.ConnectionTo(peer, why);
+  }
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
     return real_.PrepareMemory(base, bytes, access);
@@ -56,6 +60,7 @@ class ForwardingTransport : public Transport {
   ErrorCode Read(const RmaRequest& request, uint64_t now_ns) override {
     return real_.Read(request, now_ns);
   }
+  void DropLanding(uint64_t context) override { real_.DropLanding(context); }
   void Flush(uint64_t now_ns) override { real_.Flush(now_ns); }
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override {
     return real_.Poll(sink, budget, now_ns);

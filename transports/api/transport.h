@@ -188,10 +188,12 @@ class CompletionSink {
   // (kNodeUnreachable), or the memory cannot be written (kInvalidBuffer). After FailPeer or
   // RemovePeer of the sender it does not come, and the memory is let go of at once.
   virtual void OnLanded(uint64_t /*context*/, ErrorCode /*code*/) {}
-  // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer: what
-  // had completed may not have arrived, whoever sent it. Behind the ends of what was under way. For
-  // transports with connections of their own; others leave it to the next operation.
-  virtual void OnPeerLost(PeerId /*peer*/) {}
+  // The connection to a peer that AddPeer has named has ended, not by FailPeer or RemovePeer.
+  // `lossless`: what had completed has reached the peer, or its system at least, and nothing of the
+  // peer's was cut off, as when it closes an idle connection. Else what had completed may not have
+  // arrived, whoever sent it. Behind the ends of what was under way. For transports with
+  // connections of their own; others leave it to the next operation.
+  virtual void OnPeerLost(PeerId /*peer*/, bool /*lossless*/) {}
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
   //                    for one operation to say), or never took the operation before its deadline
@@ -222,6 +224,14 @@ class Transport {
   // Completes all pending operations to the peer with `code` in the next Poll; later posts return
   // `code` (which must be a failure). Ignores unknown peers: the peer is gone either way.
   virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
+
+  // Makes the connection to the peer, where connections are the transport's own: otherwise the
+  // first post does, and waits for it. Does nothing if there is one, or one is being made.
+  virtual void Connect(PeerId /*peer*/, uint64_t /*now_ns*/) {}
+  // The connection to the peer: kOk, also where a transport has none of its own; kWouldBlock: there
+  // is none yet; kNodeUnreachable: the last try has failed; kNotFound; what FailPeer was given.
+  // `why`, unless it is null, gets words for what is not kOk.
+  virtual ErrorCode ConnectionTo(PeerId /*peer*/, std::string* /*why*/) { return ErrorCode::kOk; }
 
   // Pins [base, base + bytes) for the NIC. Any thread; may take long (20 s for 192 GB). The memory
   // stays the caller's, and stays mapped for as long as the Registration lives.
@@ -275,6 +285,10 @@ class Transport {
   // return kLimitExceeded if none is left (there are spare ones): create the Transport anew then.
   virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
   virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
+
+  // The rest of an attachment that lands goes nowhere, and OnLanded does not tell of it: its memory
+  // is let go of at once. `context` is the landing's. Ignores those that it does not know.
+  virtual void DropLanding(uint64_t /*context*/) {}
 
   // Sends what posts have left to be sent together with others. Poll and PrepareToSleep do so, too:
   // call it when no more posts come, and neither of these soon.

@@ -180,6 +180,7 @@ class RailSet final : public Transport {
     return StartRma(RailOperation::Kind::kRead, request, Placement::kLocal, now_ns);
   }
 
+  void DropLanding(uint64_t context) override { First().DropLanding(context); }
   void Flush(uint64_t now_ns) override;
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return capabilities_.wait_fd ? wait_fd_.get() : -1; }
@@ -210,6 +211,14 @@ class RailSet final : public Transport {
     void OnLanded(uint64_t context, ErrorCode code) override {
       user_.OnLanded(context, code);
       ++handed_on_;
+    }
+    // Of the others no message is lost.
+    void OnPeerLost(PeerId peer, bool lossless) override {
+      if (const PeerId whole = rail_ == 0 ? owner_.NameOf(peer) : kUnknownPeer;
+          whole != kUnknownPeer) {
+        user_.OnPeerLost(whole, lossless);
+        ++handed_on_;
+      }
     }
     int handed_on() const { return handed_on_; }
 

@@ -15,6 +15,7 @@ namespace {
 // After an error of accept4, such as that no descriptor is left, which would come at once again.
 constexpr uint64_t kPauseNs = 100'000'000;
 constexpr int kBacklog = 1024;
+constexpr size_t kMostAccepted = 64;  // in one look
 
 Status ListenError(int error, const TransportOptions& options) {
   switch (error) {
@@ -73,22 +74,40 @@ Status TcpAcceptor::Watch(int fd, uint64_t tag) const {
                                                            : StatusFromErrno(errno, "epoll_ctl");
 }
 
-std::optional<TcpAcceptor::Proved> TcpAcceptor::OnReadable(uint64_t tag, uint64_t now_ns) {
-  if (tag == tag_) {
-    return Accept(now_ns);
+void TcpAcceptor::OnReadable(uint64_t tag, uint64_t now_ns,
+                             const std::function<void(Proved)>& take) {
+  const auto read = [&](Stranger* stranger) {
+    if (auto proved = Read(stranger)) {
+      take(std::move(*proved));
+    }
+  };
+  if (tag != tag_) {
+    Stranger* const stranger = &strangers_[tag - tag_ - 1];
+    return stranger->fd.valid() ? read(stranger) : void();
   }
-  Stranger* stranger = &strangers_[tag - tag_ - 1];
-  return stranger->fd.valid() ? Read(stranger) : std::nullopt;
+  // All that have come, or many: a peer's must not grow old behind those of others. One that has
+  // just been accepted has its place for a while, though others wait.
+  for (size_t accepted = 0; accepted < kMostAccepted; accepted++) {
+    Stranger* const stranger = Accept(now_ns);
+    if (stranger == nullptr) {
+      return;
+    }
+    read(stranger);  // a peer has said its Hello already
+    if (std::ranges::all_of(strangers_, [](const Stranger& one) { return one.fd.valid(); })) {
+      return;
+    }
+  }
 }
 
-std::optional<TcpAcceptor::Proved> TcpAcceptor::Accept(uint64_t now_ns) {
+// Null: there is none.
+TcpAcceptor::Stranger* TcpAcceptor::Accept(uint64_t now_ns) {
   UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd.valid()) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
       epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.get(), nullptr);
       resume_ns_ = now_ns + kPauseNs;
     }
-    return std::nullopt;
+    return nullptr;
   }
   // A free place, or that of the one who has been here for longest.
   Stranger* const place = std::ranges::min_element(strangers_, {}, [](const Stranger& stranger) {
@@ -100,9 +119,9 @@ std::optional<TcpAcceptor::Proved> TcpAcceptor::Accept(uint64_t now_ns) {
   const uint64_t tag = tag_ + 1 + static_cast<uint64_t>(place - strangers_.data());
   if (!Watch(place->fd.get(), tag).ok()) {
     place->fd.Reset();
-    return std::nullopt;
+    return nullptr;
   }
-  return Read(place);  // a peer has said its Hello already
+  return place;
 }
 
 std::optional<TcpAcceptor::Proved> TcpAcceptor::Read(Stranger* stranger) {

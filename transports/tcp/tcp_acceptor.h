@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -42,9 +43,9 @@ class TcpAcceptor {
   const TcpAddress& address() const { return address_; }
   bool Owns(uint64_t tag) const { return tag - tag_ <= kMostStrangers; }
 
-  // There is something to read for the tag, which is ours: a connection to be accepted, or the
-  // Hello of a stranger. Returns a connection that has proved itself.
-  std::optional<Proved> OnReadable(uint64_t tag, uint64_t now_ns);
+  // There is something to read for the tag, which is ours: connections to be accepted, or the Hello
+  // of a stranger. `take` gets those that have proved themselves.
+  void OnReadable(uint64_t tag, uint64_t now_ns, const std::function<void(Proved)>& take);
 
   // Closes what has been strange for too long, and listens again after a pause.
   void Advance(uint64_t now_ns);
@@ -62,7 +63,7 @@ class TcpAcceptor {
   };
 
   TcpAcceptor(UniqueFd listener, const TcpAddress& address, int epoll, uint64_t tag);
-  std::optional<Proved> Accept(uint64_t now_ns);
+  Stranger* Accept(uint64_t now_ns);
   std::optional<Proved> Read(Stranger* stranger);
   Status Watch(int fd, uint64_t tag) const;
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "transports/api/operation_table.h"
@@ -69,6 +70,7 @@ struct TcpRemote {
   // Of a transport's connection to itself, the end that is called.
   TcpStream* called = nullptr;
   uint64_t retry_ns = 0;  // no connection is tried before
+  std::string refusal;    // why the last try of ours has failed; empty: it has not
   uint64_t failures = 0;  // calls of FailPeer
 };
 

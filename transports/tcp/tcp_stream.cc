@@ -39,9 +39,10 @@ void TcpStream::Close() {
   state_ = State::kClosed;
 }
 
-void TcpStream::Break(int error) {
+void TcpStream::Break(int error, bool by_peer) {
   if (!broken_) {
     broken_ = true;
+    broken_by_peer_ = by_peer;
     error_ = error;
   }
 }
@@ -53,7 +54,7 @@ TcpStream::Read TcpStream::ReadWelcome(TcpWelcome* welcome) {
     return Read::kDrained;
   }
   if (count <= 0) {
-    Break(count == 0 ? 0 : errno);
+    Break(count == 0 ? 0 : errno, /*by_peer=*/true);
     return Read::kEnded;
   }
   held_bytes_ += static_cast<size_t>(count);
@@ -94,7 +95,7 @@ TcpStream::Read TcpStream::ReadFrames(FrameReader& reader, ReadBuffer& buffer, u
       continue;
     }
     if (count <= 0) {
-      Break(count == 0 ? 0 : errno);
+      Break(count == 0 ? 0 : errno, /*by_peer=*/true);
       return Read::kEnded;
     }
     const auto bytes = static_cast<size_t>(count);

@@ -100,9 +100,14 @@ class TcpStream {
   void Close();
 
   // Notes that the connection is over (an errno; 0: the peer has ended it). The owner breaks it in
-  // its Poll.
-  void Break(int error);
+  // its Poll. `by_peer`: or by the network, when all that had come was read; else by us.
+  void Break(int error, bool by_peer = false);
   bool broken() const { return broken_; }
+  bool broken_by_peer() const { return broken_by_peer_; }
+  // Whether all that has come was whole frames.
+  bool is_between_frames() const {
+    return phase_ == Phase::kFrame && held_bytes_ == 0 && unread_.empty();
+  }
   int error() const { return error_; }
 
   // Reads the Welcome. kDrained: not all of it has come; kMore: it is in `*welcome`.
@@ -112,15 +117,16 @@ class TcpStream {
   // Takes the place away from the data that comes in now: the rest of it is dropped.
   void DropData() { to_ = nullptr; }
   TcpArrival arrival;
-  uint64_t up_ns = 0;  // since when it is up, if we have connected
+  uint64_t up_ns = 0;       // since when it is up, if we have connected
+  uint64_t read_round = 0;  // of the owner's, in which it was last read
 
   // ---- The owner's notes on what is to be written
 
   std::deque<TcpReply> replies;
   // Has begun to be written, and goes first; else the replies' first has, if `reply_begun`.
   TcpOperation* begun = nullptr;
-  uint64_t blocked_ns = 0;      // since when the kernel takes nothing
-  uint64_t round = 0;           // of the owner's, in which it last wrote
+  uint64_t frame_ns = 0;  // since when it has something to write, or the last whole frame left
+  uint64_t round = 0;     // of the owner's, in which it last wrote
   uint64_t gathered_bytes = 0;  // wait since the last write
   int write_error = 0;          // nothing can be written any more; what has come is read first
   bool reply_begun = false;
@@ -160,6 +166,7 @@ class TcpStream {
   const bool called_;
   State state_ = State::kConnecting;
   bool broken_ = false;
+  bool broken_by_peer_ = false;
   Phase phase_ = Phase::kFrame;
   bool is_misfit_ = false;
   bool unplaced_ = false;

@@ -1,8 +1,10 @@
 // Set-up, peers, memory and connections.
 #include "transports/tcp/tcp_transport.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -28,6 +30,27 @@ constexpr uint64_t kCrossingNs = 1'000'000'000;
 // After an error of our own, such as that no descriptor is left.
 constexpr uint64_t kRetryNs = 10'000'000;
 constexpr size_t kCacheLine = 64;
+
+// More than 0: something has come that was not read; 0: the peer has closed the connection.
+ssize_t Peek(int fd) {
+  std::byte next;
+  return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+}
+
+// Then nothing has gone by it, or ever will: the peer has given it up, perhaps for one of ours that
+// crossed it.
+bool IsClosedByPeer(int fd) {
+  const ssize_t count = Peek(fd);
+  return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+// Of a connection that has ended: whether the peer's kernel has taken all that we have written. It
+// hands that on, even if it has been told meanwhile that the connection is gone.
+bool HasLostNothing(const TcpStream& stream) {
+  int untaken = 0;
+  return stream.broken_by_peer() && stream.is_between_frames() &&
+         ioctl(stream.fd(), SIOCOUTQ, &untaken) == 0 && untaken == 0;
+}
 
 // The PCI address of the interface's device; empty if it has none.
 std::string PciAddressOf(const std::string& interface) {
@@ -238,10 +261,43 @@ void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
   }
 }
 
-void TcpTransport::Connect(TcpRemote* remote) {
+void TcpTransport::Connect(PeerId id, uint64_t now_ns) {
+  OnCall(now_ns);
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer != nullptr && peer->failure == ErrorCode::kOk && peer->remote->stream == nullptr &&
+      peer->remote->retry_ns <= now_ns_) {
+    Call(peer->remote);
+  }
+}
+
+ErrorCode TcpTransport::ConnectionTo(PeerId id, std::string* why) {
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return ErrorCode::kNotFound;
+  }
+  const TcpRemote& remote = *peer->remote;
+  const bool is_refused = remote.stream == nullptr && !remote.refusal.empty();
+  const ErrorCode code = peer->failure != ErrorCode::kOk                   ? peer->failure
+                         : remote.stream != nullptr && remote.stream->up() ? ErrorCode::kOk
+                         : is_refused ? ErrorCode::kNodeUnreachable
+                                      : ErrorCode::kWouldBlock;
+  if (why != nullptr && code != ErrorCode::kOk) {
+    const bool greets =
+        remote.stream != nullptr && remote.stream->state() == TcpStream::State::kGreeting;
+    *why = is_refused ? remote.refusal
+                      : TcpAddressText(remote.address) +
+                            (remote.stream == nullptr ? " has not connected"
+                             : greets ? " takes the connection, but does not answer the greeting"
+                                      : " does not answer");
+  }
+  return code;
+}
+
+void TcpTransport::Call(TcpRemote* remote) {
+  remote->refusal.clear();
   UniqueFd fd(socket(remote->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
-    last_error_ = StatusFromErrno(errno, "socket").message();
+    remote->refusal = last_error_ = StatusFromErrno(errno, "socket").message();
     remote->retry_ns = now_ns_ + kRetryNs;
     return;
   }
@@ -307,7 +363,7 @@ void TcpTransport::OnWelcome(TcpStream* stream) {
 // A peer has connected.
 void TcpTransport::Take(TcpAcceptor::Proved proved) {
   const auto known = remotes_.find(proved.from);
-  if (known == remotes_.end() && unnamed_ >= kMostUnnamed) {
+  if ((known == remotes_.end() && unnamed_ >= kMostUnnamed) || IsClosedByPeer(proved.fd.get())) {
     return;
   }
   TcpRemote* remote = known != remotes_.end() ? known->second.get() : RemoteAt(proved.from);
@@ -346,7 +402,7 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   }
   // Who connects anew has no other connection any more.
   keeps_remote_ = remote;
-  old->Break(ECONNRESET);
+  old->Break(ECONNRESET, /*by_peer=*/Peek(old->fd()) <= 0);
   EndStream(old);
   keeps_remote_ = nullptr;
   return true;
@@ -386,9 +442,12 @@ void TcpTransport::EndStream(TcpStream* stream) {
     }
   }
   if (remote->stream == stream && stream->up()) {
+    const bool lossless = HasLostNothing(*stream);
     for (const TcpPeer* name : remote->names) {
-      lost_.push_back(name->id);
+      lost_.push_back({name->id, lossless});
     }
+  } else if (remote->stream == stream) {
+    remote->refusal = last_error_;
   }
   const bool was_landing = std::exchange(stream->arrival.landing, false);
   const uint64_t context = stream->arrival.landing_context;
@@ -465,11 +524,11 @@ void TcpTransport::EndOverdue() {
   }
 }
 
-// A peer that takes nothing for as long as operations may take: answers have no deadline of their
-// own.
+// A peer that takes no whole frame for as long as operations may take: answers have no deadline of
+// their own.
 void TcpTransport::CloseStalled() {
   for (TcpStream* stream : dirty_) {
-    if (stream->blocked && now_ns_ - stream->blocked_ns > options_.post_timeout_ns) {
+    if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
       Break(stream, ETIMEDOUT);
     }
   }
@@ -478,7 +537,7 @@ void TcpTransport::CloseStalled() {
 void TcpTransport::ReconnectWaiting() {
   for (TcpPeer& peer : operations_.waiting()) {
     if (peer.remote->stream == nullptr && peer.remote->retry_ns <= now_ns_) {
-      Connect(peer.remote);
+      Call(peer.remote);
     }
   }
 }

@@ -148,7 +148,7 @@ ErrorCode TcpTransport::Submit(TcpOperation* op, std::span<const std::byte> head
                                std::span<const std::byte> payload) {
   TcpRemote* remote = op->peer->remote;
   if (remote->stream == nullptr && remote->retry_ns <= now_ns_) {
-    Connect(remote);
+    Call(remote);
   }
   const auto copy = [&] {
     std::byte* const head = op->cell + sizeof(FrameHeader);

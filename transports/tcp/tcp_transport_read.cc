@@ -31,7 +31,7 @@ void TcpTransport::OnCall(uint64_t now_ns) {
   if (gap_ns != 0) {
     acceptor_->Postpone(gap_ns);
     for (const auto& stream : streams_) {
-      stream->blocked_ns += gap_ns;
+      stream->frame_ns += gap_ns;
       stream->up_ns += gap_ns;
     }
   }
@@ -72,11 +72,11 @@ void TcpTransport::ReportEnded(int budget) {
     sink_->OnComplete(ended.context, ended.code);
   }
   while (events_ < budget && !lost_.empty()) {
-    const PeerId peer = lost_.back();
+    const LostPeer lost = lost_.back();
     lost_.pop_back();
-    if (peers_.Find(peer) != nullptr) {
+    if (peers_.Find(lost.peer) != nullptr) {
       events_++;
-      sink_->OnPeerLost(peer);
+      sink_->OnPeerLost(lost.peer, lost.lossless);
     }
   }
 }
@@ -99,7 +99,11 @@ void TcpTransport::ReadStreams(int budget) {
   if (ready_.empty()) {
     return;
   }
-  const int share = std::max(kLeastShare, budget / static_cast<int>(ready_.size()));
+  const auto streams = static_cast<int>(ready_.size());
+  const int share = std::max(kLeastShare, budget / streams);
+  if (share * streams > budget) {  // first those that have waited for longest
+    std::ranges::sort(ready_, {}, &TcpStream::read_round);
+  }
   for (size_t i = 0; i < ready_.size() && events_ < budget; i++) {
     if (!ready_[i]->closed() && !ready_[i]->broken()) {
       ReadStream(ready_[i], static_cast<uint32_t>(std::min(share, budget - events_)));
@@ -112,6 +116,7 @@ void TcpTransport::ReadStream(TcpStream* stream, uint32_t frames) {
     stream->unread = false;
     std::erase(unread_, stream);
   }
+  stream->read_round = round_;
   const TcpStream::Read read = stream->ReadFrames(*this, buffer_, &frames);
   if (stream->closed()) {
     return;
@@ -133,9 +138,8 @@ void TcpTransport::Look(bool reads) {
   for (int i = 0; i < count; i++) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     if (acceptor_->Owns(event.data.u64)) {
-      if (auto proved = acceptor_->OnReadable(event.data.u64, now_ns_)) {
-        Take(std::move(*proved));
-      }
+      acceptor_->OnReadable(event.data.u64, now_ns_,
+                            [this](TcpAcceptor::Proved proved) { Take(std::move(proved)); });
       continue;
     }
     auto* stream = static_cast<TcpStream*>(event.data.ptr);
@@ -357,7 +361,7 @@ void TcpTransport::OnDataEnd(TcpOperation* op, uint64_t bytes, bool good) {
     operations_.End(op, ErrorCode::kInvalidBuffer);
   } else if (op->arrived == op->fragment) {
     EndFragment(op);
-  } else {
+  } else if (bytes >= kAnswerBytes) {  // else a peer could keep the memory for as long as it likes
     operations_.RenewDeadline(op, now_ns_);
   }
 }
@@ -383,6 +387,14 @@ void TcpTransport::OnAnswer(TcpStream& stream, const FrameHeader& frame) {
 void TcpTransport::CutLanding(TcpStream* stream) {
   if (std::exchange(stream->arrival.landing, false)) {
     stream->DropData();
+  }
+}
+
+void TcpTransport::DropLanding(uint64_t context) {
+  for (const auto& stream : streams_) {
+    if (stream->arrival.landing && stream->arrival.landing_context == context) {
+      return CutLanding(stream.get());
+    }
   }
 }
 

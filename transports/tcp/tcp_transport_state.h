@@ -1,10 +1,10 @@
 // The transport that CreateTcpTransport makes (tcp_transport.h): its state, and the life of its
 // connections and operations.
 //
-// Connections. The first post to a peer connects; the peer's posts take the same connection. If
-// both connect at once, that of the one with the smaller address stays: the other one's is answered
-// by kUseOther before anything has gone by it. A connection that ends takes the operations with it
-// that were to go, or have gone, by it (tcp_transport.cc).
+// Connections. The first post to a peer connects, if Connect has not; the peer's posts take the
+// same connection. If both connect at once, that of the one with the smaller address stays: the
+// other one's is answered by kUseOther before anything has gone by it. A connection that ends takes
+// the operations with it that were to go, or have gone, by it (tcp_transport.cc).
 //
 // Operations. The first post to a peer in a round (from one Poll or Flush to the next) is sent at
 // once, if nothing waits; the next ones are gathered until the round ends, or until there is enough
@@ -44,6 +44,15 @@ namespace ferry::transport {
 inline constexpr size_t kMostUnnamed = 1024;
 // The most answers that one connection may wait for: as many as a transport can have operations.
 inline constexpr size_t kMostReplies = 1 << 16;
+// The data of an answer goes in frames of so many bytes, so that messages need not wait for all of
+// it. Only the last one has less.
+inline constexpr uint64_t kAnswerBytes = 1 << 20;
+
+// See CompletionSink::OnPeerLost.
+struct LostPeer {
+  PeerId peer{};
+  bool lossless = false;
+};
 
 // Memory for the frames of messages that have to wait.
 class TcpCells {
@@ -77,6 +86,8 @@ class TcpTransport final : public Transport, private FrameReader {
   StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
+  void Connect(PeerId id, uint64_t now_ns) override;
+  ErrorCode ConnectionTo(PeerId id, std::string* why) override;
 
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
@@ -100,6 +111,7 @@ class TcpTransport final : public Transport, private FrameReader {
     return StartRma(OperationKind::kRead, request, Placement::kLocal, now_ns);
   }
 
+  void DropLanding(uint64_t context) override;
   void Flush(uint64_t now_ns) override;
   int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return epoll_.get(); }
@@ -114,7 +126,7 @@ class TcpTransport final : public Transport, private FrameReader {
   // ---- Connections (tcp_transport.cc)
   TcpRemote* RemoteAt(const TcpAddress& address);
   void ForgetIfUnused(TcpRemote* remote);
-  void Connect(TcpRemote* remote);
+  void Call(TcpRemote* remote);
   void OnConnected(TcpStream* stream);
   void OnWelcome(TcpStream* stream);
   void Take(TcpAcceptor::Proved proved);
@@ -211,7 +223,7 @@ class TcpTransport final : public Transport, private FrameReader {
   std::vector<TcpStream*> dirty_;
   std::vector<TcpStream*> unread_;
   std::vector<TcpStream*> broken_;
-  std::vector<PeerId> lost_;       // the sink is to hear of it
+  std::vector<LostPeer> lost_;     // the sink is to hear of it
   size_t setting_up_ = 0;          // streams that are not up yet
   std::vector<TcpStream*> ready_;  // within ReadStreams
   ReadBuffer buffer_;

@@ -15,9 +15,6 @@ namespace {
 constexpr size_t kMostFrames = 32;
 constexpr uint64_t kMostBatchBytes = 4 << 20;
 constexpr int kMostWrites = 8;  // of one stream in one turn
-// The data of an answer goes in frames of at most so many bytes, so that messages need not wait for
-// all of it.
-constexpr uint64_t kAnswerBytes = 1 << 20;
 // More streams than this that are blocked are left alone until epoll tells.
 constexpr size_t kMostTried = 4;
 
@@ -46,13 +43,13 @@ struct TcpTransport::Batch {
 
 void TcpTransport::NoteBlocked(TcpStream* stream) {
   statistics_.eagain++;
-  stream->blocked_ns = now_ns_;
   stream->blocked = true;
 }
 
 void TcpTransport::MarkDirty(TcpStream* stream) {
   if (!stream->dirty && !stream->closed()) {
     stream->dirty = true;
+    stream->frame_ns = now_ns_;
     dirty_.push_back(stream);
   }
 }
@@ -197,6 +194,7 @@ void TcpTransport::OnSent(TcpStream* stream, const Batch& batch, uint64_t bytes)
     frame->sent += taken;
     bytes -= taken;
     const bool whole = frame->sent == frame->bytes();
+    stream->frame_ns = whole ? now_ns_ : stream->frame_ns;
     if (op != nullptr) {
       stream->begun = whole ? nullptr : op;
       op->held = true;

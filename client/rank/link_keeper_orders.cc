@@ -1,0 +1,481 @@
+// LinkKeeper: what the daemon orders, and what is due (Look). See link_keeper.h.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client/rank/link_keeper.h"
+#include "common/clock.h"
+#include "common/library_words.h"
+
+namespace ferry::client {
+namespace {
+
+using attach::LinkEvent;
+using attach::LinkOp;
+using attach::LinkOrder;
+using attach::LinkReply;
+using shm::PeerPath;
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+// Looks at an end that waits for something follow each other ever more slowly.
+constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
+constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
+constexpr uint64_t kLooksForIdle = 4;  // within the time after which a direction is idle
+// If another link needs the room: after such a part of that time.
+constexpr uint64_t kIdlePart = 10;
+// So long the watcher waits for the lease: it also has the daemon's life to look after. Then it
+// pauses, ever longer, since the lease's holder may have been stopped.
+constexpr uint64_t kLeasePatienceNs = 5 * kNsPerMs;
+constexpr int kLongestLeasePauseMs = 50;
+
+uint32_t CheckedBytes(uint32_t bytes) { return std::min(bytes, attach::kLinkAddressBytes); }
+
+void SetText(const std::string& text, LinkReply* reply) {
+  std::memcpy(reply->text, text.data(), std::min<size_t>(text.size(), attach::kMaxText - 1));
+}
+
+bool Is(const LinkOrder& order, LinkOp op) { return order.op == static_cast<uint32_t>(op); }
+
+}  // namespace
+
+int LinkKeeper::Look() {
+  TakeOrders();
+  if (orders_.empty() && ends_.empty()) {
+    return -1;
+  }
+  OpenEndpoint();
+  // This thread is none of the program's: it knows nothing of a lease that is biased to it.
+  const uint32_t self = Progress::ThreadId();
+  if (!lease_.Acquire(self, &progress_.wake().layout()->poison, kLeasePatienceNs)) {
+    if (progress_.poison() != ErrorCode::kOk) {
+      return -1;
+    }
+    lease_pause_ms_ = std::clamp(2 * lease_pause_ms_, 1, kLongestLeasePauseMs);
+    return lease_pause_ms_;
+  }
+  lease_pause_ms_ = 0;
+  if (opened_ != nullptr) {
+    links_ = std::move(opened_);
+  }
+  engine::Effects effects;
+  const uint64_t now_ns = MonotonicNs();
+  for (const LinkOrder& order : std::exchange(orders_, {})) {
+    Obey(order, now_ns, effects);
+  }
+  const uint64_t next_ns = LookAfterAll(now_ns, effects);
+  if (effects.to_link) {
+    (void)Turn(effects);
+  }
+  const std::vector<LinkReply> replies = std::exchange(replies_, {});
+  lease_.Release(self);
+  progress_.PerformElsewhere(effects);
+  if (HasWork()) {
+    Arm();
+  }
+  for (const LinkReply& reply : replies) {
+    (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
+  }
+  if (next_ns == UINT64_MAX) {
+    return -1;
+  }
+  const uint64_t left_ns = next_ns - std::min(next_ns, now_ns);
+  return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
+}
+
+// ---- Orders -------------------------------------------------------------------------------------
+
+// Those that a correct daemon may give.
+void LinkKeeper::TakeOrders() {
+  const engine::PeerTable& peers = progress_.peers();
+  while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
+    const bool is_any = order->peer == attach::kAnyPeer && Is(*order, LinkOp::kReturn);
+    if (is_any || (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local)) {
+      orders_.push_back(*order);
+    }
+  }
+}
+
+// If there is an order to have one, once: what fails fails for all links. Not under the lease,
+// since it takes long.
+void LinkKeeper::OpenEndpoint() {
+  const auto opens = [](const LinkOrder& order) { return Is(order, LinkOp::kOpen); };
+  if (opening_.has_value() || std::none_of(orders_.begin(), orders_.end(), opens)) {
+    return;
+  }
+  const auto open = [this]() -> Status {
+    const StatusOr<const DirectApi*> api = parts_.open_library();
+    FERRY_RETURN_IF_ERROR(api.status());
+    DirectSetup setup;
+    setup.view = progress_.view();
+    setup.job_id = parts_.job_id.c_str();
+    setup.source_address = parts_.rules.source_address;
+    setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
+    auto links = (*api)->open(setup, this);
+    FERRY_RETURN_IF_ERROR(links.status());
+    opened_ = std::move(*links);
+    return thread_.Start(opened_->WaitFd());
+  };
+  opening_ = open();
+  if (!opening_->ok()) {
+    opened_.reset();
+    SayToUser(
+        static_cast<int>(progress_.view().rank),
+        "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
+  }
+}
+
+void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& effects) {
+  switch (static_cast<LinkOp>(order.op)) {
+    case LinkOp::kOpen:
+      return Open(order, now_ns);
+    case LinkOp::kUse:
+      return Use(order, now_ns);
+    case LinkOp::kReturn:
+      if (order.peer == attach::kAnyPeer) {
+        ReturnIdlest(now_ns, effects);
+      } else if (const auto found = ends_.find(order.peer); found != ends_.end()) {
+        Leave(order.peer, &found->second, effects);
+      }
+      return;
+    case LinkOp::kEnd:
+      return EndLink(order, effects);
+    case LinkOp::kRefuse:
+      return Forget(order);
+  }
+}
+
+void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
+  if (!opening_->ok()) {
+    return SayRefused(order, *opening_);
+  }
+  const auto failure = failures_.find(order.peer);
+  if (order.address_bytes == 0 && failure != failures_.end() && now_ns < failure->second.until_ns) {
+    return SayRefused(order, {ErrorCode::kLinkDown,
+                              "it could not be connected a moment ago: " + failure->second.text});
+  }
+  End& end = ends_[order.peer];
+  Disconnect(order.peer, &end, ErrorCode::kLinkDown);  // the daemon knows nothing of that any more
+  end = {};
+  end.link = order.link;
+  end.order = order;
+  end.deadline_ns = now_ns + parts_.connect_timeout_ns;
+}
+
+void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
+  const auto found = ends_.find(order.peer);
+  if (found == ends_.end() || found->second.link != order.link) {
+    return SayRefused(order, {ErrorCode::kNotFound, "there is no such link"});
+  }
+  End& end = found->second;
+  end.order = order;
+  end.deadline_ns = now_ns + parts_.connect_timeout_ns;
+  end.due_ns = end.pause_ns = 0;
+}
+
+void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
+  if (end->is_used && !std::exchange(end->is_returning, true)) {
+    end->due_ns = 0;
+    end->pause_ns = kFirstPauseNs;
+    progress_.engine().LeaveLink(peer, effects);
+  }
+}
+
+void LinkKeeper::ReturnIdlest(uint64_t now_ns, engine::Effects& effects) {
+  uint64_t oldest_ns = now_ns - std::min(now_ns, parts_.rules.idle_ms * kNsPerMs / kIdlePart);
+  auto idlest = ends_.end();
+  for (auto end = ends_.begin(); end != ends_.end(); ++end) {
+    // It may have been busy since the last look.
+    (void)LookAfter(end->first, &end->second, now_ns, effects);
+    if (end->second.is_used && !end->second.is_returning && end->second.active_ns < oldest_ns) {
+      oldest_ns = end->second.active_ns;
+      idlest = end;
+    }
+  }
+  if (idlest != ends_.end()) {
+    Leave(idlest->first, &idlest->second, effects);
+  }
+}
+
+// In good order the link goes once nothing takes it any more (LookAfter); else at once.
+void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
+  const auto found = ends_.find(order.peer);
+  if (found == ends_.end() || found->second.link != order.link) {
+    return Say(LinkEvent::kEnded, order.peer, order.link);
+  }
+  End& end = found->second;
+  const auto code = static_cast<ErrorCode>(order.code);
+  end.order.reset();
+  if (code == ErrorCode::kOk && (end.is_connected || end.is_closed)) {
+    end.is_ending = true;
+    end.due_ns = 0;
+    end.pause_ns = kFirstPauseNs;
+    return;
+  }
+  Disconnect(order.peer, &end, code);
+  Settle(effects);
+  progress_.engine().FailLink(order.peer, effects);
+  progress_.engine().RefuseLink(order.peer);  // should it have asked
+  const bool was_used = progress_.engine().PathTo(order.peer) == PeerPath::kBroken;
+  Say(LinkEvent::kEnded, order.peer, order.link, was_used ? attach::kLinkWasUsed : 0);
+  end.link = 0;
+}
+
+// The daemon grants no link to that peer.
+void LinkKeeper::Forget(const LinkOrder& order) {
+  progress_.engine().RefuseLink(order.peer);
+  if (const auto found = ends_.find(order.peer);
+      found != ends_.end() && found->second.link == order.link) {
+    Disconnect(order.peer, &found->second, ErrorCode::kLinkDown);
+    found->second.order.reset();
+    found->second.link = 0;
+  }
+}
+
+// ---- Connecting ---------------------------------------------------------------------------------
+
+// Goes on with the order that was not answered yet; it stays while it has to be tried again.
+void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  const LinkOrder order = *end->order;
+  const bool uses = Is(order, LinkOp::kUse);
+  Status status = uses ? MayUse() : Status();
+  if (status.ok()) {
+    status = Reach(order, end, now_ns);
+  }
+  if (status.code() == ErrorCode::kWouldBlock) {
+    end->due_ns = std::min(Later(end, now_ns), end->deadline_ns);
+    return;
+  }
+  if (status.ok() && uses) {
+    status = TakePath(peer, end, now_ns, effects);
+  }
+  end->order.reset();
+  end->due_ns = 0;
+  if (!status.ok()) {
+    end->link = uses ? end->link : 0;
+    SayRefused(order, status);
+  } else if (uses) {
+    Say(LinkEvent::kUsed, peer, order.link);
+  } else {
+    SayOpened(peer, order.link);
+  }
+}
+
+// Whether this rank can have its messages take a link at all.
+Status LinkKeeper::MayUse() const {
+  if (!parts_.regions->by_stream().is_empty()) {
+    return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
+  }
+  return is_leaving_ ? Status(ErrorCode::kCancelled, "the rank leaves its job") : Status();
+}
+
+// Tells the core of the peer; for kUse the two have to be connected. kWouldBlock: try again.
+Status LinkKeeper::Reach(const LinkOrder& order, End* end, uint64_t now_ns) {
+  Status status = Connect(order, end);
+  const bool uses = Is(order, LinkOp::kUse);
+  if (status.ok() && uses) {
+    std::string why;
+    const ErrorCode code = ConnectionTo(order.peer, *end, &why);
+    status = code == ErrorCode::kOk ? Status() : Status(code, why);
+  }
+  if (status.code() == ErrorCode::kWouldBlock) {
+    if (now_ns < end->deadline_ns) {
+      return status;
+    }
+    const uint64_t tried_ms = parts_.connect_timeout_ns / kNsPerMs;
+    status = {ErrorCode::kLinkDown,
+              "tried for " + std::to_string(tried_ms) + " ms: " + status.message()};
+  }
+  if (uses && end->calls && !end->was_used) {
+    if (status.ok()) {
+      failures_.erase(order.peer);
+    } else {
+      NoteFailure(order.peer, status.message(), now_ns);
+      Disconnect(order.peer, end, ErrorCode::kLinkDown);
+    }
+  }
+  return status;
+}
+
+// Once.
+Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
+  if (end->had_route || order.address_bytes == 0) {
+    return {};
+  }
+  LinkRoute route;
+  route.address.size_bytes = CheckedBytes(order.address_bytes);
+  std::memcpy(route.address.bytes, order.address, route.address.size_bytes);
+  std::copy(std::begin(order.send_key), std::end(order.send_key), route.send_key.words);
+  std::copy(std::begin(order.receive_key), std::end(order.receive_key), route.receive_key.words);
+  route.serial = order.link;
+  FERRY_RETURN_IF_ERROR(links_->Connect(order.peer, route));
+  end->had_route = end->is_connected = true;
+  end->calls = Is(order, LinkOp::kUse);
+  SetLinks(links() + 1);
+  if (shm::LoadRelaxed(serves_) != 0) {
+    thread_.Arm();
+  }
+  return {};
+}
+
+// As DirectLinks says. `why` may be null.
+ErrorCode LinkKeeper::ConnectionTo(uint32_t peer, const End& end, std::string* why) {
+  if (end.is_connected) {
+    return links_->ConnectionTo(peer, end.calls, why);
+  }
+  if (why != nullptr) {
+    *why = "its connection is gone" + (end.trouble.empty() ? "" : ": " + end.trouble);
+  }
+  return ErrorCode::kLinkDown;
+}
+
+// Messages to the peer take the link from now on.
+Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  if (const ErrorCode error = progress_.engine().UseLink(peer, effects); error != ErrorCode::kOk) {
+    return {error, "nothing passes between the two ranks"};
+  }
+  end->is_used = end->was_used = true;
+  end->is_returning = false;
+  end->traffic = TrafficTo(peer);
+  end->active_ns = now_ns;
+  return {};
+}
+
+void LinkKeeper::NoteFailure(uint32_t peer, const std::string& text, uint64_t now_ns) {
+  Failure& failure = failures_[peer];
+  failure.pause_ns = std::clamp(2 * failure.pause_ns, kFirstCallPauseNs, kLongestCallPauseNs);
+  failure.until_ns = now_ns + failure.pause_ns;
+  failure.text = text;
+}
+
+// ---- What is due --------------------------------------------------------------------------------
+
+// Returns when to look again.
+uint64_t LinkKeeper::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
+  uint64_t next_ns = UINT64_MAX;
+  awaited_ = connecting_ = 0;
+  for (auto next = ends_.begin(); next != ends_.end();) {
+    const auto current = next++;
+    End& end = current->second;
+    next_ns = std::min(next_ns, LookAfter(current->first, &end, now_ns, effects));
+    awaited_ += end.is_connected && !end.was_used && !end.is_ending ? 1 : 0;
+    connecting_ += end.order.has_value() && end.had_route ? 1 : 0;
+    if (end.link == 0) {
+      ends_.erase(current);
+    }
+  }
+  SetWork(awaited_ != 0 || (links_ != nullptr && links_->HasWork()));
+  return next_ns;
+}
+
+uint64_t LinkKeeper::Later(End* end, uint64_t now_ns) {
+  end->pause_ns = std::min(std::max(2 * end->pause_ns, kFirstPauseNs), kLongestPauseNs);
+  end->due_ns = now_ns + end->pause_ns;
+  return end->due_ns;
+}
+
+// The same for one end, which is over if it has no number afterwards.
+uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  engine::RankEngine& engine = progress_.engine();
+  if (end->due_ns > now_ns && (end->order.has_value() || end->is_ending || end->is_returning)) {
+    return end->due_ns;
+  }
+  if (end->order.has_value()) {
+    CarryOn(peer, end, now_ns, effects);
+    if (end->order.has_value()) {
+      return end->due_ns;
+    }
+  }
+  if (end->is_ending) {
+    if (MayWant(peer, *end) ||
+        (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer)))) {
+      return Later(end, now_ns);
+    }
+    Disconnect(peer, end, ErrorCode::kOk);
+    if (!end->was_used) {  // the peer could not: ask again after a while, should it have been asked
+      engine.RefuseLink(peer);
+    }
+    const bool is_broken = engine.PathTo(peer) == PeerPath::kBroken;
+    Say(LinkEvent::kEnded, peer, end->link, is_broken ? attach::kLinkWasUsed : 0);
+    end->link = 0;
+    return UINT64_MAX;
+  }
+  if (!end->is_used) {
+    return UINT64_MAX;
+  }
+  if (end->is_returning) {
+    const PeerPath path = engine.PathTo(peer);
+    // The peer may close the link as soon as it hears of the return.
+    if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink ||
+        MayWant(peer, *end)) {
+      return Later(end, now_ns);
+    }
+    end->is_used = end->is_returning = false;
+    if (path == PeerPath::kDaemon) {
+      Say(LinkEvent::kReturned, peer, end->link);
+    }
+    return UINT64_MAX;
+  }
+  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || MayWant(peer, *end)) {
+    end->traffic = traffic;
+    end->active_ns = now_ns;
+  }
+  if (parts_.rules.idle_ms == 0) {
+    return UINT64_MAX;
+  }
+  const uint64_t idle_ns = parts_.rules.idle_ms * kNsPerMs;
+  if (now_ns - std::min(now_ns, end->active_ns) < idle_ns) {
+    return now_ns + idle_ns / kLooksForIdle;
+  }
+  end->is_returning = true;
+  end->pause_ns = 0;
+  engine.LeaveLink(peer, effects);
+  return Later(end, now_ns);
+}
+
+// Whether one-sided operations take the link, or may be about to.
+bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
+  return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
+}
+
+// It grows with what goes to the peer.
+uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
+  const shm::SessionLayout& session = *progress_.view().layout;
+  return session.peers[peer].sent + shm::LoadRelaxed(session.one_sided[peer].done);
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+LinkReply LinkKeeper::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) {
+  LinkReply reply{};
+  reply.event = static_cast<uint32_t>(event);
+  reply.peer = peer;
+  reply.link = link;
+  return reply;
+}
+
+void LinkKeeper::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags) {
+  LinkReply& reply = replies_.emplace_back(ReplyOf(event, peer, link));
+  reply.flags = flags;
+}
+
+// Where the peer's packets are to go.
+void LinkKeeper::SayOpened(uint32_t peer, uint64_t link) {
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kOpened, peer, link));
+  const LinkAddress& address = links_->Address();
+  reply.address_bytes = CheckedBytes(address.size_bytes);
+  std::memcpy(reply.address, address.bytes, reply.address_bytes);
+}
+
+void LinkKeeper::SayLost(uint32_t peer, uint64_t link, const std::string& text) {
+  SetText(text, &replies_.emplace_back(ReplyOf(LinkEvent::kLost, peer, link)));
+}
+
+void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
+  progress_.engine().RefuseLink(order.peer);
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, order.peer, order.link));
+  reply.code = static_cast<int32_t>(why.code());
+  SetText(why.message(), &reply);
+}
+
+}  // namespace ferry::client
