@@ -170,6 +170,8 @@ class LinkBook {
   Status Grant(Entry& entry);
   void LetGo(Entry& entry);
 
+  static std::string PairText(uint32_t rank, uint32_t peer);
+  static std::string Printable(std::string text);
   static control::LinkNews NewsOf(const Entry& entry, control::LinkNews::Kind kind);
   void Tell(const Entry& entry, const control::LinkNews& news);
   void Tell(const Entry& entry, control::LinkNews::Kind kind);
@@ -180,38 +182,40 @@ class LinkBook {
   void Order(const Entry& entry, attach::LinkOp op, ErrorCode code = ErrorCode::kOk);
   void OrderWithPeer(const Entry& entry, attach::LinkOp op);
 
-  void Seek(Entry& entry);
   void Begin(Entry& entry);
   static void DrawKey(Entry& entry);
   void Refuse(Entry& entry, const Status& why);
-  void OnAsked(Entry& entry);
-  Status OnWanted(Entry& entry, const control::LinkNews& news);
-  Status OnOpened(Entry& entry, const attach::LinkReply& reply);
-  Status OnPeerOpened(Entry& entry, const control::LinkNews& news);
-  void OnUsed(Entry& entry);
-  void OnCannot(Entry& entry, const Status& why);
-  void OnPeerRefused(Entry& entry, uint64_t link, const Status& why);
-
-  void UseAgain(Entry& entry);
-  void AllowPeer(Entry& entry);
-  void OnPeerUsed(Entry& entry, uint32_t round);
-  void OnReturned(Entry& entry);
-  void OnPeerReturned(Entry& entry, uint32_t round);
+  void AskAgain(Entry& entry);
   void Return(Entry& entry, bool tell);
-
   void TryEnd(Entry& entry);
   void End(Entry& entry, ErrorCode code);
-  void OnEnded(Entry& entry, bool was_used);
-  void OnPeerEnded(Entry& entry, uint64_t link);
-  void AskAgain(Entry& entry);
-
   void Break(Entry& entry, const std::string& text = {});
-  void OnLost(Entry& entry, const std::string& text);
-  void OnPeerBroken(Entry& entry);
-  void OnPeerParted(Entry& entry, uint64_t link);
   void EndBroken(Entry& entry);
   void Part(Entry& entry);
   void LookAfter(Entry& entry);
+
+  // What ranks here say (link_book_ranks.cc).
+  void Seek(Entry& entry);
+  void UseAgain(Entry& entry);
+  Status OnOpened(Entry& entry, const attach::LinkReply& reply);
+  void OnUsed(Entry& entry);
+  void OnCannot(Entry& entry, const Status& why);
+  void OnReturned(Entry& entry);
+  void OnEnded(Entry& entry, bool was_used);
+  void OnLost(Entry& entry, const std::string& text);
+
+  // What the daemons of other nodes say (link_book_news.cc).
+  Status CheckNews(uint32_t node, const control::LinkNews& news) const;
+  void OnAsked(Entry& entry);
+  void OnWanted(Entry& entry, const control::LinkNews& news);
+  void OnPeerOpened(Entry& entry, const control::LinkNews& news);
+  void OnPeerRefused(Entry& entry, uint64_t link, const Status& why);
+  void AllowPeer(Entry& entry);
+  void OnPeerUsed(Entry& entry, uint32_t round);
+  void OnPeerReturned(Entry& entry, uint32_t round);
+  void OnPeerEnded(Entry& entry, uint64_t link);
+  void OnPeerBroken(Entry& entry);
+  void OnPeerParted(Entry& entry, uint64_t link);
 
   const JobPlan& plan_;
   LinkCalls& calls_;
