@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "daemon/control/job_registry.h"
 
 namespace ferry::daemon {
@@ -105,25 +104,23 @@ Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply&
   return status;
 }
 
-Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request) {
-  StatusOr<JobRecord*> job = CheckNews(request);
-  FERRY_RETURN_IF_ERROR(job.status());
-  if ((*job)->aborted) {
-    return {};  // the other node hears of that
-  }
-  for (const control::LinkNews& news : request.news()) {
-    FERRY_RETURN_IF_ERROR(LinksOf(**job).OnNews(request.node(), news, MonotonicNs()));
-  }
+Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request,
+                                 control::NewsReply* reply) {
+  const Status status = TakeNews<control::LinkNews>(request, reply);
   Changed();
-  return {};
+  return status;
 }
 
-void JobRegistry::OnLinkTold(JobRecord& job, uint32_t index, const control::LinkNews& news,
+Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
+  if (job.aborted) {
+    return {};  // the other node hears of that
+  }
+  return LinksOf(job).OnNews(index, news, MonotonicNs());
+}
+
+void JobRegistry::OnLinkTold(JobRecord& job, uint32_t /*index*/, const control::LinkNews& news,
                              const Status& status) {
   if (!status.ok()) {
-    static RateLimiter limiter(10, 1'000'000'000);
-    LogLimited(limiter, spdlog::level::warn, "node {} of job {} refuses news of direct links: {}",
-               index, job.spec.id, status.message());
     LinksOf(job).OnRefused(news, status, MonotonicNs());
   }
 }
