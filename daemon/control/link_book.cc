@@ -195,6 +195,12 @@ void LinkBook::OrderWithPeer(const Entry& entry, LinkOp op) {
   calls_.Order(entry.rank, order);
 }
 
+// For the first time, or again.
+void LinkBook::OrderUse(Entry& entry) {
+  entry.wish = Wish::kNone;
+  entry.state == LinkState::kUp ? Order(entry, LinkOp::kUse) : OrderWithPeer(entry, LinkOp::kUse);
+}
+
 // ---- A link begins ----
 
 void LinkBook::Begin(Entry& entry) {
@@ -212,14 +218,37 @@ void LinkBook::DrawKey(Entry& entry) {
 void LinkBook::Refuse(Entry& entry, const Status& why) {
   entry.why = why.message();
   LetGo(entry);
+  entry.wish = Wish::kNone;
   Order(entry, LinkOp::kRefuse, why.code());
 }
 
+// Whatever becomes of the link that there may be. To a rank that waits for nothing it says nothing.
+void LinkBook::RefuseWish(Entry& entry, ErrorCode code) {
+  if (std::exchange(entry.wish, Wish::kNone) != Wish::kNone) {
+    attach::LinkOrder order = OrderOf(entry, LinkOp::kRefuse);
+    order.link = 0;
+    order.code = static_cast<int32_t>(code);
+    calls_.Order(entry.rank, order);
+  }
+}
+
+// A link is over: sees to the wishes that are left.
 void LinkBook::AskAgain(Entry& entry) {
   const bool peer_wants = std::exchange(entry.is_peer_wanting, false);
-  if (std::exchange(entry.is_wanted, false)) {
-    Seek(entry);
-  } else if (peer_wants) {
+  switch (entry.wish) {
+    case Wish::kNone:
+      break;
+    case Wish::kWaiting:
+      RefuseWish(entry, ErrorCode::kLinkDown);
+      break;
+    case Wish::kDeferred:
+      Seek(entry);
+      break;
+    case Wish::kTold:
+      Enter(entry, LinkState::kAsked);
+      break;
+  }
+  if (peer_wants && entry.state == LinkState::kNone) {
     OnAsked(entry);
   }
 }
@@ -276,7 +305,10 @@ void LinkBook::Break(Entry& entry, const std::string& text) {
   if (const auto next = std::exchange(entry.next, std::nullopt)) {
     TellRefusal(entry, next->link(), {ErrorCode::kLinkDown, "the link before has broken"});
   }
-  entry.is_wanted = entry.is_peer_wanting = false;  // the ranks ask anew
+  if (entry.wish != Wish::kNone) {
+    entry.wish = Wish::kWaiting;  // until the rank may ask anew
+  }
+  entry.is_peer_wanting = false;
   entry.is_end_ordered = entry.is_parting = entry.is_parted = entry.is_peer_parted = false;
 }
 
@@ -305,8 +337,7 @@ void LinkBook::LookAfter(Entry& entry) {
   }
   if (entry.is_parted && entry.is_peer_parted && calls_.Rejoin(entry.rank, entry.peer)) {
     entry.joined_link = entry.link = std::max(entry.link, entry.parted_link);
-    Order(entry, LinkOp::kRefuse, ErrorCode::kLinkDown);
-    LetGo(entry);
+    Refuse(entry, {ErrorCode::kLinkDown, entry.why});
   }
 }
 
@@ -344,10 +375,13 @@ void LinkBook::OnNodeCut(uint32_t node, uint64_t now_ns) {
     if (plan_.node_of_rank[entry.peer] != node || entry.state == LinkState::kNone) {
       continue;
     }
-    entry.is_wanted = entry.is_peer_wanting = false;
+    entry.is_peer_wanting = false;
     entry.why = "the two nodes were cut off from each other";
     entry.joined_link = entry.link;
-    Order(entry, entry.counted ? LinkOp::kEnd : LinkOp::kRefuse, ErrorCode::kLinkDown);
+    if (entry.counted) {
+      Order(entry, LinkOp::kEnd, ErrorCode::kLinkDown);
+    }
+    RefuseWish(entry, ErrorCode::kLinkDown);
     LetGo(entry);
   }
 }

@@ -127,6 +127,13 @@ class LinkBook {
 
  private:
   using Key = std::array<uint64_t, 2>;
+  // A rank here that has asked asks no more until it is told kUse or kRefuse.
+  enum class Wish {
+    kNone,      // it has been told
+    kWaiting,   // for what becomes of the link that is being made
+    kDeferred,  // until the link has been returned, or is over
+    kTold,      // for the answer of the leader, which has been asked
+  };
   // The end of a rank here.
   struct Entry {
     uint32_t rank = 0;
@@ -144,8 +151,8 @@ class LinkBook {
     bool is_returned = false;
     bool is_peer_returned = false;  // the leader alone
     bool is_returning = false;      // asked back, so not to be used again
-    bool is_wanted = false;         // asked for meanwhile: by the rank here,
-    bool is_peer_wanting = false;   // by the peer (the leader alone)
+    Wish wish = Wish::kNone;        // of the rank here,
+    bool is_peer_wanting = false;   // and of the peer (the leader alone)
     // The leader wants another link, but the rank here has not let go of this one yet.
     std::optional<control::LinkNews> next;
     // A break.
@@ -181,10 +188,12 @@ class LinkBook {
   static attach::LinkOrder OrderOf(const Entry& entry, attach::LinkOp op);
   void Order(const Entry& entry, attach::LinkOp op, ErrorCode code = ErrorCode::kOk);
   void OrderWithPeer(const Entry& entry, attach::LinkOp op);
+  void OrderUse(Entry& entry);
 
   void Begin(Entry& entry);
   static void DrawKey(Entry& entry);
   void Refuse(Entry& entry, const Status& why);
+  void RefuseWish(Entry& entry, ErrorCode code);
   void AskAgain(Entry& entry);
   void Return(Entry& entry, bool tell);
   void TryEnd(Entry& entry);

@@ -110,8 +110,8 @@ void LinkBook::OnRefused(const LinkNews& news, const Status& status, uint64_t no
     return;
   }
   Entry& entry = found->second;
-  if (news.kind() == LinkNews::ASKED && entry.state == LinkState::kAsked) {
-    Refuse(entry, status);
+  if (news.kind() == LinkNews::ASKED) {
+    OnPeerRefused(entry, 0, status);
   } else if (news.link() == entry.link && entry.state == LinkState::kWaiting &&
              (news.kind() == LinkNews::WANTED || news.kind() == LinkNews::OPENED)) {
     entry.why = status.message();
@@ -149,11 +149,10 @@ void LinkBook::OnWanted(Entry& entry, const LinkNews& news) {
   if (news.link() <= entry.link) {
     return;  // said again
   }
-  const bool has_asked = entry.state == LinkState::kAsked;
   if (entry.state == LinkState::kBroken) {
     return TellRefusal(entry, news.link(), {ErrorCode::kLinkDown, "the link before has broken"});
   }
-  if (!has_asked && entry.state != LinkState::kNone) {
+  if (entry.state != LinkState::kAsked && entry.state != LinkState::kNone) {
     entry.next = news;  // until the rank here has let go of its end
     if (entry.state != LinkState::kEnding) {
       End(entry, ErrorCode::kLinkDown);  // the leader knows nothing of it any more
@@ -165,10 +164,10 @@ void LinkBook::OnWanted(Entry& entry, const LinkNews& news) {
   if (const Status status = Grant(entry); !status.ok()) {
     entry.why = status.message();
     TellRefusal(entry, entry.link, status);
-    if (has_asked) {
-      Order(entry, LinkOp::kRefuse, status.code());
-    }
-    return;
+    return RefuseWish(entry, status.code());
+  }
+  if (entry.wish != Wish::kNone) {
+    entry.wish = Wish::kWaiting;
   }
   entry.peer_address = news.address();
   entry.send_key = {news.key(0), news.key(1)};
@@ -185,14 +184,18 @@ void LinkBook::OnPeerOpened(Entry& entry, const LinkNews& news) {
     entry.peer_address = news.address();
     entry.send_key = {news.key(0), news.key(1)};
     Enter(entry, LinkState::kUsing);
-    OrderWithPeer(entry, LinkOp::kUse);
+    OrderUse(entry);
   }
 }
 
 // The other daemon refuses: what was asked for (`link` is 0), or a link of this number.
 void LinkBook::OnPeerRefused(Entry& entry, uint64_t link, const Status& why) {
-  if (entry.state == LinkState::kAsked && link == 0) {
-    return Refuse(entry, why);
+  if (link == 0 && entry.wish == Wish::kTold) {
+    if (entry.state == LinkState::kAsked) {
+      Enter(entry, LinkState::kNone);
+    }
+    entry.why = why.message();
+    return RefuseWish(entry, why.code());
   }
   if (!Leads(entry) || link != entry.link) {
     return;
@@ -226,17 +229,20 @@ void LinkBook::OnPeerUsed(Entry& entry, uint32_t round) {
   if (entry.state == LinkState::kWaiting) {
     entry.round = round;
     Enter(entry, LinkState::kUsing);
-    return OrderWithPeer(entry, LinkOp::kUse);
+    return OrderUse(entry);
   }
   if (entry.state != LinkState::kUp || !entry.is_returned) {
     return;
   }
   entry.round = round;
   if (entry.is_returning) {
+    if (entry.wish == Wish::kTold) {
+      entry.wish = Wish::kDeferred;  // the leader has answered
+    }
     return TellRound(entry, LinkNews::RETURNED);
   }
   entry.is_returned = false;
-  Order(entry, LinkOp::kUse);
+  OrderUse(entry);
 }
 
 void LinkBook::OnPeerReturned(Entry& entry, uint32_t round) {

@@ -29,6 +29,9 @@ void LinkBook::Ask(uint32_t rank, uint32_t peer, uint64_t now_ns) {
   }
   Entry& entry = At(rank, peer);
   ++entry.asked;
+  if (entry.wish != Wish::kNone) {
+    return;  // no correct rank asks twice
+  }
   switch (entry.state) {
     case LinkState::kNone:
       return Seek(entry);
@@ -36,15 +39,17 @@ void LinkBook::Ask(uint32_t rank, uint32_t peer, uint64_t now_ns) {
       if (entry.is_returned && !entry.is_returning) {
         return UseAgain(entry);
       }
-      [[fallthrough]];  // it has been returned, or soon will be
+      [[fallthrough]];       // it has been returned, or soon will be
+    case LinkState::kUsing:  // wishes may overtake answers
     case LinkState::kEnding:
-      entry.is_wanted = true;
+      entry.wish = Wish::kDeferred;
       return;
-    case LinkState::kAsked:
     case LinkState::kOpening:
     case LinkState::kWaiting:
-    case LinkState::kUsing:
     case LinkState::kBroken:
+      entry.wish = Wish::kWaiting;
+      return;
+    case LinkState::kAsked:
       return;
   }
 }
@@ -56,8 +61,10 @@ void LinkBook::Seek(Entry& entry) {
     return Refuse(entry, status);
   }
   if (Leads(entry)) {
+    entry.wish = Wish::kWaiting;
     return Begin(entry);
   }
+  entry.wish = Wish::kTold;
   Enter(entry, LinkState::kAsked);
   Tell(entry, LinkNews::ASKED);
 }
@@ -65,10 +72,11 @@ void LinkBook::Seek(Entry& entry) {
 // The rank here has returned its direction, and wants to use the link again.
 void LinkBook::UseAgain(Entry& entry) {
   if (!Leads(entry)) {
+    entry.wish = Wish::kTold;
     return Tell(entry, LinkNews::ASKED);  // the leader may be about to end it
   }
   entry.is_returned = false;
-  Order(entry, LinkOp::kUse);
+  OrderUse(entry);
 }
 
 // ---- Answers to orders, and what is said unasked ----
@@ -140,6 +148,7 @@ void LinkBook::OnCannot(Entry& entry, const Status& why) {
   if (entry.state == LinkState::kOpening) {
     // A leader tells it to a rank that has asked, the other one answers what was wanted.
     TellRefusal(entry, Leads(entry) ? 0 : entry.link, why);
+    RefuseWish(entry, why.code());  // it may have asked behind its answer
     LetGo(entry);
   } else if (entry.state == LinkState::kUsing && Leads(entry)) {
     Tell(entry, LinkNews::ENDED);
@@ -165,11 +174,10 @@ void LinkBook::OnReturned(Entry& entry) {
   if (std::exchange(wants_room_[entry.rank], false) && !entry.is_returning) {
     Return(entry, true);
   }
-  const bool is_wanted = !entry.is_returning && std::exchange(entry.is_wanted, false);
   if (!Leads(entry)) {
     TellRound(entry, LinkNews::RETURNED);
   }
-  if (is_wanted) {
+  if (entry.wish == Wish::kDeferred && !entry.is_returning) {
     return UseAgain(entry);
   }
   TryEnd(entry);
@@ -188,13 +196,7 @@ void LinkBook::OnEnded(Entry& entry, bool was_used) {
   }
   const std::optional<LinkNews> next = std::exchange(entry.next, std::nullopt);
   LetGo(entry);
-  if (!next) {
-    return AskAgain(entry);
-  }
-  if (std::exchange(entry.is_wanted, false)) {
-    Enter(entry, LinkState::kAsked);
-  }
-  OnWanted(entry, *next);
+  next ? OnWanted(entry, *next) : AskAgain(entry);
 }
 
 // Nothing fails here yet: if the other rank is dead, that is what this one is to hear.

@@ -228,6 +228,45 @@ TEST_F(LinkBooksTest, TheNextLinkIsRefusedIfTheLastOneBreaksAtItsEnd) {
 
 // ---- Refusals ----
 
+// It has returned its direction, wants to use the link again, and hears that there is none.
+TEST_F(LinkBooksTest, WhoeverAsksAgainIsToldIfThereIsNoLinkAnyMore) {
+  for (const bool may_link_here : {false, true}) {
+    Make();
+    Ask(0, 2);
+    Settle();
+    Return(2, 0);
+    Settle();
+    EXPECT_EQ(nodes[0]->book.TakeBack(0, 2, true, 0), 1U);  // which the other one does not know yet
+    Ask(2, 0);
+    nodes[may_link_here ? 1 : 0]->may_link = {ErrorCode::kUnsupported, "no"};
+    Settle();
+    ExpectNone(0, 2);
+    EXPECT_THAT(nodes[1]->ranks[2].refusals(), ElementsAre(ErrorCode::kUnsupported));
+    nodes[0]->may_link = nodes[1]->may_link = {};
+    Ask(2, 0);
+    Settle();
+    ExpectUp(0, 2);
+  }
+}
+
+// The leader's own rank wants the next link, too.
+TEST_F(LinkBooksTest, BothAreToldIfBothAsk) {
+  Ask(0, 2);
+  Settle();
+  Return(0, 2);
+  Return(2, 0);
+  DeliverOne();  // RETURNED: the leader ends it
+  Ask(0, 2);
+  Ask(2, 0);
+  nodes[0]->may_link = {ErrorCode::kUnsupported, "no"};
+  DeliverOne();  // ENDED
+  DeliverOne();  // ASKED
+  Settle();
+  ExpectNone(0, 2);
+  EXPECT_THAT(nodes[0]->ranks[0].refusals(), ElementsAre(ErrorCode::kUnsupported));
+  EXPECT_THAT(nodes[1]->ranks[2].refusals(), ElementsAre(ErrorCode::kUnsupported));
+}
+
 TEST_F(LinkBooksTest, ARankIsToldWhyNot) {
   nodes[0]->may_link = {ErrorCode::kConfiguration, "the option direct_links is off"};
   Ask(0, 2);
