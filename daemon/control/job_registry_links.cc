@@ -138,9 +138,13 @@ StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
-  const uint32_t count = job->links == nullptr
-                             ? 0
-                             : job->links->book.TakeBack(rank, peer, may_ask_again, MonotonicNs());
+  if (rank != attach::kAnyPeer && (rank >= job->size() || !job->IsLocal(rank))) {
+    return Status(ErrorCode::kInvalidRank, RankText(rank, job_id) + " is not of this node");
+  }
+  if (peer != attach::kAnyPeer && (peer >= job->size() || job->IsLocal(peer))) {
+    return Status(ErrorCode::kInvalidRank, RankText(peer, job_id) + " is of no other node");
+  }
+  const uint32_t count = LinksOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());
   Changed();
   return count;
 }

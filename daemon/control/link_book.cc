@@ -55,9 +55,7 @@ void LinkBook::Enter(Entry& entry, LinkState state) {
 
 // Whether the pair may have a link, as far as nothing has to be taken for it.
 Status LinkBook::Check(const Entry& entry) {
-  if (entry.is_barred) {
-    return {ErrorCode::kPermissionDenied, "the administrator has taken it back"};
-  }
+  FERRY_RETURN_IF_ERROR(CheckBars(entry.rank, entry.peer));
   FERRY_RETURN_IF_ERROR(calls_.MayLink(plan_.node_of_rank[entry.peer]));
   if (limits_.per_job != 0 && links_ >= limits_.per_job) {
     return {ErrorCode::kLimitExceeded, "the ranks of this job here have " + std::to_string(links_) +
@@ -103,6 +101,15 @@ void LinkBook::LetGo(Entry& entry) {
   entry.next.reset();
   entry.is_end_ordered = entry.is_parting = entry.is_parted = entry.is_peer_parted = false;
   Enter(entry, LinkState::kNone);
+}
+
+Status LinkBook::CheckBars(uint32_t rank, uint32_t peer) const {
+  const auto last = std::find_if(bars_.rbegin(), bars_.rend(),
+                                 [&](const Bar& bar) { return bar.Covers(rank, peer); });
+  if (last != bars_.rend() && last->is_barred) {
+    return {ErrorCode::kPermissionDenied, "the administrator has taken it back"};
+  }
+  return {};
 }
 
 uint64_t LinkBook::LinksOf(uint32_t rank) const {
@@ -269,15 +276,17 @@ void LinkBook::Return(Entry& entry, bool tell) {
 
 uint32_t LinkBook::TakeBack(uint32_t rank, uint32_t peer, bool may_ask_again, uint64_t now_ns) {
   now_ns_ = now_ns;
+  const Bar bar{rank, peer, !may_ask_again};
+  std::erase_if(bars_, [&](const Bar& old) { return bar.Covers(old.rank, old.peer); });
+  if (bar.is_barred || !bars_.empty()) {
+    bars_.push_back(bar);
+  }
   uint32_t count = 0;
   for (auto& [name, entry] : entries_) {
-    if ((rank == attach::kAnyPeer || rank == entry.rank) &&
-        (peer == attach::kAnyPeer || peer == entry.peer)) {
-      entry.is_barred = !may_ask_again;
-      if (entry.counted && entry.state != LinkState::kEnding && !entry.is_returning) {
-        Return(entry, true);
-        ++count;
-      }
+    if (bar.Covers(entry.rank, entry.peer) && entry.counted && entry.state != LinkState::kEnding &&
+        !entry.is_returning) {
+      Return(entry, true);
+      ++count;
     }
   }
   return count;

@@ -114,8 +114,10 @@ class LinkBook {
   void OnRankEnded(uint32_t rank, ErrorCode error, uint64_t now_ns);
   // A node is cut off, and so are its ranks. When it is back links are made anew.
   void OnNodeCut(uint32_t node, uint64_t now_ns);
-  // The administrator takes links back: all of the job, of one rank here, or one. They are refused
-  // from then on, unless `may_ask_again`. Returns how many there are.
+  // The administrator takes links back: all of the job, of one rank here, or one
+  // (attach::kAnyPeer for `rank` and `peer`). From then on these pairs get none, also those that
+  // have had none yet, unless `may_ask_again`; the last order that names a pair counts. Returns how
+  // many there are.
   uint32_t TakeBack(uint32_t rank, uint32_t peer, bool may_ask_again, uint64_t now_ns);
   // The job was aborted: there are no links any more, and nobody is told.
   void Clear();
@@ -123,6 +125,8 @@ class LinkBook {
   // Ends that count against the limits: of the job's ranks here, or of one of them.
   uint64_t links() const { return links_; }
   uint64_t LinksOf(uint32_t rank) const;
+  // kPermissionDenied: the administrator lets the pair have none.
+  Status CheckBars(uint32_t rank, uint32_t peer) const;
   std::vector<LinkView> Views() const;
 
  private:
@@ -163,11 +167,20 @@ class LinkBook {
     uint64_t parted_link = 0;  // the last one of which the peer has said that it is parted
     uint64_t joined_link = 0;  // the last one after which the two were parted, and joined again
 
-    bool is_barred = false;  // by the administrator
     uint32_t asked = 0;
     std::string why;
   };
   using Name = std::pair<uint32_t, uint32_t>;  // rank here, peer
+  // What the administrator has said of some pairs.
+  struct Bar {
+    uint32_t rank;  // kAnyPeer: any
+    uint32_t peer;
+    bool is_barred;
+    bool Covers(uint32_t one, uint32_t other) const {
+      return (rank == attach::kAnyPeer || rank == one) &&
+             (peer == attach::kAnyPeer || peer == other);
+    }
+  };
 
   bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
   static bool Leads(const Entry& entry) { return entry.rank < entry.peer; }
@@ -231,6 +244,7 @@ class LinkBook {
   const LinkLimits limits_;
   uint64_t now_ns_ = 0;  // of the call that runs
   std::map<Name, Entry> entries_;
+  std::vector<Bar> bars_;  // the last that covers a pair counts
   uint64_t links_ = 0;
   std::map<uint32_t, uint64_t> links_of_;  // by rank here
   std::map<uint32_t, bool> wants_room_;    // ranks here that shall return what is idle

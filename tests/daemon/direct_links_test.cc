@@ -433,5 +433,23 @@ TEST_F(DirectLinksTest, TheAdministratorSeesLinksAndTakesThemBack) {
   EXPECT_EQ(NextOrder(1, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
 }
 
+TEST_F(DirectLinksTest, TheAdministratorBarsLinksBeforeAnybodyAsks) {
+  Start();
+  ExpectRules(0);
+  ExpectRules(1);
+  ranks_[0]->session()->links[1].messages = 17;
+  daemons_[0]->Run([](JobRegistry& registry) {
+    EXPECT_EQ(registry.TakeLinksBack("job", 1, attach::kAnyPeer, false).status().code(),
+              ErrorCode::kInvalidRank);
+    EXPECT_EQ(registry.TakeLinksBack("job", 0, 0, false).status().code(), ErrorCode::kInvalidRank);
+    EXPECT_EQ(*registry.TakeLinksBack("job", 0, attach::kAnyPeer, false), 0U);
+  });
+  EXPECT_EQ(Report(0).links(0).why(), "the administrator has taken it back");
+  Want(0);
+  EXPECT_EQ(NextOrder(0, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
+  Want(1);
+  EXPECT_EQ(NextOrder(1, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
+}
+
 }  // namespace
 }  // namespace ferry::daemon

@@ -360,6 +360,49 @@ TEST_F(LinkBooksTest, TheAdministratorTakesItBackForGoodOrForNow) {
   EXPECT_THAT(nodes[0]->ranks[0].refusals(), ElementsAre(ErrorCode::kPermissionDenied));
 }
 
+TEST_F(LinkBooksTest, PairsThatHaveNotAskedYetAreBarredToo) {
+  EXPECT_EQ(nodes[0]->book.TakeBack(0, attach::kAnyPeer, false, 0), 0U);
+  EXPECT_EQ(nodes[0]->book.TakeBack(1, 3, false, 0), 0U);
+  for (const uint32_t rank : {0U, 1U}) {
+    for (const uint32_t peer : {2U, 3U}) {
+      Ask(peer, rank);
+      Settle();
+      if (rank == 1 && peer == 2) {
+        ExpectUp(rank, peer);
+        continue;
+      }
+      ExpectNone(rank, peer);
+      EXPECT_EQ(nodes[1]->ranks[peer].refusals().back(), ErrorCode::kPermissionDenied);
+    }
+  }
+}
+
+TEST_F(LinkBooksTest, TheLastOrderThatNamesAPairCounts) {
+  LinkBook& book = nodes[0]->book;
+  const auto barred = [&] {
+    std::string pairs;
+    for (const uint32_t rank : {0U, 1U}) {
+      for (const uint32_t peer : {2U, 3U}) {
+        pairs += book.CheckBars(rank, peer).ok() ? '-' : 'x';
+      }
+    }
+    return pairs;
+  };
+  EXPECT_EQ(barred(), "----");
+  book.TakeBack(attach::kAnyPeer, 3, false, 0);
+  EXPECT_EQ(barred(), "-x-x");
+  book.TakeBack(1, attach::kAnyPeer, true, 0);
+  EXPECT_EQ(barred(), "-x--");
+  book.TakeBack(1, 2, false, 0);
+  EXPECT_EQ(barred(), "-xx-");
+  book.TakeBack(attach::kAnyPeer, 2, true, 0);
+  EXPECT_EQ(barred(), "-x--");
+  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, false, 0);
+  EXPECT_EQ(barred(), "xxxx");
+  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, true, 0);
+  EXPECT_EQ(barred(), "----");
+}
+
 TEST_F(LinkBooksTest, ALinkThatIsNotUpYetIsTakenBackWhenItIs) {
   Ask(0, 2);
   EXPECT_EQ(nodes[0]->book.TakeBack(0, 2, true, 0), 1U);
