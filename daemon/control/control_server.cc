@@ -57,6 +57,9 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
+// If another link needs the room, one gives way after such a part of direct_link_idle_ms.
+constexpr uint64_t kIdlePart = 10;
+
 // Direct links are TCP connections: a network that has something better is not to be left aside.
 Status MayHaveLinks(const config::Options& options, const std::string& provider) {
   if (options.direct_links == "off") {
@@ -73,7 +76,8 @@ LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& pro
   const bool always = options.direct_links == "always";
   LinkPolicy policy;
   policy.allowed = MayHaveLinks(options, provider);
-  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job};
+  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job,
+                   options.direct_link_idle_ms * 1'000'000 / kIdlePart};
   policy.min_messages = always ? 1 : options.direct_link_messages;
   policy.min_bytes = always ? 1 : options.direct_link_bytes;
   policy.idle_ms = always ? 0 : options.direct_link_idle_ms;

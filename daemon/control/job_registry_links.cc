@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/rank_view.h"
 
 namespace ferry::daemon {
 
@@ -25,6 +26,11 @@ class JobRegistry::BookCalls final : public LinkCalls {
   Status MayLink(uint32_t node) const override { return registry_.MayLink(job_, node); }
   StatusOr<QuotaHold> TakeQuota() override {
     return registry_.quotas_.Take(job_.spec.owner, {.links = 1});
+  }
+
+  uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
+    const Session* const session = job_.ranks[rank].session.get();
+    return session != nullptr && session->session_map.valid() ? ReadTraffic(*session, peer) : 0;
   }
 
   void Part(uint32_t rank, uint32_t peer) override {

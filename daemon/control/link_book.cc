@@ -62,18 +62,48 @@ Status LinkBook::Check(const Entry& entry) {
                                            " links, as many as direct_links_per_job allows"};
   }
   if (LinksOf(entry.rank) >= limits_.per_rank) {
-    // The link that is idle for longest gives way; the rank asks again later.
-    if (!std::exchange(wants_room_[entry.rank], true)) {
-      attach::LinkOrder order{};
-      order.op = static_cast<uint32_t>(LinkOp::kReturn);
-      order.peer = attach::kAnyPeer;
-      calls_.Order(entry.rank, order);
-    }
-    return {ErrorCode::kLimitExceeded, "rank " + std::to_string(entry.rank) + " has " +
-                                           std::to_string(LinksOf(entry.rank)) +
-                                           " links, as many as direct_links_per_rank allows"};
+    // If one gives way, the rank asks again later.
+    const char* const room = MakeRoom(entry.rank) ? "one goes back" : "none is idle";
+    return {ErrorCode::kLimitExceeded,
+            "rank " + std::to_string(entry.rank) + " has " + std::to_string(LinksOf(entry.rank)) +
+                " links, as many as direct_links_per_rank allows, and " + room};
   }
   return {};
+}
+
+// Takes the link back that is idle for longest. False: all are busy.
+bool LinkBook::MakeRoom(uint32_t rank) {
+  Entry* idlest = nullptr;
+  for (auto next = entries_.lower_bound({rank, 0});
+       next != entries_.end() && next->first.first == rank; ++next) {
+    Entry& entry = next->second;
+    if (!entry.counted) {
+      continue;
+    }
+    if (entry.is_returning || entry.state == LinkState::kEnding) {
+      return true;
+    }
+    if (entry.state == LinkState::kUp) {
+      LookAtTraffic(entry);
+      if (now_ns_ - std::min(now_ns_, entry.active_ns) >= limits_.idle_ns &&
+          (idlest == nullptr || entry.active_ns < idlest->active_ns)) {
+        idlest = &entry;
+      }
+    }
+  }
+  if (idlest == nullptr) {
+    return false;
+  }
+  idlest->why = "it was idle, and its rank needed room for another one";
+  Return(*idlest, true);
+  return true;
+}
+
+void LinkBook::LookAtTraffic(Entry& entry) {
+  const uint64_t traffic = calls_.Traffic(entry.rank, entry.peer);
+  if (std::exchange(entry.traffic, traffic) != traffic) {
+    entry.active_ns = now_ns_;
+  }
 }
 
 Status LinkBook::Grant(Entry& entry) {
@@ -355,6 +385,8 @@ void LinkBook::OnTick(uint64_t now_ns) {
   for (auto& [name, entry] : entries_) {
     if (entry.state == LinkState::kBroken) {
       LookAfter(entry);
+    } else if (entry.state == LinkState::kUp && LinksOf(entry.rank) >= limits_.per_rank) {
+      LookAtTraffic(entry);
     }
   }
 }

@@ -56,6 +56,8 @@ class LinkCalls {
   virtual Status MayLink(uint32_t node) const = 0;
   // Takes one link of the job's user. kLimitExceeded.
   virtual StatusOr<QuotaHold> TakeQuota() = 0;
+  // A number that changes with every message between a rank here and one elsewhere.
+  virtual uint64_t Traffic(uint32_t rank, uint32_t peer) const = 0;
   // Fails what a rank here has under way with a rank elsewhere, as after a cut.
   virtual void Part(uint32_t rank, uint32_t peer) = 0;
   // Whether that is over.
@@ -67,6 +69,8 @@ class LinkCalls {
 struct LinkLimits {
   uint64_t per_rank = 64;
   uint64_t per_job = 0;  // of the ranks here; 0: none
+  // A link without a message for so long may give way to another one of its rank.
+  uint64_t idle_ns = 0;
 };
 
 enum class LinkState {
@@ -146,8 +150,10 @@ class LinkBook {
     uint64_t link = 0;  // the last one's number
     uint64_t since_ns = 0;
     QuotaHold quota;
-    bool counted = false;  // in links_, and for its rank
-    Key receive_key{};     // in packets to the rank here
+    bool counted = false;    // in links_, and for its rank
+    uint64_t traffic = 0;    // when that was looked at last,
+    uint64_t active_ns = 0;  // and when it had changed
+    Key receive_key{};       // in packets to the rank here
     std::string peer_address;
     Key send_key{};
     // Use and return.
@@ -187,6 +193,8 @@ class LinkBook {
   Entry& At(uint32_t rank, uint32_t peer);
   void Enter(Entry& entry, LinkState state);
   Status Check(const Entry& entry);
+  bool MakeRoom(uint32_t rank);
+  void LookAtTraffic(Entry& entry);
   Status Grant(Entry& entry);
   void LetGo(Entry& entry);
 
@@ -247,7 +255,6 @@ class LinkBook {
   std::vector<Bar> bars_;  // the last that covers a pair counts
   uint64_t links_ = 0;
   std::map<uint32_t, uint64_t> links_of_;  // by rank here
-  std::map<uint32_t, bool> wants_room_;    // ranks here that shall return what is idle
   std::set<uint32_t> ended_;               // ranks, anywhere
 };
 

@@ -133,6 +133,7 @@ void LinkBook::OnUsed(Entry& entry) {
   }
   Enter(entry, LinkState::kUp);
   entry.why.clear();
+  entry.active_ns = now_ns_;
   if (Leads(entry)) {
     entry.round = 1;
     TellRound(entry, LinkNews::USED);
@@ -171,9 +172,6 @@ void LinkBook::OnReturned(Entry& entry) {
     return;
   }
   entry.is_returned = true;
-  if (std::exchange(wants_room_[entry.rank], false) && !entry.is_returning) {
-    Return(entry, true);
-  }
   if (!Leads(entry)) {
     TellRound(entry, LinkNews::RETURNED);
   }

@@ -231,6 +231,14 @@ PathView ReadPath(const Session& session, uint32_t peer) {
           LoadRelaxed(link.bytes)};
 }
 
+uint64_t ReadTraffic(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return 0;
+  }
+  const shm::PeerWords& words = session.layout()->peers[peer];
+  return uint64_t{LoadRelaxed(words.sent)} << 32 | LoadRelaxed(words.drained);
+}
+
 TransferView ReadTransfer(const Session& owner, uint32_t index) {
   TransferView view;
   if (index >= owner.request_limit) {

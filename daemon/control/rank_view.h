@@ -97,6 +97,8 @@ struct PathView {
   uint64_t daemon_bytes = 0;
 };
 PathView ReadPath(const Session& session, uint32_t peer);
+// A number that changes with every message to the peer, and from it, whichever way they go.
+uint64_t ReadTraffic(const Session& session, uint32_t peer);
 
 struct TransferView {
   shm::TransferState state = shm::TransferState::kIdle;

@@ -323,6 +323,37 @@ TEST_F(LinkBooksTest, AtItsLimitARankReturnsWhatIsIdle) {
   EXPECT_EQ(nodes[0]->book.LinksOf(0), 1U);
 }
 
+TEST_F(LinkBooksTest, TheIdlestLinkGivesWayButNoBusyOne) {
+  Make({.per_rank = 2, .idle_ns = 100});
+  Ask(0, 2);
+  Ask(0, 3);
+  Settle();
+  LinkBook& book = nodes[0]->book;
+  auto& traffic = nodes[0]->traffic;
+  const auto ask = [&](uint64_t now_ns) {
+    book.Ask(0, 4, now_ns);
+    std::string why;
+    for (const LinkView& view : book.Views()) {
+      why = view.peer == 4 ? view.why : why;
+    }
+    Settle();
+    return why;
+  };
+  traffic[{0, 2}] = traffic[{0, 3}] = 1;
+  EXPECT_THAT(ask(1000), HasSubstr("none is idle"));
+  traffic[{0, 2}] = 2;
+  book.OnTick(1050);
+  EXPECT_THAT(ask(1099), HasSubstr("none is idle"));
+  ExpectUp(0, 2);
+  ExpectUp(0, 3);
+  EXPECT_THAT(ask(1200), HasSubstr("one goes back"));
+  ExpectUp(0, 2);
+  ExpectNone(0, 3);
+  (void)ask(1200);
+  ExpectUp(0, 4);
+  EXPECT_EQ(nodes[0]->ranks[0].refusals().size(), 3U);
+}
+
 TEST_F(LinkBooksTest, LimitsOfTheJobAndOfTheUser) {
   Make({.per_rank = 64, .per_job = 1}, 0);
   Ask(0, 2);
@@ -494,7 +525,7 @@ TEST_F(LinkBooksTest, BadRepliesAreRefused) {
   reply.peer = 1;  // a rank of this node
   reply.event = static_cast<uint32_t>(LinkEvent::kOpened);
   EXPECT_EQ(nodes[0]->book.OnReply(0, reply, 0).code(), ErrorCode::kCorrupt);
-  reply.peer = 4;
+  reply.peer = 5;
   EXPECT_EQ(nodes[0]->book.OnReply(0, reply, 0).code(), ErrorCode::kCorrupt);
   reply.peer = 2;
   for (const uint32_t bytes : {0U, attach::kLinkAddressBytes + 1, UINT32_MAX}) {
@@ -525,8 +556,8 @@ TEST_F(LinkBooksTest, BadNewsAreRefused) {
     }
     return nodes[1]->book.OnNews(0, news, 0).code() == ErrorCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused(4, 2, LinkNews::WANTED));
-  EXPECT_TRUE(refused(0, 4, LinkNews::WANTED));
+  EXPECT_TRUE(refused(5, 2, LinkNews::WANTED));
+  EXPECT_TRUE(refused(0, 5, LinkNews::WANTED));
   EXPECT_TRUE(refused(0, 1, LinkNews::WANTED));
   EXPECT_TRUE(refused(3, 2, LinkNews::WANTED));
   EXPECT_TRUE(refused(0, 2, LinkNews::ASKED));  // rank 2's daemon does not lead

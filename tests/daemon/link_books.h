@@ -72,14 +72,6 @@ class LinkedRank {
         return {ReplyTo(order, attach::LinkEvent::kUsed)};
       }
       case attach::LinkOp::kReturn:
-        if (order.peer == attach::kAnyPeer) {
-          for (const auto& [peer, end] : ends_) {
-            if (end.used) {
-              return Return(peer);
-            }
-          }
-          return {};
-        }
         return Return(order.peer);
       case attach::LinkOp::kEnd: {
         attach::LinkReply reply = ReplyTo(order, attach::LinkEvent::kEnded);
@@ -168,13 +160,13 @@ class LinkedRank {
 // One node: its book, and its ranks.
 class LinkNode final : public LinkCalls {
  public:
-  // Ranks 0 and 1 are of node 0, ranks 2 and 3 of node 1.
+  // Ranks 0 and 1 are of node 0, ranks 2 to 4 of node 1.
   static JobPlan PlanOf(uint32_t node) {
     JobPlan plan;
     plan.job_id = "j";
     plan.node = node;
-    plan.node_of_rank = {0, 0, 1, 1};
-    plan.local_index = {0, 1, 0, 1};
+    plan.node_of_rank = {0, 0, 1, 1, 1};
+    plan.local_index = {0, 1, 0, 1, 2};
     return plan;
   }
   struct Letter {
@@ -203,6 +195,10 @@ class LinkNode final : public LinkCalls {
   }
   Status MayLink(uint32_t) const override { return may_link; }
   StatusOr<QuotaHold> TakeQuota() override { return ledger_.Take(1000, {.links = 1}); }
+  uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
+    const auto found = traffic.find({rank, peer});
+    return found == traffic.end() ? 0 : found->second;
+  }
   void Part(uint32_t rank, uint32_t peer) override {
     const LinkedRank::End* end = ranks[rank].EndTo(peer);
     EXPECT_EQ(end, nullptr) << "parted while rank " << rank << " has its end";
@@ -251,6 +247,7 @@ class LinkNode final : public LinkCalls {
   LinkBook book;
   std::vector<LinkedRank> ranks;  // by rank of the job; only those of this node are used
   Status may_link;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> traffic;
   std::set<std::pair<uint32_t, uint32_t>> parted;
   std::set<uint32_t> dead_ranks;  // they obey no more
   bool parts_slowly = false;      // until OnTick
