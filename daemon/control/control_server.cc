@@ -31,6 +31,7 @@
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/link_wishes.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/secrets.h"
@@ -153,6 +154,8 @@ struct ControlServer::Parts {
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
         client_service(MakeClientService(loop, registry, data_plane)),
         peer_service(MakePeerService(loop, links, registry, data_plane)),
+        wishes(loop, [this](const std::string& job_id, uint32_t rank,
+                            uint32_t peer) { registry.WantLink(job_id, rank, peer); }),
         watchdog(loop, data_plane, this->directory.ControlSocket()),
         signals(loop.context()),
         peer_acceptor(loop.context(), "the control port", connection_limits),
@@ -194,6 +197,7 @@ struct ControlServer::Parts {
   std::unique_ptr<grpc::Service> launcher_service;
   std::unique_ptr<grpc::Service> admin_service;
   const std::unique_ptr<grpc::Service> peer_service;
+  LinkWishes wishes;
   Watchdog watchdog;
   boost::asio::signal_set signals;
   std::function<void()> on_hangup;
@@ -481,7 +485,7 @@ void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_
 }
 
 void ControlServer::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  parts_->loop.Post([this, job_id, rank, peer] { parts_->registry.WantLink(job_id, rank, peer); });
+  parts_->wishes.Put(job_id, rank, peer);
 }
 
 void ControlServer::LoseNode(uint64_t link, const Status& why) {
