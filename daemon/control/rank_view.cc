@@ -47,6 +47,7 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
   view.transfer_rank = LoadRelaxed(slot.transfer_rank);
   view.transfer_index = LoadRelaxed(slot.transfer_index);
   view.transfer_generation = LoadRelaxed(slot.transfer_generation);
+  view.lost = LoadRelaxed(slot.link_end) == static_cast<uint32_t>(shm::LinkEnd::kHeld);
   return view;
 }
 

@@ -39,6 +39,7 @@ struct RequestView {
   uint32_t transfer_rank = 0;
   uint32_t transfer_index = 0;
   uint32_t transfer_generation = 0;
+  bool lost = false;  // with the direct link; why, the daemons have still to say
 };
 
 // A message that no receive has wanted yet.
