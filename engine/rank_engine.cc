@@ -410,25 +410,38 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
     // A result for an earlier life of the slot (its request failed with a dead peer) is ignored.
     if (slot.generation == result.generation &&
         shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait)) {
-      if (result.error != 0) {
-        shm::StoreRelaxed(slot.error, result.error);
-        const bool cancelled = result.error == static_cast<int32_t>(ErrorCode::kCancelled);
-        statistics_.Add(shm::Statistic::kErrors, cancelled ? 0 : 1);
-        if (result.error == static_cast<int32_t>(ErrorCode::kLinkDown) &&
-            slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
-            (slot.flags & kRequestUnwatched) == 0) {
-          (void)MustHearOfCut(slot.status_source);  // it hears by this
-        }
+      auto error = static_cast<ErrorCode>(result.error);
+      const bool is_lost = error == ErrorCode::kLinkDown && arrival.lane == LaneOf(Core::kLink);
+      if (is_lost) [[unlikely]] {
+        error = CauseOfLoss(slot);
       }
       AbandonTransfer(result.request);
       if (slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
         journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
       }
-      journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
-      effects.self = true;
+      if (is_lost && error == ErrorCode::kOk) [[unlikely]] {
+        journal_.Set(&slot.link_end, static_cast<uint32_t>(shm::LinkEnd::kHeld));
+      } else {
+        EndWith(slot, error);
+        effects.self = true;
+      }
     }
   }
   journal_.Commit();
+}
+
+// Joins the open transaction.
+void RankEngine::EndWith(RequestLayout& slot, ErrorCode error) {
+  if (error != ErrorCode::kOk) {
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+    statistics_.Add(shm::Statistic::kErrors, error == ErrorCode::kCancelled ? 0 : 1);
+    if (error == ErrorCode::kLinkDown &&
+        slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
+        (slot.flags & kRequestUnwatched) == 0) {
+      (void)MustHearOfCut(slot.status_source);  // it hears by this
+    }
+  }
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
 }
 
 // Ends the request, in one transaction with whatever is open.

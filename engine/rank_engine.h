@@ -184,8 +184,9 @@ class RankEngine {
   // The daemon grants no link: the rank asks again after kRefusedPatience times the traffic.
   void RefuseLink(uint32_t peer);
   // The direct link has ended, whoever closed it, and the core has ended its own work for the peer.
-  // If a direction still took it, nothing passes between the two any more. The daemon is told; it
-  // parts them (kLinkDown), which fails what was under way, and they begin anew.
+  // If something still took it, nothing passes between the two any more, and what was under way
+  // waits. The daemon is told: it parts the two (kLinkDown), which fails that, and they begin anew;
+  // or it finds that the peer is dead, which fails that with the peer's end.
   void FailLink(uint32_t peer, Effects& effects);
   // Tells the daemon something of the direct link to `peer`. False: there is no room now.
   bool TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects);
@@ -294,6 +295,7 @@ class RankEngine {
   void Accuse(Effects& effects);
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
+  void EndWith(shm::RequestLayout& slot, ErrorCode error);
   bool HandleRetract(const Arrival& arrival, Effects& effects);
   void HandleLeft(const Arrival& arrival);
   void Consume(const Arrival& arrival, bool matched = false);
@@ -356,6 +358,7 @@ class RankEngine {
   bool TrySwitch(uint32_t peer, Effects& effects);
   shm::PeerPath PathWanted(uint32_t peer) const;
   bool HasSwitchDue(uint32_t peer) const;
+  bool HasRequestsByLink(uint32_t peer) const;
   bool StageLinkCommand(uint32_t peer, shm::LinkMatter matter, Effects& effects);
   void DoLinkDuties(Effects& effects);
   bool DoLinkDuty(uint32_t peer, Effects& effects);
@@ -380,6 +383,7 @@ class RankEngine {
 
   // Deaths (rank_engine_deaths.cc).
   ErrorCode DeathOf(int32_t peer) const;
+  ErrorCode CauseOfLoss(const shm::RequestLayout& slot) const;
   bool HasToHearOfCut(int32_t peer) const;
   bool MustHearOfCut(int32_t peer);
   void ForgetCredits(uint32_t rank);

@@ -142,9 +142,10 @@ bool RankEngine::AwaitsWithdrawal(const RequestLayout& slot) const {
          (state == RequestState::kPosted || state == RequestState::kRemoteWait);
 }
 
-// Whether the request is a send that another node was told of.
+// Whether the request is a send that another node was told of, and may answer.
 bool RankEngine::AwaitsReceive(const RequestLayout& slot) const {
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) && IsRank(slot.peer) &&
+         slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kNone) &&
          shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
 }
 

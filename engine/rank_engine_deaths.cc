@@ -26,6 +26,19 @@ ErrorCode RankEngine::DeathOf(int32_t peer) const {
              : deaths_[rank];
 }
 
+// Why a request ends whose direct link is lost, and whose core has let go of it. kOk: only the
+// daemon can say, and has not yet.
+ErrorCode RankEngine::CauseOfLoss(const RequestLayout& slot) const {
+  const bool receives = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
+  const int32_t peer = receives ? slot.status_source : slot.peer;
+  if (!IsRank(peer)) {
+    return ErrorCode::kLinkDown;
+  }
+  const auto dead = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[peer].dead));
+  const bool is_parted = slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kParted);
+  return dead == ErrorCode::kOk && is_parted ? ErrorCode::kLinkDown : dead;
+}
+
 // Whether the rank has to hear first that the link to `peer` was cut.
 bool RankEngine::HasToHearOfCut(int32_t peer) const {
   return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
@@ -129,6 +142,7 @@ void RankEngine::ForgetCredits(uint32_t rank) {
   }
   SetPaths(rank, shm::PeerPath::kDaemon, shm::PeerPath::kDaemon);
   SetLinkState(rank, shm::LinkState::kNone);
+  match_.LoseOffersFrom(static_cast<int32_t>(rank), LaneOf(Core::kLink), 0);
   journal_.Commit();
   if (shm::LoadRelaxed(peer.cut) == static_cast<uint32_t>(shm::CutState::kNone)) {
     shm::StoreRelaxed(peer.cut, static_cast<uint32_t>(shm::CutState::kTell));
@@ -148,9 +162,14 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
   }
-  // The daemon answers every pull, and tells the sender, who may have offered the message after the
+  // The core answers every pull, and tells the sender, who may have offered the message after the
   // cut. Until then the NIC may write to the buffer.
-  if (state == RequestState::kRemoteWait && receive) {
+  if (state == RequestState::kRemoteWait && receive &&
+      slot.link_end != static_cast<uint32_t>(shm::LinkEnd::kHeld)) {
+    if (death == ErrorCode::kLinkDown && CoreOfPull(slot) == Core::kLink) {
+      journal_.Set(&slot.link_end, static_cast<uint32_t>(shm::LinkEnd::kParted));
+      journal_.Commit();
+    }
     return;
   }
   if (death == ErrorCode::kLinkDown && (slot.flags & kRequestUnwatched) == 0) {

@@ -105,19 +105,21 @@ void RankEngine::RefuseLink(uint32_t peer) {
   journal_.Commit();
 }
 
-// Where nothing takes the link, nothing is lost with it. Offers by it have been answered by the
-// core.
+// Where nothing takes the link, nothing is lost with it. If offers of the peer still wait here, its
+// own engine has the two parted; but with what it has pushed it is through.
 void RankEngine::FailLink(uint32_t peer, Effects& effects) {
   // What has come by it counts now, or never: it must not be taken for something of a later link.
   DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
   const PeerWords& words = view_.layout->peers[peer];
-  const bool is_used = (words.path | words.inward_path) != 0;
+  const bool is_used = (words.path | words.inward_path) != 0 || HasRequestsByLink(peer);
   const bool is_gone = IsGone(shm::LoadAcquire(words.dead));
   if (is_gone) {  // nothing more comes of it
     SetPaths(peer, PeerPath::kDaemon, PeerPath::kDaemon);
   } else if (is_used) {
     SetPaths(peer, PeerPath::kBroken, InwardPath(peer));
     journal_.Set(&view_.layout->link_duties, 1U);
+  } else {
+    match_.LoseOffersFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), shm::kFlagPushed);
   }
   const LinkState state = StateOf(view_.layout->links[peer]);
   if (is_used && !is_gone) {
@@ -147,24 +149,29 @@ bool RankEngine::SendsByLink() const {
 
 bool RankEngine::IsLinkFree(uint32_t peer) const {
   const PeerWords& words = view_.layout->peers[peer];
-  if ((words.path | words.inward_path | words.marker_owed) != 0) {
-    return false;
-  }
+  return (words.path | words.inward_path | words.marker_owed) == 0 && !HasRequestsByLink(peer) &&
+         match_.NextOfferFrom(static_cast<int32_t>(peer), LaneOf(Core::kLink), 0) == 0;
+}
+
+// Offers to the peer that wait for their receives, and what is being transferred; not by an earlier
+// link.
+bool RankEngine::HasRequestsByLink(uint32_t peer) const {
   const auto rank = static_cast<int32_t>(peer);
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
     const RequestLayout& slot = *view_.request(request);
-    if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kRemoteWait)) {
+    if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kRemoteWait) ||
+        slot.link_end == static_cast<uint32_t>(shm::LinkEnd::kParted)) {
       continue;
     }
     const bool sends = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
     if (sends ? slot.peer == rank && (slot.flags & shm::kRequestByLink) != 0
               : slot.status_source == rank && CoreOfPull(slot) == Core::kLink) {
-      return false;
+      return true;
     }
   }
-  return match_.NextOfferFrom(rank, LaneOf(Core::kLink), 0) == 0;
+  return false;
 }
 
 // ---- Switching ---------------------------------------------------------------------------------

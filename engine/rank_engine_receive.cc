@@ -407,6 +407,8 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     OpenTransfer(slot, arrival);
   } else {
     state = RequestState::kRemoteWait;
+    slot.link_end = static_cast<uint32_t>(
+        (d.flags & shm::kFlagLinkLost) != 0 ? shm::LinkEnd::kParted : shm::LinkEnd::kNone);
     DescribePull(slot, request, arrival);
   }
   CountArrival(slot, arrival);

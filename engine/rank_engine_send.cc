@@ -348,6 +348,7 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   RequestLayout& slot = *view_.request(request);
   const bool by_link = CoreTo(send.destination) == Core::kLink;
   slot.transfer_index = 0;  // none of our own
+  slot.link_end = static_cast<uint32_t>(shm::LinkEnd::kNone);
   slot.flags = by_link ? slot.flags | shm::kRequestByLink : slot.flags & ~shm::kRequestByLink;
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kRemoteRts, view_.rank, send);
   descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;

@@ -243,11 +243,22 @@ uint32_t MatchTable::NextOfferFrom(int32_t source, uint32_t lane, uint32_t from)
   for (uint32_t index = std::max(from, 1U); index < end; ++index) {
     const MatchEntry& entry = entries_[index];
     if (entry.state == static_cast<uint32_t>(MatchState::kUnexpected) && entry.source == source &&
-        entry.lane == lane && entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts)) {
+        entry.lane == lane && entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) &&
+        (entry.flags & kFlagLinkLost) == 0) {
       return index;
     }
   }
   return 0;
+}
+
+void MatchTable::LoseOffersFrom(int32_t source, uint32_t lane, uint8_t flags) {
+  for (uint32_t entry = NextOfferFrom(source, lane, 0); entry != 0;
+       entry = NextOfferFrom(source, lane, entry + 1)) {
+    uint8_t& word = entries_[entry].flags;
+    if ((word & flags) == flags) {
+      StoreRelaxed(word, static_cast<uint8_t>(word | kFlagLinkLost));
+    }
+  }
 }
 
 // Chooses a free entry without taking it yet.

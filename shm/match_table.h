@@ -67,8 +67,12 @@ class MatchTable {
   // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead
   // peer: go on from the result + 1.
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
-  // The same for offers of `source`, a rank of another node, that came by `lane`.
+  // The same for offers of `source`, a rank of another node, that came by `lane` since the last
+  // LoseOffersFrom.
   uint32_t NextOfferFrom(int32_t source, uint32_t lane, uint32_t from) const;
+  // Marks those of these offers that have all of `flags` with kFlagLinkLost; they stay. No
+  // transaction: twice does no harm.
+  void LoseOffersFrom(int32_t source, uint32_t lane, uint8_t flags);
 
   // kOk, or kCorrupt once a traversal met something impossible.
   ErrorCode corrupt() const {

@@ -31,6 +31,7 @@
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/link_wishes.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/secrets.h"
@@ -57,6 +58,9 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
+// If another link needs the room, one gives way after such a part of direct_link_idle_ms.
+constexpr uint64_t kIdlePart = 10;
+
 // Direct links are TCP connections: a network that has something better is not to be left aside.
 Status MayHaveLinks(const config::Options& options, const std::string& provider) {
   if (options.direct_links == "off") {
@@ -73,7 +77,8 @@ LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& pro
   const bool always = options.direct_links == "always";
   LinkPolicy policy;
   policy.allowed = MayHaveLinks(options, provider);
-  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job};
+  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job,
+                   options.direct_link_idle_ms * 1'000'000 / kIdlePart};
   policy.min_messages = always ? 1 : options.direct_link_messages;
   policy.min_bytes = always ? 1 : options.direct_link_bytes;
   policy.idle_ms = always ? 0 : options.direct_link_idle_ms;
@@ -149,6 +154,8 @@ struct ControlServer::Parts {
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
         client_service(MakeClientService(loop, registry, data_plane)),
         peer_service(MakePeerService(loop, links, registry, data_plane)),
+        wishes(loop, [this](const std::string& job_id, uint32_t rank,
+                            uint32_t peer) { registry.WantLink(job_id, rank, peer); }),
         watchdog(loop, data_plane, this->directory.ControlSocket()),
         signals(loop.context()),
         peer_acceptor(loop.context(), "the control port", connection_limits),
@@ -190,6 +197,7 @@ struct ControlServer::Parts {
   std::unique_ptr<grpc::Service> launcher_service;
   std::unique_ptr<grpc::Service> admin_service;
   const std::unique_ptr<grpc::Service> peer_service;
+  LinkWishes wishes;
   Watchdog watchdog;
   boost::asio::signal_set signals;
   std::function<void()> on_hangup;
@@ -477,7 +485,7 @@ void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_
 }
 
 void ControlServer::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  parts_->loop.Post([this, job_id, rank, peer] { parts_->registry.WantLink(job_id, rank, peer); });
+  parts_->wishes.Put(job_id, rank, peer);
 }
 
 void ControlServer::LoseNode(uint64_t link, const Status& why) {

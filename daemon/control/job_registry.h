@@ -142,7 +142,8 @@ class JobRegistry : public NodeEvents {
   // What a rank says about one. kCorrupt.
   Status OnLinkReply(const Session& session, const attach::LinkReply& reply);
   // The administrator takes links of a job back: all, those of a rank here, or one
-  // (attach::kAnyPeer for `rank` and `peer`). Returns how many. kNotFound: the job.
+  // (attach::kAnyPeer for `rank` and `peer`), as LinkBook::TakeBack. Returns how many. kNotFound:
+  // the job; kInvalidRank: it has no such rank here, or no such peer elsewhere.
   StatusOr<uint32_t> TakeLinksBack(const std::string& job_id, uint32_t rank, uint32_t peer,
                                    bool may_ask_again);
 
@@ -155,8 +156,9 @@ class JobRegistry : public NodeEvents {
   // kNotFound, kPermissionDenied (proof), kInvalidArgument, kNodeUnreachable (incarnation).
   Status NodeJoined(const control::JoinedRequest& request);
   Status NodeLeft(const control::LeftRequest& request);
-  Status NodeMatches(const control::MatchNewsRequest& request);
-  Status NodeLinkNews(const control::LinkNewsRequest& request);
+  // News that make no sense are named in the reply; all others are taken.
+  Status NodeMatches(const control::MatchNewsRequest& request, control::NewsReply* reply);
+  Status NodeLinkNews(const control::LinkNewsRequest& request, control::NewsReply* reply);
 
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
@@ -214,12 +216,14 @@ class JobRegistry : public NodeEvents {
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
   MatchBook& MatchesOf(JobRecord& job);
+  Status TakeMatchNews(JobRecord& job, uint32_t node, const control::MatchNews& news);
   void OnMatchTold(JobRecord& job, uint32_t node, const control::MatchNews& news,
                    const Status& status);
   class BookCalls;
   LinkBook& LinksOf(JobRecord& job);
   Status MayLink(const JobRecord& job, uint32_t node) const;
   static void CutLinks(JobRecord& job, uint32_t node);
+  Status TakeLinkNews(JobRecord& job, uint32_t node, const control::LinkNews& news);
   void OnLinkTold(JobRecord& job, uint32_t node, const control::LinkNews& news,
                   const Status& status);
 
@@ -228,13 +232,16 @@ class JobRegistry : public NodeEvents {
   StatusOr<JobRecord*> CheckNews(const Request& request) const;
   template <typename News>
   struct NewsRoute;
+  template <typename News, typename Request>
+  Status TakeNews(const Request& request, control::NewsReply* reply);
   template <typename News>
   void TellNews(const std::string& job_id, uint32_t node, const News& news);
   template <typename News>
   void DeliverNews(JobRecord& job, uint32_t node);
   template <typename News>
   void OnNewsDelivered(const std::string& job_id, uint64_t serial, uint32_t node,
-                       typename NewsQueue<News>::Batch batch, const Status& status);
+                       typename NewsQueue<News>::Batch batch, const Status& status,
+                       const control::NewsReply& reply);
 
   void TellNodes(JobRecord& job, bool Node::*pending);
   void Deliver(JobRecord& job, uint32_t node);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/rank_view.h"
 
 namespace ferry::daemon {
 
@@ -26,6 +26,11 @@ class JobRegistry::BookCalls final : public LinkCalls {
   Status MayLink(uint32_t node) const override { return registry_.MayLink(job_, node); }
   StatusOr<QuotaHold> TakeQuota() override {
     return registry_.quotas_.Take(job_.spec.owner, {.links = 1});
+  }
+
+  uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
+    const Session* const session = job_.ranks[rank].session.get();
+    return session != nullptr && session->session_map.valid() ? ReadTraffic(*session, peer) : 0;
   }
 
   void Part(uint32_t rank, uint32_t peer) override {
@@ -105,25 +110,23 @@ Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply&
   return status;
 }
 
-Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request) {
-  StatusOr<JobRecord*> job = CheckNews(request);
-  FERRY_RETURN_IF_ERROR(job.status());
-  if ((*job)->aborted) {
-    return {};  // the other node hears of that
-  }
-  for (const control::LinkNews& news : request.news()) {
-    FERRY_RETURN_IF_ERROR(LinksOf(**job).OnNews(request.node(), news, MonotonicNs()));
-  }
+Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request,
+                                 control::NewsReply* reply) {
+  const Status status = TakeNews<control::LinkNews>(request, reply);
   Changed();
-  return {};
+  return status;
 }
 
-void JobRegistry::OnLinkTold(JobRecord& job, uint32_t index, const control::LinkNews& news,
+Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
+  if (job.aborted) {
+    return {};  // the other node hears of that
+  }
+  return LinksOf(job).OnNews(index, news, MonotonicNs());
+}
+
+void JobRegistry::OnLinkTold(JobRecord& job, uint32_t /*index*/, const control::LinkNews& news,
                              const Status& status) {
   if (!status.ok()) {
-    static RateLimiter limiter(10, 1'000'000'000);
-    LogLimited(limiter, spdlog::level::warn, "node {} of job {} refuses news of direct links: {}",
-               index, job.spec.id, status.message());
     LinksOf(job).OnRefused(news, status, MonotonicNs());
   }
 }
@@ -141,9 +144,13 @@ StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
-  const uint32_t count = job->links == nullptr
-                             ? 0
-                             : job->links->book.TakeBack(rank, peer, may_ask_again, MonotonicNs());
+  if (rank != attach::kAnyPeer && (rank >= job->size() || !job->IsLocal(rank))) {
+    return Status(ErrorCode::kInvalidRank, RankText(rank, job_id) + " is not of this node");
+  }
+  if (peer != attach::kAnyPeer && (peer >= job->size() || job->IsLocal(peer))) {
+    return Status(ErrorCode::kInvalidRank, RankText(peer, job_id) + " is of no other node");
+  }
+  const uint32_t count = LinksOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());
   Changed();
   return count;
 }

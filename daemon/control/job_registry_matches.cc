@@ -39,13 +39,13 @@ void JobRegistry::WithdrawMatch(const Session& session,
   }
 }
 
-Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request) {
-  StatusOr<JobRecord*> job = CheckNews(request);
-  FERRY_RETURN_IF_ERROR(job.status());
-  for (const control::MatchNews& news : request.news()) {
-    FERRY_RETURN_IF_ERROR(MatchesOf(**job).OnNews(request.node(), news));
-  }
-  return {};
+Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request,
+                                control::NewsReply* reply) {
+  return TakeNews<control::MatchNews>(request, reply);
+}
+
+Status JobRegistry::TakeMatchNews(JobRecord& job, uint32_t index, const control::MatchNews& news) {
+  return MatchesOf(job).OnNews(index, news);
 }
 
 void JobRegistry::OnMatchTold(JobRecord& job, uint32_t index, const control::MatchNews& news,

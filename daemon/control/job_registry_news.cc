@@ -1,15 +1,31 @@
 // JobRegistry and the news between the books of two nodes of a job: of matched pairs, and of direct
 // links. Each kind has a queue for each node; one request at a time is on its way.
 #include <utility>
+#include <vector>
 
+#include "common/log.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {
 
+namespace {
+
+// Once for each refusal: the node that refuses one of many logs it, the other one that of all.
+void LogRefusal(const char* about, const std::string& job_id, uint32_t node, const char* direction,
+                const Status& why) {
+  static RateLimiter limiter(10, 1'000'000'000);
+  LogLimited(limiter, spdlog::level::warn, "job {}: news of {} {} node {} were refused: {}", job_id,
+             about, direction, node, why.message());
+}
+
+}  // namespace
+
 template <>
 struct JobRegistry::NewsRoute<control::MatchNews> {
   using Request = control::MatchNewsRequest;
+  static constexpr const char* kAbout = "matched pairs";
+  static constexpr auto kTake = &JobRegistry::TakeMatchNews;
   static constexpr auto kQueue = &Node::match_news;
   static constexpr auto kSend = &NodeLinks::SendMatches;
   static constexpr auto kOnTold = &JobRegistry::OnMatchTold;
@@ -18,6 +34,8 @@ struct JobRegistry::NewsRoute<control::MatchNews> {
 template <>
 struct JobRegistry::NewsRoute<control::LinkNews> {
   using Request = control::LinkNewsRequest;
+  static constexpr const char* kAbout = "direct links";
+  static constexpr auto kTake = &JobRegistry::TakeLinkNews;
   static constexpr auto kQueue = &Node::link_news;
   static constexpr auto kSend = &NodeLinks::SendLinkNews;
   static constexpr auto kOnTold = &JobRegistry::OnLinkTold;
@@ -43,8 +61,29 @@ StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request) const {
   return job;
 }
 
-template StatusOr<JobRecord*> JobRegistry::CheckNews(const control::MatchNewsRequest&) const;
-template StatusOr<JobRecord*> JobRegistry::CheckNews(const control::LinkNewsRequest&) const;
+// News that are refused cost the others nothing.
+template <typename News, typename Request>
+Status JobRegistry::TakeNews(const Request& request, control::NewsReply* reply) {
+  StatusOr<JobRecord*> job = CheckNews(request);
+  FERRY_RETURN_IF_ERROR(job.status());
+  for (int index = 0; index < request.news_size(); ++index) {
+    const Status status =
+        (this->*NewsRoute<News>::kTake)(**job, request.node(), request.news(index));
+    if (!status.ok()) {
+      LogRefusal(NewsRoute<News>::kAbout, request.job_id(), request.node(), "from", status);
+      control::RefusedNews* const refused = reply->add_refused();
+      refused->set_index(static_cast<uint32_t>(index));
+      refused->set_error(static_cast<int32_t>(status.code()));
+      refused->set_text(status.message());
+    }
+  }
+  return {};
+}
+
+template Status JobRegistry::TakeNews<control::MatchNews>(const control::MatchNewsRequest&,
+                                                          control::NewsReply*);
+template Status JobRegistry::TakeNews<control::LinkNews>(const control::LinkNewsRequest&,
+                                                         control::NewsReply*);
 
 // ---- To another node ----
 
@@ -80,16 +119,17 @@ void JobRegistry::DeliverNews(JobRecord& job, uint32_t index) {
   request.set_node(job.spec.node);
   (links_->*Route::kSend)(node.address, request,
                           [this, alive = alive_, id = job.spec.id, serial = job.serial, index,
-                           batch = *batch](const Status& status) {
+                           batch = *batch](const Status& status, const control::NewsReply& reply) {
                             if (*alive) {
-                              OnNewsDelivered<News>(id, serial, index, batch, status);
+                              OnNewsDelivered<News>(id, serial, index, batch, status, reply);
                             }
                           });
 }
 
 template <typename News>
 void JobRegistry::OnNewsDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
-                                  typename NewsQueue<News>::Batch batch, const Status& status) {
+                                  typename NewsQueue<News>::Batch batch, const Status& status,
+                                  const control::NewsReply& reply) {
   JobRecord* job = FindJob(job_id);
   if (job == nullptr || job->serial != serial) {
     return;
@@ -98,8 +138,18 @@ void JobRegistry::OnNewsDelivered(const std::string& job_id, uint64_t serial, ui
   if (!status.ok() && IsWorthAnotherTry(status)) {
     return queue.Retry(batch);  // until the next OnTick
   }
-  for (const News& news : queue.Finish(batch)) {
-    (this->*NewsRoute<News>::kOnTold)(*job, index, news, status);
+  const std::vector<News> told = queue.Finish(batch);
+  if (!status.ok() && !told.empty()) {
+    LogRefusal(NewsRoute<News>::kAbout, job_id, index, "to", status);
+  }
+  std::vector<Status> fates(told.size(), status);
+  for (const control::RefusedNews& refused : reply.refused()) {
+    if (refused.index() < fates.size()) {
+      fates[refused.index()] = {static_cast<ErrorCode>(refused.error()), refused.text()};
+    }
+  }
+  for (size_t i = 0; i < told.size(); ++i) {
+    (this->*NewsRoute<News>::kOnTold)(*job, index, told[i], fates[i]);
   }
   DeliverNews<News>(*job, index);
 }

@@ -56,6 +56,8 @@ class LinkCalls {
   virtual Status MayLink(uint32_t node) const = 0;
   // Takes one link of the job's user. kLimitExceeded.
   virtual StatusOr<QuotaHold> TakeQuota() = 0;
+  // A number that changes with every message between a rank here and one elsewhere.
+  virtual uint64_t Traffic(uint32_t rank, uint32_t peer) const = 0;
   // Fails what a rank here has under way with a rank elsewhere, as after a cut.
   virtual void Part(uint32_t rank, uint32_t peer) = 0;
   // Whether that is over.
@@ -67,6 +69,8 @@ class LinkCalls {
 struct LinkLimits {
   uint64_t per_rank = 64;
   uint64_t per_job = 0;  // of the ranks here; 0: none
+  // A link without a message for so long may give way to another one of its rank.
+  uint64_t idle_ns = 0;
 };
 
 enum class LinkState {
@@ -114,8 +118,10 @@ class LinkBook {
   void OnRankEnded(uint32_t rank, ErrorCode error, uint64_t now_ns);
   // A node is cut off, and so are its ranks. When it is back links are made anew.
   void OnNodeCut(uint32_t node, uint64_t now_ns);
-  // The administrator takes links back: all of the job, of one rank here, or one. They are refused
-  // from then on, unless `may_ask_again`. Returns how many there are.
+  // The administrator takes links back: all of the job, of one rank here, or one
+  // (attach::kAnyPeer for `rank` and `peer`). From then on these pairs get none, also those that
+  // have had none yet, unless `may_ask_again`; the last order that names a pair counts. Returns how
+  // many there are.
   uint32_t TakeBack(uint32_t rank, uint32_t peer, bool may_ask_again, uint64_t now_ns);
   // The job was aborted: there are no links any more, and nobody is told.
   void Clear();
@@ -123,10 +129,19 @@ class LinkBook {
   // Ends that count against the limits: of the job's ranks here, or of one of them.
   uint64_t links() const { return links_; }
   uint64_t LinksOf(uint32_t rank) const;
+  // kPermissionDenied: the administrator lets the pair have none.
+  Status CheckBars(uint32_t rank, uint32_t peer) const;
   std::vector<LinkView> Views() const;
 
  private:
   using Key = std::array<uint64_t, 2>;
+  // A rank here that has asked asks no more until it is told kUse or kRefuse.
+  enum class Wish {
+    kNone,      // it has been told
+    kWaiting,   // for what becomes of the link that is being made
+    kDeferred,  // until the link has been returned, or is over
+    kTold,      // for the answer of the leader, which has been asked
+  };
   // The end of a rank here.
   struct Entry {
     uint32_t rank = 0;
@@ -135,8 +150,10 @@ class LinkBook {
     uint64_t link = 0;  // the last one's number
     uint64_t since_ns = 0;
     QuotaHold quota;
-    bool counted = false;  // in links_, and for its rank
-    Key receive_key{};     // in packets to the rank here
+    bool counted = false;    // in links_, and for its rank
+    uint64_t traffic = 0;    // when that was looked at last,
+    uint64_t active_ns = 0;  // and when it had changed
+    Key receive_key{};       // in packets to the rank here
     std::string peer_address;
     Key send_key{};
     // Use and return.
@@ -144,8 +161,8 @@ class LinkBook {
     bool is_returned = false;
     bool is_peer_returned = false;  // the leader alone
     bool is_returning = false;      // asked back, so not to be used again
-    bool is_wanted = false;         // asked for meanwhile: by the rank here,
-    bool is_peer_wanting = false;   // by the peer (the leader alone)
+    Wish wish = Wish::kNone;        // of the rank here,
+    bool is_peer_wanting = false;   // and of the peer (the leader alone)
     // The leader wants another link, but the rank here has not let go of this one yet.
     std::optional<control::LinkNews> next;
     // A break.
@@ -156,20 +173,33 @@ class LinkBook {
     uint64_t parted_link = 0;  // the last one of which the peer has said that it is parted
     uint64_t joined_link = 0;  // the last one after which the two were parted, and joined again
 
-    bool is_barred = false;  // by the administrator
     uint32_t asked = 0;
     std::string why;
   };
   using Name = std::pair<uint32_t, uint32_t>;  // rank here, peer
+  // What the administrator has said of some pairs.
+  struct Bar {
+    uint32_t rank;  // kAnyPeer: any
+    uint32_t peer;
+    bool is_barred;
+    bool Covers(uint32_t one, uint32_t other) const {
+      return (rank == attach::kAnyPeer || rank == one) &&
+             (peer == attach::kAnyPeer || peer == other);
+    }
+  };
 
   bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
   static bool Leads(const Entry& entry) { return entry.rank < entry.peer; }
   Entry& At(uint32_t rank, uint32_t peer);
   void Enter(Entry& entry, LinkState state);
   Status Check(const Entry& entry);
+  bool MakeRoom(uint32_t rank);
+  void LookAtTraffic(Entry& entry);
   Status Grant(Entry& entry);
   void LetGo(Entry& entry);
 
+  static std::string PairText(uint32_t rank, uint32_t peer);
+  static std::string Printable(std::string text);
   static control::LinkNews NewsOf(const Entry& entry, control::LinkNews::Kind kind);
   void Tell(const Entry& entry, const control::LinkNews& news);
   void Tell(const Entry& entry, control::LinkNews::Kind kind);
@@ -179,48 +209,52 @@ class LinkBook {
   static attach::LinkOrder OrderOf(const Entry& entry, attach::LinkOp op);
   void Order(const Entry& entry, attach::LinkOp op, ErrorCode code = ErrorCode::kOk);
   void OrderWithPeer(const Entry& entry, attach::LinkOp op);
+  void OrderUse(Entry& entry);
 
-  void Seek(Entry& entry);
   void Begin(Entry& entry);
   static void DrawKey(Entry& entry);
   void Refuse(Entry& entry, const Status& why);
-  void OnAsked(Entry& entry);
-  Status OnWanted(Entry& entry, const control::LinkNews& news);
-  Status OnOpened(Entry& entry, const attach::LinkReply& reply);
-  Status OnPeerOpened(Entry& entry, const control::LinkNews& news);
-  void OnUsed(Entry& entry);
-  void OnCannot(Entry& entry, const Status& why);
-  void OnPeerRefused(Entry& entry, uint64_t link, const Status& why);
-
-  void UseAgain(Entry& entry);
-  void AllowPeer(Entry& entry);
-  void OnPeerUsed(Entry& entry, uint32_t round);
-  void OnReturned(Entry& entry);
-  void OnPeerReturned(Entry& entry, uint32_t round);
+  void RefuseWish(Entry& entry, ErrorCode code);
+  void AskAgain(Entry& entry);
   void Return(Entry& entry, bool tell);
-
   void TryEnd(Entry& entry);
   void End(Entry& entry, ErrorCode code);
-  void OnEnded(Entry& entry, bool was_used);
-  void OnPeerEnded(Entry& entry, uint64_t link);
-  void AskAgain(Entry& entry);
-
   void Break(Entry& entry, const std::string& text = {});
-  void OnLost(Entry& entry, const std::string& text);
-  void OnPeerBroken(Entry& entry);
-  void OnPeerParted(Entry& entry, uint64_t link);
   void EndBroken(Entry& entry);
   void Part(Entry& entry);
   void LookAfter(Entry& entry);
+
+  // What ranks here say (link_book_ranks.cc).
+  void Seek(Entry& entry);
+  void UseAgain(Entry& entry);
+  Status OnOpened(Entry& entry, const attach::LinkReply& reply);
+  void OnUsed(Entry& entry);
+  void OnCannot(Entry& entry, const Status& why);
+  void OnReturned(Entry& entry);
+  void OnEnded(Entry& entry, bool was_used);
+  void OnLost(Entry& entry, const std::string& text);
+
+  // What the daemons of other nodes say (link_book_news.cc).
+  Status CheckNews(uint32_t node, const control::LinkNews& news) const;
+  void OnAsked(Entry& entry);
+  void OnWanted(Entry& entry, const control::LinkNews& news);
+  void OnPeerOpened(Entry& entry, const control::LinkNews& news);
+  void OnPeerRefused(Entry& entry, uint64_t link, const Status& why);
+  void AllowPeer(Entry& entry);
+  void OnPeerUsed(Entry& entry, uint32_t round);
+  void OnPeerReturned(Entry& entry, uint32_t round);
+  void OnPeerEnded(Entry& entry, uint64_t link);
+  void OnPeerBroken(Entry& entry);
+  void OnPeerParted(Entry& entry, uint64_t link);
 
   const JobPlan& plan_;
   LinkCalls& calls_;
   const LinkLimits limits_;
   uint64_t now_ns_ = 0;  // of the call that runs
   std::map<Name, Entry> entries_;
+  std::vector<Bar> bars_;  // the last that covers a pair counts
   uint64_t links_ = 0;
   std::map<uint32_t, uint64_t> links_of_;  // by rank here
-  std::map<uint32_t, bool> wants_room_;    // ranks here that shall return what is idle
   std::set<uint32_t> ended_;               // ranks, anywhere
 };
 

@@ -29,10 +29,16 @@ const char* PathText(shm::PeerPath path) {
   return "";
 }
 
-// Why a pair that has not asked yet has no link; empty if nobody has sent anything.
-std::string WhyNotYet(const JobRegistry& registry, const PathView& path) {
-  if (!registry.links_allowed().ok() || path.daemon_messages == 0) {
+// Why a pair that has not asked yet, and has sent something, has no link.
+std::string WhyNotYet(const JobRegistry& registry, const JobRecord& job, uint32_t rank,
+                      uint32_t peer, const PathView& path) {
+  if (!registry.links_allowed().ok()) {
     return "";
+  }
+  if (job.links != nullptr) {
+    if (const Status status = job.links->book.CheckBars(rank, peer); !status.ok()) {
+      return status.message();
+    }
   }
   return "after " + std::to_string(path.daemon_messages) + " of " +
          std::to_string(registry.link_min_messages()) + " messages";
@@ -55,7 +61,7 @@ void ReportPair(const JobRegistry& registry, const JobRecord& job, const Session
   status->set_daemon_bytes(path.daemon_bytes);
   status->set_state(LinkStateText(link == nullptr ? LinkState::kNone : link->state));
   if (link == nullptr) {
-    status->set_why(WhyNotYet(registry, path));
+    status->set_why(WhyNotYet(registry, job, session.rank, peer, path));
     return;
   }
   status->set_for_ms((now_ns - std::min(now_ns, link->since_ns)) / kNsPerMs);

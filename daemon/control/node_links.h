@@ -27,6 +27,7 @@ struct NodeContact {
 class NodeLinks {
  public:
   using Done = std::function<void(const Status&)>;
+  using NewsDone = std::function<void(const Status&, const control::NewsReply&)>;
   virtual ~NodeLinks() = default;
 
   // Wants a link to the daemon at `address` (host:port); NodeEvents::OnNodeUp follows, soon after
@@ -44,9 +45,9 @@ class NodeLinks {
   virtual void SendLeft(const std::string& address, const control::LeftRequest& request,
                         Done done) = 0;
   virtual void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                           Done done) = 0;
+                           NewsDone done) = 0;
   virtual void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                            Done done) = 0;
+                            NewsDone done) = 0;
 };
 
 class NodeEvents {

@@ -40,8 +40,8 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
     &AsyncPeer::Heartbeat;
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
-constexpr Method<control::MatchNewsRequest, control::MatchNewsReply> kMatches = &AsyncPeer::Matches;
-constexpr Method<control::LinkNewsRequest, control::LinkNewsReply> kLinks = &AsyncPeer::Links;
+constexpr Method<control::MatchNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
+constexpr Method<control::LinkNewsRequest, control::NewsReply> kLinks = &AsyncPeer::Links;
 constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
 
 std::shared_ptr<grpc::Channel> MakeChannel(
@@ -188,36 +188,39 @@ void PeerLinks::Forget(grpc::ClientContext* context) {
 }
 
 template <typename Reply, typename Request, typename Method>
-void PeerLinks::Say(const std::string& address, Method method, const Request& request, Done done) {
+void PeerLinks::Say(const std::string& address, Method method, const Request& request,
+                    std::function<void(const Status&, const Reply&)> done) {
   const auto found = links_.find(address);
   if (found == links_.end()) {
     return loop_.Post([done = std::move(done), address] {
-      done({ErrorCode::kNodeUnreachable, "there is no link to " + address});
+      done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
     });
   }
-  Call<Request, Reply>(
-      found->second, method, request,
-      [done = std::move(done)](const Status& status, const Reply&) { done(status); });
+  Call<Request, Reply>(found->second, method, request, std::move(done));
 }
 
 void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
                            Done done) {
-  Say<control::JoinedReply>(address, kJoined, request, std::move(done));
+  Say<control::JoinedReply>(
+      address, kJoined, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 
 void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
                          Done done) {
-  Say<control::LeftReply>(address, kLeft, request, std::move(done));
+  Say<control::LeftReply>(
+      address, kLeft, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
 }
 
 void PeerLinks::SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                            Done done) {
-  Say<control::MatchNewsReply>(address, kMatches, request, std::move(done));
+                            NewsDone done) {
+  Say<control::NewsReply>(address, kMatches, request, std::move(done));
 }
 
 void PeerLinks::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                             Done done) {
-  Say<control::LinkNewsReply>(address, kLinks, request, std::move(done));
+                             NewsDone done) {
+  Say<control::NewsReply>(address, kLinks, request, std::move(done));
 }
 
 void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,

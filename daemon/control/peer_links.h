@@ -92,9 +92,9 @@ class PeerLinks final : public NodeLinks {
   void SendLeft(const std::string& address, const control::LeftRequest& request,
                 Done done) override;
   void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                   Done done) override;
+                   NewsDone done) override;
   void SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                    Done done) override;
+                    NewsDone done) override;
 
   // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
   // links stop.
@@ -126,7 +126,8 @@ class PeerLinks final : public NodeLinks {
   void Call(const LinkPtr& link, Method method, const Request& request,
             std::function<void(const Status&, const Reply&)> done);
   template <typename Reply, typename Request, typename Method>
-  void Say(const std::string& address, Method method, const Request& request, Done done);
+  void Say(const std::string& address, Method method, const Request& request,
+           std::function<void(const Status&, const Reply&)> done);
   void Forget(grpc::ClientContext* context);
   void Connect(const LinkPtr& link) const;
   void RefreshConnection(const LinkPtr& link) const;

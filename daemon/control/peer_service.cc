@@ -85,19 +85,19 @@ class PeerService final : public control::Peer::CallbackService {
 
   grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
                                     const control::MatchNewsRequest* request,
-                                    control::MatchNewsReply*) override {
-    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+                                    control::NewsReply* reply) override {
+    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
       FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeMatches(*request);
+      return registry_.NodeMatches(*request, reply);
     });
   }
 
   grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
                                   const control::LinkNewsRequest* request,
-                                  control::LinkNewsReply*) override {
-    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+                                  control::NewsReply* reply) override {
+    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
       FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeLinkNews(*request);
+      return registry_.NodeLinkNews(*request, reply);
     });
   }
 

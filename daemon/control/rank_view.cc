@@ -47,6 +47,7 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
   view.transfer_rank = LoadRelaxed(slot.transfer_rank);
   view.transfer_index = LoadRelaxed(slot.transfer_index);
   view.transfer_generation = LoadRelaxed(slot.transfer_generation);
+  view.lost = LoadRelaxed(slot.link_end) == static_cast<uint32_t>(shm::LinkEnd::kHeld);
   return view;
 }
 
@@ -229,6 +230,14 @@ PathView ReadPath(const Session& session, uint32_t peer) {
   return {static_cast<shm::PeerPath>(LoadRelaxed(words.path)),
           static_cast<shm::PeerPath>(LoadRelaxed(words.inward_path)), LoadRelaxed(link.messages),
           LoadRelaxed(link.bytes)};
+}
+
+uint64_t ReadTraffic(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return 0;
+  }
+  const shm::PeerWords& words = session.layout()->peers[peer];
+  return uint64_t{LoadRelaxed(words.sent)} << 32 | LoadRelaxed(words.drained);
 }
 
 TransferView ReadTransfer(const Session& owner, uint32_t index) {

@@ -39,6 +39,7 @@ struct RequestView {
   uint32_t transfer_rank = 0;
   uint32_t transfer_index = 0;
   uint32_t transfer_generation = 0;
+  bool lost = false;  // with the direct link; why, the daemons have still to say
 };
 
 // A message that no receive has wanted yet.
@@ -97,6 +98,8 @@ struct PathView {
   uint64_t daemon_bytes = 0;
 };
 PathView ReadPath(const Session& session, uint32_t peer);
+// A number that changes with every message to the peer, and from it, whichever way they go.
+uint64_t ReadTraffic(const Session& session, uint32_t peer);
 
 struct TransferView {
   shm::TransferState state = shm::TransferState::kIdle;

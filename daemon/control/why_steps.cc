@@ -357,7 +357,10 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
   }
   if (found == report.transfers.end()) {
     const uint64_t backlog = CommandBacklog(*SessionOf(rank));
-    if (backlog != 0) {
+    if (request.lost && step.partner) {
+      step.text = "lost with the direct link; waits until the daemons know whether " +
+                  RankName(*step.partner) + " is dead";
+    } else if (backlog != 0) {
       step.text = std::string(request.send ? "announced" : "matched") + "; waits with " +
                   Count(backlog, "command") + " in the lane to ferryd";
     } else if (request.send) {

@@ -47,6 +47,8 @@ inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message 
 // kRemoteRts: its sender has counted size_bytes in PeerWords::pushed, so the data may follow the
 // offer at once. Whoever matches it gives them back. Cores pass it on, whatever they do.
 inline constexpr uint8_t kFlagPushed = 16;
+// In MatchEntry::flags alone: the direct link that the offer came by was lost.
+inline constexpr uint8_t kFlagLinkLost = 32;
 
 struct alignas(64) Descriptor {
   uint32_t stamp;  // lap of the ring; stored last by the producer (see lane.h)

@@ -32,6 +32,15 @@ inline constexpr uint32_t kRequestReady = 8;        // send: its receive is ther
 inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
 inline constexpr uint32_t kRequestByLink = 32;      // send: it was offered by the direct link
 
+// RequestLayout::link_end: of a request in state kRemoteWait whose data goes by a direct link that
+// was lost. It ends once its core has let go of it, and the daemon has said what became of the
+// peer.
+enum class LinkEnd : uint32_t {
+  kNone = 0,
+  kHeld = 1,    // the core has; the daemon says in PeerWords::dead whether the peer is dead
+  kParted = 2,  // the daemon has: the two have begun anew
+};
+
 struct alignas(64) RequestLayout {
   uint32_t state;       // RequestState; stored last, with release, by the one that changes the slot
   uint32_t generation;  // bumped at each use and each start: stale answers are told apart
@@ -64,7 +73,7 @@ struct alignas(64) RequestLayout {
   uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t start_ns;      // CLOCK_MONOTONIC, coarse, when it was started: for `ferryctl why`
   uint32_t advert;        // AdvertState (advert_layout.h)
-  uint32_t reserved0;
+  uint32_t link_end;      // LinkEnd
   uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(RequestLayout, 192);
@@ -84,5 +93,6 @@ FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
 FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
 FERRY_ASSERT_OFFSET(RequestLayout, start_ns, 144);
 FERRY_ASSERT_OFFSET(RequestLayout, advert, 152);
+FERRY_ASSERT_OFFSET(RequestLayout, link_end, 156);
 
 }  // namespace ferry::shm

@@ -26,7 +26,7 @@ namespace {
 using attach::LinkEvent;
 using attach::LinkOp;
 
-enum class Fate { kArrives, kIsLost, kArrivesUnanswered };
+enum class Fate { kArrives, kIsLost, kArrivesUnanswered, kArrivesSpoilt };
 
 LinkPolicy Policy() {
   LinkPolicy policy;
@@ -104,9 +104,9 @@ class LinkedDaemon final : public NodeLinks {
   void SendLeft(const std::string&, const control::LeftRequest&, Done done) override {
     loop_.Post([done = std::move(done)] { done({}); });
   }
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
+  void SendMatches(const std::string&, const control::MatchNewsRequest&, NewsDone) override {}
   void SendLinkNews(const std::string&, const control::LinkNewsRequest& request,
-                    Done done) override {
+                    NewsDone done) override {
     Fate fate = Fate::kArrives;
     if (!fates_.empty()) {
       fate = fates_.front();
@@ -114,11 +114,15 @@ class LinkedDaemon final : public NodeLinks {
     }
     const Status lost(ErrorCode::kTimeout, "no answer");
     if (fate == Fate::kIsLost) {
-      return loop_.Post([done = std::move(done), lost] { done(lost); });
+      return loop_.Post([done = std::move(done), lost] { done(lost, {}); });
     }
-    other_->loop_.Post([this, request, done = std::move(done), fate, lost] {
-      const Status status = other_->registry_.NodeLinkNews(request);
-      loop_.Post([=] { done(fate == Fate::kArrivesUnanswered ? lost : status); });
+    other_->loop_.Post([this, request = request, done = std::move(done), fate, lost]() mutable {
+      if (fate == Fate::kArrivesSpoilt) {
+        request.mutable_news(0)->set_peer(99);
+      }
+      control::NewsReply reply;
+      const Status status = other_->registry_.NodeLinkNews(request, &reply);
+      loop_.Post([=] { done(fate == Fate::kArrivesUnanswered ? lost : status, reply); });
     });
   }
 
@@ -321,6 +325,43 @@ TEST_F(DirectLinksTest, BadRepliesEndTheSession) {
   EXPECT_TRUE(ranks_[0]->Read().hang_up);
 }
 
+TEST_F(DirectLinksTest, NewsThatMakeNoSenseCostNoOthers) {
+  Start();
+  ExpectRules(0);
+  ExpectRules(1);
+  control::NewsReply reply;
+  daemons_[0]->Run([&](JobRegistry& registry) {
+    control::LinkNewsRequest request;
+    request.set_incarnation(101);
+    request.set_job_id("job");
+    request.set_job_proof(JobProof(kTestSecret, "job", 101));
+    request.set_node(1);
+    for (const uint32_t rank : {7, 1, 0}) {
+      control::LinkNews* const news = request.add_news();
+      news->set_kind(control::LinkNews::ASKED);
+      news->set_rank(rank);
+    }
+    EXPECT_TRUE(registry.NodeLinkNews(request, &reply).ok());
+  });
+  ASSERT_EQ(reply.refused_size(), 2);
+  EXPECT_EQ(reply.refused(0).index(), 0U);
+  EXPECT_EQ(reply.refused(1).index(), 2U);
+  EXPECT_EQ(reply.refused(1).error(), static_cast<int32_t>(ErrorCode::kInvalidArgument));
+  EXPECT_NE(reply.refused(1).text().find("none of node 1"), std::string::npos);
+  MakeLink();
+}
+
+TEST_F(DirectLinksTest, WhoeverSaysThemHearsWhichOnes) {
+  Start();
+  ExpectRules(1);
+  daemons_[1]->set_fates({Fate::kArrivesSpoilt});
+  Want(1);
+  EXPECT_EQ(NextOrder(1, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kInvalidArgument));
+  ExpectRules(0);
+  Want(1);
+  MakeLink();
+}
+
 TEST_F(DirectLinksTest, TheOtherRankHearsOfADeath) {
   Start();
   ExpectRules(0);
@@ -388,6 +429,24 @@ TEST_F(DirectLinksTest, TheAdministratorSeesLinksAndTakesThemBack) {
     (void)NextOrder(rank, LinkOp::kEnd);
     Reply(rank, LinkEvent::kEnded, 1);
   }
+  Want(1);
+  EXPECT_EQ(NextOrder(1, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
+}
+
+TEST_F(DirectLinksTest, TheAdministratorBarsLinksBeforeAnybodyAsks) {
+  Start();
+  ExpectRules(0);
+  ExpectRules(1);
+  ranks_[0]->session()->links[1].messages = 17;
+  daemons_[0]->Run([](JobRegistry& registry) {
+    EXPECT_EQ(registry.TakeLinksBack("job", 1, attach::kAnyPeer, false).status().code(),
+              ErrorCode::kInvalidRank);
+    EXPECT_EQ(registry.TakeLinksBack("job", 0, 0, false).status().code(), ErrorCode::kInvalidRank);
+    EXPECT_EQ(*registry.TakeLinksBack("job", 0, attach::kAnyPeer, false), 0U);
+  });
+  EXPECT_EQ(Report(0).links(0).why(), "the administrator has taken it back");
+  Want(0);
+  EXPECT_EQ(NextOrder(0, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
   Want(1);
   EXPECT_EQ(NextOrder(1, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kPermissionDenied));
 }

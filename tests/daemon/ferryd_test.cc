@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,10 +12,14 @@
 #include <fstream>
 #include <memory>
 
+#include "common/clock.h"
 #include "common/net_address.h"
 #include "common/topology/affinity.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
+#include "daemon/control/link_wishes.h"
+#include "shm/lane.h"
+#include "shm/wake.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/support/processes.h"
@@ -264,6 +269,53 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
 
   daemon.ExpectEndsBySigterm();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
+}
+
+// One that wishes as fast as it can write costs the control thread no more than another one.
+TEST_F(FerrydTest, AHostileRankIsRefusedLinksNowAndThen) {
+  RunningFerryd daemon(Path("run"), {"--direct_links=off"}, FerrydProcess::kReal);
+  DaemonClient client(Path("run"), daemon.ControlAddress());
+  ASSERT_TRUE(client.CreateJobWith("job", 0, "127.0.0.1:1").ok());
+  TestRank rank("job", 0, 2, 1);
+  ASSERT_TRUE(rank.Connect(client.attach_path()).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  shm::SegmentHeader session = rank.SegmentHeader(shm::SegmentKind::kSession);
+  shm::SegmentHeader inbox = rank.SegmentHeader(shm::SegmentKind::kInbox);
+  session.unexpected_limit = inbox.unexpected_limit = kTestMatches;
+  Answer entered = rank.SendSegments(session, inbox);
+  ASSERT_FALSE(entered.packet.fds.empty()) << entered.text();
+  const int doorbell = entered.packet.fds.front().get();
+
+  shm::Descriptor wish{};
+  wish.kind = static_cast<uint8_t>(shm::DescriptorKind::kLinkWanted);
+  wish.destination = 1;
+  shm::LaneProducer lane(&rank.session()->to_daemon);
+  lane.Open(0);
+  constexpr uint64_t kEnoughNs = 300'000'000;
+  const uint64_t begun_ns = MonotonicNs();
+  uint64_t wishes = 0;
+  uint64_t refusals = 0;
+  const auto count_refusals = [&](int wait_ms) {
+    for (pollfd answer{rank.socket(), POLLIN, 0}; poll(&answer, 1, wait_ms) == 1; ++refusals) {
+      const Answer read = rank.Read();
+      const auto* order = read.packet.As<attach::LinkOrder>();
+      ASSERT_NE(order, nullptr) << read.text();
+      ASSERT_EQ(order->op, static_cast<uint32_t>(attach::LinkOp::kRefuse));
+    }
+  };
+  while (MonotonicNs() - begun_ns < kEnoughNs) {
+    wishes += lane.TryPush(wish) ? 1 : 0;
+    if (shm::Wake(&rank.session()->daemon_wake).AnnounceLane(shm::DaemonLane(1))) {
+      ASSERT_EQ(eventfd_write(doorbell, 1), 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(count_refusals(0));
+  }
+  ASSERT_NO_FATAL_FAILURE(count_refusals(100));
+  const uint64_t batches =
+      (MonotonicNs() - begun_ns) * LinkWishes::kBatchesPerSecond / 1'000'000'000;
+  EXPECT_GE(refusals, 1U);
+  EXPECT_LE(refusals, batches + 1);
+  EXPECT_GT(wishes, 10 * refusals);
 }
 
 TEST_F(FerrydTest, TheRealOneRefusesAPortOfTheDataPlaneThatIsInUse) {

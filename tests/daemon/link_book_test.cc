@@ -1,8 +1,6 @@
 // How direct links are granted, used, taken back and broken (daemon/control/link_book.h).
 #include <gmock/gmock.h>
 
-#include <random>
-
 #include "tests/daemon/link_books.h"
 
 namespace ferry::daemon {
@@ -228,6 +226,45 @@ TEST_F(LinkBooksTest, TheNextLinkIsRefusedIfTheLastOneBreaksAtItsEnd) {
 
 // ---- Refusals ----
 
+// It has returned its direction, wants to use the link again, and hears that there is none.
+TEST_F(LinkBooksTest, WhoeverAsksAgainIsToldIfThereIsNoLinkAnyMore) {
+  for (const bool may_link_here : {false, true}) {
+    Make();
+    Ask(0, 2);
+    Settle();
+    Return(2, 0);
+    Settle();
+    EXPECT_EQ(nodes[0]->book.TakeBack(0, 2, true, 0), 1U);  // which the other one does not know yet
+    Ask(2, 0);
+    nodes[may_link_here ? 1 : 0]->may_link = {ErrorCode::kUnsupported, "no"};
+    Settle();
+    ExpectNone(0, 2);
+    EXPECT_THAT(nodes[1]->ranks[2].refusals(), ElementsAre(ErrorCode::kUnsupported));
+    nodes[0]->may_link = nodes[1]->may_link = {};
+    Ask(2, 0);
+    Settle();
+    ExpectUp(0, 2);
+  }
+}
+
+// The leader's own rank wants the next link, too.
+TEST_F(LinkBooksTest, BothAreToldIfBothAsk) {
+  Ask(0, 2);
+  Settle();
+  Return(0, 2);
+  Return(2, 0);
+  DeliverOne();  // RETURNED: the leader ends it
+  Ask(0, 2);
+  Ask(2, 0);
+  nodes[0]->may_link = {ErrorCode::kUnsupported, "no"};
+  DeliverOne();  // ENDED
+  DeliverOne();  // ASKED
+  Settle();
+  ExpectNone(0, 2);
+  EXPECT_THAT(nodes[0]->ranks[0].refusals(), ElementsAre(ErrorCode::kUnsupported));
+  EXPECT_THAT(nodes[1]->ranks[2].refusals(), ElementsAre(ErrorCode::kUnsupported));
+}
+
 TEST_F(LinkBooksTest, ARankIsToldWhyNot) {
   nodes[0]->may_link = {ErrorCode::kConfiguration, "the option direct_links is off"};
   Ask(0, 2);
@@ -284,6 +321,37 @@ TEST_F(LinkBooksTest, AtItsLimitARankReturnsWhatIsIdle) {
   EXPECT_EQ(nodes[0]->book.LinksOf(0), 1U);
 }
 
+TEST_F(LinkBooksTest, TheIdlestLinkGivesWayButNoBusyOne) {
+  Make({.per_rank = 2, .idle_ns = 100});
+  Ask(0, 2);
+  Ask(0, 3);
+  Settle();
+  LinkBook& book = nodes[0]->book;
+  auto& traffic = nodes[0]->traffic;
+  const auto ask = [&](uint64_t now_ns) {
+    book.Ask(0, 4, now_ns);
+    std::string why;
+    for (const LinkView& view : book.Views()) {
+      why = view.peer == 4 ? view.why : why;
+    }
+    Settle();
+    return why;
+  };
+  traffic[{0, 2}] = traffic[{0, 3}] = 1;
+  EXPECT_THAT(ask(1000), HasSubstr("none is idle"));
+  traffic[{0, 2}] = 2;
+  book.OnTick(1050);
+  EXPECT_THAT(ask(1099), HasSubstr("none is idle"));
+  ExpectUp(0, 2);
+  ExpectUp(0, 3);
+  EXPECT_THAT(ask(1200), HasSubstr("one goes back"));
+  ExpectUp(0, 2);
+  ExpectNone(0, 3);
+  (void)ask(1200);
+  ExpectUp(0, 4);
+  EXPECT_EQ(nodes[0]->ranks[0].refusals().size(), 3U);
+}
+
 TEST_F(LinkBooksTest, LimitsOfTheJobAndOfTheUser) {
   Make({.per_rank = 64, .per_job = 1}, 0);
   Ask(0, 2);
@@ -319,6 +387,49 @@ TEST_F(LinkBooksTest, TheAdministratorTakesItBackForGoodOrForNow) {
   Settle();
   ExpectNone(0, 2);
   EXPECT_THAT(nodes[0]->ranks[0].refusals(), ElementsAre(ErrorCode::kPermissionDenied));
+}
+
+TEST_F(LinkBooksTest, PairsThatHaveNotAskedYetAreBarredToo) {
+  EXPECT_EQ(nodes[0]->book.TakeBack(0, attach::kAnyPeer, false, 0), 0U);
+  EXPECT_EQ(nodes[0]->book.TakeBack(1, 3, false, 0), 0U);
+  for (const uint32_t rank : {0U, 1U}) {
+    for (const uint32_t peer : {2U, 3U}) {
+      Ask(peer, rank);
+      Settle();
+      if (rank == 1 && peer == 2) {
+        ExpectUp(rank, peer);
+        continue;
+      }
+      ExpectNone(rank, peer);
+      EXPECT_EQ(nodes[1]->ranks[peer].refusals().back(), ErrorCode::kPermissionDenied);
+    }
+  }
+}
+
+TEST_F(LinkBooksTest, TheLastOrderThatNamesAPairCounts) {
+  LinkBook& book = nodes[0]->book;
+  const auto barred = [&] {
+    std::string pairs;
+    for (const uint32_t rank : {0U, 1U}) {
+      for (const uint32_t peer : {2U, 3U}) {
+        pairs += book.CheckBars(rank, peer).ok() ? '-' : 'x';
+      }
+    }
+    return pairs;
+  };
+  EXPECT_EQ(barred(), "----");
+  book.TakeBack(attach::kAnyPeer, 3, false, 0);
+  EXPECT_EQ(barred(), "-x-x");
+  book.TakeBack(1, attach::kAnyPeer, true, 0);
+  EXPECT_EQ(barred(), "-x--");
+  book.TakeBack(1, 2, false, 0);
+  EXPECT_EQ(barred(), "-xx-");
+  book.TakeBack(attach::kAnyPeer, 2, true, 0);
+  EXPECT_EQ(barred(), "-x--");
+  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, false, 0);
+  EXPECT_EQ(barred(), "xxxx");
+  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, true, 0);
+  EXPECT_EQ(barred(), "----");
 }
 
 TEST_F(LinkBooksTest, ALinkThatIsNotUpYetIsTakenBackWhenItIs) {
@@ -412,7 +523,7 @@ TEST_F(LinkBooksTest, BadRepliesAreRefused) {
   reply.peer = 1;  // a rank of this node
   reply.event = static_cast<uint32_t>(LinkEvent::kOpened);
   EXPECT_EQ(nodes[0]->book.OnReply(0, reply, 0).code(), ErrorCode::kCorrupt);
-  reply.peer = 4;
+  reply.peer = 5;
   EXPECT_EQ(nodes[0]->book.OnReply(0, reply, 0).code(), ErrorCode::kCorrupt);
   reply.peer = 2;
   for (const uint32_t bytes : {0U, attach::kLinkAddressBytes + 1, UINT32_MAX}) {
@@ -443,8 +554,8 @@ TEST_F(LinkBooksTest, BadNewsAreRefused) {
     }
     return nodes[1]->book.OnNews(0, news, 0).code() == ErrorCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused(4, 2, LinkNews::WANTED));
-  EXPECT_TRUE(refused(0, 4, LinkNews::WANTED));
+  EXPECT_TRUE(refused(5, 2, LinkNews::WANTED));
+  EXPECT_TRUE(refused(0, 5, LinkNews::WANTED));
   EXPECT_TRUE(refused(0, 1, LinkNews::WANTED));
   EXPECT_TRUE(refused(3, 2, LinkNews::WANTED));
   EXPECT_TRUE(refused(0, 2, LinkNews::ASKED));  // rank 2's daemon does not lead
@@ -456,240 +567,6 @@ TEST_F(LinkBooksTest, BadNewsAreRefused) {
   EXPECT_FALSE(refused(0, 2, LinkNews::WANTED));
   EXPECT_TRUE(refused(0, 2, static_cast<LinkNews::Kind>(99)));
   EXPECT_EQ(nodes[1]->book.links(), 1U);
-}
-
-// ---- Every state, every event ----
-
-class LinkStatesTest : public LinkBooksTest,
-                       public testing::WithParamInterface<std::tuple<int, bool>> {
- protected:
-  // Takes so many steps of a whole life: it is asked for, made, used, returned by one, by both.
-  void Reach(int stage, bool follower_asks) {
-    int step = 0;
-    const auto reached = [&] { return step++ == stage; };
-    if (reached()) {
-      return;
-    }
-    Ask(follower_asks ? 2 : 0, follower_asks ? 0 : 2);
-    for (int round = 0; round < 6; ++round) {
-      if (reached()) {
-        return;
-      }
-      nodes[round % 2 == 0 ? 0 : 1]->Obey();
-      if (reached()) {
-        return;
-      }
-      DeliverOne();
-    }
-    Settle();
-    if (reached()) {
-      return;
-    }
-    Return(0, 2);
-    Settle();
-    if (reached()) {
-      return;
-    }
-    Return(2, 0);
-    DeliverOne();
-  }
-  // All that can be said to the two books, by number. False: there is no such event.
-  bool Happen(int event) {
-    for (const uint32_t rank : {0U, 2U}) {
-      const uint32_t peer = 2 - rank;
-      LinkNode& node = At(rank);
-      for (const uint64_t link : {uint64_t{0}, uint64_t{1}, uint64_t{2}}) {
-        for (uint32_t kind = 1; kind <= 6; ++kind) {
-          // Of the link of now only what is so: the rank answers orders by itself.
-          if (event-- == 0) {
-            attach::LinkReply reply{};
-            reply.event = kind;
-            reply.peer = peer;
-            reply.link = link;
-            reply.address_bytes = 5;
-            std::memcpy(reply.address, ("rank" + std::to_string(rank)).data(), 5);
-            const LinkedRank::End* end = node.ranks[rank].EndTo(peer);
-            const bool is_of_rank = end != nullptr && end->link == link;
-            if (!is_of_rank && LinkOf(rank, peer) != link) {
-              EXPECT_EQ(node.book.OnReply(rank, reply, 0).code(), ErrorCode::kOk);
-            } else if (is_of_rank && kind == static_cast<uint32_t>(LinkEvent::kLost)) {
-              Lose(rank, peer);
-            } else if (is_of_rank && kind == static_cast<uint32_t>(LinkEvent::kReturned)) {
-              Return(rank, peer);
-            }
-            return true;
-          }
-        }
-      }
-      if (event-- == 0) {
-        Ask(rank, peer);
-        return true;
-      }
-      if (event-- == 0) {
-        node.book.TakeBack(rank, peer, true, 0);
-        return true;
-      }
-      if (event-- == 0) {
-        Kill(rank);
-        return true;
-      }
-    }
-    if (event-- == 0) {
-      letters.clear();
-      nodes[0]->book.OnNodeCut(1, 0);
-      nodes[1]->book.OnNodeCut(0, 0);
-      // The data planes then join all ranks anew.
-      nodes[0]->parted.clear();
-      nodes[1]->parted.clear();
-      return true;
-    }
-    if (event-- == 0) {
-      nodes[0]->book.OnTick(0);
-      nodes[1]->book.OnTick(0);
-      return true;
-    }
-    // The next letter comes twice, or is refused.
-    if (event-- == 0) {
-      if (!letters.empty()) {
-        EXPECT_TRUE(Deliver(LinkNode::Letter(letters.front())).ok());
-      }
-      return true;
-    }
-    if (event-- == 0) {
-      if (!letters.empty() && (letters.front().news.kind() == LinkNews::ASKED ||
-                               letters.front().news.kind() == LinkNews::WANTED ||
-                               letters.front().news.kind() == LinkNews::OPENED)) {
-        const LinkNode::Letter letter = letters.front();
-        letters.pop_front();
-        nodes[letter.from]->book.OnRefused(letter.news, {ErrorCode::kInvalidArgument, "no"}, 0);
-      }
-      return true;
-    }
-    return false;
-  }
-  // Whatever has happened, the two books agree, and a link can be made (again).
-  void ExpectWell() {
-    Settle();
-    const bool is_dead = nodes[0]->dead_ranks.contains(0) || nodes[1]->dead_ranks.contains(2);
-    if (is_dead) {
-      EXPECT_EQ(nodes[0]->quota_used() + nodes[1]->quota_used(), 0U);
-      EXPECT_TRUE(nodes[0]->book.Views().empty() && nodes[1]->book.Views().empty());
-      return;
-    }
-    // Twice, if a direction was wanted again before it was back.
-    for (int i = 0; i < 2 && StateOf(0, 2) == LinkState::kUp; ++i) {
-      ExpectUp(0, 2);
-      Return(0, 2);
-      Return(2, 0);
-      Settle();
-    }
-    ExpectNone(0, 2);
-    EXPECT_EQ(nodes[0]->quota_used() + nodes[1]->quota_used(), 0U);
-    EXPECT_TRUE(nodes[0]->parted.empty() && nodes[1]->parted.empty());
-    Ask(2, 0);
-    Settle();
-    ExpectUp(0, 2);
-  }
-};
-
-TEST_P(LinkStatesTest, EveryEventLeavesTwoBooksThatAgree) {
-  const auto [stage, follower_asks] = GetParam();
-  for (int event = 0;; ++event) {
-    Make();
-    Reach(stage, follower_asks);
-    if (!Happen(event)) {
-      EXPECT_EQ(event, 2 * (18 + 3) + 4);
-      break;
-    }
-    ExpectWell();
-    ASSERT_FALSE(HasFailure()) << "stage " << stage << ", event " << event;
-  }
-}
-
-TEST_P(LinkStatesTest, SoDoesEveryPairOfEvents) {
-  const auto [stage, follower_asks] = GetParam();
-  constexpr int kEvents = 2 * (18 + 3) + 4;
-  for (int first = 0; first < kEvents; ++first) {
-    for (int second = 0; second < kEvents; ++second) {
-      Make();
-      Reach(stage, follower_asks);
-      Happen(first);
-      nodes[first % 2]->Obey();
-      if (second % 3 == 0) {
-        DeliverOne();
-      }
-      Happen(second);
-      ExpectWell();
-      ASSERT_FALSE(HasFailure()) << "stage " << stage << ", events " << first << ", " << second;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(LinkBook, LinkStatesTest,
-                         testing::Combine(testing::Range(0, 17), testing::Bool()));
-
-// News are repeated until they are answered, so they may come again much later.
-TEST_F(LinkBooksTest, OldNewsThatComeAgainDoNoHarm) {
-  for (uint32_t seed = 1; seed <= 400; ++seed) {
-    Make();
-    std::mt19937 dice(seed);
-    const auto below = [&](uint32_t n) { return static_cast<uint32_t>(dice() % n); };
-    std::vector<LinkNode::Letter> said;
-    for (int step = 0; step < 120; ++step) {
-      const uint32_t rank = below(2) == 0 ? below(2) : 2 + below(2);
-      const uint32_t peer = rank < 2 ? 2 + below(2) : below(2);
-      switch (below(10)) {
-        case 0:
-          Ask(rank, peer);
-          break;
-        case 1:
-          Return(rank, peer);
-          break;
-        case 2:
-          if (below(4) == 0) {
-            Lose(rank, peer);
-          }
-          break;
-        case 3:
-          if (!said.empty()) {
-            (void)Deliver(said[below(static_cast<uint32_t>(said.size()))]);
-          }
-          break;
-        case 4:
-          if (below(8) == 0) {
-            At(rank).book.TakeBack(rank, peer, true, 0);
-          }
-          break;
-        case 5:
-          nodes[0]->book.OnTick(0);
-          nodes[1]->book.OnTick(0);
-          break;
-        case 6:
-          nodes[below(2)]->Obey();
-          break;
-        default:
-          if (!letters.empty()) {
-            said.push_back(letters.front());
-            DeliverOne();
-          }
-          break;
-      }
-      ASSERT_FALSE(HasFailure()) << "seed " << seed << ", step " << step;
-    }
-    Settle();
-    for (const uint32_t rank : {0U, 1U}) {
-      for (const uint32_t peer : {2U, 3U}) {
-        if (StateOf(rank, peer) == LinkState::kUp) {
-          ExpectUp(rank, peer);
-        } else {
-          ExpectNone(rank, peer);
-        }
-      }
-    }
-    EXPECT_TRUE(nodes[0]->parted.empty() && nodes[1]->parted.empty());
-    EXPECT_EQ(nodes[0]->quota_used(), nodes[0]->book.links());
-    ASSERT_FALSE(HasFailure()) << "seed " << seed;
-  }
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ class LinkedRank {
 
   explicit LinkedRank(uint32_t rank) : rank_(rank) {}
 
+  // It says nothing more of a link to that peer until it has heard what becomes of its wish.
+  void Wish(uint32_t peer) { wishes_.insert(peer); }
+
   // Carries an order out, and returns what it answers.
   std::vector<attach::LinkReply> Obey(const attach::LinkOrder& order) {
     orders_.push_back(order);
@@ -43,6 +46,7 @@ class LinkedRank {
         TakePeer(order, &end);
         if (refuses) {
           ends_.erase(order.peer);
+          wishes_.erase(order.peer);
           attach::LinkReply reply = ReplyTo(order, attach::LinkEvent::kRefused);
           reply.code = static_cast<int32_t>(ErrorCode::kUnsupported);
           std::strcpy(reply.text, "no library");
@@ -58,6 +62,7 @@ class LinkedRank {
         End& end = ends_[order.peer];
         EXPECT_EQ(end.link, order.link) << "use of a link that was not opened";
         EXPECT_FALSE(end.used) << "it is used already";
+        wishes_.erase(order.peer);
         if (refuses) {
           return {ReplyTo(order, attach::LinkEvent::kRefused)};
         }
@@ -67,14 +72,6 @@ class LinkedRank {
         return {ReplyTo(order, attach::LinkEvent::kUsed)};
       }
       case attach::LinkOp::kReturn:
-        if (order.peer == attach::kAnyPeer) {
-          for (const auto& [peer, end] : ends_) {
-            if (end.used) {
-              return Return(peer);
-            }
-          }
-          return {};
-        }
         return Return(order.peer);
       case attach::LinkOp::kEnd: {
         attach::LinkReply reply = ReplyTo(order, attach::LinkEvent::kEnded);
@@ -83,13 +80,20 @@ class LinkedRank {
             EXPECT_NE(order.code, 0) << "messages take the link that was ended in good order";
             reply.flags = attach::kLinkWasUsed;
           }
+          if (order.code != 0) {
+            wishes_.erase(order.peer);
+          }
           ends_.erase(found);
         }
         return {reply};
       }
       case attach::LinkOp::kRefuse:
         refusals_.push_back(static_cast<ErrorCode>(order.code));
-        ends_.erase(order.peer);
+        wishes_.erase(order.peer);
+        if (const auto found = ends_.find(order.peer);
+            found != ends_.end() && found->second.link == order.link) {
+          ends_.erase(found);
+        }
         return {};
     }
     ADD_FAILURE() << "order " << order.op;
@@ -124,6 +128,8 @@ class LinkedRank {
   }
   const std::vector<attach::LinkOrder>& orders() const { return orders_; }
   const std::vector<ErrorCode>& refusals() const { return refusals_; }
+  // Those of which it has not heard anything yet.
+  const std::set<uint32_t>& wishes() const { return wishes_; }
 
   bool refuses = false;  // to open or use anything
 
@@ -148,18 +154,19 @@ class LinkedRank {
   std::map<uint32_t, End> ends_;
   std::vector<attach::LinkOrder> orders_;
   std::vector<ErrorCode> refusals_;
+  std::set<uint32_t> wishes_;
 };
 
 // One node: its book, and its ranks.
 class LinkNode final : public LinkCalls {
  public:
-  // Ranks 0 and 1 are of node 0, ranks 2 and 3 of node 1.
+  // Ranks 0 and 1 are of node 0, ranks 2 to 4 of node 1.
   static JobPlan PlanOf(uint32_t node) {
     JobPlan plan;
     plan.job_id = "j";
     plan.node = node;
-    plan.node_of_rank = {0, 0, 1, 1};
-    plan.local_index = {0, 1, 0, 1};
+    plan.node_of_rank = {0, 0, 1, 1, 1};
+    plan.local_index = {0, 1, 0, 1, 2};
     return plan;
   }
   struct Letter {
@@ -188,6 +195,10 @@ class LinkNode final : public LinkCalls {
   }
   Status MayLink(uint32_t) const override { return may_link; }
   StatusOr<QuotaHold> TakeQuota() override { return ledger_.Take(1000, {.links = 1}); }
+  uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
+    const auto found = traffic.find({rank, peer});
+    return found == traffic.end() ? 0 : found->second;
+  }
   void Part(uint32_t rank, uint32_t peer) override {
     const LinkedRank::End* end = ranks[rank].EndTo(peer);
     EXPECT_EQ(end, nullptr) << "parted while rank " << rank << " has its end";
@@ -236,6 +247,7 @@ class LinkNode final : public LinkCalls {
   LinkBook book;
   std::vector<LinkedRank> ranks;  // by rank of the job; only those of this node are used
   Status may_link;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> traffic;
   std::set<std::pair<uint32_t, uint32_t>> parted;
   std::set<uint32_t> dead_ranks;  // they obey no more
   bool parts_slowly = false;      // until OnTick
@@ -253,7 +265,10 @@ class LinkBooksTest : public testing::Test {
 
   static uint32_t NodeOf(uint32_t rank) { return rank < 2 ? 0 : 1; }
   LinkNode& At(uint32_t rank) { return *nodes[NodeOf(rank)]; }
-  void Ask(uint32_t rank, uint32_t peer) { At(rank).book.Ask(rank, peer, 0); }
+  void Ask(uint32_t rank, uint32_t peer) {
+    At(rank).ranks[rank].Wish(peer);
+    At(rank).book.Ask(rank, peer, 0);
+  }
   void Return(uint32_t rank, uint32_t peer) {
     At(rank).Answer(rank, At(rank).ranks[rank].Return(peer));
   }
@@ -328,6 +343,8 @@ class LinkBooksTest : public testing::Test {
     EXPECT_EQ(StateOf(peer, rank), LinkState::kNone);
     EXPECT_EQ(At(rank).ranks[rank].EndTo(peer), nullptr);
     EXPECT_EQ(At(peer).ranks[peer].EndTo(rank), nullptr);
+    EXPECT_FALSE(At(rank).ranks[rank].wishes().contains(peer)) << "rank " << rank << " waits";
+    EXPECT_FALSE(At(peer).ranks[peer].wishes().contains(rank)) << "rank " << peer << " waits";
   }
 
   std::deque<LinkNode::Letter> letters;

@@ -212,6 +212,9 @@ TEST_F(WhyTest, ASwitchOfPathsSaysSo) {
   EXPECT_EQ(Step(), "matched; ferryd begins or ends the transfer");
   words.inward_path = static_cast<uint32_t>(shm::PeerPath::kLink);
   EXPECT_EQ(Step(), "matched; the rank fetches the data itself, by its direct link to rank 1");
+  request.link_end = static_cast<uint32_t>(shm::LinkEnd::kHeld);
+  EXPECT_EQ(Step(),
+            "lost with the direct link; waits until the daemons know whether rank 1 is dead");
 }
 
 // Rank 1 has attached and does nothing.

@@ -18,6 +18,9 @@ const Words kAlways = {"FERRY_DIRECT_LINKS=always"};
 // A direction goes back to the daemons when nothing has been sent for that long.
 const Words kRestless = {"FERRY_DIRECT_LINKS=auto", "FERRY_DIRECT_LINK_MESSAGES=3",
                          "FERRY_DIRECT_LINK_IDLE_MS=5"};
+// Each rank has two peers on the other node.
+const Words kScarce = {"FERRY_DIRECT_LINKS=always", "FERRY_DIRECT_LINKS_PER_RANK=1",
+                       "FERRY_DIRECT_LINK_IDLE_MS=20"};
 const Words kOff = {"FERRY_DIRECT_LINKS=off"};
 
 std::string RunJob(const std::string& ranks, const Words& variables, const Words& program) {
@@ -73,6 +76,14 @@ TEST(DirectLinksTest, ThePathsOfOneSidedOperationsMayChangeAtAnyTime) {
     const std::string out = RunJob("4", kRestless, OneSidedSwitching("60", seed, "25"));
     EXPECT_GT(Counter(out, "link_messages_sent"), 0U) << seed;
     EXPECT_EQ(Counter(out, "link_errors"), 0U) << seed;
+  }
+}
+
+TEST(DirectLinksTest, RanksAtTheirLimitGoOnByTheDaemons) {
+  for (const char* const pause_ms : {"0", "10"}) {
+    const std::string out = RunJob("4", kScarce, Switching("40", "6", pause_ms));
+    EXPECT_GT(Counter(out, "link_messages_sent"), 0U);
+    EXPECT_EQ(Counter(out, "link_errors"), 0U);
   }
 }
 

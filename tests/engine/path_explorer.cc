@@ -258,7 +258,7 @@ class Run {
         continue;
       }
       if (error != (receive.is_short ? ErrorCode::kTruncated : ErrorCode::kOk)) {
-        if (!has_failed_) {
+        if (!MayEndWith(error)) {
           return "a receive failed: " + std::to_string(static_cast<int>(error));
         }
         continue;
@@ -291,6 +291,12 @@ class Run {
     return {};
   }
 
+  // Whatever a rank notices first of its peer's death.
+  bool MayEndWith(ErrorCode error) const {
+    return has_failed_ &&
+           error == (program_.fault == Fault::kDeath ? ErrorCode::kPeerDied : ErrorCode::kLinkDown);
+  }
+
   bool WasCancelled(uint32_t side, const Sent& message) {
     return pair_.rank(side).state(message.request) == RequestState::kComplete &&
            ErrorOf(side, message.request) == ErrorCode::kCancelled;
@@ -302,11 +308,14 @@ class Run {
       switch (pair_.rank(side).state(message.request)) {
         case RequestState::kComplete:
           if (const ErrorCode error = ErrorOf(side, message.request);
-              error != ErrorCode::kOk && error != ErrorCode::kCancelled && !has_failed_) {
-            return message.text + " failed";
+              error != ErrorCode::kOk && error != ErrorCode::kCancelled && !MayEndWith(error)) {
+            return message.text + " failed: " + std::to_string(static_cast<int>(error));
           }
           break;
         case RequestState::kRemoteWait:
+          if (pair_.rank(side).slot(message.request).link_end != 0) {
+            return message.text + " has been lost, and does not end";
+          }
           break;
         default:
           return message.text + " has not left";

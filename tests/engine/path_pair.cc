@@ -276,7 +276,7 @@ void PathPair::TakeCommand(Core core, uint32_t side, const Descriptor& command) 
       EXPECT_EQ(core, Core::kDaemon);
       const auto matter = static_cast<shm::LinkMatter>(PayloadOf<shm::LinkCommand>(command).matter);
       state_.told[side].push_back(matter);
-      if (matter == shm::LinkMatter::kBroken && IsUp(side)) {
+      if (matter == shm::LinkMatter::kBroken && IsUp(side) && !is_dead(Other(side))) {
         Cut();
       }
       break;
@@ -408,6 +408,7 @@ void PathPair::Put(uint32_t side, const Descriptor& command) {
 
 void PathPair::Die(uint32_t side) {
   state_.is_dead[side] = true;
+  state_.is_lost = true;
   Packet last;
   last.says_death = true;
   if (Passes(Core::kDaemon, side)) {
@@ -465,7 +466,7 @@ void PathPair::OpenLink() {
   state_.has_end = {true, true};
 }
 
-// The core ends its work for the peer: who waits for an answer gets one.
+// The core ends its work for the peer: who waits for an answer gets one. What was pushed is there.
 void PathPair::EndHalf(Core core, uint32_t side, ErrorCode error) {
   Half& half = At(core, side);
   for (const shm::TransferResult& offer : std::exchange(half.offered, {})) {
@@ -475,7 +476,7 @@ void PathPair::EndHalf(Core core, uint32_t side, ErrorCode error) {
     Result(core, side, DescriptorKind::kWithdrawn, request, generation, ErrorCode::kOk);
   }
   half.adverts.clear();
-  half.incoming.clear();
+  std::erase_if(half.incoming, [](const auto& entry) { return !entry.second.is_pushed; });
 }
 
 void PathPair::Settle() {
@@ -519,7 +520,7 @@ std::string PathPair::KeyOf(uint32_t side) const {
   for (uint32_t request = 1; request < session.request_fresh; ++request) {
     const shm::RequestLayout& slot = *own.request(request);
     Append(&key, slot.state, slot.flags, slot.error, slot.message_bytes, slot.lane, slot.advert,
-           slot.next);
+           slot.link_end, slot.next);
     key.append(reinterpret_cast<const char*>(slot.payload), shm::kInlineBytes);
   }
   key += '|';
@@ -527,7 +528,8 @@ std::string PathPair::KeyOf(uint32_t side) const {
   for (uint32_t entry = 1; entry < own.match()->fresh; ++entry) {
     const shm::MatchEntry& one = entries[entry];
     if (one.state != 0) {
-      Append(&key, entry, one.state, one.sequence, one.request, one.lane, one.probed, one.kind);
+      Append(&key, entry, one.state, one.sequence, one.request, one.lane, one.probed, one.kind,
+             one.flags);
       key.append(reinterpret_cast<const char*>(one.payload), shm::kInlineBytes);
     }
   }

@@ -57,7 +57,8 @@ class PathPair {
   void Settle();
 
   // ---- Faults ----------------------------------------------------------------------------------
-  // The process is gone. Its daemon says so behind what it has said; its sockets still bring that.
+  // The process is gone. Its daemon says so behind what it has said; its sockets still bring that,
+  // and end then.
   void Die(uint32_t side);
   bool is_dead(uint32_t side) const { return state_.is_dead[side]; }
   // The daemons are cut off from each other (or part the two ranks): what is under way by them is
@@ -72,7 +73,8 @@ class PathPair {
   // The connection is lost, with what is under way on it. Then each end notices.
   void LoseLink();
   bool CanNoticeLoss(uint32_t side) const {
-    return state_.is_lost && state_.has_end[side] && !state_.is_dead[side];
+    return state_.is_lost && state_.has_end[side] && !state_.is_dead[side] &&
+           At(Core::kLink, side).arriving.empty();
   }
   // The end is closed: because it has noticed the loss, or because the daemon has ordered it.
   void EndLink(uint32_t side);

@@ -1,5 +1,7 @@
 // When one rank wants a direct link, what it pushes and advertises with one, and what it does when
 // one is lost.
+#include <tuple>
+
 #include "tests/engine/rank_engine_paths_fixture.h"
 
 namespace ferry::engine {
@@ -12,7 +14,14 @@ using shm::LinkState;
 using shm::PeerPath;
 using shm::RequestState;
 
-class RankEngineLinksTest : public RankEnginePathsTest {};
+class RankEngineLinksTest : public RankEnginePathsTest {
+ protected:
+  // The core has lost the link, and lets go of the request.
+  void CoreLoses(DescriptorKind kind, uint32_t request) {
+    ASSERT_TRUE(core_.Result(kind, request, rank().slot(request).generation, ErrorCode::kLinkDown));
+    rank().Progress();
+  }
+};
 
 // ---- Asking -------------------------------------------------------------------------------------
 
@@ -216,6 +225,99 @@ TEST_F(RankEngineLinksTest, ALostLinkStopsThePairUntilTheDaemonHasPartedIt) {
   ASSERT_TRUE(daemon_.Eager(kFar, kTag, "new"));
   rank().Progress();
   EXPECT_EQ(rank().Receive(kFar, kTag, 16).data, "new");
+}
+
+// Its core has let go of the message, but why the link is lost only the daemon knows.
+class RankEngineLossTest : public RankEngineLinksTest,
+                           public testing::WithParamInterface<std::tuple<ErrorCode, bool>> {};
+
+TEST_P(RankEngineLossTest, WhatIsUnderWayEndsWithTheWordOfTheDaemon) {
+  const auto [word, knows_before] = GetParam();
+  PeerSwitches(daemon_, 1);
+  UseAndAnswer();
+  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
+  PeerOffers(core_, 1);
+  const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
+  ASSERT_EQ(core_.TakeOf(DescriptorKind::kPull).size(), 1U);
+  if (knows_before) {
+    node_.MarkDead(0, kFar, word);
+  }
+  CoreLoses(DescriptorKind::kSendDone, offer);
+  CoreLoses(DescriptorKind::kPullDone, receive);
+  Fail();
+  if (!knows_before) {
+    for (const uint32_t request : {offer, receive}) {
+      EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
+    }
+    EXPECT_FALSE(rank().Cancel(offer));
+    EXPECT_FALSE(engine().IsLinkFree(kFar));
+    EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
+    node_.MarkDead(0, kFar, word);
+  }
+  rank().Progress();
+  for (const uint32_t request : {offer, receive}) {
+    ASSERT_EQ(rank().state(request), RequestState::kComplete);
+    EXPECT_EQ(rank().Finish(request).error, word);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Words, RankEngineLossTest,
+    testing::Combine(testing::Values(ErrorCode::kPeerDied, ErrorCode::kLinkDown), testing::Bool()));
+
+// Both directions had left it, but an offer still waited: the daemon has to part the two.
+TEST_F(RankEngineLinksTest, ALinkThatOnlyAnOfferTakesIsNotLostWithoutAWord) {
+  UseAndAnswer();
+  const uint32_t offer = Offer(20'000, shm::kRequestSynchronous);
+  Leave();
+  Answer();
+  CoreLoses(DescriptorKind::kSendDone, offer);
+  Fail();
+  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kBroken);
+  EXPECT_EQ(TakeMatters(), std::vector<LinkMatter>{LinkMatter::kBroken});
+  node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
+  rank().Progress();
+  EXPECT_EQ(rank().Finish(offer).error, ErrorCode::kLinkDown);
+  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+}
+
+// Its sender was through with it before the link was let go.
+TEST_F(RankEngineLinksTest, APushedMessageThatWaitsOutlivesItsLink) {
+  PeerSwitches(daemon_, 1);
+  PeerOffers(core_, 1, 20'000, shm::kFlagPushed);
+  PeerOffers(core_, 2, 20'000, shm::kFlagPushed);
+  PeerSwitches(core_, 2);
+  Fail();
+  EXPECT_EQ(engine().PathTo(kFar), PeerPath::kDaemon);
+  EXPECT_TRUE(TakeMatters().empty());
+  for (const ErrorCode error : {ErrorCode::kOk, ErrorCode::kLinkDown}) {  // the last one was cut
+    const uint32_t receive = rank().Irecv(kFar, kTag, 20'000);
+    ASSERT_EQ(core_.TakeOf(DescriptorKind::kPull).size(), 1U);
+    ASSERT_TRUE(
+        core_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation, error));
+    rank().Progress();
+    EXPECT_EQ(rank().Finish(receive).error, error);
+  }
+}
+
+// The core answers pulls of what an earlier link has brought, and nobody has more to say of them.
+TEST_F(RankEngineLinksTest, PullsThatOutliveTheirLinkEndWithTheCoresAnswer) {
+  PeerSwitches(daemon_, 1);
+  PeerOffers(core_, 1);
+  PeerOffers(core_, 2);
+  const uint32_t early = rank().Irecv(kFar, kTag, 20'000);
+  node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
+  rank().Progress();
+  node_.MarkDead(0, kFar, ErrorCode::kOk);
+  rank().Progress();
+  (void)rank().Isend(kFar, kTag, "x");  // hears of the cut
+  EXPECT_TRUE(engine().IsLinkFree(kFar)) << "these are of no link that there is";
+  const uint32_t late = rank().Irecv(kFar, kTag, 20'000);
+  for (const uint32_t request : {early, late}) {
+    EXPECT_EQ(rank().state(request), RequestState::kRemoteWait);
+    CoreLoses(DescriptorKind::kPullDone, request);
+    EXPECT_EQ(rank().Finish(request).error, ErrorCode::kLinkDown);
+  }
 }
 
 TEST_F(RankEngineLinksTest, CellsOfWhatAnEarlierLinkBringsAreGivenBack) {

@@ -35,8 +35,8 @@ class NoLinks final : public NodeLinks {
   uint64_t Incarnation() const override { return 1; }
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
-  void SendLinkNews(const std::string&, const control::LinkNewsRequest&, Done) override {}
+  void SendMatches(const std::string&, const control::MatchNewsRequest&, NewsDone) override {}
+  void SendLinkNews(const std::string&, const control::LinkNewsRequest&, NewsDone) override {}
 };
 
 class NoConnection final : public RankConnection {
@@ -226,7 +226,8 @@ class ControlFuzz {
     if (input.Below(4) != 0) {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
-    (void)registry_.NodeLinkNews(request);
+    control::NewsReply reply;
+    (void)registry_.NodeLinkNews(request, &reply);
   }
   void Resolve(FuzzInput& input) {
     Session* session = Any(input);

@@ -77,7 +77,7 @@ class AnyAnswer final : public control::Peer::Service {
     return Any();
   }
   grpc::Status Matches(grpc::ServerContext*, const control::MatchNewsRequest*,
-                       control::MatchNewsReply*) override {
+                       control::NewsReply*) override {
     const std::lock_guard lock(mutex_);
     return Any();
   }
@@ -353,7 +353,7 @@ class HostilePeer {
       news->set_rounds(dice_.Number());
       news->set_cells(static_cast<uint32_t>(dice_.Number()));
     }
-    control::MatchNewsReply reply;
+    control::NewsReply reply;
     (void)Call(&control::Peer::Stub::Matches, request, &reply);
   }
 

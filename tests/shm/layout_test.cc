@@ -343,6 +343,7 @@ TEST(LayoutTest, RequestLayout) {
   EXPECT_AT(RequestLayout, user_address, 136);
   EXPECT_AT(RequestLayout, start_ns, 144);
   EXPECT_AT(RequestLayout, advert, 152);
+  EXPECT_AT(RequestLayout, link_end, 156);
 }
 
 TEST(LayoutTest, MatchEntry) {

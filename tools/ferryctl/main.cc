@@ -369,10 +369,9 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArgume
     if (command.run == Links) {
       CLI::Option* take_back = subcommand->add_flag(
           "--take-back", arguments->take_back,
-          "of this job or rank: messages go by the daemons from now on (for administrators)");
+          "of this job or rank: messages go by the daemons until it ends (for administrators)");
       subcommand
-          ->add_flag("--for-now", arguments->for_now,
-                     "of these: the ranks may ask for links again (without: not in this job)")
+          ->add_flag("--for-now", arguments->for_now, "of these: the ranks may ask for links again")
           ->needs(take_back);
       subcommand->add_option("--peer", arguments->peer, "of these: only the link to that rank")
           ->needs(take_back);
