@@ -4,6 +4,8 @@ The rule `//PACKAGE:NAME` makes PACKAGE/NAME/prelude.h, which is `hdr`, and its 
 target that depends on it compiles with `-include PACKAGE/NAME/prelude.h`, and with the flags of the command line and
 `copts`: the compiler passes over a precompiled header that was made with others. Headers and definitions of `deps` are
 handed on, for a compiler that passes over it reads the header itself; libraries to link are not.
+
+Templates that the header's functions use are instantiated beforehand, too, if the compiler is gcc (instantiate.cc).
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -18,14 +20,20 @@ def _precompiled_header_impl(ctx):
     header = ctx.actions.declare_file(ctx.label.name + "/prelude.h")
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
     compiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
+    copts = ctx.attr.copts + ["-x", "c++-header"]
+    source, plugins = ctx.file.hdr, []
+    if "clang" not in toolchain.compiler_executable:
+        source, plugins = ctx.actions.declare_file(ctx.label.name + "_instantiated.h"), [ctx.file._instantiate]
+        ctx.actions.write(source, '#include "%s"\n#pragma ferry instantiate\n' % ctx.file.hdr.path)
+        copts += ["-fplugin=" + ctx.file._instantiate.path, "-Wno-unknown-pragmas"]
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
-        source_file = ctx.file.hdr.path,
+        source_file = source.path,
         output_file = compiled.path,
         quote_include_directories = depset([".", ctx.bin_dir.path], transitive = [needs.quote_includes]),
         preprocessor_defines = needs.defines,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"],
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + copts,
         use_pic = True,
     )
     command = {"feature_configuration": features, "action_name": CPP_COMPILE_ACTION_NAME}
@@ -33,7 +41,7 @@ def _precompiled_header_impl(ctx):
         executable = cc_common.get_tool_for_action(**command),
         arguments = cc_common.get_memory_inefficient_command_line(variables = variables, **command),
         env = cc_common.get_environment_variables(variables = variables, **command),
-        inputs = depset([ctx.file.hdr], transitive = [toolchain.all_files, needs.headers]),
+        inputs = depset([ctx.file.hdr, source] + plugins, transitive = [toolchain.all_files, needs.headers]),
         outputs = [compiled],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling " + ctx.file.hdr.short_path,
@@ -47,6 +55,7 @@ precompiled_header = rule(
         "copts": attr.string_list(),
         "deps": attr.label_list(providers = [CcInfo]),
         "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
+        "_instantiate": attr.label(default = "//bazel:instantiate.so", allow_single_file = True, cfg = "host"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

@@ -1,8 +1,8 @@
 #!/bin/bash
-# build.sh BUILT OUTPUT: makes the Debian package OUTPUT from what Bazel has built in BUILT. Runs at
-# the root of the sources; needs dpkg-dev, no root and no fakeroot.
+# build.sh BUILT OUTPUT LEVEL: makes the Debian package OUTPUT from what Bazel has built in BUILT; xz
+# compresses it at LEVEL. Runs at the root of the sources; needs dpkg-dev, no root and no fakeroot.
 set -euo pipefail
-built=$1 output=$2 here=packaging/deb
+built=$1 output=$2 level=$3 here=packaging/deb
 source packaging/place.sh
 
 maintainer="Ferry maintainers <maintainers@ferry.invalid>"
@@ -61,4 +61,4 @@ for script in postinst prerm postrm; do
     NAMES="/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/ferry/bin"
   chmod 755 "$root/DEBIAN/$script"
 done
-dpkg-deb --root-owner-group --build -Zxz "$root" "$output" >/dev/null
+dpkg-deb --root-owner-group --build -Zxz "-z$level" "$root" "$output" >/dev/null

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "daemon/progress/progress_plane.h"
 #include "progress/wire/wire.h"
 #include "shm/atomic.h"
 #include "tests/daemon/forged_packets.h"

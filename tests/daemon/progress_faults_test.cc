@@ -7,6 +7,7 @@
 #include <cstring>
 #include <future>
 
+#include "daemon/progress/progress_plane.h"
 #include "tests/daemon/progress_fixture.h"
 #include "tests/daemon/test_rank.h"
 

@@ -11,6 +11,8 @@
 
 #include "config/environment.h"
 #include "config/loader.h"
+#include "daemon/progress/progress_plane.h"
+#include "tests/daemon/own_plane.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::daemon {

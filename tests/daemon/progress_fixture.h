@@ -16,13 +16,19 @@
 #include <vector>
 
 #include "config/options.h"
-#include "daemon/progress/progress_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "gpu_backends/host/host_backend.h"
 #include "tests/daemon/gate_transport.h"
-#include "tests/daemon/own_plane.h"
 #include "tests/daemon/plane_rank.h"
 
+namespace ferry::progress {
+struct Seat;
+struct ServedSegments;
+}  // namespace ferry::progress
+
 namespace ferry::daemon {
+
+struct TurnStatistics;
 
 inline constexpr char kJob[] = "job";
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/progress/progress_plane.h"
 #include "ferry/device/ring.h"
 #include "shm/counter.h"
 #include "shm/layout/device_ring_layout.h"
