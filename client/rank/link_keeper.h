@@ -70,14 +70,12 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t Turn(engine::Effects& effects) override;
   // Messages take the daemons again, to all peers. Calling thread: the holder of the lease.
   void LeaveAll(engine::Effects& effects);
-  // From now on the link thread turns while this rank does not: for a thread that leaves the
-  // library with work under way. It may be half a millisecond late.
-  void Arm() {
+  void Arm() override {
     if (NeedsTurns()) {
       thread_.Arm();
     }
   }
-  // The same at once: for a thread that is about to sleep.
+  // As Arm, but at once: for a thread that is about to sleep.
   void CallThread() {
     if (NeedsTurns()) {
       thread_.Call();
@@ -194,8 +192,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   engine::Effects* effects_ = nullptr;  // of the turn under way
   std::vector<Lost> lost_;              // in it
   uint32_t deaths_seen_ = 0;
-  uint32_t turns_ = 0;      // only grows
-  uint64_t called_ns_ = 0;  // when the link thread was called for a long transfer
+  uint32_t turns_ = 0;               // only grows
+  uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
   uint32_t serves_ = 0;              // not 0: Serve was called
   std::vector<uint32_t> forgotten_;  // regions
   UniqueFd call_;

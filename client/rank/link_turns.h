@@ -26,7 +26,7 @@ class LinkTurns {
   virtual uint32_t Turn(engine::Effects& effects) = 0;
   // After the engine has put a small message into to_link: whether it may lie there until the next
   // turn, or the link thread's, since more to the same peer follow each other closely. One write
-  // takes many then. Calling thread: the holder of the lease.
+  // takes many then. The link thread is armed for it. Calling thread: the holder of the lease.
   bool Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns);
 
   // A one-sided operation holds the link to its peer from before it looks whether messages take
@@ -38,6 +38,9 @@ class LinkTurns {
   void LetGo(uint32_t peer) {
     shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.
   }
+  // From now on the link thread turns while this rank does not: for a thread that leaves the
+  // library with work under way. It may be half a millisecond late. Any thread; cheap.
+  virtual void Arm() = 0;
   // Operations in memory of others are under way by links, or this rank's memory is known to
   // others: from now on the link thread looks after the links whenever the rank's threads do not.
   // Any thread; cheap.

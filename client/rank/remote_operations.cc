@@ -175,12 +175,15 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
   return error;
 }
 
-// By a link it leaves within the turn that follows, which makes room, too, if there is none.
+// By a link it leaves within the turn that follows, which makes room, too, if there is none; or
+// with others, if several follow each other closely.
 bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& descriptor) {
   bool is_pushed = false;
   (void)progress_.UnderLease([&](engine::Effects& effects) {
     is_pushed = progress_.engine().TryCommand(command.core, descriptor);
-    effects.to_link = command.core == engine::Core::kLink;
+    effects.to_link =
+        command.core == engine::Core::kLink &&
+        !(is_pushed && progress_.Gathers(descriptor.destination, descriptor.size_bytes));
     if (is_pushed) {
       shm::Statistics statistics = parts_.statistics;
       statistics.Add(shm::Statistic::kOneSidedOperations);

@@ -178,7 +178,7 @@ TEST(LinkThreadTest, ThatHasToStayItNeedsNoSecondCall) {
   ASSERT_TRUE(thread.Start(work.fd()).ok());
   thread.Arm();
   ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
-  for (uint32_t i = 1; i <= 20; ++i) {
+  for (uint32_t i = 1; i <= 5; ++i) {
     work.threads = Threads::kPoll;
     const uint32_t looks = work.looks;
     work.Arrive();

@@ -14,6 +14,7 @@ class FakeTurns final : public LinkTurns {
     SetWork(false);
     return 0;
   }
+  void Arm() override { ++armed; }
   void Serve() override {}
   // True: it is gathered; else the sender turns.
   bool Send(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
@@ -24,6 +25,8 @@ class FakeTurns final : public LinkTurns {
     }
     return gathers;
   }
+
+  int armed = 0;
 };
 
 constexpr uint64_t kAtOnceNs = 1'000;
@@ -57,8 +60,10 @@ TEST(LinkTurnsTest, WhatIsGatheredIsWork) {
   uint64_t now_ns = kPauseNs;
   while (!turns.Send(1, 8, now_ns += kAtOnceNs)) {
     ASSERT_FALSE(turns.HasWork());
+    ASSERT_EQ(turns.armed, 0);
   }
   EXPECT_TRUE(turns.HasWork());
+  EXPECT_EQ(turns.armed, 1);
   engine::Effects effects;
   turns.Turn(effects);
   EXPECT_FALSE(turns.HasWork());

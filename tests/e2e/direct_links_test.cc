@@ -87,6 +87,13 @@ TEST(DirectLinksTest, RanksAtTheirLimitGoOnByTheDaemons) {
   }
 }
 
+TEST(DirectLinksTest, BurstsEndWhileTheirSenderComputes) {
+  const TempDirectory directory;
+  const std::string out =
+      RunJob("2", kAlways, {"tests/e2e/ranks/bursts", directory / "count", "300"});
+  EXPECT_GT(Counter(out, "link_messages_sent"), 0U);
+}
+
 // The programs that every placement has to pass.
 TEST(DirectLinksTest, OtherProgramsDoNotNotice) {
   RunJob("4", kAlways, {"tests/e2e/ranks/point_to_point"});
