@@ -7,7 +7,8 @@ under test is, but for what stands in headers. Those that include gRPC have `pre
 
 load(":prelude.bzl", "with_prelude")
 
-# Packages whose tests are optimised: code without locks stands in headers there, or much is computed.
+# Packages whose tests are optimised: code without locks stands in headers there, or much is computed. Tests there that
+# have one thread and are over at once say `prelude = "test"`.
 _OPTIMIZED = [
     "tests/client_direct",  # benchmarks/links measures with it
     "tests/collective",
@@ -16,7 +17,6 @@ _OPTIMIZED = [
     "tests/engine",
     "tests/mpi/ranks",
     "tests/shm",
-    "tests/tools/ferrysim",
 ]
 
 def _quick(rule, prelude, attributes):
