@@ -97,11 +97,14 @@ class RankEngine {
   // inline data in `payload` with descriptor_kind kEager). Offers it by RTS, or queues it; never
   // fails to take it.
   void StartSend(uint32_t request, Effects& effects);
-  // One-sided commands: the same, without credits. If there is no room, the daemon wakes this rank.
-  // Whoever pushes one announces it (Wake::MustRing), since it is the only effect.
-  uint32_t TryTakeCommandCell();
-  void ReturnCommandCell(uint32_t cell) { ProducerOf(Core::kDaemon).ReturnCell(cell); }
-  bool TryCommand(const shm::Descriptor& command);
+  // One-sided commands: the same, without credits, to the core that the caller chooses; to the
+  // rank's own only while messages to the peer take the direct link. If there is no room, the core
+  // wakes this rank. Whoever pushes a command announces it (to ferryd by Wake::MustRing).
+  uint32_t TryTakeCommandCell(Core core);
+  void ReturnCommandCell(uint32_t cell) {
+    ProducerOf(CoreOfCell(cell)).ReturnCell(cell & ~kCellByLink);
+  }
+  bool TryCommand(Core core, const shm::Descriptor& command);
 
   // ---- Receiving ----------------------------------------------------------------------------
   // The request's slot is filled in. Matches a message that is there, or posts the receive.

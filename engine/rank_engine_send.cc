@@ -402,27 +402,33 @@ bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
 
 // ---- One-sided operations ----------------------------------------------------------------------
 
-uint32_t RankEngine::TryTakeCommandCell() {
-  shm::LaneProducer& producer = ProducerOf(Core::kDaemon);
-  const uint32_t cell = producer.TryTakeCell();
-  if (cell != shm::kNoCell) {
-    return cell;
+uint32_t RankEngine::TryTakeCommandCell(Core core) {
+  shm::LaneProducer& producer = ProducerOf(core);
+  uint32_t cell = producer.TryTakeCell();
+  if (cell == shm::kNoCell) {
+    // All cells belong to commands and messages that the core has yet to take, so many that it
+    // passes one of the places where it looks for this wish.
+    producer.AskForRoom();
+    cell = producer.TryTakeCell();
   }
-  // All cells belong to commands and messages that the daemon has yet to take, so many that it
-  // passes one of the places where it looks for this wish.
-  producer.AskForRoom();
-  return producer.TryTakeCell();
+  return cell == shm::kNoCell || core == Core::kDaemon ? cell : cell | kCellByLink;
 }
 
 // No transaction: the command changes nothing else in the segments, and its stamp alone says
 // whether there is one. A holder killed before the stamp leaves none, but at most a lost cell; one
 // killed after it leaves a whole one, behind which the next producer goes on (shm/lane.h). The
 // number that belongs to it is the rank's own, and dies with it.
-bool RankEngine::TryCommand(const Descriptor& command) {
-  shm::LaneProducer& producer = ProducerOf(Core::kDaemon);
+bool RankEngine::TryCommand(Core core, const Descriptor& command) {
+  shm::LaneProducer& producer = ProducerOf(core);
   if (!producer.TryPush(command)) {
     producer.AskForRoom();
-    return producer.TryPush(command);
+    if (!producer.TryPush(command)) {
+      return false;
+    }
+  }
+  if (core == Core::kDaemon) {
+    CountByDaemon(command.destination, command.size_bytes);
+    journal_.Commit();
   }
   return true;
 }

@@ -12,7 +12,8 @@
 // A link to `peer` begins with Connect and ends with End, or with OnLinkLost. Between these the
 // core takes what the engine puts into SessionLayout::to_link, and puts what comes from the peer
 // into LinkLane of the rank's inbox. Commands for a peer without a link are dropped: they are left
-// over from one that was lost, and the engine has ended what they are about, or will.
+// over from one that was lost, and the engine has ended what they are about, or will. One-sided
+// operations among them end with kLinkDown.
 //
 // Calling thread: the holder of the lease, unless a function says "any thread".
 #pragma once
@@ -27,7 +28,7 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 1;
+inline constexpr uint32_t kDirectApiVersion = 2;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -57,6 +58,7 @@ struct HostRegion {
   std::byte* base = nullptr;
   uint64_t size_bytes = 0;
   bool by_stream = false;  // neither CPUs nor sockets reach it
+  bool lent = false;       // no other rank puts there, or gets
 };
 
 // What the library asks of libferry. Called from within DirectLinks::Turn (OnViolation and
@@ -108,6 +110,9 @@ class DirectLinks {
   virtual void End(uint32_t peer, ErrorCode error) = 0;
   // Whether no offer, pull or answer is open with the peer, and nothing for it waits to be written.
   virtual bool IsIdle(uint32_t peer) const = 0;
+  // Whether the link carries one-sided operations of this rank with the peer, or may: commands have
+  // not been taken.
+  virtual bool WantsOf(uint32_t peer) const = 0;
   // The memory of a region is about to go: peers reach it no more.
   virtual void ForgetRegion(uint32_t region) = 0;
 

@@ -141,10 +141,11 @@ std::byte* DirectHome::Reach(const progress::ServedRank& /*rank*/, uint64_t addr
 }
 
 ErrorCode DirectHome::Locate(const progress::ServedRank& /*rank*/, uint64_t bytes,
-                             shm::Location* where) {
+                             progress::NamedBy by, shm::Location* where) {
   HostRegion region;
   if (!host_.FindRegion(where->region, &region) || where->address > region.size_bytes ||
-      bytes > region.size_bytes - where->address) {
+      bytes > region.size_bytes - where->address ||
+      (region.lent && by == progress::NamedBy::kPeer)) {
     return ErrorCode::kInvalidBuffer;
   }
   if (region.by_stream) {
@@ -219,6 +220,10 @@ void DirectHome::Cut(uint32_t peer, uint64_t now_ns) {
 bool DirectHome::IsSettled() const { return *commands_.HeadWord() >= stale_until_; }
 
 bool DirectHome::IsIdle(uint32_t peer) const { return core_->IsIdleWith(job_id_, peer); }
+
+bool DirectHome::WantsOf(uint32_t peer) const {
+  return commands_.Peek() != nullptr || core_->WantsOf(job_id_, peer);
+}
 
 // ---- Turns -------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   Status Connect(uint32_t peer, const LinkRoute& route) override;
   void End(uint32_t peer, ErrorCode error) override;
   bool IsIdle(uint32_t peer) const override;
+  bool WantsOf(uint32_t peer) const override;
   // Nothing of a region is registered but for messages that are under way, whose memory the program
   // must not take away.
   void ForgetRegion(uint32_t /*region*/) override {}
@@ -57,7 +58,8 @@ class DirectHome final : public DirectLinks, private progress::Home {
 
   // progress::Home.
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
-  ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, shm::Location* where) override;
+  ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, progress::NamedBy by,
+                   shm::Location* where) override;
   void LetMatch(progress::ServedRank& rank) override;
 
   Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
@@ -79,7 +81,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   uint32_t links_open_ = 0;
   uint64_t stale_until_ = 0;  // commands with lower numbers may be about a link that has ended
   std::vector<Lost> lost_;
-  transport::Statistics counted_;    // in the session's counters
+  transport::Statistics counted_;  // in the session's counters
   std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
   bool may_match_ = false;  // within Turn
   bool may_sleep_ = false;  // ranks ring for what they put into to_link

@@ -229,6 +229,11 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .wait = [this](
                   bool (*done)(void*), void* argument, uint32_t peer,
                   uint64_t end_ns) { WaitFor(done, argument, static_cast<int32_t>(peer), end_ns); },
+      .carry_on_by_link =
+          [this](uint32_t peer, uint64_t size_bytes) {
+            progress_->ServeByLinks();
+            ArmLinks({nullptr, size_bytes, static_cast<int32_t>(peer)});
+          },
   });
 }
 

@@ -133,9 +133,7 @@ class Client final : public FrontEnd {
     return memory_->CanReduce(device, type, op);
   }
   int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
-  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
-    return memory_->regions().Find(pointer, size_bytes);
-  }
+  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                          uint64_t size_bytes) override;
   ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
@@ -204,7 +202,7 @@ class Client final : public FrontEnd {
   void AwaitArrivals(uint64_t timeout_ns);
   void LeaveLibrary();
   bool UsesLinks() {
-    return links_.has_value() && (progress_->engine().UsesLinks() || links_->HasWork());
+    return links_.has_value() && (progress_->engine().UsesLinks() || links_->NeedsTurns());
   }
   void ArmLinks(const Message& started);
   void ReturnLinks();

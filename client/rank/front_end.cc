@@ -62,6 +62,15 @@ Status Client::UnshareMemory(void* base) {
   return memory_->Unshare(base);
 }
 
+// Others may be told of what is asked for: they put there, and get, while this rank computes.
+shm::Location Client::Locate(const void* pointer, uint64_t size_bytes) const {
+  const shm::Location where = memory_->regions().Find(pointer, size_bytes);
+  if (where.region != 0 && progress_->MayHaveLinks()) {
+    progress_->ServeByLinks();
+  }
+  return where;
+}
+
 // Ranks with a direct link read and write no memory of it any more, if it is a region of its own.
 void Client::ForgetByLinks(const void* base) {
   if (!links_.has_value()) {

@@ -40,7 +40,8 @@ void SetText(const std::string& text, LinkReply* reply) {
 }  // namespace
 
 LinkKeeper::LinkKeeper(Parts parts)
-    : parts_(std::move(parts)),
+    : LinkTurns(parts.progress->view().job_size),
+      parts_(std::move(parts)),
       progress_(*parts_.progress),
       lease_(&progress_.view().layout->lease),
       call_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -101,10 +102,11 @@ void LinkKeeper::OnViolation(const char* text) {
 
 bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
   const OwnRegion* own = parts_.regions->ById(region);
-  if (own == nullptr) {
+  if (own == nullptr ||
+      std::find(forgotten_.begin(), forgotten_.end(), region) != forgotten_.end()) {
     return false;
   }
-  *found = {own->base, own->size_bytes, own->by_stream};
+  *found = {own->base, own->size_bytes, own->by_stream, own->lent};
   return true;
 }
 
@@ -168,12 +170,15 @@ void LinkKeeper::Disconnect(uint32_t peer, End* end, ErrorCode error) {
 }
 
 void LinkKeeper::ForgetRegion(uint32_t region) {
-  if (has_links()) {
-    (void)progress_.UnderLease([&](engine::Effects&) {
+  (void)progress_.UnderLease([&](engine::Effects&) {
+    // It is in the table until it has gone.
+    std::erase_if(forgotten_, [this](uint32_t id) { return parts_.regions->ById(id) == nullptr; });
+    forgotten_.push_back(region);
+    if (links_ != nullptr) {
       links_->ForgetRegion(region);
-      return ErrorCode::kOk;
-    });
-  }
+    }
+    return ErrorCode::kOk;
+  });
 }
 
 // ---- The link thread ----------------------------------------------------------------------------
@@ -221,6 +226,11 @@ void LinkKeeper::CallThreadForLong() {
   }
   shm::StoreRelaxed(called_ns_, now_ns);
   CallThread();
+}
+
+// Nobody arms the thread when a rank whose memory others reach goes on to compute.
+bool LinkKeeper::MustStay() const {
+  return shm::LoadRelaxed(serves_) != 0 && NeedsTurns() && progress_.poison() == ErrorCode::kOk;
 }
 
 uint64_t LinkKeeper::NextTurnNs(uint64_t now_ns) const {
@@ -326,6 +336,9 @@ Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
   FERRY_RETURN_IF_ERROR(links_->Connect(order.peer, route));
   end->is_connected = true;
   SetLinks(links() + 1);
+  if (shm::LoadRelaxed(serves_) != 0) {
+    thread_.Arm();
+  }
   return {};
 }
 
@@ -378,7 +391,7 @@ void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
     }
     end.is_used = true;
     end.is_returning = false;
-    end.sent = progress_.view().layout->peers[order.peer].sent;
+    end.traffic = TrafficTo(order.peer);
     end.active_ns = now_ns;
     end.due_ns = 0;
   });
@@ -483,7 +496,8 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     return end->due_ns;
   }
   if (end->is_ending) {
-    if (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer))) {
+    if (MayWant(peer, *end) ||
+        (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer)))) {
       return later();
     }
     Disconnect(peer, end, ErrorCode::kOk);
@@ -499,7 +513,9 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   }
   if (end->is_returning) {
     const PeerPath path = engine.PathTo(peer);
-    if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink) {
+    // The peer may close the link as soon as it hears of the return.
+    if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink ||
+        MayWant(peer, *end)) {
       return later();
     }
     end->is_used = end->is_returning = false;
@@ -508,8 +524,8 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     }
     return UINT64_MAX;
   }
-  if (const uint32_t sent = progress_.view().layout->peers[peer].sent; sent != end->sent) {
-    end->sent = sent;
+  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || MayWant(peer, *end)) {
+    end->traffic = traffic;
     end->active_ns = now_ns;
   }
   if (parts_.rules.idle_ms == 0) {
@@ -523,6 +539,17 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   end->pause_ns = 0;
   engine.LeaveLink(peer, effects);
   return later();
+}
+
+// Whether one-sided operations take the link, or may be about to.
+bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
+  return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
+}
+
+// It grows with what goes to the peer.
+uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
+  const shm::SessionLayout& session = *progress_.view().layout;
+  return session.peers[peer].sent + shm::LoadRelaxed(session.one_sided[peer].done);
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

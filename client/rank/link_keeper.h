@@ -73,7 +73,13 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   }
   // The same for one that leaves a long transfer. Not with each of many: that would be dear.
   void CallThreadForLong();
-  // The memory of a region is about to go.
+  void Serve() override {
+    if (shm::LoadRelaxed(serves_) == 0) {
+      shm::StoreRelaxed(serves_, 1U);
+      Arm();
+    }
+  }
+  // The memory of a region is about to go: links do not reach it any more.
   void ForgetRegion(uint32_t region);
 
  private:
@@ -85,7 +91,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool is_returning = false;  // the direction goes back
     bool is_ending = false;     // the daemon has ended it: once it is free it is let go of
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
-    uint32_t sent = 0;          // PeerWords::sent, when that was looked at last,
+    uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
     uint64_t active_ns = 0;     // and when it had changed
     uint64_t due_ns = 0;        // the next look while it waits for something
     uint64_t pause_ns = 0;
@@ -105,6 +111,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   bool TryStep(uint32_t* done) override;
   Threads RankThreads() const override;
   uint32_t Turns() const override { return shm::LoadRelaxed(turns_); }
+  bool MustStay() const override;
   bool PrepareToSleep() override;
   uint64_t NextTurnNs(uint64_t now_ns) const override;
 
@@ -125,6 +132,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void CheckDeaths();
   void TakeLost(engine::Effects& effects);
   uint64_t LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  bool MayWant(uint32_t peer, const End& end) const;
+  uint64_t TrafficTo(uint32_t peer) const;
   void Say(attach::LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags = 0);
   void SayRefused(const attach::LinkOrder& order, const Status& why);
   attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link) const;
@@ -139,8 +148,10 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   engine::Effects* effects_ = nullptr;      // of the turn under way
   std::vector<Lost> lost_;                  // in it
   uint32_t deaths_seen_ = 0;
-  uint32_t turns_ = 0;      // only grows
-  uint64_t called_ns_ = 0;  // when the link thread was called for a long transfer
+  uint32_t turns_ = 0;               // only grows
+  uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
+  uint32_t serves_ = 0;              // not 0: Serve was called
+  std::vector<uint32_t> forgotten_;  // regions
   UniqueFd call_;
   LinkThread thread_;
 };

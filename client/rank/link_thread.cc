@@ -140,7 +140,7 @@ bool LinkThread::Serve() {
   while (shm::LoadAcquire(armed_) != static_cast<uint32_t>(Armed::kNo)) {
     uint32_t done = 0;
     if (DoRankThreadsTurn() || !work_.TryStep(&done)) {
-      if (pause_ns_ == kLastPauseNs && Disarm()) {
+      if (pause_ns_ == kLastPauseNs && !work_.MustStay() && Disarm()) {
         return true;
       }
       if (!Doze()) {

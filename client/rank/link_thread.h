@@ -36,6 +36,8 @@ class LinkThread {
     // One step of the engine and the links, as the holder of the lease. False: the lease was not to
     // be had.
     virtual bool TryStep(uint32_t* done) = 0;
+    // Whether it may not sleep for good, however long they go on: nobody arms it when they stop.
+    virtual bool MustStay() const = 0;
     // As in DirectLinks.
     virtual bool PrepareToSleep() = 0;
     virtual uint64_t NextTurnNs(uint64_t now_ns) const = 0;

@@ -1,7 +1,9 @@
 // How whoever holds the rank's lease turns its direct links (client/rank/link_keeper.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "engine/effects.h"
 #include "shm/atomic.h"
@@ -27,8 +29,26 @@ class LinkTurns {
   // takes many then. Calling thread: the holder of the lease.
   bool Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns);
 
+  // A one-sided operation holds the link to its peer from before it looks whether messages take
+  // that until its last command is in to_link. So whoever has changed the path, and then looks who
+  // holds the link, knows of all operations that take it. Any thread.
+  void Hold(uint32_t peer) {
+    shm::FetchAdd(holds_[peer], 1U, std::memory_order_seq_cst);  // Pairs with IsHeld.
+  }
+  void LetGo(uint32_t peer) {
+    shm::FetchAdd(holds_[peer], ~0U, std::memory_order_release);  // Pairs with IsHeld.
+  }
+  // Operations in memory of others are under way by links, or this rank's memory is known to
+  // others: from now on the link thread looks after the links whenever the rank's threads do not.
+  // Any thread; cheap.
+  virtual void Serve() = 0;
+
  protected:
+  explicit LinkTurns(uint32_t job_size) : holds_(job_size) {}
   ~LinkTurns() = default;
+  bool IsHeld(uint32_t peer) const {
+    return shm::Load(holds_[peer], std::memory_order_seq_cst) != 0;
+  }
   // Under the lease.
   uint32_t links() const { return connected_; }
   // Each turn calls it.
@@ -44,6 +64,7 @@ class LinkTurns {
   uint32_t burst_messages_ = 0;
   uint64_t burst_ns_ = 0;  // when the last message of the burst was sent
   uint64_t gathered_bytes_ = 0;
+  std::vector<uint32_t> holds_;  // by rank
 };
 
 }  // namespace ferry::client

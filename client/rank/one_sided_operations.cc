@@ -28,7 +28,7 @@ OneSidedOperations::OneSidedOperations(const Parts& parts)
     : progress_(*parts.progress),
       node_(progress_.view().rank, &progress_.peers(), parts.memory, parts.peer_memory),
       remote_({parts.progress, parts.memory, parts.private_reachable, kShadowMaxBytes,
-               parts.statistics, parts.wait}) {}
+               parts.statistics, parts.wait, parts.carry_on_by_link}) {}
 
 // ---- Contexts -----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 // A rank's operations in the memory of other ranks (client/core/one_sided.h): with those of its
-// node by its own CPU (NodeMemory), with others through the daemons (RemoteOperations).
+// node by its own CPU (NodeMemory), with others through the daemons or by direct links
+// (RemoteOperations).
 //
 // Calling thread: any that the thread level allows. Blocks as the two do.
 #pragma once
@@ -31,6 +32,8 @@ class OneSidedOperations final : public OneSided {
     shm::Statistics statistics;
     // FrontEnd::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
+    // As RemoteOperations has it.
+    std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
   };
   explicit OneSidedOperations(const Parts& parts);
   OneSidedOperations(const OneSidedOperations&) = delete;

@@ -129,6 +129,19 @@ class Progress {
     return MayHaveLinks() && peer >= 0 &&
            engine_.PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
   }
+  // Holds the peer's link (LinkTurns::Hold) if messages to it take that now. Only where the rank
+  // may have links.
+  bool TryHoldLink(uint32_t peer) {
+    links_->Hold(peer);
+    if (SendsByLink(static_cast<int32_t>(peer))) {
+      return true;
+    }
+    links_->LetGo(peer);
+    return false;
+  }
+  void LetGoOfLink(uint32_t peer) { links_->LetGo(peer); }
+  // LinkTurns::Serve; the same.
+  void ServeByLinks() const { links_->Serve(); }
   bool ReceivesByLink(int32_t peer) const {
     return MayHaveLinks() && peer >= 0 &&
            engine_.LaneOf(peer) == shm::LinkLane(view_.inbox.local_size);

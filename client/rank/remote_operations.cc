@@ -42,8 +42,12 @@ const void* At(const void* base, uint64_t offset) {
 struct RemoteOperations::Command {
   shm::Descriptor descriptor{};
   OneSidedCommand words{};
+  engine::Core core;             // that it is for
+  uint32_t cell = shm::kNoCell;  // as the engine names it
 
-  Command(uint32_t rank, const Place& place, OneSidedOperation operation, uint64_t size_bytes) {
+  Command(engine::Core its_core, uint32_t rank, const Place& place, OneSidedOperation operation,
+          uint64_t size_bytes)
+      : core(its_core) {
     descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
     descriptor.source = rank;
     descriptor.destination = place.rank;
@@ -53,9 +57,10 @@ struct RemoteOperations::Command {
     words.answer = shm::kNoAnswer;
     words.offset = place.offset;
   }
-  void SetCell(uint32_t cell) {
+  void SetCell(uint32_t taken) {
+    cell = taken;
     descriptor.flags = shm::kFlagCell;
-    descriptor.cell = static_cast<uint16_t>(cell);
+    descriptor.cell = static_cast<uint16_t>(taken);
   }
   void SetSignal(const Signal& signal) {
     words.signal = static_cast<uint8_t>(signal.update);
@@ -66,12 +71,50 @@ struct RemoteOperations::Command {
   bool is_long() const {
     return words.operation >= static_cast<uint8_t>(OneSidedOperation::kLongPut);
   }
-  bool has_cell() const { return (descriptor.flags & shm::kFlagCell) != 0; }
+  bool has_cell() const { return cell != shm::kNoCell; }
   bool has_answer() const { return words.answer != shm::kNoAnswer; }
 };
 
+// An operation with the rank of a place, from the choice of its way until all its commands are
+// pushed.
+class RemoteOperations::Passage {
+ public:
+  explicit Passage(RemoteOperations* operations) : operations_(*operations) {}
+  ~Passage() {
+    if (has_entered_) {
+      operations_.LeaveWay(rank_);
+    }
+  }
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+
+  // Waits for the end of what goes another way.
+  ErrorCode Enter(const Place& place) {
+    if (!operations_.progress_.MayHaveLinks()) [[likely]] {
+      return ErrorCode::kOk;
+    }
+    rank_ = place.rank;
+    return operations_.AwaitRoom(rank_, [&] {
+      const auto lock = operations_.Lock();
+      has_entered_ = operations_.TryEnterWay(place);
+      core_ = operations_.ways_[rank_].core;
+      return has_entered_;
+    });
+  }
+  engine::Core core() const { return core_; }
+
+ private:
+  RemoteOperations& operations_;
+  bool has_entered_ = false;
+  engine::Core core_ = engine::Core::kDaemon;
+  uint32_t rank_ = 0;
+};
+
 RemoteOperations::RemoteOperations(Parts parts)
-    : parts_(std::move(parts)), progress_(*parts_.progress), issued_(progress_.view().job_size) {}
+    : parts_(std::move(parts)),
+      progress_(*parts_.progress),
+      issued_(progress_.view().job_size),
+      ways_(progress_.view().job_size) {}
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
@@ -106,28 +149,14 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
   shm::Descriptor descriptor = command.descriptor;
   std::memcpy(descriptor.payload, &command.words, sizeof(command.words));
   const uint32_t rank = descriptor.destination;
-  const auto push = [&] {
-    if (!progress_.Enter()) {
-      return false;
-    }
-    const bool is_pushed = progress_.engine().TryCommand(descriptor);
-    if (is_pushed) {
-      shm::Statistics statistics = parts_.statistics;
-      statistics.Add(shm::Statistic::kOneSidedOperations);
-      statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
-    }
-    progress_.Exit();
-    return is_pushed;
-  };
   const ErrorCode error = AwaitRoom(rank, [&] {
     const auto lock = Lock();
     if (log_.is_full()) [[unlikely]] {
       TakeFailures();
     }
-    if ((log_.is_full() && !command.is_long()) || !push()) {
+    if ((log_.is_full() && !command.is_long()) || !TryPush(command, descriptor)) {
       return false;
     }
-    progress_.AnnounceCommand();
     if (command.is_long()) {
       return true;
     }
@@ -140,14 +169,38 @@ ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& comman
   });
   if (error != ErrorCode::kOk) {
     ReturnCell(command);
+  } else if (command.core == engine::Core::kLink) {
+    parts_.carry_on_by_link(rank, descriptor.size_bytes);
   }
   return error;
+}
+
+// By a link it leaves within the turn that follows, which makes room, too, if there is none; or
+// with others, if several follow each other closely.
+bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& descriptor) {
+  bool is_pushed = false;
+  (void)progress_.UnderLease([&](engine::Effects& effects) {
+    is_pushed = progress_.engine().TryCommand(command.core, descriptor);
+    effects.to_link =
+        command.core == engine::Core::kLink &&
+        !(is_pushed && progress_.Gathers(descriptor.destination, descriptor.size_bytes));
+    if (is_pushed) {
+      shm::Statistics statistics = parts_.statistics;
+      statistics.Add(shm::Statistic::kOneSidedOperations);
+      statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
+    }
+    return ErrorCode::kOk;
+  });
+  if (is_pushed && command.core == engine::Core::kDaemon) {
+    progress_.AnnounceCommand();
+  }
+  return is_pushed;
 }
 
 // For a command that is not pushed.
 void RemoteOperations::ReturnCell(const Command& command) {
   if (command.has_cell() && progress_.Enter()) {
-    progress_.engine().ReturnCommandCell(command.descriptor.cell);
+    progress_.engine().ReturnCommandCell(command.cell);
     progress_.Exit();
     progress_.wake().Publish();  // another thread may wait for it
   }
@@ -156,11 +209,11 @@ void RemoteOperations::ReturnCell(const Command& command) {
 ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_t size_bytes) {
   uint32_t cell = shm::kNoCell;
   const ErrorCode error = AwaitRoom(command->descriptor.destination, [&] {
-    if (!progress_.Enter()) {
-      return false;
-    }
-    cell = progress_.engine().TryTakeCommandCell();
-    progress_.Exit();
+    (void)progress_.UnderLease([&](engine::Effects& effects) {
+      cell = progress_.engine().TryTakeCommandCell(command->core);
+      effects.to_link = cell == shm::kNoCell && command->core == engine::Core::kLink;
+      return ErrorCode::kOk;
+    });
     return cell != shm::kNoCell;
   });
   if (error != ErrorCode::kOk) {
@@ -198,16 +251,22 @@ ErrorCode RemoteOperations::PutPiece(OneSidedContext& context, Command* command,
 // order.
 ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const void* from,
                                 uint64_t size_bytes, const Signal& signal, WhenDone when) {
-  if (const auto end = FindLong(to, from, size_bytes, kLongPut)) {
-    return PutLong(context, to, *end, from, size_bytes, signal, when);
+  Passage passage(this);
+  ErrorCode error = passage.Enter(to);
+  if (error != ErrorCode::kOk) {
+    return error;
   }
-  ErrorCode error = ErrorCode::kOk;
+  if (const auto end = FindLong(passage.core(), to, from, size_bytes, kLongPut,
+                                /*is_copied=*/when == WhenDone::kAtReturn)) {
+    return PutLong(context, passage.core(), to, *end, from, size_bytes, signal, when);
+  }
   uint64_t offset = 0;
   do {
     const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
     const bool is_last = offset + piece_bytes == size_bytes;
-    Command command(progress_.view().rank, {to.rank, to.segment, to.offset + offset},
-                    OneSidedOperation::kPut, piece_bytes);
+    Command command(passage.core(), progress_.view().rank,
+                    {to.rank, to.segment, to.offset + offset}, OneSidedOperation::kPut,
+                    piece_bytes);
     if (is_last && signal.update != shm::SignalUpdate::kNone) {
       command.SetSignal(signal);
     }
@@ -219,18 +278,19 @@ ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const
 
 // ---- Long ones ----------------------------------------------------------------------------------
 
-// Takes a shadow if the bytes are to have one.
-std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(const Place& there,
-                                                                    const void* here,
-                                                                    uint64_t size_bytes,
-                                                                    uint64_t least_bytes) {
+// Takes a shadow if the bytes are to have one: those that the network does not reach where they
+// lie. A rank's own core reaches all of its memory. `is_copied`: they are to be taken at once.
+std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
+    engine::Core core, const Place& there, const void* here, uint64_t size_bytes,
+    uint64_t least_bytes, bool is_copied) {
   const bool is_by_stream = (there.segment & kSegmentByStream) != 0;
   if (size_bytes == 0 || (size_bytes < least_bytes && !is_by_stream)) {
     return std::nullopt;
   }
   Memory& memory = *parts_.memory;
   const shm::Location where = memory.regions().Find(here, size_bytes);
-  if (where.region != 0) {
+  const bool is_reached = core == engine::Core::kLink && !memory.IsByStream(here);
+  if (where.region != 0 || (is_reached && !is_copied)) {
     return LongEnd{where};
   }
   if (size_bytes <= parts_.shadow_max_bytes) {
@@ -238,16 +298,16 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(const Place&
       return LongEnd{memory.regions().Find(shadow, size_bytes), shadow};
     }
   }
-  const bool is_long = parts_.private_reachable && !memory.IsByStream(here) &&
-                       (is_by_stream || size_bytes >= kLongInPrivate);
+  const bool is_long = is_reached || (parts_.private_reachable && !memory.IsByStream(here) &&
+                                      (is_by_stream || size_bytes >= kLongInPrivate));
   return is_long ? std::optional(LongEnd{where}) : std::nullopt;
 }
 
 // From a shadow nobody has to wait for it.
-ErrorCode RemoteOperations::PutLong(OneSidedContext& context, const Place& to, const LongEnd& end,
-                                    const void* from, uint64_t size_bytes, const Signal& signal,
-                                    WhenDone when) {
-  Command command(progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
+ErrorCode RemoteOperations::PutLong(OneSidedContext& context, engine::Core core, const Place& to,
+                                    const LongEnd& end, const void* from, uint64_t size_bytes,
+                                    const Signal& signal, WhenDone when) {
+  Command command(core, progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
   command.SetSignal(signal);
   if (end.shadow != nullptr) {
     if (const ErrorCode error = parts_.memory->CopyFrom(end.shadow, from, size_bytes);
@@ -260,9 +320,10 @@ ErrorCode RemoteOperations::PutLong(OneSidedContext& context, const Place& to, c
   return MoveLong(context, &command, end, {.is_long = true, .shadow = end.shadow}, when);
 }
 
-ErrorCode RemoteOperations::GetLong(OneSidedContext& context, void* to, const LongEnd& end,
-                                    const Place& from, uint64_t size_bytes, WhenDone when) {
-  Command command(progress_.view().rank, from, OneSidedOperation::kLongGet, size_bytes);
+ErrorCode RemoteOperations::GetLong(OneSidedContext& context, engine::Core core, void* to,
+                                    const LongEnd& end, const Place& from, uint64_t size_bytes,
+                                    WhenDone when) {
+  Command command(core, progress_.view().rank, from, OneSidedOperation::kLongGet, size_bytes);
   Expected expected{.is_long = true};
   if (end.shadow != nullptr) {
     expected.to = to;
@@ -430,26 +491,34 @@ ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
   if (!is_over()) {
     Wait(rank, is_over);
   }
-  const auto lock = Lock();
-  if (call->outstanding != 0) {  // the rank is poisoned
-    Abandon([call](const Expected& expected) { return expected.call == call; });
-    return progress_.poison();
+  {
+    const auto lock = Lock();
+    if (call->outstanding != 0) {  // the rank is poisoned
+      Abandon([call](const Expected& expected) { return expected.call == call; });
+      return progress_.poison();
+    }
   }
-  return call->error;
+  return Judged(rank, call->error);
 }
 
 // Pieces are under way at the same time, as many as there are places for their answers.
 ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Place& from,
                                 uint64_t size_bytes, WhenDone when) {
-  if (const auto end = FindLong(from, to, size_bytes, kLongGet)) {
-    return GetLong(context, to, *end, from, size_bytes, when);
+  Passage passage(this);
+  ErrorCode error = passage.Enter(from);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  if (const auto end =
+          FindLong(passage.core(), from, to, size_bytes, kLongGet, /*is_copied=*/false)) {
+    return GetLong(context, passage.core(), to, *end, from, size_bytes, when);
   }
   Call call;
-  ErrorCode error = ErrorCode::kOk;
   for (uint64_t offset = 0; offset < size_bytes && error == ErrorCode::kOk;) {
     const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
-    Command command(progress_.view().rank, {from.rank, from.segment, from.offset + offset},
-                    OneSidedOperation::kGet, piece_bytes);
+    Command command(passage.core(), progress_.view().rank,
+                    {from.rank, from.segment, from.offset + offset}, OneSidedOperation::kGet,
+                    piece_bytes);
     error = Ask(context, &command,
                 {.call = when == WhenDone::kAtReturn ? &call : nullptr,
                  .to = const_cast<void*>(At(to, offset)),
@@ -465,7 +534,12 @@ ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Place&
 
 ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& call,
                                    uint64_t* found, WhenDone when) {
-  Command command(progress_.view().rank, call.place, call.operation, 0);
+  Passage passage(this);
+  ErrorCode error = passage.Enter(call.place);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  Command command(passage.core(), progress_.view().rank, call.place, call.operation, 0);
   command.words.width = static_cast<uint8_t>(call.width);
   command.words.operand = call.operand;
   command.words.compare = call.compare;
@@ -473,8 +547,8 @@ ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& c
     return Push(context, command);
   }
   Call waits;
-  ErrorCode error = Ask(context, &command,
-                        {.call = when == WhenDone::kAtReturn ? &waits : nullptr, .found = found});
+  error = Ask(context, &command,
+              {.call = when == WhenDone::kAtReturn ? &waits : nullptr, .found = found});
   if (error == ErrorCode::kOk && when == WhenDone::kAtReturn) {
     error = AwaitCall(&waits, call.place.rank);
   }

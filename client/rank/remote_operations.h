@@ -1,9 +1,15 @@
 // One-sided operations in the memory of ranks of other nodes: as commands in the lane to the
-// daemon, which has them carried out there (shm/layout/one_sided_layout.h).
+// daemon, or to the rank's own core, which has them carried out there
+// (shm/layout/one_sided_layout.h).
 //
-// The operations with one peer are numbered as they are pushed, and the daemon says which number
-// was the last that is over, and which have failed: the rank's log (OneSidedLog) knows whose they
-// are. An operation that finds something out has one of the *answers* of the
+// Which of the two: where messages to the peer take a direct link, the operations do, too. They
+// change from one path to the other only when none with that peer is under way, so a fence, a quiet
+// or a signal never spans two. While messages take the daemons again, or a lost link is to be
+// judged, an operation waits for the end of those before it.
+//
+// The operations with one peer are numbered as they are pushed, whatever their path, and the core
+// says which number was the last that is over, and which have failed: the rank's log (OneSidedLog)
+// knows whose they are. An operation that finds something out has one of the *answers* of the
 // session, too; whoever waits, or needs an answer's place, *harvests* all that are there: takes
 // what was found to where it belongs, and frees the places.
 //
@@ -12,7 +18,8 @@
 // *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
 //
 // Calling thread: any that the thread level allows. Put, Get and Atomic block while there is no
-// room in the lane or the log, or no place for an answer. The rank's poison ends every wait.
+// room in the lane or the log, no place for an answer, or while the path changes. The rank's poison
+// ends every wait.
 #pragma once
 
 #include <array>
@@ -42,6 +49,8 @@ class RemoteOperations {
     shm::Statistics statistics;
     // FrontEnd::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
+    // An operation of that size has left by the link to the peer: the link thread carries it on.
+    std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
   };
   explicit RemoteOperations(Parts parts);
   RemoteOperations(const RemoteOperations&) = delete;
@@ -84,6 +93,12 @@ class RemoteOperations {
     uint64_t number = 0;
   };
   struct Command;
+  class Passage;
+  // How the operations with one peer go.
+  struct Way {
+    engine::Core core = engine::Core::kDaemon;
+    uint32_t entered = 0;  // operations that have chosen it, and still push commands
+  };
 
   // Held by every member that looks at what follows parts_, where several threads may call.
   [[nodiscard]] std::unique_lock<std::mutex> Lock() {
@@ -98,19 +113,26 @@ class RemoteOperations {
   }
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
+  bool TryEnterWay(const Place& place);
+  void LeaveWay(uint32_t rank);
+  bool IsQuietWith(uint32_t rank);
+  ErrorCode Judged(uint32_t rank, ErrorCode error);
   // Where the bytes of a long operation lie in this rank's memory.
   struct LongEnd {
     shm::Location where;
     void* shadow = nullptr;  // there
   };
-  std::optional<LongEnd> FindLong(const Place& there, const void* here, uint64_t size_bytes,
-                                  uint64_t least_bytes);
-  ErrorCode PutLong(OneSidedContext& context, const Place& to, const LongEnd& end, const void* from,
-                    uint64_t size_bytes, const Signal& signal, WhenDone when);
-  ErrorCode GetLong(OneSidedContext& context, void* to, const LongEnd& end, const Place& from,
-                    uint64_t size_bytes, WhenDone when);
+  std::optional<LongEnd> FindLong(engine::Core core, const Place& there, const void* here,
+                                  uint64_t size_bytes, uint64_t least_bytes, bool is_copied);
+  ErrorCode PutLong(OneSidedContext& context, engine::Core core, const Place& to,
+                    const LongEnd& end, const void* from, uint64_t size_bytes, const Signal& signal,
+                    WhenDone when);
+  ErrorCode GetLong(OneSidedContext& context, engine::Core core, void* to, const LongEnd& end,
+                    const Place& from, uint64_t size_bytes, WhenDone when);
   ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
                      Expected expected, WhenDone when);
+  template <typename Is>
+  bool AnyTaken(Is&& is) const;
   template <typename Is>
   bool AnyLong(const OneSidedContext& context, Is&& is) const;
   bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
@@ -118,6 +140,7 @@ class RemoteOperations {
                      uint64_t size_bytes);
   ErrorCode FillCell(Command* command, const void* from, uint64_t size_bytes);
   ErrorCode Push(OneSidedContext& context, const Command& command);
+  bool TryPush(const Command& command, const shm::Descriptor& descriptor);
   void ReturnCell(const Command& command);
   ErrorCode Ask(OneSidedContext& context, Command* command, Expected expected);
   ErrorCode TakePlace(const Expected& expected, uint16_t* place);
@@ -130,16 +153,29 @@ class RemoteOperations {
   void Abandon(Is&& is);
   uint64_t LastOver(uint32_t rank) const;
   void TakeFailures();
+  void TakeFailures(const shm::OneSidedFailures& failures, uint64_t* taken);
 
   const Parts parts_;
   Progress& progress_;
   std::mutex mutex_;
   std::vector<uint64_t> issued_;  // by rank: the number of the last operation
+  std::vector<Way> ways_;         // by rank; of no interest where there are no direct links
   OneSidedLog log_;
-  uint64_t failures_taken_ = 0;  // of SessionLayout::failures
-  uint64_t taken_ = 0;           // bit i: answer i is expected
+  std::array<uint64_t, shm::kOneSidedCores> failures_taken_{};  // of SessionLayout::failures
+  uint64_t taken_ = 0;                                          // bit i: answer i is expected
   std::array<Expected, shm::kAnswers> expected_;
   std::array<uint16_t, shm::kAnswers> serials_{};  // used last
 };
+
+// Whether is(place) holds for the place of an answer that is awaited. Call it with the lock held.
+template <typename Is>
+bool RemoteOperations::AnyTaken(Is&& is) const {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    if (is(static_cast<uint16_t>(__builtin_ctzll(places)))) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace ferry::client

@@ -7,14 +7,10 @@ namespace ferry::client {
 // Whether is(place) holds for one of the context's. Call it, and the next, with the lock held.
 template <typename Is>
 bool RemoteOperations::AnyLong(const OneSidedContext& context, Is&& is) const {
-  for (uint64_t places = taken_; places != 0; places &= places - 1) {
-    const auto place = static_cast<uint16_t>(__builtin_ctzll(places));
+  return AnyTaken([&](uint16_t place) {
     const Expected& expected = expected_[place];
-    if (expected.is_long && expected.context == &context && is(place)) {
-      return true;
-    }
-  }
-  return false;
+    return expected.is_long && expected.context == &context && is(place);
+  });
 }
 
 bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
@@ -64,9 +60,13 @@ ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32
       return progress_.poison();
     }
   }
-  const auto lock = Lock();
-  TakeFailures();
-  return context.TakeFailures(with, failed_rank);
+  ErrorCode error = ErrorCode::kOk;
+  {
+    const auto lock = Lock();
+    TakeFailures();
+    error = context.TakeFailures(with, failed_rank);
+  }
+  return error == ErrorCode::kOk ? error : Judged(*failed_rank, error);
 }
 
 // What was under way when it was asked last mostly still is: so asking again costs one load.
@@ -90,15 +90,20 @@ bool RemoteOperations::IsQuiet(OneSidedContext& context) {
 // Tells the contexts of what has failed, and forgets what is over. Call it with the lock held.
 void RemoteOperations::TakeFailures() {
   log_.Look([this](uint32_t rank) { return LastOver(rank); });
-  // Pairs with OneSided::End.
-  const uint64_t count = shm::LoadAcquire(session().failure_count);
-  for (; failures_taken_ != count; ++failures_taken_) {
-    const shm::OneSidedFailure& failure = session().failures[failures_taken_ % shm::kFailures];
+  for (uint32_t core = 0; core < shm::kOneSidedCores; ++core) {
+    TakeFailures(session().failures[core], &failures_taken_[core]);
+  }
+  log_.ForgetOver();
+}
+
+void RemoteOperations::TakeFailures(const shm::OneSidedFailures& failures, uint64_t* taken) {
+  const uint64_t count = shm::LoadAcquire(failures.count);  // Pairs with OneSided::End.
+  for (; *taken != count; ++*taken) {
+    const shm::OneSidedFailure& failure = failures.entries[*taken % shm::kFailures];
     log_.ForEachSilent(failure.peer, failure.first, failure.last, [&](OneSidedContext& context) {
       context.NoteFailure(failure.peer, static_cast<ErrorCode>(failure.error));
     });
   }
-  log_.ForgetOver();
 }
 
 void RemoteOperations::AwaitAll() {

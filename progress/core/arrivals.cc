@@ -52,7 +52,7 @@ bool IsDeath(ErrorCode error) {
 }
 
 // What the core of a rank says by a direct link. The rest is said by daemons alone: who has ended,
-// memory of others, receives that are advertised, pairs.
+// receives that are advertised, pairs.
 bool IsOfRanks(PacketKind kind) {
   switch (kind) {
     case PacketKind::kEager:
@@ -64,6 +64,9 @@ bool IsOfRanks(PacketKind kind) {
     case PacketKind::kBlockDone:
     case PacketKind::kRetract:
     case PacketKind::kSwitch:
+    case PacketKind::kOneSided:
+    case PacketKind::kOneSidedDone:
+    case PacketKind::kOneSidedOffer:
       return true;
     default:
       return false;

@@ -82,7 +82,7 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
       landings_(pulls_),
       adverts_(registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
-      one_sided_(outbound_, pulls_, feeds_, registrations_),
+      one_sided_(outbound_, pulls_, feeds_, registrations_, private_memory_),
       extension_(parts.extend ? parts.extend({*transport_, outbound_, registrar_, registrations_,
                                               one_sided_, options.operation_timeout_ns})
                               : nullptr),

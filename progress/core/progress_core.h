@@ -170,6 +170,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // Whether nothing is open between the ranks here and that rank of another node, and nothing for
   // it waits to be sent.
   bool IsIdleWith(const std::string& job_id, uint32_t peer);
+  // Whether one-sided operations of the ranks here with that one are under way.
+  bool WantsOf(const std::string& job_id, uint32_t peer);
   // Whether the registrar has something to pin, or to say.
   bool is_pinning() const { return registrar_.pending() != 0; }
 

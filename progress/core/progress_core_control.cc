@@ -373,9 +373,16 @@ bool ProgressCore::IsIdleWith(const std::string& job_id, uint32_t peer) {
     for (const Advertised& entry : rank->advertised) {
       any |= entry.state != Advertised::State::kNone && entry.source == peer;
     }
-    const std::vector<OneSidedCounts>& counts = rank->one_sided.counts;
-    return !any && (peer >= counts.size() || counts[peer].begun == counts[peer].done);
+    return !any && OneSided::IsIdleWith(*rank, peer);
   });
+}
+
+bool ProgressCore::WantsOf(const std::string& job_id, uint32_t peer) {
+  Job* const job = directory_.FindJob(job_id);
+  return job != nullptr &&
+         std::any_of(job->served.begin(), job->served.end(), [&](ServedRank* rank) {
+           return rank != nullptr && !OneSided::IsIdleWith(*rank, peer);
+         });
 }
 
 bool ProgressCore::Idle() const {

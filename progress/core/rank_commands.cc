@@ -322,14 +322,10 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   offer.size_bytes = command.size_bytes;
   offer.begun_ns = rank.job->trace.Now(now_ns);
   shm::Location where = rts.where;
-  offer.error = private_memory_.Locate(rank, offer.size_bytes, &where);
-  if (offer.error == ErrorCode::kOk && where.region == 0) {
-    OfferPrivate(private_memory_, rank, where.address, &offer, &wire);
-  } else if (offer.error == ErrorCode::kOk) {
-    offer.error = OfferRegion(registrations_, rank, where, now_ns, &rank.claim, &offer, &wire);
-    if (offer.error == ErrorCode::kWouldBlock) {
-      return offer.error;
-    }
+  offer.error = OfferMemory(private_memory_, registrations_, rank, &where, now_ns, &rank.claim,
+                            &offer, &wire);
+  if (offer.error == ErrorCode::kWouldBlock) {
+    return offer.error;
   }
   // As the receiver's engine has to count it, whether it is pushed or not.
   header.flags = command.flags & shm::kFlagPushed;
@@ -339,8 +335,8 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     header.flags |= shm::kFlagSourcePrivate;
   }
   if (pushes_.MayPush(command, offer)) {
-    return pushes_.Send(rank, header, rts.send_request, DataOf(offer, where, rank.claim),
-                        &offer, now_ns);
+    return pushes_.Send(rank, header, rts.send_request, DataOf(offer, where, rank.claim), &offer,
+                        now_ns);
   }
   // Data that goes along may arrive before anybody asks for it, which ends the send.
   if ((command.flags & (shm::kFlagSynchronous | shm::kFlagPushed)) == 0 &&
@@ -431,18 +427,16 @@ ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, 
 // again.
 bool RankCommands::StartLongPut(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   const auto words = PayloadOf<shm::OneSidedCommand>(command);
-  const shm::Location where = OneSided::PlaceHere(rank, command);
+  shm::Location where = OneSided::PlaceHere(rank, command);
   WireRts wire{kOneSidedOffers + words.answer, words.serial, 0, 0};
   Offer offer;
   offer.generation = words.serial;
   offer.destination = command.destination;
   offer.size_bytes = command.size_bytes;
   offer.begun_ns = rank.job->trace.Now(now_ns);
-  if (where.region == 0) {
-    OfferPrivate(private_memory_, rank, where.address, &offer, &wire);
-  } else if (const ErrorCode code =
-                 OfferRegion(registrations_, rank, where, now_ns, &rank.claim, &offer, &wire);
-             code != ErrorCode::kOk) {
+  if (const ErrorCode code = OfferMemory(private_memory_, registrations_, rank, &where, now_ns,
+                                         &rank.claim, &offer, &wire);
+      code != ErrorCode::kOk) {
     return code != ErrorCode::kWouldBlock && one_sided_.Refuse(rank, command, code);
   }
   transport::Attachment data;

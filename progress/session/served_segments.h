@@ -38,18 +38,21 @@ struct ServedSegments {
 
 // Where a core serves a rank.
 struct Seat {
-  shm::LaneLayout* commands = nullptr;  // what the rank says to it
-  shm::WakeLayout* wake = nullptr;      // by which the rank wakes it
-  uint32_t lane = 0;                    // of the rank's inbox, for what arrives
+  shm::LaneLayout* commands = nullptr;        // what the rank says to it
+  shm::WakeLayout* wake = nullptr;            // by which the rank wakes it
+  uint32_t lane = 0;                          // of the rank's inbox, for what arrives
+  shm::OneSidedFailures* failures = nullptr;  // which it tells the rank
 };
 
 // ferryd's, for all messages between nodes,
 inline Seat DaemonSeat(const ServedSegments& rank) {
-  return {&rank.layout()->to_daemon, &rank.layout()->daemon_wake, shm::DaemonLane(rank.local_size)};
+  return {&rank.layout()->to_daemon, &rank.layout()->daemon_wake, shm::DaemonLane(rank.local_size),
+          &rank.layout()->failures[0]};
 }
 // and that of the rank's own core, for its direct links.
 inline Seat LinkSeat(const ServedSegments& rank) {
-  return {&rank.layout()->to_link, &rank.layout()->link_wake, shm::LinkLane(rank.local_size)};
+  return {&rank.layout()->to_link, &rank.layout()->link_wake, shm::LinkLane(rank.local_size),
+          &rank.layout()->failures[1]};
 }
 
 }  // namespace ferry::progress

@@ -140,7 +140,7 @@ struct OneSidedState {
   std::vector<uint32_t> free_offers;            // numbers of the latter that nothing has
   uint32_t lent_generation = 0;                 // of the last of these
   uint32_t pulls = 0;                           // that no request of the rank is for
-  uint64_t failures = 0;                        // told: SessionLayout::failure_count
+  uint64_t failures = 0;                        // told: Seat::failures
   std::map<uint32_t, RingStream> ring_streams;  // by peer
   std::vector<RingTransfer> ring_transfers;
   uint32_t ring_gets = 0;  // long ones so far

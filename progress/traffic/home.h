@@ -13,6 +13,9 @@
 
 namespace ferry::progress {
 
+// Who names a region: the rank itself, or another one, for a one-sided operation.
+enum class NamedBy { kRank, kPeer };
+
 // ferryd has none: it reaches no private memory but by a stage, and matches for no rank.
 class Home {
  public:
@@ -21,8 +24,8 @@ class Home {
   virtual std::byte* Reach(const ServedRank& rank, uint64_t address, uint64_t bytes) = 0;
   // Where the home, and not AddRegion, knows the rank's regions: makes *where, which is in a
   // region, memory of no region. Else it leaves that as it is. kInvalidBuffer: there is no such
-  // memory; kUnsupported: neither CPU nor network reach it.
-  virtual ErrorCode Locate(const ServedRank& /*rank*/, uint64_t /*bytes*/,
+  // memory, or not for a peer; kUnsupported: neither CPU nor network reach it.
+  virtual ErrorCode Locate(const ServedRank& /*rank*/, uint64_t /*bytes*/, NamedBy /*by*/,
                            shm::Location* /*where*/) {
     return ErrorCode::kOk;
   }

@@ -40,6 +40,20 @@ ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm:
   return ErrorCode::kOk;
 }
 
+ErrorCode OfferMemory(const PrivateMemory& private_memory, Registrations& registrations,
+                      ServedRank& rank, shm::Location* where, uint64_t now_ns, Claim* claim,
+                      Offer* offer, WireRts* wire) {
+  const ErrorCode code = private_memory.Locate(rank, offer->size_bytes, NamedBy::kRank, where);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  if (where->region == 0) {
+    OfferPrivate(private_memory, rank, where->address, offer, wire);
+    return ErrorCode::kOk;
+  }
+  return OfferRegion(registrations, rank, *where, now_ns, claim, offer, wire);
+}
+
 void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
                   Offer* offer, WireRts* wire) {
   offer->address = address;

@@ -20,6 +20,12 @@ namespace ferry::progress {
 ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm::Location& where,
                       uint64_t now_ns, Claim* claim, Offer* offer, WireRts* wire);
 
+// The same for memory of any kind. Where the home alone knows the rank's regions, `where` becomes
+// an address.
+ErrorCode OfferMemory(const PrivateMemory& private_memory, Registrations& registrations,
+                      ServedRank& rank, shm::Location* where, uint64_t now_ns, Claim* claim,
+                      Offer* offer, WireRts* wire);
+
 // Offers private memory: by its key, if the home reaches it, else to be staged.
 void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
                   Offer* offer, WireRts* wire);

@@ -21,10 +21,19 @@ OneSidedCommand WordsOf(const shm::Descriptor& command) {
 
 bool IsInCell(const shm::Descriptor& command) { return (command.flags & shm::kFlagCell) != 0; }
 
+// The rank can write to the word. So many operations no rank has ever begun, and as many again do
+// not make the number overflow, to 0.
+constexpr uint64_t kMostNumber = uint64_t{1} << 62;
+
 }  // namespace
 
-OneSided::OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations)
-    : outbound_(outbound), pulls_(pulls), feeds_(feeds), registrations_(registrations) {
+OneSided::OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
+                   const PrivateMemory& private_memory)
+    : outbound_(outbound),
+      pulls_(pulls),
+      feeds_(feeds),
+      registrations_(registrations),
+      private_memory_(private_memory) {
   pulls_.on_one_sided_end = [this](const Pull& pull, ServedRank& rank) {
     return OnPullEnd(pull, rank);
   };
@@ -113,14 +122,32 @@ void OneSided::Await(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   rank.one_sided.awaited.push_back(awaited);
 }
 
+// Those with that peer. While none is under way here, the rank may have had the other core carry
+// some on: the numbers go on behind these.
+OneSidedCounts& OneSided::CountsWith(ServedRank& rank, uint32_t peer) {
+  if (rank.one_sided.counts.empty()) {
+    rank.one_sided.counts.resize(rank.job->plan.size());
+  }
+  OneSidedCounts& counts = rank.one_sided.counts[peer];
+  if (counts.begun == counts.done) {
+    const uint64_t told = shm::LoadAcquire(rank.session->layout()->one_sided[peer].done);
+    counts.begun = counts.done = std::max(counts.done, std::min(told, kMostNumber));
+  }
+  return counts;
+}
+
+bool OneSided::IsIdleWith(const ServedRank& rank, uint32_t peer) {
+  const OneSidedState& state = rank.one_sided;
+  return (peer >= state.counts.size() || state.counts[peer].begun == state.counts[peer].done) &&
+         std::none_of(state.awaited.begin(), state.awaited.end(),
+                      [peer](const AwaitedAnswer& awaited) { return awaited.peer == peer; });
+}
+
 bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns) {
   Job& job = *rank.job;
   const uint32_t peer = command.destination;
   const OneSidedCommand words = WordsOf(command);
-  if (rank.one_sided.counts.empty()) {
-    rank.one_sided.counts.resize(job.plan.size());
-  }
-  uint64_t& begun = rank.one_sided.counts[peer].begun;
+  uint64_t& begun = CountsWith(rank, peer).begun;
   const bool is_long = IsLongOperation(words.operation);
   const uint64_t number = is_long ? 0 : begun + 1;
   ErrorCode code = rank.StateOf(peer);
@@ -285,17 +312,17 @@ void OneSided::End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode e
     }
     return is_over;
   });
-  shm::SessionLayout& session = *rank.session->layout();
   if (error != ErrorCode::kOk) {
+    shm::OneSidedFailures& failures = *rank.seat.failures;
     uint64_t& count = rank.one_sided.failures;
-    session.failures[count % shm::kFailures] = {counts.done + 1, number, peer,
+    failures.entries[count % shm::kFailures] = {counts.done + 1, number, peer,
                                                 static_cast<uint32_t>(error)};
     // Pairs with RemoteOperations::TakeFailures, which looks after it has seen `done`.
-    shm::StoreRelease(session.failure_count, ++count);
+    shm::StoreRelease(failures.count, ++count);
   }
   counts.done = number;
   // Pairs with RemoteOperations::LastOver.
-  shm::StoreRelease(session.one_sided[peer].done, number);
+  shm::StoreRelease(rank.session->layout()->one_sided[peer].done, number);
   rank.delivery.NoteNews();
 }
 

@@ -1,5 +1,6 @@
 // One-sided operations between nodes (client/core/one_sided.h): the daemon of the rank that wants
-// one passes it on, the daemon of the rank whose memory it is carries it out.
+// one passes it on, the daemon of the rank whose memory it is carries it out. By a direct link the
+// ranks' own cores do the same; what is said of daemons here holds for them.
 //
 // Each rank's operations with one peer are numbered as they leave, travel in one stream and are
 // carried out in its order, at once: so those that leave together share a packet, a single number
@@ -32,6 +33,7 @@
 #include "progress/traffic/directory.h"
 #include "progress/traffic/outbound.h"
 #include "progress/transfers/feeds.h"
+#include "progress/transfers/private_memory.h"
 #include "progress/transfers/pulls.h"
 #include "progress/transfers/ring_calls.h"
 #include "progress/wire/wire.h"
@@ -41,7 +43,8 @@ namespace ferry::progress {
 class OneSided final : public RingCalls {
  public:
   // All outlive this.
-  OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations);
+  OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
+           const PrivateMemory& private_memory);
 
   // ---- At the rank that wants it
   // An error text when no correct rank writes such a command. The destination is a rank of another
@@ -68,6 +71,8 @@ class OneSided final : public RingCalls {
   // Ends what is under way with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
   void FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error);
+  // Whether nothing that the rank wants of that peer is under way.
+  static bool IsIdleWith(const ServedRank& rank, uint32_t peer);
 
   // ---- The same for its rings: documented there
   ErrorCode BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim,
@@ -106,10 +111,23 @@ class OneSided final : public RingCalls {
     Claim claim;
   };
 
+  // Bytes of a rank's memory, as other ranks name them.
+  struct Memory {
+    ServedRegion* region = nullptr;  // null: the home alone knows the rank's regions
+    std::byte* bytes = nullptr;      // null: only streams reach them
+  };
+
+  static OneSidedCounts& CountsWith(ServedRank& rank, uint32_t peer);
   static void Await(ServedRank& rank, const shm::Descriptor& command, uint64_t number);
   static void End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode error);
   static void Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,
                      ErrorCode error, std::span<const std::byte> data);
+  ErrorCode FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                       bool is_write, Memory* found) const;
+  ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                      bool is_write, std::byte** bytes) const;
+  ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
+                     std::byte** word) const;
   bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
   bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                std::span<const std::byte> data, uint64_t now_ns);
@@ -142,6 +160,7 @@ class OneSided final : public RingCalls {
   Pulls& pulls_;
   Feeds& feeds_;
   Registrations& registrations_;
+  const PrivateMemory& private_memory_;
   std::vector<Untold> untold_;
   std::vector<Waiting> waiting_;
   uint64_t seen_changes_ = 0;  // of the registrations

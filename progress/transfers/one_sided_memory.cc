@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "progress/transfers/offers.h"
 #include "progress/transfers/one_sided.h"
 #include "progress/transfers/one_sided_words.h"
 #include "shm/atomic_operation.h"
@@ -12,32 +13,6 @@ namespace {
 
 using shm::OneSidedOperation;
 using shm::SignalUpdate;
-
-// A region of a rank here, of which CPUs may write to those bytes, or read them.
-ErrorCode FindRegion(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
-                     bool is_write, ServedRegion** found) {
-  *found = rank.FindRegion({region_id, 0, offset}, size_bytes);
-  const bool is_there = *found != nullptr && !(is_write && (*found)->memory.lent);
-  return is_there ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
-}
-
-ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
-                    bool is_write, std::byte** bytes) {
-  ServedRegion* region = nullptr;
-  const ErrorCode code = FindRegion(rank, region_id, offset, size_bytes, is_write, &region);
-  if (code != ErrorCode::kOk || region->memory.by_stream) {
-    return code != ErrorCode::kOk ? code : ErrorCode::kUnsupported;
-  }
-  *bytes = region->memory.base + offset;
-  return ErrorCode::kOk;
-}
-
-// The same for a word.
-ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
-                   std::byte** word) {
-  const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
-  return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
-}
 
 // The header's words, as they are for one of the operations of its packet.
 void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* header) {
@@ -57,6 +32,44 @@ void Update(std::byte* signal, uint8_t update, uint64_t value) {
 }
 
 }  // namespace
+
+// Which CPUs may write to, or read. A number that names no region, 0, would be an address.
+ErrorCode OneSided::FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset,
+                               uint64_t size_bytes, bool is_write, Memory* found) const {
+  shm::Location where{region_id, 0, offset};
+  if (region_id == 0) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  if (const ErrorCode code = private_memory_.Locate(rank, size_bytes, NamedBy::kPeer, &where);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  if (where.region == 0) {
+    *found = {nullptr, private_memory_.At(rank, where.address, size_bytes)};
+    return found->bytes != nullptr ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
+  }
+  ServedRegion* const region = rank.FindRegion(where, size_bytes);
+  if (region == nullptr || (is_write && region->memory.lent)) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  *found = {region, region->memory.by_stream ? nullptr : region->memory.base + offset};
+  return ErrorCode::kOk;
+}
+
+ErrorCode OneSided::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset,
+                              uint64_t size_bytes, bool is_write, std::byte** bytes) const {
+  Memory memory;
+  const ErrorCode code = FindMemory(rank, region_id, offset, size_bytes, is_write, &memory);
+  *bytes = memory.bytes;
+  return code == ErrorCode::kOk && memory.bytes == nullptr ? ErrorCode::kUnsupported : code;
+}
+
+// The same for a word.
+ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
+                             std::byte** word) const {
+  const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
+  return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
+}
 
 bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   if (packet.header.stream >= kOneSidedStreams) {
@@ -209,9 +222,9 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
                                  const WireOneSided& wire, std::span<const std::byte> data,
                                  uint64_t now_ns) {
   const bool is_put = IsPutOperation(wire.operation);
-  ServedRegion* region = nullptr;
+  Memory memory;
   if (const ErrorCode code =
-          FindRegion(rank, header.context, wire.offset, header.size_bytes, is_put, &region);
+          FindMemory(rank, header.context, wire.offset, header.size_bytes, is_put, &memory);
       code != ErrorCode::kOk) {
     return code;
   }
@@ -224,8 +237,8 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
   }
   const WireRts offer = *HeadOf<WireRts>(data);
   const std::span<const std::byte> bytes = data.subspan(sizeof(WireRts));
-  if (!bytes.empty() && !region->memory.by_stream) {
-    std::memcpy(region->memory.base + wire.offset, bytes.data(), bytes.size());
+  if (!bytes.empty() && memory.bytes != nullptr) {
+    std::memcpy(memory.bytes, bytes.data(), bytes.size());
     if (wire.signal != 0) {
       std::byte* signal = nullptr;
       (void)FindWord(rank, static_cast<uint32_t>(header.tag), wire.compare, sizeof(uint64_t),
@@ -256,41 +269,34 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
     return true;  // nobody would take it back
   }
   ServedRank* const rank = get.job->served[header.destination];
-  ServedRegion* region = nullptr;
+  Memory memory;
   ErrorCode code = rank == nullptr || rank->ended
                        ? ErrorCode::kPeerDied
-                       : FindRegion(*rank, header.context, get.wire.offset, header.size_bytes,
-                                    /*is_write=*/false, &region);
+                       : FindMemory(*rank, header.context, get.wire.offset, header.size_bytes,
+                                    /*is_write=*/false, &memory);
   Offer offer;
+  offer.destination = header.source;
+  offer.size_bytes = header.size_bytes;
   WireOneSidedOffer wire{
       {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
-  if (code == ErrorCode::kOk && region->memory.by_stream) {
-    code = region->memory.is_staged ? ErrorCode::kOk : ErrorCode::kUnsupported;
-    offer.state = Offer::State::kDevice;
-    offer.address = get.wire.offset;
+  if (code == ErrorCode::kOk && memory.region == nullptr) {
+    OfferPrivate(private_memory_, *rank, reinterpret_cast<uint64_t>(memory.bytes), &offer,
+                 &wire.rts);
   } else if (code == ErrorCode::kOk) {
-    code = registrations_.Hold(region->memory, get.wire.offset, header.size_bytes, UseFor::kPeer,
-                               now_ns, &get.claim);
+    code = OfferRegion(registrations_, *rank, {header.context, 0, get.wire.offset}, now_ns,
+                       &get.claim, &offer, &wire.rts);
     if (code == ErrorCode::kWouldBlock) {
       return false;
     }
-    offer.state = Offer::State::kHeap;
   }
   if (code != ErrorCode::kOk) {
     TellOfLong(*get.job, header, get.wire, {}, code, now_ns);
     return true;
   }
-  if (offer.state == Offer::State::kHeap) {
-    wire.rts.key = get.claim.key();
-    wire.rts.address = get.claim.RemoteAddress(region->memory.base + get.wire.offset);
-    offer.claim = std::move(get.claim);
-  }
+  offer.claim = std::move(get.claim);
   OneSidedState& state = rank->one_sided;
   wire.rts.send_request = offer.lent = rank->TakeOffer();
   wire.rts.send_generation = offer.generation = ++state.lent_generation;
-  offer.destination = header.source;
-  offer.size_bytes = header.size_bytes;
-  offer.region = region;
   const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
   feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
   outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,

@@ -24,9 +24,14 @@ class PrivateMemory {
       : registrar_(registrar), home_(transport.capabilities().pins ? nullptr : home) {}
 
   // As Home::Locate, for memory that may be of no region, too.
-  ErrorCode Locate(const ServedRank& rank, uint64_t bytes, shm::Location* where) const {
+  ErrorCode Locate(const ServedRank& rank, uint64_t bytes, NamedBy by, shm::Location* where) const {
     return home_ == nullptr || where->region == 0 ? ErrorCode::kOk
-                                                  : home_->Locate(rank, bytes, where);
+                                                  : home_->Locate(rank, bytes, by, where);
+  }
+
+  // Where it lies, for a CPU and for now. Null: it is not reached.
+  std::byte* At(const ServedRank& rank, uint64_t address, uint64_t bytes) const {
+    return home_ == nullptr ? nullptr : home_->Reach(rank, address, bytes);
   }
 
   // Where it lies; its registration goes into *pinned. Null: it is not reached, or was refused.

@@ -158,7 +158,8 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
 }
 
 ErrorCode Pulls::FindDestination(shm::Location where, Pull* pull) const {
-  if (const ErrorCode code = private_memory_.Locate(*pull->rank, pull->size_bytes, &where);
+  if (const ErrorCode code =
+          private_memory_.Locate(*pull->rank, pull->size_bytes, NamedBy::kRank, &where);
       code != ErrorCode::kOk) {
     return code;
   }

@@ -1,5 +1,6 @@
-// One-sided operations in the memory of ranks of other nodes: what a rank asks its daemon for, and
-// where the daemon says what came of it (client/core/one_sided.h, progress/transfers/one_sided.h).
+// One-sided operations in the memory of ranks of other nodes: what a rank asks its daemon for, or
+// its own core where the two have a direct link, and where that says what came of it
+// (client/core/one_sided.h, progress/transfers/one_sided.h).
 //
 // The operations of a rank with one peer are carried out in the order of their commands, and
 // numbered in it, from 1 on. So one number says which of them are over.
@@ -65,16 +66,16 @@ FERRY_ASSERT_OFFSET(OneSidedCommand, answer, 4);
 FERRY_ASSERT_OFFSET(OneSidedCommand, offset, 8);
 FERRY_ASSERT_OFFSET(OneSidedCommand, compare, 24);
 
-// Of the operations with one peer. Written by the daemon.
+// Of the operations with one peer. Written by the core that carries them: ferryd's, or the rank's
+// own by a direct link. The rank gives an operation to the other core only when none is under way,
+// so they have one numbering.
 struct OneSidedWords {
   uint64_t done;  // the last that is over; those before it are, too
 };
 FERRY_ASSERT_LAYOUT(OneSidedWords, 8);
 
 // Operations with one peer that have failed: those from `first` to `last` that have no answers,
-// which would tell it. Written by the daemon, before `done` of the last. The places are used in
-// turn: a rank has no more operations under way than there are, and has taken the failures of all
-// others.
+// which would tell it.
 inline constexpr uint32_t kFailures = 1024;  // power of two
 struct OneSidedFailure {
   uint64_t first;
@@ -87,8 +88,20 @@ FERRY_ASSERT_OFFSET(OneSidedFailure, last, 8);
 FERRY_ASSERT_OFFSET(OneSidedFailure, peer, 16);
 FERRY_ASSERT_OFFSET(OneSidedFailure, error, 20);
 
+// Those that one core has found. Written by it, an entry before `done` of its last operation. The
+// places are used in turn: a rank has no more operations under way than there are, and has taken
+// the failures of all others.
+struct OneSidedFailures {
+  uint64_t count;  // that were ever written
+  uint64_t reserved[15];
+  OneSidedFailure entries[kFailures];
+};
+FERRY_ASSERT_LAYOUT(OneSidedFailures, 24704);
+FERRY_ASSERT_OFFSET(OneSidedFailures, entries, 128);
+inline constexpr uint32_t kOneSidedCores = 2;  // ferryd's, and the rank's own
+
 // What one operation found. Its bytes, if it is a get, lie in the cell of the same number. Written
-// by the daemon, before `done` of the peer.
+// by the core that carries it, before `done` of the peer.
 struct AnswerLayout {
   uint64_t value;   // of an atomic operation; of 4 bytes: in the lower half
   uint32_t error;   // ErrorCode

@@ -175,12 +175,10 @@ struct alignas(4096) SessionLayout {
   alignas(4096) RingWords rings[kMaxRings];
   alignas(4096) OneSidedWords one_sided[kMaxRanks];  // by rank
   AnswerLayout answers[kAnswers];
-  // Of one-sided operations: how many entries of `failures` were ever written.
-  alignas(128) uint64_t failure_count;
-  OneSidedFailure failures[kFailures];
+  alignas(128) OneSidedFailures failures[kOneSidedCores];
   alignas(4096) uint8_t answer_cells[kAnswers][kCellBytes];  // what gets have got
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 1941504);
+FERRY_ASSERT_LAYOUT(SessionLayout, 1966080);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -208,9 +206,8 @@ FERRY_ASSERT_OFFSET(SessionLayout, adverts, 1179648);
 FERRY_ASSERT_OFFSET(SessionLayout, rings, 1376256);
 FERRY_ASSERT_OFFSET(SessionLayout, one_sided, 1380352);
 FERRY_ASSERT_OFFSET(SessionLayout, answers, 1388544);
-FERRY_ASSERT_OFFSET(SessionLayout, failure_count, 1389568);
-FERRY_ASSERT_OFFSET(SessionLayout, failures, 1389576);
-FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1417216);
+FERRY_ASSERT_OFFSET(SessionLayout, failures, 1389568);
+FERRY_ASSERT_OFFSET(SessionLayout, answer_cells, 1441792);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

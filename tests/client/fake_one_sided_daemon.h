@@ -1,9 +1,11 @@
 // The daemons of both ends of a rank's one-sided operations, played by a test: takes the commands
-// from the rank's lane, carries them out in memory of its own, and says what came of them.
+// from the rank's lane, carries them out in memory of its own, and says what came of them. Or the
+// rank's own core and that of the other rank, which do the same by a direct link.
 //
 // One thread. A member that says so is safe beside the rank's threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "engine/rank_engine.h"
 #include "engine/session_view.h"
 #include "shm/atomic.h"
 #include "shm/atomic_operation.h"
@@ -44,8 +47,11 @@ class FakeOneSidedDaemon {
     }
   };
 
-  explicit FakeOneSidedDaemon(const engine::SessionView& view)
-      : view_(view), lane_(&view.layout->to_daemon) {}
+  explicit FakeOneSidedDaemon(const engine::SessionView& view,
+                              engine::Core core = engine::Core::kDaemon)
+      : view_(view),
+        lane_(core == engine::Core::kLink ? &view.layout->to_link : &view.layout->to_daemon),
+        failures_(view.layout->failures[static_cast<uint32_t>(core)]) {}
 
   std::byte* MemoryOf(uint32_t peer) {
     std::vector<std::byte>& memory = memory_[peer];
@@ -74,7 +80,7 @@ class FakeOneSidedDaemon {
         lane_.ReleaseCell(next->cell);
       }
       lane_.Pop();
-      taken.number = taken.is_long() ? 0 : ++begun_[taken.descriptor.destination];
+      taken.number = taken.is_long() ? 0 : NextNumber(taken.descriptor.destination);
       under_way.push_back(std::move(taken));
     }
     return count;
@@ -117,6 +123,11 @@ class FakeOneSidedDaemon {
   std::deque<Taken> under_way;
 
  private:
+  // Goes on behind those that the other core has carried.
+  uint64_t NextNumber(uint32_t peer) {
+    const uint64_t done = shm::LoadAcquire(view_.layout->one_sided[peer].done);
+    return begun_[peer] = std::max(begun_[peer], done) + 1;
+  }
   ErrorCode Apply(const Taken& taken, uint64_t* value, std::vector<std::byte>* found) {
     const shm::OneSidedCommand& words = taken.words;
     const auto operation = static_cast<shm::OneSidedOperation>(words.operation);
@@ -166,10 +177,10 @@ class FakeOneSidedDaemon {
     }
     const uint32_t peer = taken.descriptor.destination;
     if (error != ErrorCode::kOk) {
-      view_.layout->failures[failures_ % shm::kFailures] = {taken.number, taken.number, peer,
-                                                            static_cast<uint32_t>(error)};
+      failures_.entries[failures_.count % shm::kFailures] = {taken.number, taken.number, peer,
+                                                             static_cast<uint32_t>(error)};
       // Pairs with RemoteOperations::TakeFailures.
-      shm::StoreRelease(view_.layout->failure_count, ++failures_);
+      shm::StoreRelease(failures_.count, failures_.count + 1);
     }
     // Pairs with RemoteOperations::LastOver.
     shm::StoreRelease(view_.layout->one_sided[peer].done, taken.number);
@@ -178,7 +189,7 @@ class FakeOneSidedDaemon {
   const engine::SessionView view_;
   shm::LaneConsumer lane_;
   std::map<uint32_t, uint64_t> begun_;  // by peer
-  uint64_t failures_ = 0;
+  shm::OneSidedFailures& failures_;
   std::map<uint32_t, std::vector<std::byte>> memory_;
 };
 

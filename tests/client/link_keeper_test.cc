@@ -60,6 +60,7 @@ class FakeLinks final : public DirectLinks {
     }
   }
   bool IsIdle(uint32_t) const override { return is_idle; }
+  bool WantsOf(uint32_t peer) const override { return wanted.contains(peer); }
   void ForgetRegion(uint32_t region) override {
     calls.push_back("forget " + std::to_string(region));
   }
@@ -80,6 +81,7 @@ class FakeLinks final : public DirectLinks {
   DirectHost* const host_;
   std::vector<std::string> calls;
   std::set<uint32_t> connected;
+  std::set<uint32_t> wanted;   // by one-sided operations
   std::vector<uint32_t> lost;  // in the next turn
   std::function<void()> on_end;
   bool is_idle = true;
@@ -310,6 +312,57 @@ TEST_F(LinkKeeperTest, AnIdleDirectionGoesBackByItself) {
   EXPECT_THAT(events, ElementsAre("returned 1 7"));
 }
 
+// The peer may close the link once it hears that the direction is back.
+TEST_F(LinkKeeperTest, ADirectionIsBackOnceNoOneSidedOperationTakesTheLink) {
+  Make();
+  FakeLinks& links = Use();
+  ASSERT_TRUE(progress_.TryHoldLink(kPeer));
+  Order(LinkOp::kReturn, kPeer, 7);
+  AnswerMarker();
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  EXPECT_FALSE(progress_.TryHoldLink(kPeer)) << "messages do not take it any more";
+  const auto look_well = [this] {
+    for (int look = 0; look < 20; ++look) {
+      EXPECT_NE(keeper_->Look(), -1);
+      usleep(1000);  // looks follow each other more slowly
+    }
+  };
+  look_well();
+  EXPECT_THAT(Events(), IsEmpty()) << "an operation is about to take it";
+  links.wanted = {kPeer};
+  progress_.LetGoOfLink(kPeer);
+  look_well();
+  EXPECT_THAT(Events(), IsEmpty()) << "an operation is under way";
+  links.wanted = {};
+  std::vector<std::string> events;
+  while ((events = Events()).empty()) {
+    (void)keeper_->Look();
+  }
+  EXPECT_THAT(events, ElementsAre("returned 1 7"));
+}
+
+TEST_F(LinkKeeperTest, OneSidedOperationsKeepADirectionFromBeingIdle) {
+  rules_.idle_ms = 4;
+  Make();
+  FakeLinks& links = Use();
+  for (int look = 0; look < 20; ++look) {
+    links.wanted = {kPeer};
+    (void)keeper_->Look();
+    usleep(1000);
+  }
+  EXPECT_EQ(Path(), PeerPath::kLink) << "one was always under way";
+  links.wanted = {};
+  for (int look = 0; look < 20; ++look) {
+    shm::FetchAdd(rank_.view().layout->one_sided[kPeer].done, 1, std::memory_order_release);
+    (void)keeper_->Look();
+    usleep(1000);
+  }
+  EXPECT_EQ(Path(), PeerPath::kLink) << "some have ended between any two looks";
+  while (Path() == PeerPath::kLink) {
+    (void)keeper_->Look();
+  }
+}
+
 TEST_F(LinkKeeperTest, WhereNothingGoesBackItDoesNotLook) {
   rules_.idle_ms = 0;
   Make();
@@ -457,6 +510,22 @@ TEST_F(LinkKeeperTest, RegionsThatGoAreForgotten) {
   Order(LinkOp::kOpen, kPeer, 7, "peer");
   keeper_->ForgetRegion(3);
   EXPECT_EQ(FakeLinks::last->calls.back(), "forget 3");
+}
+
+// The table has it until it has gone.
+TEST_F(LinkKeeperTest, ARegionThatIsForgottenIsNotFoundAnyMore) {
+  Make();
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = sizeof(memory), .id = 5});
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  HostRegion found;
+  EXPECT_TRUE(FakeLinks::last->host_->FindRegion(5, &found));
+  EXPECT_FALSE(found.lent);
+  keeper_->ForgetRegion(5);
+  EXPECT_FALSE(FakeLinks::last->host_->FindRegion(5, &found));
+  regions_.Add({.base = memory, .size_bytes = sizeof(memory), .id = 6, .lent = true});
+  EXPECT_TRUE(FakeLinks::last->host_->FindRegion(6, &found));
+  EXPECT_TRUE(found.lent);
 }
 
 TEST_F(LinkKeeperTest, ItFindsTheRanksRegions) {

@@ -43,6 +43,7 @@ class FakeWork final : public LinkThread::Work {
     return doing;
   }
   uint32_t Turns() const override { return turns; }
+  bool MustStay() const override { return must_stay; }
   bool PrepareToSleep() override {
     ++sleeps;
     return true;
@@ -58,6 +59,7 @@ class FakeWork final : public LinkThread::Work {
 
   std::atomic<Threads> threads = Threads::kAway;
   std::atomic<uint32_t> turns = 0;
+  std::atomic<bool> must_stay = false;
   std::atomic<bool> lease_is_taken = false;
   std::atomic<uint64_t> next_turn_ns = UINT64_MAX;
   std::atomic<uint32_t> steps = 0, refused = 0, sleeps = 0;
@@ -165,6 +167,24 @@ TEST(LinkThreadTest, WhileItWatchesTheLinksItCanBeArmed) {
     thread.Arm();
     ASSERT_TRUE(Await([&] { return work.sleeps > sleeps; })) << i;
     EXPECT_GT(work.steps, steps);
+  }
+}
+
+// A rank that others may put to at any time arms nothing when it goes on to compute.
+TEST(LinkThreadTest, ThatHasToStayItNeedsNoSecondCall) {
+  FakeWork work;
+  work.must_stay = true;
+  LinkThread thread(&work);
+  ASSERT_TRUE(thread.Start(work.fd()).ok());
+  thread.Arm();
+  ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
+  for (uint32_t i = 1; i <= 5; ++i) {
+    work.threads = Threads::kPoll;
+    const uint32_t looks = work.looks;
+    work.Arrive();
+    ASSERT_TRUE(Await([&] { return work.looks >= looks + 2 * kLooksWhilePolled; }));
+    work.threads = Threads::kAway;
+    ASSERT_TRUE(work.AwaitTaken(i)) << i;
   }
 }
 

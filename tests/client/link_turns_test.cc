@@ -8,6 +8,8 @@ namespace {
 
 class FakeTurns final : public LinkTurns {
  public:
+  FakeTurns() : LinkTurns(4) {}
+  void Serve() override {}
   uint32_t Turn(engine::Effects& /*effects*/) override {
     NoteTurn();
     SetWork(false);

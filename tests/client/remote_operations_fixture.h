@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -76,6 +77,7 @@ class RemoteOperationsTest : public testing::Test {
 
   LonelyRank rank_;
   FakeOneSidedDaemon daemon_{rank_.view()};
+  std::atomic<uint64_t> carried_on_ = 0;
   uint64_t patience_ = 10'000;
   bool is_pushing_ = false;
   std::function<void()> meanwhile_ = [this] { daemon_.Serve(); };
@@ -94,7 +96,8 @@ class RemoteOperationsTest : public testing::Test {
                             .shadow_max_bytes = 0,
                             .statistics = shm::Statistics(rank_.view().layout->counters),
                             .wait = [this](bool (*done)(void*), void* argument, uint32_t,
-                                           uint64_t) { Wait(done, argument); }}};
+                                           uint64_t) { Wait(done, argument); },
+                            .carry_on_by_link = [this](uint32_t, uint64_t) { ++carried_on_; }}};
   OneSidedContext context_;
 };
 

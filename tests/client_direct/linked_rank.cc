@@ -271,8 +271,8 @@ void LinkedRank::OnViolation(const char* text) {
 }
 
 bool LinkedRank::FindRegion(uint32_t region, HostRegion* found) const {
-  if (region == kHeapRegion) {
-    *found = {heap_.base(), heap_.size_bytes(), false};
+  if (region == kHeapRegion || region == kLentRegion) {
+    *found = {heap_.base(), heap_.size_bytes(), false, region == kLentRegion};
     return true;
   }
   if (region == kStreamRegion) {

@@ -25,6 +25,7 @@ namespace ferry::client {
 inline constexpr uint32_t kHeapRegion = 1;
 inline constexpr uint64_t kHeapBytes = 16 << 20;
 inline constexpr uint32_t kStreamRegion = 2;  // memory that only streams reach
+inline constexpr uint32_t kLentRegion = 3;    // the heap, as memory of the program itself
 
 // The library as libferry opens it. Null, with a test failure, if it cannot be opened.
 const DirectApi* OpenDirectLibrary();

@@ -89,10 +89,10 @@ class ProgressOneSidedTest : public PlaneTest {
   }
   // What the rank was told of failures so far.
   std::vector<shm::OneSidedFailure> Failures(uint32_t of_rank) {
-    const shm::SessionLayout& session = *rank(of_rank).view().layout;
-    const uint64_t count = shm::LoadAcquire(session.failure_count);  // Pairs with OneSided::End.
+    const shm::OneSidedFailures& failures = rank(of_rank).view().layout->failures[0];
+    const uint64_t count = shm::LoadAcquire(failures.count);  // Pairs with OneSided::End.
     EXPECT_LE(count, shm::kFailures);
-    return {session.failures, session.failures + std::min<uint64_t>(count, shm::kFailures)};
+    return {failures.entries, failures.entries + std::min<uint64_t>(count, shm::kFailures)};
   }
   // The last failure, of those operations; returns how many there were.
   size_t ExpectFailure(uint32_t of_rank, uint32_t peer, uint64_t first, uint64_t last,

@@ -56,7 +56,7 @@ class ProgressPartsTest : public PlaneTest {
                          registrations_, private_memory_, progress::PipelineRules{},
                          kTimeoutNs};
   progress::Feeds feeds_{outbound_, depot_, progress::PipelineRules{}, kTimeoutNs};
-  progress::OneSided one_sided_{outbound_, pulls_, feeds_, registrations_};
+  progress::OneSided one_sided_{outbound_, pulls_, feeds_, registrations_, private_memory_};
   std::unique_ptr<progress::Job> job_;
   std::unique_ptr<progress::ServedRank> rank_;
 };

@@ -123,7 +123,7 @@ TEST_F(RingOperationsTest, ManyThreadsAndTheLaneDoNotMixTheirNumbers) {
   EXPECT_TRUE(Eventually([&] { return shm::LoadAcquire(told.done) == kTimes; }));
   EXPECT_EQ(Word(kFar, 0), (kThreads / 2 + 1) * kTimes);
   EXPECT_EQ(Word(kNear, 0), kThreads / 2 * kTimes);
-  EXPECT_EQ(shm::LoadAcquire(rank(0).view().layout->failure_count), 0U);
+  EXPECT_EQ(shm::LoadAcquire(rank(0).view().layout->failures[0].count), 0U);
 }
 
 TEST_F(RingOperationsTest, ShortOperationsWithARankKeepTheirOrder) {

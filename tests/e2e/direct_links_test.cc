@@ -55,12 +55,35 @@ TEST(DirectLinksTest, PathsMayChangeAtAnyTime) {
   }
 }
 
+Words OneSidedSwitching(const std::string& rounds, const std::string& seed,
+                        const std::string& pause_ms) {
+  return {"tests/e2e/ranks/one_sided_switching", rounds, seed, pause_ms};
+}
+
+TEST(DirectLinksTest, OneSidedOperationsTakeThem) {
+  const std::string out = RunJob("4", kAlways, OneSidedSwitching("100", "1", "0"));
+  EXPECT_EQ(Counter(out, "link_errors"), 0U);
+  // Far more than the messages that say where the memory is.
+  EXPECT_GT(Counter(out, "link_messages_sent"), 200U);
+  EXPECT_GT(Counter(out, "link_messages_received"), 200U);
+}
+
+TEST(DirectLinksTest, ThePathsOfOneSidedOperationsMayChangeAtAnyTime) {
+  for (const char* const seed : {"2", "3", "4"}) {
+    const std::string out = RunJob("4", kRestless, OneSidedSwitching("60", seed, "25"));
+    EXPECT_GT(Counter(out, "link_messages_sent"), 0U) << seed;
+    EXPECT_EQ(Counter(out, "link_errors"), 0U) << seed;
+  }
+}
+
 // The programs that every placement has to pass.
 TEST(DirectLinksTest, OtherProgramsDoNotNotice) {
   RunJob("4", kAlways, {"tests/e2e/ranks/point_to_point"});
   RunJob("2", kAlways, {"tests/e2e/ranks/receiver_first", "off"});
   RunJob("2", kAlways, {"tests/e2e/ranks/windows", "30"});
   RunJob("2", kAlways, {"tests/e2e/ranks/windows", "10", "30000"});
+  RunJob("2", kAlways, {"tests/e2e/ranks/one_sided"});
+  RunJob("4", kAlways, {"tests/e2e/ranks/one_sided"});
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST_F(RankEngineKillTest, OneSidedCommandsLeaveOnceInOrderAmongMessages) {
     command.kind = kind_of(number);
     command.destination = 1;
     command.tag = number;
-    return engine.TryCommand(command);
+    return engine.TryCommand(Core::kDaemon, command);
   };
   KillWorkerOf(
       0, 101,

@@ -342,25 +342,25 @@ TEST_F(RankEngineRemoteTest, CommandsNeedNoCreditButRoom) {
   uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
   const Descriptor command = OneSidedCommandTo(kRemote);
   for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
-    ASSERT_TRUE(rank().engine().TryCommand(command));
+    ASSERT_TRUE(rank().engine().TryCommand(Core::kDaemon, command));
   }
   EXPECT_EQ(waiting, 0U);
-  EXPECT_FALSE(rank().engine().TryCommand(command));
+  EXPECT_FALSE(rank().engine().TryCommand(Core::kDaemon, command));
   EXPECT_EQ(waiting, 1U) << "the daemon is to wake this rank";
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kOneSided).size(), shm::kLaneSlots);
-  EXPECT_TRUE(rank().engine().TryCommand(command));
+  EXPECT_TRUE(rank().engine().TryCommand(Core::kDaemon, command));
 }
 
 TEST_F(RankEngineRemoteTest, CellsOfCommandsAreThoseOfTheLane) {
   uint32_t& waiting = node_.view(0).layout->to_daemon.producer.waiting;
   for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
-    ASSERT_NE(rank().engine().TryTakeCommandCell(), shm::kNoCell);
+    ASSERT_NE(rank().engine().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
   }
   EXPECT_EQ(waiting, 0U);
-  EXPECT_EQ(rank().engine().TryTakeCommandCell(), shm::kNoCell);
+  EXPECT_EQ(rank().engine().TryTakeCommandCell(Core::kDaemon), shm::kNoCell);
   EXPECT_EQ(waiting, 1U);
   rank().engine().ReturnCommandCell(5);
-  EXPECT_EQ(rank().engine().TryTakeCommandCell(), 5U);
+  EXPECT_EQ(rank().engine().TryTakeCommandCell(Core::kDaemon), 5U);
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ class OneSidedFaultTest : public testing::TestWithParam<std::string> {
         std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(random)));
   }
   // Kills rank 1 of a job; the others learn of it.
-  void KillARank(int ranks, int nodes) {
-    Command job(PrivateJob(ranks, nodes, {}, {kProgram, GetParam()}));
+  void KillARank(int ranks, int nodes, const e2e::Words& variables = {}) {
+    Command job(PrivateJob(ranks, nodes, {}, {kProgram, GetParam()}), variables);
     ASSERT_TRUE(UnderWay(&job, ranks));
     const std::vector<pid_t> pids = RankPids(job, kProgram, ranks);
     ASSERT_THAT(pids, SizeIs(ranks));
@@ -57,6 +57,12 @@ class OneSidedFaultTest : public testing::TestWithParam<std::string> {
 TEST_P(OneSidedFaultTest, AKilledRankOfTheNode) { KillARank(3, 1); }
 
 TEST_P(OneSidedFaultTest, AKilledRankOfAnotherNode) { KillARank(4, 2); }
+
+// Its connection goes first: what is under way waits to hear why.
+TEST_P(OneSidedFaultTest, AKilledRankAtTheOtherEndOfALink) {
+  KillARank(2, 2, {"FERRY_DIRECT_LINKS=always"});
+  KillARank(4, 2, {"FERRY_DIRECT_LINKS=always"});
+}
 
 TEST_P(OneSidedFaultTest, AKilledDaemon) {
   Command job(PrivateJob(4, 2, {}, {kProgram, GetParam()}));

@@ -240,6 +240,9 @@ TEST(LayoutTest, OneSided) {
   EXPECT_AT(OneSidedFailure, last, 8);
   EXPECT_AT(OneSidedFailure, peer, 16);
   EXPECT_AT(OneSidedFailure, error, 20);
+  EXPECT_SIZE(OneSidedFailures, 24704);
+  EXPECT_AT(OneSidedFailures, count, 0);
+  EXPECT_AT(OneSidedFailures, entries, 128);
   EXPECT_SIZE(AnswerLayout, 16);
   EXPECT_AT(AnswerLayout, value, 0);
   EXPECT_AT(AnswerLayout, error, 8);
@@ -247,7 +250,7 @@ TEST(LayoutTest, OneSided) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 1941504);
+  EXPECT_SIZE(SessionLayout, 1966080);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -280,9 +283,8 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, rings, 1376256);
   EXPECT_AT(SessionLayout, one_sided, 1380352);
   EXPECT_AT(SessionLayout, answers, 1388544);
-  EXPECT_AT(SessionLayout, failure_count, 1389568);
-  EXPECT_AT(SessionLayout, failures, 1389576);
-  EXPECT_AT(SessionLayout, answer_cells, 1417216);
+  EXPECT_AT(SessionLayout, failures, 1389568);
+  EXPECT_AT(SessionLayout, answer_cells, 1441792);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -507,9 +509,9 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(LinkLane(2)), 1638400U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 2183168U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 2199552U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 1941504U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 1961984U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 2138112U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 1966080U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 1986560U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 2162688U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "ferry/ferry.h"
 
@@ -91,6 +93,22 @@ inline uint64_t CounterNamed(const char* name) {
   }
   std::fprintf(stderr, "no counter is called %s\n", name);
   std::exit(1);
+}
+
+inline void PrintLinkCounters() {
+  for (const char* name : {"link_messages_sent", "link_messages_received", "link_errors"}) {
+    std::printf("%s: %" PRIu64 "\n", name, CounterNamed(name));
+  }
+}
+
+inline std::vector<int> PeersOfOtherNodes() {
+  std::vector<int> peers;
+  for (int rank = 0; rank < ferry_size(); ++rank) {
+    if (ferry_node_of(rank) != ferry_node_of(ferry_rank())) {
+      peers.push_back(rank);
+    }
+  }
+  return peers;
 }
 
 }  // namespace ferry::ranks

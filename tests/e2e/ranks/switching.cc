@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -51,7 +50,7 @@ struct Buffers {
 
 class Traffic {
  public:
-  Traffic() : peers_(PeersOfOtherNodes()), going_(Count()), coming_(Count()) {
+  Traffic() : peers_(ferry::ranks::PeersOfOtherNodes()), going_(Count()), coming_(Count()) {
     sent_.resize(static_cast<size_t>(ferry_size()));
     received_.resize(static_cast<size_t>(ferry_size()));
   }
@@ -97,15 +96,6 @@ class Traffic {
   }
 
  private:
-  static std::vector<int> PeersOfOtherNodes() {
-    std::vector<int> peers;
-    for (int rank = 0; rank < ferry_size(); ++rank) {
-      if (ferry_node_of(rank) != ferry_node_of(ferry_rank())) {
-        peers.push_back(rank);
-      }
-    }
-    return peers;
-  }
   size_t Count() const { return peers_.size() * kWindow; }
   int PeerOf(size_t index) const { return peers_[index % peers_.size()]; }
   uint8_t* PlaceOf(size_t index, int round) {
@@ -118,10 +108,6 @@ class Traffic {
   std::vector<uint64_t> sent_;
   std::vector<uint64_t> received_;
 };
-
-void Print(const char* counter) {
-  std::printf("%s: %" PRIu64 "\n", counter, ferry::ranks::CounterNamed(counter));
-}
 
 }  // namespace
 
@@ -137,9 +123,7 @@ int main(int argc, char** argv) {
     }
   }
   if (ferry_rank() == 0) {
-    Print("link_messages_sent");
-    Print("link_messages_received");
-    Print("link_errors");
+    ferry::ranks::PrintLinkCounters();
   }
   CHECK_OK(ferry_finalize());
 }
