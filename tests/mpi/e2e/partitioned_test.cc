@@ -104,6 +104,36 @@ TEST_P(PartitionedMultipleTest, ProgressNeedsNoCallOfTheOtherSide) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, PartitionedMultipleTest, testing::ValuesIn(Pairs()), NameOf);
 
+// The same by direct links, which take the puts of partitions: all the time, and now and then.
+class PartitionedLinksTest : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static void Run(const std::string& program, const std::string& line) {
+    ExpectJob({"", {"-n", "2", "--nodes", "2"}}, {"tests/mpi/ranks/partitioned_" + program}, line,
+              GetParam());
+  }
+};
+
+TEST_P(PartitionedLinksTest, PartitionsArriveOneByOne) { Run("rounds", "all rounds were right"); }
+
+TEST_P(PartitionedLinksTest, DataAreRightHoweverTheyAreCut) { Run("data", "all data were right"); }
+
+TEST_P(PartitionedLinksTest, ThreadsReadyAndAskTogether) {
+  Run("threads", "all threads were right");
+}
+
+TEST_P(PartitionedLinksTest, ProgressNeedsNoCallOfTheOtherSide) {
+  Run("alone", "nobody waited in vain");
+}
+
+INSTANTIATE_TEST_SUITE_P(, PartitionedLinksTest,
+                         testing::Values(std::vector<std::string>{"FERRY_DIRECT_LINKS=always"},
+                                         std::vector<std::string>{"FERRY_DIRECT_LINKS=auto",
+                                                                  "FERRY_DIRECT_LINK_MESSAGES=3",
+                                                                  "FERRY_DIRECT_LINK_IDLE_MS=5"}),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "Kept" : "Restless");
+                         });
+
 // What rank 0 has asked its daemon for, in so many rounds of 64 small partitions to another node.
 constexpr int kUnitRounds = 50;
 

@@ -53,16 +53,21 @@ struct Wait {
 };
 void PrintTo(const Wait& wait, std::ostream* out) { *out << wait.what; }
 
-class FarDeathTest : public testing::TestWithParam<Wait> {};
+class FarDeathTest : public testing::TestWithParam<Wait> {
+ protected:
+  // The PEs 1 and 2 wait, one of them on the node of PE 0, which dies.
+  static void DieInJob(const std::vector<std::string>& variables) {
+    const e2e::CommandResult result = RunJob(
+        {.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = variables, .limit_s = 60},
+        {"life", "dies_in", GetParam().what});
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr(GetParam().sentence));
+  }
+};
 
-// The PEs 1 and 2 wait, one of them on the node of PE 0, which dies.
-TEST_P(FarDeathTest, EndsWhatWaitsForIt) {
-  const e2e::CommandResult result =
-      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .limit_s = 60},
-             {"life", "dies_in", GetParam().what});
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr(GetParam().sentence));
-}
+TEST_P(FarDeathTest, EndsWhatWaitsForIt) { DieInJob({}); }
+
+TEST_P(FarDeathTest, EndsWhatWaitsForItByADirectLink) { DieInJob({"FERRY_DIRECT_LINKS=always"}); }
 
 INSTANTIATE_TEST_SUITE_P(
     , FarDeathTest,

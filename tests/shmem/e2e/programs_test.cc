@@ -37,5 +37,28 @@ INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
                                   std::to_string(placement.nodes);
                          });
 
+// What takes direct links, where there are some: all the time, and now and then.
+class ProgramsByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static void Expect(const std::string& program) {
+    ExpectAllOk({.pes = 4, .nodes = 2, .variables = GetParam()}, {program});
+  }
+};
+
+TEST_P(ProgramsByLinksTest, PutsGetsAndSignalsArrive) { Expect("puts"); }
+TEST_P(ProgramsByLinksTest, AtomicsLoseNothing) { Expect("atomics"); }
+TEST_P(ProgramsByLinksTest, WaitsSeePlainStoresAndTakeNoCore) { Expect("waits"); }
+TEST_P(ProgramsByLinksTest, LocksServeInOrder) { Expect("locks"); }
+TEST_P(ProgramsByLinksTest, ThreadsCallAtOnce) { Expect("threads"); }
+
+INSTANTIATE_TEST_SUITE_P(, ProgramsByLinksTest,
+                         testing::Values(std::vector<std::string>{"FERRY_DIRECT_LINKS=always"},
+                                         std::vector<std::string>{"FERRY_DIRECT_LINKS=auto",
+                                                                  "FERRY_DIRECT_LINK_MESSAGES=3",
+                                                                  "FERRY_DIRECT_LINK_IDLE_MS=5"}),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "Kept" : "Restless");
+                         });
+
 }  // namespace
 }  // namespace ferry::shmem_tests
