@@ -63,47 +63,84 @@ bool IsRefusal(const Status& status) {
   return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
 }
 
-struct Attempt {
-  explicit Attempt(boost::asio::io_context& context)
-      : resolver(context), socket(context), limit(context) {}
-  boost::asio::ip::tcp::resolver resolver;
-  boost::asio::ip::tcp::socket socket;
-  boost::asio::steady_timer limit;
-};
-
 // Asks the kernel of another node whether anything listens at an address there: a refusal comes at
-// once when its daemon is dead, while a link that is cut answers nothing. Calls `done` once: now,
-// if `address` is no host:port, or within about `limit`. `refused`: nothing listens there;
-// otherwise something does, or nobody knows.
-void ProbePort(boost::asio::io_context& context, const std::string& address,
-               std::chrono::milliseconds limit, std::function<void(bool refused)> done) {
-  const StatusOr<HostPort> where = ParseHostPort(address);
-  if (!where.ok()) {
-    return done(false);
+// once when its daemon is dead, while a link that is cut answers nothing. A daemon that is just
+// dying may still be connected to, and closes the connection then: so it is asked again. A living
+// one says something, or nothing for a while.
+class PortProbe : public std::enable_shared_from_this<PortProbe> {
+ public:
+  // Calls `done` once. `refused`: nothing listens there; otherwise something does, or nobody knows.
+  PortProbe(boost::asio::io_context& context, std::function<void(bool refused)> done)
+      : done_(std::move(done)), resolver_(context), socket_(context), limit_(context) {}
+
+  // Takes about `limit`, and a while more, at most.
+  void Ask(const HostPort& where, std::chrono::milliseconds limit) {
+    EndAfter(limit);
+    resolver_.async_resolve(
+        where.host, std::to_string(where.port),
+        [self = shared_from_this()](const boost::system::error_code& error, const auto& addresses) {
+          if (error || addresses.empty()) {
+            return self->End(false);
+          }
+          self->where_ = addresses.begin()->endpoint();
+          self->Connect();
+        });
   }
-  auto attempt = std::make_shared<Attempt>(context);
-  attempt->limit.expires_after(limit);
-  attempt->limit.async_wait([attempt](const boost::system::error_code& error) {
-    if (!error) {
-      attempt->resolver.cancel();
-      attempt->socket.close();
+
+ private:
+  void Connect() {
+    socket_.async_connect(where_, [self = shared_from_this()](const boost::system::error_code& e) {
+      if (e) {
+        return self->End(e == boost::asio::error::connection_refused);
+      }
+      self->AwaitWord();
+    });
+  }
+  void AwaitWord() {
+    EndAfter(kWordLimit);
+    socket_.async_wait(boost::asio::ip::tcp::socket::wait_read,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                         boost::system::error_code closed;
+                         if (error || self->is_over_ || self->socket_.available(closed) != 0) {
+                           return self->End(false);
+                         }
+                         self->socket_.close(closed);
+                         return self->is_again_ ? self->End(false) : self->AskAgain();
+                       });
+  }
+  void AskAgain() {
+    is_again_ = true;
+    Connect();
+  }
+  void EndAfter(std::chrono::milliseconds limit) {
+    limit_.expires_after(limit);
+    limit_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) {
+        self->End(false);
+      }
+    });
+  }
+  void End(bool refused) {
+    if (std::exchange(is_over_, true)) {
+      return;
     }
-  });
-  attempt->resolver.async_resolve(
-      where->host, std::to_string(where->port),
-      [attempt, done = std::move(done)](const boost::system::error_code& error,
-                                        const auto& addresses) {
-        if (error || addresses.empty()) {
-          attempt->limit.cancel();
-          return done(false);
-        }
-        attempt->socket.async_connect(addresses.begin()->endpoint(),
-                                      [attempt, done](const boost::system::error_code& connected) {
-                                        attempt->limit.cancel();
-                                        done(connected == boost::asio::error::connection_refused);
-                                      });
-      });
-}
+    limit_.cancel();
+    resolver_.cancel();
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    done_(refused);
+  }
+
+  static constexpr std::chrono::milliseconds kWordLimit{100};
+
+  const std::function<void(bool refused)> done_;
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::asio::steady_timer limit_;
+  boost::asio::ip::tcp::endpoint where_;
+  bool is_again_ = false;
+  bool is_over_ = false;
+};
 
 Status Restarted() {
   return {ErrorCode::kNodeUnreachable, "its daemon was restarted, the one of this job is gone"};
@@ -458,14 +495,19 @@ void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> don
   if (link->probes.size() > 1) {
     return;
   }
-  ProbePort(loop_.context(), link->address,
-            std::chrono::milliseconds(timing_.heartbeat_interval_ms), [this, link](bool refused) {
-              for (const auto& probe : std::exchange(link->probes, {})) {
-                if (IsCurrent(link)) {
-                  probe(refused);
-                }
-              }
-            });
+  const auto answer = [this, link](bool refused) {
+    for (const auto& probe : std::exchange(link->probes, {})) {
+      if (IsCurrent(link)) {
+        probe(refused);
+      }
+    }
+  };
+  const StatusOr<HostPort> where = ParseHostPort(link->address);
+  if (!where.ok()) {
+    return answer(false);
+  }
+  std::make_shared<PortProbe>(loop_.context(), answer)
+      ->Ask(*where, std::chrono::milliseconds(timing_.heartbeat_interval_ms));
 }
 
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {

@@ -128,13 +128,14 @@ TEST(LinkThreadTest, WhenTurnsOfTheRankEndItGoesOn) {
   thread.Arm();
   ASSERT_TRUE(Await([&] { return work.sleeps != 0; }));
   const uint32_t looks = work.looks;
-  ++work.turns;
-  work.Arrive();
+  uint32_t arrived = 0;
   ASSERT_TRUE(Await([&] {
     ++work.turns;
+    ++arrived;
+    work.Arrive();
     return work.looks >= looks + 2 * kLooksWhilePolled;
   }));
-  EXPECT_TRUE(work.AwaitTaken(1));
+  EXPECT_TRUE(work.AwaitTaken(arrived));
 }
 
 // While it dozes it is armed, and comes without a call. Who sleeps calls it at once.

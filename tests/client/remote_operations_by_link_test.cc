@@ -23,6 +23,7 @@ class IdleTurns final : public LinkTurns {
     effects.to_link = false;
     return 0;
   }
+  void Arm() override {}
   void Serve() override {}
   bool IsHeldFor(uint32_t peer) const { return IsHeld(peer); }
 };
