@@ -79,6 +79,10 @@ class Library:
         return ended.output
 
 
+# Between nodes Ferry's ranks take direct links where they talk much; this row or column is without.
+BY_DAEMONS = "Ferry, by daemons"
+
+
 def ferry(program):
     """Ferry's way to run what Bazel built; exits when that is not there."""
     for path in (FERRYRUN, program):
@@ -89,6 +93,19 @@ def ferry(program):
     command = [FERRYRUN, "--no-label", "--heap_bytes=268435456"]
     return Library("Ferry", program,
                    lambda layout: (command + where.get(layout, ["--private"]), {}))
+
+
+def by_daemons(library):
+    """The same without direct links."""
+    def launcher(layout):
+        command, added = library.launcher(layout)
+        return command, {**added, "FERRY_DIRECT_LINKS": "off"}
+
+    return Library(BY_DAEMONS, library.program, launcher)
+
+
+def may_have_links(layout):
+    return layout.startswith("tcp")
 
 
 def show(progress):

@@ -27,8 +27,8 @@ class Row:
         self.peers = {name: value for name, value in figures.items() if name != "Ferry"}
 
     def ratio(self):
-        """Ferry's figure over the best peer's; None without both."""
-        found = [value for value in self.peers.values() if value is not None]
+        """Ferry's figure over the best peer's; None without both. Other ways of Ferry's are no peers."""
+        found = [value for name, value in self.peers.items() if value is not None and not name.startswith("Ferry")]
         if self.ferry is None or not found:
             return None
         best = (min if self.metric == "latency" else max)(found)

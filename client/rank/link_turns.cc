@@ -6,7 +6,7 @@ namespace {
 constexpr uint64_t kBurstNs = 10'000;     // between two messages of a burst
 constexpr uint32_t kMessagesAtOnce = 3;   // that begin it: they are all of most exchanges
 constexpr uint64_t kGatherBytes = 32768;  // what waits at most
-constexpr uint64_t kMessageBytes = 64;    // for each message, beside its data
+constexpr uint64_t kMessageBytes = 512;   // counted for each message, beside its data
 
 }  // namespace
 

@@ -190,7 +190,7 @@ class RunsTest(unittest.TestCase):
         _, page, rows = self.start("mpi", "--pattern", "bcast", "--ranks", "4", "--nodes", "2")
         self.assertIn("- MPICH is left out: ", page)
         self.assertIn("- Intel MPI is left out: ", page)
-        self.assertEqual(list(rows["mpi/bcast", 8]["peers"]), ["Open MPI"])
+        self.assertEqual(list(rows["mpi/bcast", 8]["peers"]), ["Ferry, by daemons", "Open MPI"])
 
 
 if __name__ == "__main__":

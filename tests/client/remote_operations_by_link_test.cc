@@ -275,17 +275,21 @@ TEST_F(RemoteOperationsByLinkTest, ThreadsGoOnWhileThePathChanges) {
   std::atomic<int> running = kThreads;
   std::vector<std::thread> threads;
   std::atomic<uint64_t> wrong = 0;
+  std::atomic<uint64_t> added = 0;
+  std::atomic<bool> have_both_carried = false;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       OneSidedContext own;
       const std::string data = Text(100 + 3000 * static_cast<uint64_t>(thread));
-      for (uint64_t round = 0; round < kRounds; ++round) {
+      for (uint64_t round = 0; round < kRounds || !have_both_carried; ++round) {
         const AtomicCall add{{kPeer, kSegment, 0}, OneSidedOperation::kAdd, 8, 1};
         wrong += remote_.Atomic(own, add, nullptr, WhenDone::kAtQuiet) != ErrorCode::kOk;
         wrong +=
             remote_.Put(own, {kPeer, kSegment, 64}, data.data(), data.size(), {}) != ErrorCode::kOk;
         uint64_t found = 0;
+        added += 1;
         if (round % 3 == 0) {
+          added += 1;
           wrong += remote_.Atomic(own, add, &found, WhenDone::kAtReturn) != ErrorCode::kOk;
         } else if (round % 3 == 1) {
           uint32_t rank = 0;
@@ -306,6 +310,7 @@ TEST_F(RemoteOperationsByLinkTest, ThreadsGoOnWhileThePathChanges) {
     EXPECT_TRUE(by_daemon == 0 || by_link == 0);
     carried[0] += by_daemon;
     carried[1] += by_link;
+    have_both_carried = carried[0] != 0 && carried[1] != 0;
     daemon_.CarryOut();
     core_.CarryOut();
     constexpr PeerPath kCircle[] = {PeerPath::kDaemon, PeerPath::kToLink, PeerPath::kLink,
@@ -317,10 +322,7 @@ TEST_F(RemoteOperationsByLinkTest, ThreadsGoOnWhileThePathChanges) {
     thread.join();
   }
   EXPECT_EQ(wrong, 0U);
-  EXPECT_EQ(daemon_.Word(kPeer, 0) + core_.Word(kPeer, 0),
-            kThreads * (kRounds + (kRounds + 2) / 3));
-  EXPECT_GT(carried[0], 0U);
-  EXPECT_GT(carried[1], 0U);
+  EXPECT_EQ(daemon_.Word(kPeer, 0) + core_.Word(kPeer, 0), added);
   for (int i = 0; i < 2; ++i) {
     EXPECT_FALSE(links_.IsHeldFor(kPeer));
   }
