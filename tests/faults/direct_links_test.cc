@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <random>
@@ -126,12 +125,7 @@ void DirectLinkFaultTest::Kill(Command* job, bool is_rank) {
 }
 
 void DirectLinkFaultTest::TakeLinksBack(const Command& job, bool for_now) {
-  std::vector<std::string> directories;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(job.runtime_directory())) {
-    if (entry.path().filename() == "ferryd.json") {
-      directories.push_back(entry.path().parent_path());
-    }
-  }
+  const e2e::Words directories = e2e::Daemons(job);
   ASSERT_THAT(directories, SizeIs(2));
   e2e::Words ferryctl = {"tools/ferryctl/ferryctl", "--run_directory=" + AnyOf(directories)};
   const CommandResult status = e2e::RunCommand(e2e::Joined(ferryctl, {"status", "--json"}));
