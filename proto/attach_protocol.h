@@ -157,8 +157,7 @@ enum class LinkOp : uint32_t {
   kOpen = 1,    // have an endpoint; if there is an address, wait for its call -> kOpened, kRefused
   kUse = 2,     // call the peer if that was not known yet; once the two are connected, the
                 // direction to it takes the link -> kUsed, kRefused
-  kReturn = 3,  // the direction goes back to the daemons -> kReturned. Of kAnyPeer: that of the
-                // link which was idle for longest, if one is idle
+  kReturn = 3,  // the direction goes back to the daemons -> kReturned
   kEnd = 4,     // let go of it. With a `code` it is broken, or the peer is gone -> kEnded
   kRefuse = 5,  // there will be none for now: `code` says why -> nothing
 };

@@ -146,7 +146,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void Open(const attach::LinkOrder& order, uint64_t now_ns);
   void Use(const attach::LinkOrder& order, uint64_t now_ns);
   void Leave(uint32_t peer, End* end, engine::Effects& effects);
-  void ReturnIdlest(uint64_t now_ns, engine::Effects& effects);
   void EndLink(const attach::LinkOrder& order, engine::Effects& effects);
   void Forget(const attach::LinkOrder& order);
   uint64_t LookAfterAll(uint64_t now_ns, engine::Effects& effects);

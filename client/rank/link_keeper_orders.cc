@@ -22,8 +22,6 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
 constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
 constexpr uint64_t kLooksForIdle = 4;  // within the time after which a direction is idle
-// If another link needs the room: after such a part of that time.
-constexpr uint64_t kIdlePart = 10;
 // So long the watcher waits for the lease: it also has the daemon's life to look after. Then it
 // pauses, ever longer, since the lease's holder may have been stopped.
 constexpr uint64_t kLeasePatienceNs = 5 * kNsPerMs;
@@ -89,8 +87,7 @@ int LinkKeeper::Look() {
 void LinkKeeper::TakeOrders() {
   const engine::PeerTable& peers = progress_.peers();
   while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
-    const bool is_any = order->peer == attach::kAnyPeer && Is(*order, LinkOp::kReturn);
-    if (is_any || (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local)) {
+    if (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local) {
       orders_.push_back(*order);
     }
   }
@@ -132,9 +129,7 @@ void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& 
     case LinkOp::kUse:
       return Use(order, now_ns);
     case LinkOp::kReturn:
-      if (order.peer == attach::kAnyPeer) {
-        ReturnIdlest(now_ns, effects);
-      } else if (const auto found = ends_.find(order.peer); found != ends_.end()) {
+      if (const auto found = ends_.find(order.peer); found != ends_.end()) {
         Leave(order.peer, &found->second, effects);
       }
       return;
@@ -178,22 +173,6 @@ void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
     end->due_ns = 0;
     end->pause_ns = kFirstPauseNs;
     progress_.engine().LeaveLink(peer, effects);
-  }
-}
-
-void LinkKeeper::ReturnIdlest(uint64_t now_ns, engine::Effects& effects) {
-  uint64_t oldest_ns = now_ns - std::min(now_ns, parts_.rules.idle_ms * kNsPerMs / kIdlePart);
-  auto idlest = ends_.end();
-  for (auto end = ends_.begin(); end != ends_.end(); ++end) {
-    // It may have been busy since the last look.
-    (void)LookAfter(end->first, &end->second, now_ns, effects);
-    if (end->second.is_used && !end->second.is_returning && end->second.active_ns < oldest_ns) {
-      oldest_ns = end->second.active_ns;
-      idlest = end;
-    }
-  }
-  if (idlest != ends_.end()) {
-    Leave(idlest->first, &idlest->second, effects);
   }
 }
 

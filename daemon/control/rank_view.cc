@@ -237,7 +237,9 @@ uint64_t ReadTraffic(const Session& session, uint32_t peer) {
     return 0;
   }
   const shm::PeerWords& words = session.layout()->peers[peer];
-  return uint64_t{LoadRelaxed(words.sent)} << 32 | LoadRelaxed(words.drained);
+  const uint64_t sent =
+      LoadRelaxed(words.sent) + LoadRelaxed(session.layout()->one_sided[peer].done);
+  return sent << 32 | LoadRelaxed(words.drained);
 }
 
 TransferView ReadTransfer(const Session& owner, uint32_t index) {
