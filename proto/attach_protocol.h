@@ -171,7 +171,6 @@ enum class LinkEvent : uint32_t {
   kLost = 6,      // unasked: the connection is gone; the rank waits for what the daemon says
 };
 
-inline constexpr uint32_t kAnyPeer = UINT32_MAX;
 // LinkReply::flags: messages took the link, so some may be lost, and the two have to be parted.
 inline constexpr uint32_t kLinkWasUsed = 1;
 

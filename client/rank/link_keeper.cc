@@ -36,7 +36,6 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
     return 0;
   }
   NoteTurn();
-  shm::StoreRelaxed(turns_, turns_ + 1);
   CheckDeaths();
   effects_ = &effects;
   const uint32_t done = links_->Turn(MonotonicNs());

@@ -134,7 +134,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // LinkThread::Work.
   bool TryStep(uint32_t* done) override;
   Threads RankThreads() const override;
-  uint32_t Turns() const override { return shm::LoadRelaxed(turns_); }
+  uint32_t Turns() const override { return turns(); }
   bool MustStay() const override;
   bool PrepareToSleep() override;
   uint64_t NextTurnNs(uint64_t now_ns) const override;
@@ -191,7 +191,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   engine::Effects* effects_ = nullptr;  // of the turn under way
   std::vector<Lost> lost_;              // in it
   uint32_t deaths_seen_ = 0;
-  uint32_t turns_ = 0;               // only grows
   uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
   uint32_t serves_ = 0;              // not 0: Serve was called
   std::vector<uint32_t> forgotten_;  // regions

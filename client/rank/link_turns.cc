@@ -21,6 +21,7 @@ bool LinkTurns::Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
     return false;
   }
   SetWork(true);
+  CountTurn();
   Arm();
   return true;
 }

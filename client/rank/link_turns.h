@@ -55,13 +55,21 @@ class LinkTurns {
   // Under the lease.
   uint32_t links() const { return connected_; }
   // Each turn calls it.
-  void NoteTurn() { gathered_bytes_ = 0; }
+  void NoteTurn() {
+    gathered_bytes_ = 0;
+    CountTurn();
+  }
+  // How often the rank has turned its links, or will in a moment. Any thread.
+  uint32_t turns() const { return shm::LoadRelaxed(turns_); }
   void SetLinks(uint32_t links) { shm::StoreRelease(connected_, links); }
   void SetWork(bool has_work) { shm::StoreRelaxed(has_work_, has_work ? 1U : 0U); }
 
  private:
+  void CountTurn() { shm::StoreRelaxed(turns_, turns_ + 1); }
+
   uint32_t connected_ = 0;
   uint32_t has_work_ = 0;
+  uint32_t turns_ = 0;  // only grows
   // Under the lease.
   uint32_t burst_peer_ = UINT32_MAX;
   uint32_t burst_messages_ = 0;

@@ -101,8 +101,8 @@ class AdminService final : public control::Admin::Service {
                          control::TakeLinksReply* reply) override {
     const StatusOr<uint32_t> count = context_.loop.Run([&] {
       return context_.registry.TakeLinksBack(
-          request->job_id(), request->has_rank() ? request->rank() : attach::kAnyPeer,
-          request->has_peer() ? request->peer() : attach::kAnyPeer, request->may_ask_again());
+          request->job_id(), request->has_rank() ? request->rank() : kAnyRank,
+          request->has_peer() ? request->peer() : kAnyRank, request->may_ask_again());
     });
     if (count.ok()) {
       reply->set_links(*count);

@@ -142,7 +142,7 @@ class JobRegistry : public NodeEvents {
   // What a rank says about one. kCorrupt.
   Status OnLinkReply(const Session& session, const attach::LinkReply& reply);
   // The administrator takes links of a job back: all, those of a rank here, or one
-  // (attach::kAnyPeer for `rank` and `peer`), as LinkBook::TakeBack. Returns how many. kNotFound:
+  // (kAnyRank for `rank` and `peer`), as LinkBook::TakeBack. Returns how many. kNotFound:
   // the job; kInvalidRank: it has no such rank here, or no such peer elsewhere.
   StatusOr<uint32_t> TakeLinksBack(const std::string& job_id, uint32_t rank, uint32_t peer,
                                    bool may_ask_again);

@@ -144,10 +144,10 @@ StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
-  if (rank != attach::kAnyPeer && (rank >= job->size() || !job->IsLocal(rank))) {
+  if (rank != kAnyRank && (rank >= job->size() || !job->IsLocal(rank))) {
     return Status(ErrorCode::kInvalidRank, RankText(rank, job_id) + " is not of this node");
   }
-  if (peer != attach::kAnyPeer && (peer >= job->size() || job->IsLocal(peer))) {
+  if (peer != kAnyRank && (peer >= job->size() || job->IsLocal(peer))) {
     return Status(ErrorCode::kInvalidRank, RankText(peer, job_id) + " is of no other node");
   }
   const uint32_t count = LinksOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());

@@ -66,6 +66,8 @@ class LinkCalls {
   virtual bool Rejoin(uint32_t rank, uint32_t peer) = 0;
 };
 
+inline constexpr uint32_t kAnyRank = UINT32_MAX;
+
 struct LinkLimits {
   uint64_t per_rank = 64;
   uint64_t per_job = 0;  // of the ranks here; 0: none
@@ -119,7 +121,7 @@ class LinkBook {
   // A node is cut off, and so are its ranks. When it is back links are made anew.
   void OnNodeCut(uint32_t node, uint64_t now_ns);
   // The administrator takes links back: all of the job, of one rank here, or one
-  // (attach::kAnyPeer for `rank` and `peer`). From then on these pairs get none, also those that
+  // (kAnyRank for `rank` and `peer`). From then on these pairs get none, also those that
   // have had none yet, unless `may_ask_again`; the last order that names a pair counts. Returns how
   // many there are.
   uint32_t TakeBack(uint32_t rank, uint32_t peer, bool may_ask_again, uint64_t now_ns);
@@ -179,12 +181,11 @@ class LinkBook {
   using Name = std::pair<uint32_t, uint32_t>;  // rank here, peer
   // What the administrator has said of some pairs.
   struct Bar {
-    uint32_t rank;  // kAnyPeer: any
+    uint32_t rank;  // kAnyRank: any
     uint32_t peer;
     bool is_barred;
     bool Covers(uint32_t one, uint32_t other) const {
-      return (rank == attach::kAnyPeer || rank == one) &&
-             (peer == attach::kAnyPeer || peer == other);
+      return (rank == kAnyRank || rank == one) && (peer == kAnyRank || peer == other);
     }
   };
 

@@ -393,21 +393,9 @@ TEST_F(LinkKeeperTest, WhereNothingGoesBackItDoesNotLook) {
   Make();
   Use();
   EXPECT_EQ(keeper_->Look(), -1);
-  Order(LinkOp::kReturn, attach::kAnyPeer, 0);  // whichever is idle: just now
+  Order(LinkOp::kReturn, kPeer, 0);
   EXPECT_GE(next_look_ms_, 1);
   EXPECT_EQ(Path(), PeerPath::kToDaemon);
-}
-
-TEST_F(LinkKeeperTest, OfSeveralTheOneThatIsIdleForLongestGoesBack) {
-  rules_.idle_ms = 2000;  // after a tenth of this one may be asked for its room
-  Make();
-  (void)Use(kPeer, 7);
-  (void)Use(kOther, 9);
-  do {
-    Order(LinkOp::kReturn, attach::kAnyPeer, 0);
-  } while (Path(kPeer) == PeerPath::kLink && Path(kOther) == PeerPath::kLink);
-  EXPECT_EQ(Path(kPeer), PeerPath::kToDaemon);
-  EXPECT_EQ(Path(kOther), PeerPath::kLink);
 }
 
 TEST_F(LinkKeeperTest, ALinkEndsOnceNothingTakesIt) {

@@ -419,7 +419,7 @@ TEST_F(DirectLinksTest, TheAdministratorSeesLinksAndTakesThemBack) {
   EXPECT_EQ(report.totals(0).links(), 1U);
   daemons_[1]->Run([](JobRegistry& registry) {
     EXPECT_EQ(registry.TakeLinksBack("other", 0, 1, false).status().code(), ErrorCode::kNotFound);
-    EXPECT_EQ(*registry.TakeLinksBack("job", attach::kAnyPeer, attach::kAnyPeer, false), 1U);
+    EXPECT_EQ(*registry.TakeLinksBack("job", kAnyRank, kAnyRank, false), 1U);
   });
   for (uint32_t rank : {0, 1}) {
     (void)NextOrder(rank, LinkOp::kReturn);
@@ -439,10 +439,10 @@ TEST_F(DirectLinksTest, TheAdministratorBarsLinksBeforeAnybodyAsks) {
   ExpectRules(1);
   ranks_[0]->session()->links[1].messages = 17;
   daemons_[0]->Run([](JobRegistry& registry) {
-    EXPECT_EQ(registry.TakeLinksBack("job", 1, attach::kAnyPeer, false).status().code(),
+    EXPECT_EQ(registry.TakeLinksBack("job", 1, kAnyRank, false).status().code(),
               ErrorCode::kInvalidRank);
     EXPECT_EQ(registry.TakeLinksBack("job", 0, 0, false).status().code(), ErrorCode::kInvalidRank);
-    EXPECT_EQ(*registry.TakeLinksBack("job", 0, attach::kAnyPeer, false), 0U);
+    EXPECT_EQ(*registry.TakeLinksBack("job", 0, kAnyRank, false), 0U);
   });
   EXPECT_EQ(Report(0).links(0).why(), "the administrator has taken it back");
   Want(0);

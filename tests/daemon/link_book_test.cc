@@ -374,7 +374,7 @@ TEST_F(LinkBooksTest, TheAdministratorTakesItBackForGoodOrForNow) {
   for (const uint32_t rank : {0U, 2U}) {
     Ask(0, 2);
     Settle();
-    EXPECT_EQ(At(rank).book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, true, 0), 1U);
+    EXPECT_EQ(At(rank).book.TakeBack(kAnyRank, kAnyRank, true, 0), 1U);
     EXPECT_EQ(At(rank).book.TakeBack(rank, 2 - rank, true, 0), 0U);  // it is on its way
     Settle();
     ExpectNone(0, 2);
@@ -390,7 +390,7 @@ TEST_F(LinkBooksTest, TheAdministratorTakesItBackForGoodOrForNow) {
 }
 
 TEST_F(LinkBooksTest, PairsThatHaveNotAskedYetAreBarredToo) {
-  EXPECT_EQ(nodes[0]->book.TakeBack(0, attach::kAnyPeer, false, 0), 0U);
+  EXPECT_EQ(nodes[0]->book.TakeBack(0, kAnyRank, false, 0), 0U);
   EXPECT_EQ(nodes[0]->book.TakeBack(1, 3, false, 0), 0U);
   for (const uint32_t rank : {0U, 1U}) {
     for (const uint32_t peer : {2U, 3U}) {
@@ -418,17 +418,17 @@ TEST_F(LinkBooksTest, TheLastOrderThatNamesAPairCounts) {
     return pairs;
   };
   EXPECT_EQ(barred(), "----");
-  book.TakeBack(attach::kAnyPeer, 3, false, 0);
+  book.TakeBack(kAnyRank, 3, false, 0);
   EXPECT_EQ(barred(), "-x-x");
-  book.TakeBack(1, attach::kAnyPeer, true, 0);
+  book.TakeBack(1, kAnyRank, true, 0);
   EXPECT_EQ(barred(), "-x--");
   book.TakeBack(1, 2, false, 0);
   EXPECT_EQ(barred(), "-xx-");
-  book.TakeBack(attach::kAnyPeer, 2, true, 0);
+  book.TakeBack(kAnyRank, 2, true, 0);
   EXPECT_EQ(barred(), "-x--");
-  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, false, 0);
+  book.TakeBack(kAnyRank, kAnyRank, false, 0);
   EXPECT_EQ(barred(), "xxxx");
-  book.TakeBack(attach::kAnyPeer, attach::kAnyPeer, true, 0);
+  book.TakeBack(kAnyRank, kAnyRank, true, 0);
   EXPECT_EQ(barred(), "----");
 }
 

@@ -205,7 +205,7 @@ class ControlFuzz {
       (void)registry_.OnLinkReply(*session, reply);
     }
     if (input.Below(8) == 0) {
-      (void)registry_.TakeLinksBack(id, input.Below(4), attach::kAnyPeer, input.Below(2) == 0);
+      (void)registry_.TakeLinksBack(id, input.Below(4), kAnyRank, input.Below(2) == 0);
     }
   }
   void LinkNews(FuzzInput& input, const std::string& id) {
