@@ -177,7 +177,8 @@ void Client::MakeLinks(const attach::LinkRules& rules) {
                                    .job_id = options_.job_id,
                                    .rules = rules,
                                    .open_library = LoadDirectLibrary});
-  progress_->SetLinks(&*links_);
+  progress_->SetLinks(
+      &*links_, [this](const engine::Effects& effects) { requests_->NoteTransfers(effects); });
   shm::StoreRelaxed(view_.layout->link_after_bytes, rules.min_bytes);
   shm::StoreRelaxed(view_.layout->link_after_messages, rules.min_messages);
 }

@@ -119,8 +119,9 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
     end.is_connected = false;
     end.trouble = text;
     SetLinks(links() - 1);
-    // Of the two ranks one hears first that the link is over, and closes it.
-    end.is_closed = (!end.is_used || end.is_returning) && progress_.engine().IsLinkFree(peer);
+    // Of the two ranks one hears first that the link is over, and closes it. Not before this one
+    // has said that its direction is back.
+    end.is_closed = !end.is_used && progress_.engine().IsLinkFree(peer);
     progress_.engine().FailLink(peer, effects);
     if (progress_.engine().PathTo(peer) == shm::PeerPath::kBroken) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);

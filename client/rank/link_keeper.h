@@ -77,7 +77,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   }
   // As Arm, but at once: for a thread that is about to sleep.
   void CallThread() {
-    if (NeedsTurns()) {
+    const bool sees_all = thread_.is_watching() && !HasWork() && !progress_.engine().AwaitsLink();
+    if (NeedsTurns() && !sees_all) {
       thread_.Call();
     }
   }

@@ -97,8 +97,9 @@ bool LinkThread::Sleep(bool watches_links, uint64_t until_ns) {
 
 bool LinkThread::Doze() {
   Become(Armed::kDozes);
-  if (work_.RankThreads() == Work::Threads::kSleep) {
-    return true;  // since the last look
+  if (work_.RankThreads() ==
+      Work::Threads::kSleep) {  // since the last look, or others have the lease
+    return Sleep(false, MonotonicNs() + kFirstPauseNs);
   }
   const uint64_t pause_ns = std::min(pause_ns_, kLongestPauseNs);
   pause_ns_ = std::min(2 * pause_ns_, kLastPauseNs);

@@ -15,6 +15,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "shm/atomic.h"
 
 namespace ferry::client {
 
@@ -57,6 +58,10 @@ class LinkThread {
   void Stop();
   // Has it look after the links from now on, perhaps after a pause of half a millisecond.
   void Arm();
+  // Whether it waits for the links' descriptor, and so needs no call but for what waits for a turn.
+  bool is_watching() const {
+    return shm::Load(armed_, std::memory_order_seq_cst) == static_cast<uint32_t>(Armed::kWatches);
+  }
   // The same without a pause, unless the rank's threads go on turning the links.
   void Call();
 

@@ -1,5 +1,7 @@
 #include "client/rank/link_turns.h"
 
+#include "shm/fence.h"
+
 namespace ferry::client {
 namespace {
 
@@ -21,6 +23,7 @@ bool LinkTurns::Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
     return false;
   }
   SetWork(true);
+  shm::FullFence();  // the link thread sees that, or is seen to have been disarmed
   CountTurn();
   Arm();
   return true;

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "client/rank/link_turns.h"
 #include "common/clock.h"
@@ -32,8 +34,13 @@ class Progress {
     bool threads;  // several threads may call at the same time
   };
   explicit Progress(const Parts& parts);
-  // The rank's direct links, which outlive this; before anybody sends or receives.
-  void SetLinks(LinkTurns* links) { links_ = links; }
+  // The rank's direct links, which outlive this; before anybody sends or receives. `note` is told
+  // of transfers that begin while the links are turned for another purpose: nobody else copies
+  // them.
+  void SetLinks(LinkTurns* links, std::function<void(const engine::Effects&)> note) {
+    links_ = links;
+    note_transfers_ = std::move(note);
+  }
 
   engine::RankEngine& engine() { return engine_; }
   const engine::SessionView& view() const { return view_; }
@@ -67,10 +74,14 @@ class Progress {
     }
     engine::Effects effects;
     const ErrorCode result = action(effects);
+    const uint32_t transfers = effects.transfer_count;
     if (effects.to_link) {
       TurnLinks(effects);
     }
     Exit();
+    if (effects.transfer_count != transfers) [[unlikely]] {
+      note_transfers_(effects);
+    }
     Perform(effects, later);
     return result;
   }
@@ -165,6 +176,7 @@ class Progress {
   const uint32_t holder_;  // of the lease, when only one thread calls at a time
   const int doorbell_;
   LinkTurns* links_ = nullptr;
+  std::function<void(const engine::Effects&)> note_transfers_;
   bool threads_;
   const shm::WaitPolicy wait_policy_;
 };

@@ -98,7 +98,8 @@ void Receiver::AwaitByLink(uint32_t lane) {
       return;
     }
     engine::Effects effects;
-    done = progress_.TurnLinks(effects);
+    const uint32_t moved = progress_.TurnLinks(effects);
+    done = turns == 0 ? 0 : moved;  // the first one sends what was gathered
     progress_.Exit();
     requests_.NoteTransfers(effects);
     progress_.Perform(effects);

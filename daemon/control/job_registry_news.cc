@@ -11,6 +11,8 @@ namespace ferry::daemon {
 
 namespace {
 
+constexpr size_t kMostNews = NewsQueue<control::LinkNews>::kMostAtATime;
+
 // Once for each refusal: the node that refuses one of many logs it, the other one that of all.
 void LogRefusal(const char* about, const std::string& job_id, uint32_t node, const char* direction,
                 const Status& why) {
@@ -45,6 +47,11 @@ struct JobRegistry::NewsRoute<control::LinkNews> {
 
 template <typename Request>
 StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request) const {
+  if (static_cast<size_t>(request.news_size()) > kMostNews) {
+    return Status(ErrorCode::kInvalidArgument, std::to_string(request.news_size()) +
+                                                   " news in one call, where at most " +
+                                                   std::to_string(kMostNews) + " are told");
+  }
   StatusOr<JobRecord*> job =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(job.status());

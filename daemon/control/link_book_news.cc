@@ -103,8 +103,9 @@ Status LinkBook::OnNews(uint32_t node, const LinkNews& news, uint64_t now_ns) {
   return {};
 }
 
-void LinkBook::OnRefused(const LinkNews& news, const Status& status, uint64_t now_ns) {
+void LinkBook::OnRefused(const LinkNews& news, const Status& refusal, uint64_t now_ns) {
   now_ns_ = now_ns;
+  const Status status(refusal.code(), Printable(refusal.message()));
   const auto found = entries_.find({news.rank(), news.peer()});
   if (found == entries_.end()) {
     return;

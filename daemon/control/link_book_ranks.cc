@@ -128,8 +128,12 @@ Status LinkBook::OnOpened(Entry& entry, const attach::LinkReply& reply) {
 }
 
 void LinkBook::OnUsed(Entry& entry) {
-  if (entry.state != LinkState::kUsing) {
-    return;  // it is used again
+  if (entry.state != LinkState::kUsing) {  // it is used again
+    // The rank may have had both orders before it, and nothing to give back yet.
+    if (entry.state == LinkState::kUp && entry.is_returning && !entry.is_returned) {
+      Order(entry, LinkOp::kReturn);
+    }
+    return;
   }
   Enter(entry, LinkState::kUp);
   entry.why.clear();

@@ -18,6 +18,8 @@ namespace ferry::daemon {
 template <typename News>
 class NewsQueue {
  public:
+  static constexpr size_t kMostAtATime = 4096;  // gRPC takes no message of more than 4 MiB
+
   // Names the news on their way.
   using Batch = uint64_t;
 
@@ -62,8 +64,6 @@ class NewsQueue {
   }
 
  private:
-  static constexpr size_t kMostAtATime = 4096;  // gRPC takes no message of more than 4 MiB
-
   std::deque<News> news_;
   size_t under_way_ = 0;  // of the first ones
   Batch batch_ = 0;

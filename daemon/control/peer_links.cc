@@ -79,7 +79,7 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
     resolver_.async_resolve(
         where.host, std::to_string(where.port),
         [self = shared_from_this()](const boost::system::error_code& error, const auto& addresses) {
-          if (error || addresses.empty()) {
+          if (error || self->is_over_ || addresses.empty()) {
             return self->End(false);
           }
           self->where_ = addresses.begin()->endpoint();
@@ -90,7 +90,7 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
  private:
   void Connect() {
     socket_.async_connect(where_, [self = shared_from_this()](const boost::system::error_code& e) {
-      if (e) {
+      if (e || self->is_over_) {
         return self->End(e == boost::asio::error::connection_refused);
       }
       self->AwaitWord();
@@ -169,6 +169,9 @@ void PeerLinks::Stop() {
   loop_.Run([this] {
     ticking_ = false;
     timer_.cancel();
+    for (const auto& [address, link] : links_) {
+      link->probes.clear();  // they hold the link
+    }
   });
   std::unique_lock lock(mutex_);
   stopped_ = true;
@@ -580,10 +583,11 @@ void PeerLinks::Lose(uint64_t lost, const Status& why) {
   if (link == nullptr) {
     return;
   }
-  Probe(link, [this, link, why](bool refused) {
+  // Meanwhile the peer may have noticed it, too, and the two have begun a new life.
+  Probe(link, [this, link, why, life = link->life](bool refused) {
     if (refused) {
       MarkDown(link, Died());
-    } else if (link->up) {
+    } else if (link->up && link->life == life) {
       MarkCut(link, link->life + 1, why);
     }
   });

@@ -134,7 +134,7 @@ class LinkKeeperTest : public testing::Test {
                                         return &api_;
                                       },
                                       .connect_timeout_ns = connect_timeout_ns_});
-    progress_.SetLinks(&*keeper_);
+    progress_.SetLinks(&*keeper_, [](const engine::Effects&) {});
     return *keeper_;
   }
   void Order(LinkOp op, uint32_t peer, uint64_t link, const std::string& address = "",

@@ -30,7 +30,9 @@ class IdleTurns final : public LinkTurns {
 
 class RemoteOperationsByLinkTest : public RemoteOperationsTest {
  protected:
-  RemoteOperationsByLinkTest() { progress_.SetLinks(&links_); }
+  RemoteOperationsByLinkTest() {
+    progress_.SetLinks(&links_, [](const engine::Effects&) {});
+  }
 
   // Of messages to the peer.
   void SetPath(PeerPath path) {

@@ -46,7 +46,7 @@ class OrderedRank {
         .rules = rules,
         .open_library = []() -> StatusOr<const DirectApi*> { return OpenDirectLibrary(); },
         .connect_timeout_ns = connect_timeout_ns});
-    progress_.SetLinks(&*keeper_);
+    progress_.SetLinks(&*keeper_, [](const engine::Effects&) {});
   }
   // Gives an order about the link with `peer`, of whose address it tells.
   void Order(LinkOp op, uint32_t peer, const void* address = nullptr, uint32_t address_bytes = 0) {

@@ -146,6 +146,9 @@ StatusOr<PeerId> TcpTransport::AddPeer(std::span<const std::byte> bytes) {
                       "; do both nodes use the same provider and address family?");
   }
   TcpRemote* remote = RemoteAt(*address);
+  if (remote->stream == nullptr) {  // an earlier name of it could not call
+    remote->refusal.clear();
+  }
   const PeerId id = peers_.Insert();
   TcpPeer* peer = peers_.Find(id);
   peer->id = id;
