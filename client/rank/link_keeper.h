@@ -47,6 +47,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // A peer that could not be called is called again after this pause, which grows with each time.
   static constexpr uint64_t kFirstCallPauseNs = 1'000'000'000;
   static constexpr uint64_t kLongestCallPauseNs = 600'000'000'000;
+  // Of the descriptors that the process may have, links leave it one in so many.
+  static constexpr uint64_t kPartLeft = 4;
 
   struct Parts {
     Progress* progress;  // all outlive it
@@ -110,7 +112,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
     std::string trouble;        // how it was lost
     uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
-    uint64_t active_ns = 0;     // and when it had changed
+    uint64_t active_ns = 0;     // and when it had changed, or something was under way
     uint64_t due_ns = 0;        // the next look while it waits for something
     uint64_t pause_ns = 0;
   };
@@ -142,6 +144,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
 
   // Of Look (link_keeper_orders.cc). All but the first two are called under the lease.
   void TakeOrders();
+  uint64_t CountRoom() const;
   void OpenEndpoint();
   void Obey(const attach::LinkOrder& order, uint64_t now_ns, engine::Effects& effects);
   void Open(const attach::LinkOrder& order, uint64_t now_ns);
@@ -178,6 +181,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   shm::Lease lease_;  // of threads that are not the program's
   // Of Look alone.
   std::vector<attach::LinkOrder> orders_;  // that were not obeyed yet
+  uint64_t room_ = 0;                      // for so many links there are descriptors
   std::optional<Status> opening_;          // what became of the library and the endpoint
   std::unique_ptr<DirectLinks> opened_;    // until Look has the lease
   int lease_pause_ms_ = 0;

@@ -7,6 +7,7 @@
 #include "client/rank/link_keeper.h"
 #include "common/clock.h"
 #include "common/library_words.h"
+#include "common/open_files.h"
 
 namespace ferry::client {
 namespace {
@@ -93,11 +94,25 @@ void LinkKeeper::TakeOrders() {
   }
 }
 
+// For how many links there are descriptors. Those that are not used yet may have no connection yet,
+// and take one soon.
+uint64_t LinkKeeper::CountRoom() const {
+  const OpenFiles files = CountOpenFiles();
+  const auto to_come = static_cast<uint64_t>(
+      std::ranges::count_if(ends_, [](const auto& entry) { return !entry.second.was_used; }));
+  const uint64_t most = files.limit - files.limit / kPartLeft;
+  return most - std::min(most, files.open + to_come);
+}
+
 // If there is an order to have one, once: what fails fails for all links. Not under the lease,
 // since it takes long.
 void LinkKeeper::OpenEndpoint() {
   const auto opens = [](const LinkOrder& order) { return Is(order, LinkOp::kOpen); };
-  if (opening_.has_value() || std::none_of(orders_.begin(), orders_.end(), opens)) {
+  if (std::none_of(orders_.begin(), orders_.end(), opens)) {
+    return;
+  }
+  room_ = CountRoom();
+  if (opening_.has_value() || room_ == 0) {
     return;
   }
   const auto open = [this]() -> Status {
@@ -114,8 +129,12 @@ void LinkKeeper::OpenEndpoint() {
     return thread_.Start(opened_->WaitFd());
   };
   opening_ = open();
-  if (!opening_->ok()) {
-    opened_.reset();
+  if (opening_->ok()) {
+    return;
+  }
+  opened_.reset();
+  // Where links come and go by themselves, nobody has asked for them: `ferryctl links` says why.
+  if (parts_.rules.idle_ms == 0) {
     SayToUser(
         static_cast<int>(progress_.view().rank),
         "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
@@ -141,6 +160,10 @@ void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& 
 }
 
 void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
+  if (room_ == 0) {
+    return SayRefused(order, {ErrorCode::kLimitExceeded,
+                              "the process has three of four files open that `ulimit -n` allows"});
+  }
   if (!opening_->ok()) {
     return SayRefused(order, *opening_);
   }
@@ -149,6 +172,7 @@ void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
     return SayRefused(order, {ErrorCode::kLinkDown,
                               "it could not be connected a moment ago: " + failure->second.text});
   }
+  --room_;
   End& end = ends_[order.peer];
   Disconnect(order.peer, &end, ErrorCode::kLinkDown);  // the daemon knows nothing of that any more
   end = {};
@@ -395,7 +419,9 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     }
     return UINT64_MAX;
   }
-  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || MayWant(peer, *end)) {
+  // A long message is counted as it begins.
+  const bool is_busy = MayWant(peer, *end) || (end->is_connected && !links_->IsIdle(peer));
+  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || is_busy) {
     end->traffic = traffic;
     end->active_ns = now_ns;
   }

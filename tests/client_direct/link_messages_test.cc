@@ -3,6 +3,7 @@
 #include <string>
 #include <tuple>
 
+#include "daemon/control/rank_view.h"
 #include "tests/client_direct/links_fixture.h"
 
 namespace ferry::client {
@@ -78,6 +79,45 @@ INSTANTIATE_TEST_SUITE_P(All, LinkSizesTest,
                                   (std::get<1>(parameters.param) == First::kReceive ? "ReceiveFirst"
                                                                                     : "SendFirst");
                          });
+
+// ---- What their daemons see ---------------------------------------------------------------------
+
+// A rank as its daemon knows it.
+class SeenRank {
+ public:
+  explicit SeenRank(const engine::SessionView& view) {
+    session_.local_size = view.inbox.local_size;
+    session_.job_size = view.job_size;
+    session_.request_limit = view.request_limit;
+    session_.session_map = shm::Mapping(view.base(), view.size_bytes);
+  }
+  ~SeenRank() { (void)session_.session_map.Release(); }  // it is the rank's
+  bool HasTransfers(uint32_t peer) const { return daemon::HasLinkTransfers(session_, peer); }
+
+ private:
+  daemon::Session session_;
+};
+
+TEST_F(LinkMessagesTest, TheDaemonsSeeLongTransfers) {
+  const std::vector<std::byte> sent = Pattern(4 << 20, 3);
+  std::vector<std::byte> got(sent.size());
+  const SeenRank sender(rank(0).view());
+  const SeenRank receiver(rank(1).view());
+  Carry(0, 1);
+  EXPECT_FALSE(sender.HasTransfers(1));
+  Passage passage{0, 1};
+  passage.send = rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  EXPECT_TRUE(sender.HasTransfers(1));
+  engine::ProbeResult found;
+  ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
+  EXPECT_FALSE(receiver.HasTransfers(0));
+  passage.receive = rank(1).Receive(0, 7, Private(got.data()), got.size());
+  EXPECT_TRUE(sender.HasTransfers(1));
+  EXPECT_TRUE(receiver.HasTransfers(0));
+  ExpectEnd(passage);
+  EXPECT_FALSE(sender.HasTransfers(1));
+  EXPECT_FALSE(receiver.HasTransfers(0));
+}
 
 // ---- Kinds -------------------------------------------------------------------------------------
 

@@ -352,6 +352,25 @@ TEST_F(LinkBooksTest, TheIdlestLinkGivesWayButNoBusyOne) {
   EXPECT_EQ(nodes[0]->ranks[0].refusals().size(), 3U);
 }
 
+// A message of many gigabytes is counted when it begins, and moves for seconds.
+TEST_F(LinkBooksTest, ALinkWithALongTransferIsBusy) {
+  Make({.per_rank = 1, .idle_ns = 100});
+  Ask(0, 2);
+  Settle();
+  LinkBook& book = nodes[0]->book;
+  nodes[0]->transfers = {{0, 2}};
+  book.Ask(0, 3, 1000);
+  nodes[0]->transfers.clear();
+  Settle();
+  ExpectUp(0, 2);
+  book.Ask(0, 3, 1099);  // it has just ended
+  Settle();
+  ExpectUp(0, 2);
+  book.Ask(0, 3, 1100);
+  Settle();
+  ExpectNone(0, 2);
+}
+
 TEST_F(LinkBooksTest, LimitsOfTheJobAndOfTheUser) {
   Make({.per_rank = 64, .per_job = 1}, 0);
   Ask(0, 2);
