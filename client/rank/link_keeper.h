@@ -92,6 +92,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
       Arm();
     }
   }
+  void GiveUpLinks() override;
   // The memory of a region is about to go: links do not reach it any more.
   void ForgetRegion(uint32_t region);
 
@@ -110,6 +111,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool is_returning = false;  // the direction goes back
     bool is_ending = false;     // the daemon has ended it: once it is free it is let go of
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
+    bool is_given_up = false;   // the daemon has been told that it cannot be used any more
     std::string trouble;        // how it was lost
     uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
     uint64_t active_ns = 0;     // and when it had changed, or something was under way
@@ -155,6 +157,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint64_t LookAfterAll(uint64_t now_ns, engine::Effects& effects);
   uint64_t LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
   void CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  Status MayHaveLinks() const;
   Status MayUse() const;
   Status Reach(const attach::LinkOrder& order, End* end, uint64_t now_ns);
   Status Connect(const attach::LinkOrder& order, End* end);
@@ -166,6 +169,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void SayOpened(uint32_t peer, uint64_t link);
   void SayLost(uint32_t peer, uint64_t link, const std::string& text);
   void SayRefused(const attach::LinkOrder& order, const Status& why);
+  void SayRefused(uint32_t peer, uint64_t link, const Status& why);
   static attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link);
 
   void Disconnect(uint32_t peer, End* end, ErrorCode error);
@@ -173,6 +177,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void CheckDeaths();
   void CheckConnections();
   void TakeLost(engine::Effects& effects);
+  bool TellGivenUp(uint32_t peer, End* end);
   bool MayWant(uint32_t peer, const End& end) const;
   uint64_t TrafficTo(uint32_t peer) const;
 
@@ -198,6 +203,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t deaths_seen_ = 0;
   uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
   uint32_t serves_ = 0;              // not 0: Serve was called
+  uint32_t gives_up_ = 0;            // not 0: GiveUpLinks was
   std::vector<uint32_t> forgotten_;  // regions
   UniqueFd call_;
   LinkThread thread_;

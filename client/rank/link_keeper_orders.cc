@@ -167,6 +167,9 @@ void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
   if (!opening_->ok()) {
     return SayRefused(order, *opening_);
   }
+  if (const Status status = MayHaveLinks(); !status.ok()) {
+    return SayRefused(order, status);
+  }
   const auto failure = failures_.find(order.peer);
   if (order.address_bytes == 0 && failure != failures_.end() && now_ns < failure->second.until_ns) {
     return SayRefused(order, {ErrorCode::kLinkDown,
@@ -241,7 +244,7 @@ void LinkKeeper::Forget(const LinkOrder& order) {
 void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   const LinkOrder order = *end->order;
   const bool uses = Is(order, LinkOp::kUse);
-  Status status = uses ? MayUse() : Status();
+  Status status = uses ? MayUse() : MayHaveLinks();
   if (status.ok()) {
     status = Reach(order, end, now_ns);
   }
@@ -264,11 +267,16 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
   }
 }
 
-// Whether this rank can have its messages take a link at all.
-Status LinkKeeper::MayUse() const {
-  if (!parts_.regions->by_stream().is_empty()) {
+// Whether messages of this rank, in either direction, can take a link at all.
+Status LinkKeeper::MayHaveLinks() const {
+  if (gives_up_ != 0 || !parts_.regions->by_stream().is_empty()) {
     return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
   }
+  return {};
+}
+
+Status LinkKeeper::MayUse() const {
+  FERRY_RETURN_IF_ERROR(MayHaveLinks());
   return is_leaving_ ? Status(ErrorCode::kCancelled, "the rank leaves its job") : Status();
 }
 
@@ -404,6 +412,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     return UINT64_MAX;
   }
   if (!end->is_used) {
+    TellGivenUp(peer, end);
     return UINT64_MAX;
   }
   if (end->is_returning) {
@@ -414,7 +423,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
       return Later(end, now_ns);
     }
     end->is_used = end->is_returning = false;
-    if (path == PeerPath::kDaemon) {
+    if (path == PeerPath::kDaemon && !TellGivenUp(peer, end)) {
       Say(LinkEvent::kReturned, peer, end->link);
     }
     return UINT64_MAX;
@@ -436,6 +445,16 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   end->pause_ns = 0;
   engine.LeaveLink(peer, effects);
   return Later(end, now_ns);
+}
+
+// If the rank gives its links up: tells the daemon once that this one cannot be used any more,
+// which has the other direction returned, too.
+bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
+  if (gives_up_ == 0 || std::exchange(end->is_given_up, true)) {
+    return false;
+  }
+  SayRefused(peer, end->link, MayHaveLinks());
+  return true;
 }
 
 // Whether one-sided operations take the link, or may be about to.
@@ -477,8 +496,12 @@ void LinkKeeper::SayLost(uint32_t peer, uint64_t link, const std::string& text) 
 }
 
 void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
-  progress_.engine().RefuseLink(order.peer);
-  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, order.peer, order.link));
+  SayRefused(order.peer, order.link, why);
+}
+
+void LinkKeeper::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
+  progress_.engine().RefuseLink(peer);
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, peer, link));
   reply.code = static_cast<int32_t>(why.code());
   SetText(why.message(), &reply);
 }

@@ -628,6 +628,34 @@ TEST_F(LinkKeeperTest, ARankThatLeavesUsesNoMoreLinks) {
 // ---- The lease ----
 
 // Its holder was stopped, perhaps for good. The watcher has the daemon to look after.
+// For device memory that no link carries. The daemon is to have the other directions returned, too.
+TEST_F(LinkKeeperTest, ARankMayGiveItsLinksUp) {
+  LinkKeeper& keeper = Make();
+  Use();
+  Use(kOther, 3);
+  Order(LinkOp::kReturn, kOther, 3);
+  AnswerMarker(kOther);
+  EXPECT_THAT(NextEvents(), ElementsAre("returned 2 3"));
+  keeper.GiveUpLinks();
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 2 3"));  // this direction is back
+  AnswerMarker();
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 1 7"));
+  EXPECT_THAT(reply_.text, HasSubstr("device memory"));
+  keeper.GiveUpLinks();
+  (void)keeper.Look();
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_TRUE(keeper.has_links());  // until the peers' directions are back
+  for (const auto& [peer, link] : {std::pair(kPeer, 7), std::pair(kOther, 3)}) {
+    Order(LinkOp::kEnd, peer, static_cast<uint64_t>(link));
+  }
+  EXPECT_FALSE(keeper.has_links());
+  (void)Events();
+  Order(LinkOp::kOpen, kPeer, 9, "peer");
+  EXPECT_THAT(Events(), ElementsAre("refused 1 9"));
+  EXPECT_FALSE(keeper.has_links());
+}
+
 TEST_F(LinkKeeperTest, ALeaseThatIsNotToBeHadHoldsNobodyUp) {
   Make();
   FakeLinks& links = Use();

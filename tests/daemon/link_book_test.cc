@@ -125,6 +125,28 @@ TEST_F(LinkBooksTest, ALinkThatCannotBeUsedAgainEnds) {
   }
 }
 
+// For device memory that it cannot carry, though its connection stands: whether its direction takes
+// it just now or not, the other one's does.
+TEST_F(LinkBooksTest, ARankMayGiveALinkUp) {
+  for (const uint32_t rank : {0U, 2U}) {
+    for (const bool was_back : {false, true}) {
+      const uint32_t peer = 2 - rank;
+      Ask(0, 2);
+      Settle();
+      std::vector<attach::LinkReply> replies = At(rank).ranks[rank].Return(peer);
+      if (was_back) {
+        At(rank).Answer(rank, replies);
+        Settle();
+        ExpectUp(0, 2);
+      }
+      replies[0].event = static_cast<uint32_t>(LinkEvent::kRefused);
+      At(rank).Answer(rank, replies);
+      Settle();
+      ExpectNone(0, 2);
+    }
+  }
+}
+
 TEST_F(LinkBooksTest, AWishThatComesWhileItEndsBringsTheNextOne) {
   for (const uint32_t rank : {0U, 2U}) {
     const uint32_t peer = 2 - rank;
