@@ -122,7 +122,7 @@ TEST_F(LinkMessagesTest, TheDaemonsSeeLongTransfers) {
 // ---- Kinds -------------------------------------------------------------------------------------
 
 TEST_F(LinkMessagesTest, SynchronousSendEndsOnlyWithItsReceive) {
-  for (const uint64_t size : {8ULL, 4096ULL, 65536ULL, 1048576ULL}) {
+  for (const uint64_t size : {0ULL, 8ULL, 4096ULL, 65536ULL, 1048576ULL}) {
     SCOPED_TRACE(size);
     const std::vector<std::byte> sent = Pattern(size, 3);
     std::vector<std::byte> got(size);
@@ -140,36 +140,46 @@ TEST_F(LinkMessagesTest, SynchronousSendEndsOnlyWithItsReceive) {
   ExpectIdle(0, 1);
 }
 
-TEST_F(LinkMessagesTest, LongMessageIsTruncatedToItsReceive) {
+class LinkTruncationTest : public LinkMessagesTest,
+                           public testing::WithParamInterface<std::tuple<bool, bool>> {};
+
+TEST_P(LinkTruncationTest, LongMessageIsTruncatedToItsReceive) {
+  const auto [has_room, receive_first] = GetParam();
   for (const uint64_t size : {16ULL, 8000ULL, 65536ULL, 524288ULL, 1048576ULL}) {
-    for (const bool receive_first : {true, false}) {
-      SCOPED_TRACE(size);
-      const std::vector<std::byte> sent = Pattern(size, 5);
-      std::vector<std::byte> got(size, std::byte{0x55});
-      const uint64_t room = size / 2 + 3;
-      uint32_t receive = 0;
-      if (receive_first) {
-        receive = rank(1).Receive(0, 7, Private(got.data()), room);
-      }
-      const uint32_t send = size <= shm::kCellBytes
-                                ? rank(0).Send(1, 7, sent.data(), size)
-                                : rank(0).SendFrom(1, 7, Private(sent.data()), size);
-      if (!receive_first) {
-        engine::ProbeResult found;
-        ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
-        receive = rank(1).Receive(0, 7, Private(got.data()), room);
-      }
-      EXPECT_EQ(Wait(1, receive), ErrorCode::kTruncated);
-      EXPECT_EQ(rank(1).Slot(receive).message_bytes, size);
-      EXPECT_EQ(Wait(0, send), ErrorCode::kOk);
-      EXPECT_EQ(std::memcmp(got.data(), sent.data(), room), 0);
-      for (uint64_t i = room; i < size; ++i) {
-        ASSERT_EQ(got[i], std::byte{0x55}) << "beyond the buffer, at " << i;
-      }
+    SCOPED_TRACE(size);
+    const std::vector<std::byte> sent = Pattern(size, 5);
+    std::vector<std::byte> got(size, std::byte{0x55});
+    const uint64_t room = has_room ? size / 2 + 3 : 0;
+    uint32_t receive = 0;
+    if (receive_first) {
+      receive = rank(1).Receive(0, 7, Private(got.data()), room);
+    }
+    const uint32_t send = size <= shm::kCellBytes
+                              ? rank(0).Send(1, 7, sent.data(), size)
+                              : rank(0).SendFrom(1, 7, Private(sent.data()), size);
+    if (!receive_first) {
+      engine::ProbeResult found;
+      ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
+      receive = rank(1).Receive(0, 7, Private(got.data()), room);
+    }
+    EXPECT_EQ(Wait(1, receive), ErrorCode::kTruncated);
+    EXPECT_EQ(rank(1).Slot(receive).message_bytes, size);
+    EXPECT_EQ(Wait(0, send), ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(got.data(), sent.data(), room), 0);
+    for (uint64_t i = room; i < size; ++i) {
+      ASSERT_EQ(got[i], std::byte{0x55}) << "beyond the buffer, at " << i;
     }
   }
   ExpectIdle(0, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, LinkTruncationTest,
+                         testing::Combine(testing::Bool(), testing::Bool()),
+                         [](const auto& parameters) {
+                           return std::string(std::get<0>(parameters.param) ? "Some" : "No") +
+                                  "Room" +
+                                  (std::get<1>(parameters.param) ? "ReceiveFirst" : "SendFirst");
+                         });
 
 TEST_F(LinkMessagesTest, ReceivesFromAnySourceAndWithAnyTag) {
   for (const uint64_t size : {8ULL, 2000ULL, 65536ULL, 1048576ULL}) {
