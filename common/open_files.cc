@@ -1,5 +1,6 @@
 #include "common/open_files.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,6 +36,21 @@ bool OwnDescriptors(int kept) {
 }
 
 // ---- OpenFiles ----
+
+OpenFiles CountOpenFiles() {
+  OpenFiles files;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  files.limit = limit.rlim_cur;
+  if (DIR* directory = opendir("/proc/self/fd"); directory != nullptr) {
+    while (const dirent* entry = readdir(directory)) {
+      files.open += entry->d_name[0] != '.' ? 1 : 0;
+    }
+    closedir(directory);
+    --files.open;  // the directory's own
+  }
+  return files;
+}
 
 void RaiseOpenFiles() {
   rlimit files{};

@@ -79,7 +79,7 @@ struct Options {
   std::string worker_program;  // empty: beside ferryd, or in ../libexec/ferry or ../lib/ferry
 
   // Direct links.
-  std::string direct_links = "off";
+  std::string direct_links = "auto";
   uint64_t direct_links_per_rank = 64;
   uint64_t direct_links_per_job = 0;  // 0: no limit
   uint64_t quota_links = 0;           // 0: no limit

@@ -195,6 +195,8 @@ class RankEngine {
   shm::PeerPath PathTo(uint32_t peer) const {
     return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
   }
+  // By a direct link: whether the data of an offer may follow it at once. The same.
+  bool MayPush(uint32_t destination, uint64_t size_bytes) const;
   // Whether some direction, to or from this rank, takes a direct link, or is about to.
   bool UsesLinks() const { return shm::LoadRelaxed(view_.layout->linked_peers) != 0; }
   // Whether messages to some rank that lives take a direct link, or do not yet go by the daemons.
@@ -267,7 +269,6 @@ class RankEngine {
   shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
-  bool MayPush(const shm::RequestLayout& slot) const;
   bool Retract(uint32_t request, Effects& effects);
   bool StageRetraction(uint32_t request, Effects& effects);
   void Enqueue(uint32_t request);

@@ -354,7 +354,7 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;
   if ((slot.flags & shm::kRequestSynchronous) != 0) {
     descriptor.flags |= shm::kFlagSynchronous;
-  } else if (by_link && MayPush(slot)) {
+  } else if (by_link && MayPush(send.destination, slot.size_bytes)) {
     descriptor.flags |= shm::kFlagPushed;
   }
   shm::RemoteRts rts{};
@@ -365,12 +365,11 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   return descriptor;
 }
 
-// Whether the data of an offer may follow it at once.
-bool RankEngine::MayPush(const RequestLayout& slot) const {
-  const shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
-  const uint32_t out = peer.pushed - peer.pushed_credited;
-  return slot.size_bytes <= options_.push_max_bytes && out < kPushWindow &&
-         slot.size_bytes <= kPushWindow - out;
+bool RankEngine::MayPush(uint32_t destination, uint64_t size_bytes) const {
+  const shm::PeerWords& peer = view_.layout->peers[destination];
+  const uint32_t out = shm::LoadRelaxed(peer.pushed) - shm::LoadRelaxed(peer.pushed_credited);
+  return size_bytes <= options_.push_max_bytes && out < kPushWindow &&
+         size_bytes <= kPushWindow - out;
 }
 
 // Withdraws a send that another node was told of. The matching side there has to agree; its answer

@@ -150,6 +150,22 @@ void LinkKeeper::LeaveAll(engine::Effects& effects) {
   eventfd_write(call_.get(), 1);
 }
 
+// Links that are being made are refused when they are looked at next.
+void LinkKeeper::GiveUpLinks() {
+  if (shm::LoadRelaxed(gives_up_) != 0) [[likely]] {
+    return;
+  }
+  (void)progress_.UnderLease([this](engine::Effects& effects) {
+    shm::StoreRelaxed(gives_up_, 1U);
+    for (auto& [peer, end] : ends_) {
+      Leave(peer, &end, effects);
+      end.due_ns = 0;
+    }
+    return ErrorCode::kOk;
+  });
+  eventfd_write(call_.get(), 1);
+}
+
 void LinkKeeper::ForgetRegion(uint32_t region) {
   (void)progress_.UnderLease([&](engine::Effects&) {
     // It is in the table until it has gone.

@@ -47,6 +47,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   // A peer that could not be called is called again after this pause, which grows with each time.
   static constexpr uint64_t kFirstCallPauseNs = 1'000'000'000;
   static constexpr uint64_t kLongestCallPauseNs = 600'000'000'000;
+  // Of the descriptors that the process may have, links leave it one in so many.
+  static constexpr uint64_t kPartLeft = 4;
 
   struct Parts {
     Progress* progress;  // all outlive it
@@ -90,6 +92,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
       Arm();
     }
   }
+  void GiveUpLinks() override;
   // The memory of a region is about to go: links do not reach it any more.
   void ForgetRegion(uint32_t region);
 
@@ -108,9 +111,10 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool is_returning = false;  // the direction goes back
     bool is_ending = false;     // the daemon has ended it: once it is free it is let go of
     bool is_closed = false;     // by the peer, when nothing took it: no reason to worry
+    bool is_given_up = false;   // the daemon has been told that it cannot be used any more
     std::string trouble;        // how it was lost
     uint64_t traffic = 0;       // TrafficTo, when that was looked at last,
-    uint64_t active_ns = 0;     // and when it had changed
+    uint64_t active_ns = 0;     // and when it had changed, or something was under way
     uint64_t due_ns = 0;        // the next look while it waits for something
     uint64_t pause_ns = 0;
   };
@@ -142,6 +146,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
 
   // Of Look (link_keeper_orders.cc). All but the first two are called under the lease.
   void TakeOrders();
+  uint64_t CountRoom() const;
   void OpenEndpoint();
   void Obey(const attach::LinkOrder& order, uint64_t now_ns, engine::Effects& effects);
   void Open(const attach::LinkOrder& order, uint64_t now_ns);
@@ -152,6 +157,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint64_t LookAfterAll(uint64_t now_ns, engine::Effects& effects);
   uint64_t LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
   void CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects);
+  Status MayHaveLinks() const;
   Status MayUse() const;
   Status Reach(const attach::LinkOrder& order, End* end, uint64_t now_ns);
   Status Connect(const attach::LinkOrder& order, End* end);
@@ -163,6 +169,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void SayOpened(uint32_t peer, uint64_t link);
   void SayLost(uint32_t peer, uint64_t link, const std::string& text);
   void SayRefused(const attach::LinkOrder& order, const Status& why);
+  void SayRefused(uint32_t peer, uint64_t link, const Status& why);
   static attach::LinkReply ReplyOf(attach::LinkEvent event, uint32_t peer, uint64_t link);
 
   void Disconnect(uint32_t peer, End* end, ErrorCode error);
@@ -170,6 +177,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void CheckDeaths();
   void CheckConnections();
   void TakeLost(engine::Effects& effects);
+  bool TellGivenUp(uint32_t peer, End* end);
   bool MayWant(uint32_t peer, const End& end) const;
   uint64_t TrafficTo(uint32_t peer) const;
 
@@ -178,6 +186,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   shm::Lease lease_;  // of threads that are not the program's
   // Of Look alone.
   std::vector<attach::LinkOrder> orders_;  // that were not obeyed yet
+  uint64_t room_ = 0;                      // for so many links there are descriptors
   std::optional<Status> opening_;          // what became of the library and the endpoint
   std::unique_ptr<DirectLinks> opened_;    // until Look has the lease
   int lease_pause_ms_ = 0;
@@ -194,6 +203,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t deaths_seen_ = 0;
   uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
   uint32_t serves_ = 0;              // not 0: Serve was called
+  uint32_t gives_up_ = 0;            // not 0: GiveUpLinks was
   std::vector<uint32_t> forgotten_;  // regions
   UniqueFd call_;
   LinkThread thread_;

@@ -7,6 +7,7 @@
 #include "client/rank/link_keeper.h"
 #include "common/clock.h"
 #include "common/library_words.h"
+#include "common/open_files.h"
 
 namespace ferry::client {
 namespace {
@@ -93,11 +94,25 @@ void LinkKeeper::TakeOrders() {
   }
 }
 
+// For how many links there are descriptors. Those that are not used yet may have no connection yet,
+// and take one soon.
+uint64_t LinkKeeper::CountRoom() const {
+  const OpenFiles files = CountOpenFiles();
+  const auto to_come = static_cast<uint64_t>(
+      std::ranges::count_if(ends_, [](const auto& entry) { return !entry.second.was_used; }));
+  const uint64_t most = files.limit - files.limit / kPartLeft;
+  return most - std::min(most, files.open + to_come);
+}
+
 // If there is an order to have one, once: what fails fails for all links. Not under the lease,
 // since it takes long.
 void LinkKeeper::OpenEndpoint() {
   const auto opens = [](const LinkOrder& order) { return Is(order, LinkOp::kOpen); };
-  if (opening_.has_value() || std::none_of(orders_.begin(), orders_.end(), opens)) {
+  if (std::none_of(orders_.begin(), orders_.end(), opens)) {
+    return;
+  }
+  room_ = CountRoom();
+  if (opening_.has_value() || room_ == 0) {
     return;
   }
   const auto open = [this]() -> Status {
@@ -114,8 +129,12 @@ void LinkKeeper::OpenEndpoint() {
     return thread_.Start(opened_->WaitFd());
   };
   opening_ = open();
-  if (!opening_->ok()) {
-    opened_.reset();
+  if (opening_->ok()) {
+    return;
+  }
+  opened_.reset();
+  // Where links come and go by themselves, nobody has asked for them: `ferryctl links` says why.
+  if (parts_.rules.idle_ms == 0) {
     SayToUser(
         static_cast<int>(progress_.view().rank),
         "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
@@ -141,14 +160,22 @@ void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& 
 }
 
 void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
+  if (room_ == 0) {
+    return SayRefused(order, {ErrorCode::kLimitExceeded,
+                              "the process has three of four files open that `ulimit -n` allows"});
+  }
   if (!opening_->ok()) {
     return SayRefused(order, *opening_);
+  }
+  if (const Status status = MayHaveLinks(); !status.ok()) {
+    return SayRefused(order, status);
   }
   const auto failure = failures_.find(order.peer);
   if (order.address_bytes == 0 && failure != failures_.end() && now_ns < failure->second.until_ns) {
     return SayRefused(order, {ErrorCode::kLinkDown,
                               "it could not be connected a moment ago: " + failure->second.text});
   }
+  --room_;
   End& end = ends_[order.peer];
   Disconnect(order.peer, &end, ErrorCode::kLinkDown);  // the daemon knows nothing of that any more
   end = {};
@@ -217,7 +244,7 @@ void LinkKeeper::Forget(const LinkOrder& order) {
 void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
   const LinkOrder order = *end->order;
   const bool uses = Is(order, LinkOp::kUse);
-  Status status = uses ? MayUse() : Status();
+  Status status = uses ? MayUse() : MayHaveLinks();
   if (status.ok()) {
     status = Reach(order, end, now_ns);
   }
@@ -240,11 +267,16 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
   }
 }
 
-// Whether this rank can have its messages take a link at all.
-Status LinkKeeper::MayUse() const {
-  if (!parts_.regions->by_stream().is_empty()) {
+// Whether messages of this rank, in either direction, can take a link at all.
+Status LinkKeeper::MayHaveLinks() const {
+  if (gives_up_ != 0 || !parts_.regions->by_stream().is_empty()) {
     return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
   }
+  return {};
+}
+
+Status LinkKeeper::MayUse() const {
+  FERRY_RETURN_IF_ERROR(MayHaveLinks());
   return is_leaving_ ? Status(ErrorCode::kCancelled, "the rank leaves its job") : Status();
 }
 
@@ -380,6 +412,7 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
     return UINT64_MAX;
   }
   if (!end->is_used) {
+    TellGivenUp(peer, end);
     return UINT64_MAX;
   }
   if (end->is_returning) {
@@ -390,12 +423,14 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
       return Later(end, now_ns);
     }
     end->is_used = end->is_returning = false;
-    if (path == PeerPath::kDaemon) {
+    if (path == PeerPath::kDaemon && !TellGivenUp(peer, end)) {
       Say(LinkEvent::kReturned, peer, end->link);
     }
     return UINT64_MAX;
   }
-  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || MayWant(peer, *end)) {
+  // A long message is counted as it begins.
+  const bool is_busy = MayWant(peer, *end) || (end->is_connected && !links_->IsIdle(peer));
+  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || is_busy) {
     end->traffic = traffic;
     end->active_ns = now_ns;
   }
@@ -410,6 +445,16 @@ uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine:
   end->pause_ns = 0;
   engine.LeaveLink(peer, effects);
   return Later(end, now_ns);
+}
+
+// If the rank gives its links up: tells the daemon once that this one cannot be used any more,
+// which has the other direction returned, too.
+bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
+  if (gives_up_ == 0 || std::exchange(end->is_given_up, true)) {
+    return false;
+  }
+  SayRefused(peer, end->link, MayHaveLinks());
+  return true;
 }
 
 // Whether one-sided operations take the link, or may be about to.
@@ -451,8 +496,12 @@ void LinkKeeper::SayLost(uint32_t peer, uint64_t link, const std::string& text) 
 }
 
 void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
-  progress_.engine().RefuseLink(order.peer);
-  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, order.peer, order.link));
+  SayRefused(order.peer, order.link, why);
+}
+
+void LinkKeeper::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
+  progress_.engine().RefuseLink(peer);
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, peer, link));
   reply.code = static_cast<int32_t>(why.code());
   SetText(why.message(), &reply);
 }

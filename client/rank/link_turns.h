@@ -45,6 +45,10 @@ class LinkTurns {
   // others: from now on the link thread looks after the links whenever the rank's threads do not.
   // Any thread; cheap.
   virtual void Serve() = 0;
+  // Messages are about to leave, or come into, device memory that only streams reach, which no link
+  // carries: from now on this rank's messages take the daemons, its links end, and it gets none any
+  // more. Any thread; cheap but for the first time, which may wait for the lease.
+  virtual void GiveUpLinks() = 0;
 
  protected:
   explicit LinkTurns(uint32_t job_size) : holds_(job_size) {}

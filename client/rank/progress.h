@@ -135,10 +135,24 @@ class Progress {
   }
   // Whether the rank may get direct links at all.
   bool MayHaveLinks() const { return links_ != nullptr; }
+  // LinkTurns::GiveUpLinks, where there may be some. Messages to peers whose path is the daemons'
+  // stay there then.
+  void GiveUpLinks() const {
+    if (MayHaveLinks()) {
+      links_->GiveUpLinks();
+    }
+  }
+  // Whether messages may come by some link: after GiveUpLinks, once they cannot they never will.
+  bool MayReceiveByLinks() const { return MayHaveLinks() && links_->has_links(); }
   // Whether messages to the peer, or from it, take its direct link now.
   bool SendsByLink(int32_t peer) const {
     return MayHaveLinks() && peer >= 0 &&
            engine_.PathTo(static_cast<uint32_t>(peer)) == shm::PeerPath::kLink;
+  }
+  // Whether they will, perhaps once the link is back that is just being taken.
+  bool WillSendByLink(int32_t peer) const {
+    const shm::PeerPath path = engine_.PathTo(static_cast<uint32_t>(peer));
+    return path == shm::PeerPath::kLink || path == shm::PeerPath::kToLink;
   }
   // Holds the peer's link (LinkTurns::Hold) if messages to it take that now. Only where the rank
   // may have links.

@@ -152,8 +152,8 @@ bool Requests::WantsPrivateShadow(const Message& message, RequestKind kind) cons
 }
 
 // Device memory that only streams reach needs a shadow for a message to or from another node, if
-// the daemon has no pipeline for it; or if the message may come by a direct link, whose core has
-// none either. A rank that has such memory sends nothing by links.
+// the daemon has no pipeline for it; or if the message may still take a direct link, whose core has
+// none either. The rank gives its links up for it.
 bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
                                  RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !progress_.MayBeRemote(message.peer)) {
@@ -162,8 +162,10 @@ bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& mes
   if (message.size_bytes <= DirectMax(message, kind)) {
     return false;
   }
-  const bool may_come_by_link = kind != RequestKind::kSend && progress_.MayHaveLinks();
-  return may_come_by_link || !parts_.memory->regions().ById(buffer.region)->staged;
+  progress_.GiveUpLinks();
+  const bool may_take_link = kind == RequestKind::kSend ? progress_.WillSendByLink(message.peer)
+                                                        : progress_.MayReceiveByLinks();
+  return may_take_link || !parts_.memory->regions().ById(buffer.region)->staged;
 }
 
 // Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.

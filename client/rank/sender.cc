@@ -283,8 +283,9 @@ bool Sender::IsLate(uint32_t rank) {
 
 // ---- Sends from shadows -------------------------------------------------------------------------
 
-// An eager message to another node waits for credit, not for anybody to read the buffer. Inside the
-// node a shadow is for receivers that are late, and for memory that they do not reach.
+// An eager message to another node waits for credit, not for anybody to read the buffer; by a link
+// nobody waits for what is pushed, either. Inside the node a shadow is for receivers that are late,
+// and for memory that they do not reach.
 bool Sender::IsForShadow(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
   const uint64_t size_bytes = message.size_bytes;
@@ -296,7 +297,9 @@ bool Sender::IsForShadow(const Message& message, bool blocking) {
   }
   if (!peers_.by_rank[peer].local) {
     return size_bytes > eager_max_bytes_ && size_bytes <= kRemoteShadowMaxBytes &&
-           !progress_.SendsByLink(message.peer) && is_of_program();
+           !(progress_.SendsByLink(message.peer) &&
+             (!blocking || engine_.MayPush(peer, size_bytes))) &&
+           is_of_program();
   }
   if (size_bytes == 0 || size_bytes > kShadowMaxBytes) {
     return false;

@@ -1,6 +1,5 @@
 #include "daemon/control/admin_report.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/open_files.h"
 #include "common/unique_fd.h"
 #include "daemon/control/rank_view.h"
 #include "shm/atomic.h"
@@ -44,18 +44,6 @@ uint64_t ResidentBytes() {
   return resident == nullptr
              ? 0
              : strtoull(resident, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-uint64_t OpenFiles() {
-  uint64_t count = 0;
-  if (DIR* directory = opendir("/proc/self/fd"); directory != nullptr) {
-    while (const dirent* entry = readdir(directory)) {
-      count += entry->d_name[0] != '.' ? 1 : 0;
-    }
-    closedir(directory);
-    --count;  // the directory's own
-  }
-  return count;
 }
 
 double Seconds(const timeval& time) {
@@ -186,10 +174,9 @@ ProcessSample ReadProcess() {
   getrusage(RUSAGE_SELF, &usage);
   process.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
   process.resident_bytes = ResidentBytes();
-  process.open_files = OpenFiles();
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  process.max_files = files.rlim_cur;
+  const OpenFiles files = CountOpenFiles();
+  process.open_files = files.open;
+  process.max_files = files.limit;
   return process;
 }
 

@@ -66,6 +66,11 @@ Status MayHaveLinks(const config::Options& options, const std::string& provider)
   if (options.direct_links == "off") {
     return {ErrorCode::kConfiguration, "the option direct_links is off"};
   }
+  if (options.direct_links == "auto" && !options.fabric_rails.empty()) {
+    return {ErrorCode::kUnsupported,
+            "the node has several NICs (fabric_rails), of which a direct link would use one; with "
+            "direct_links = always there are links all the same"};
+  }
   const bool is_tcp = provider == "net" || provider == "sockets" || provider == "ferry-tcp" ||
                       provider == "tcp" || provider.starts_with("tcp;");
   return is_tcp ? Status()

@@ -32,6 +32,10 @@ class JobRegistry::BookCalls final : public LinkCalls {
     const Session* const session = job_.ranks[rank].session.get();
     return session != nullptr && session->session_map.valid() ? ReadTraffic(*session, peer) : 0;
   }
+  bool HasTransfers(uint32_t rank, uint32_t peer) const override {
+    const Session* const session = job_.ranks[rank].session.get();
+    return session != nullptr && session->session_map.valid() && HasLinkTransfers(*session, peer);
+  }
 
   void Part(uint32_t rank, uint32_t peer) override {
     registry_.data_plane_.PartRanks(job_.spec.id, rank, peer);

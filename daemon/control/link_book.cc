@@ -101,7 +101,8 @@ bool LinkBook::MakeRoom(uint32_t rank) {
 
 void LinkBook::LookAtTraffic(Entry& entry) {
   const uint64_t traffic = calls_.Traffic(entry.rank, entry.peer);
-  if (std::exchange(entry.traffic, traffic) != traffic) {
+  if (std::exchange(entry.traffic, traffic) != traffic ||
+      calls_.HasTransfers(entry.rank, entry.peer)) {
     entry.active_ns = now_ns_;
   }
 }

@@ -58,6 +58,8 @@ class LinkCalls {
   virtual StatusOr<QuotaHold> TakeQuota() = 0;
   // A number that changes with every message between a rank here and one elsewhere.
   virtual uint64_t Traffic(uint32_t rank, uint32_t peer) const = 0;
+  // Whether their link has long messages under way, which change that number only as they begin.
+  virtual bool HasTransfers(uint32_t rank, uint32_t peer) const = 0;
   // Fails what a rank here has under way with a rank elsewhere, as after a cut.
   virtual void Part(uint32_t rank, uint32_t peer) = 0;
   // Whether that is over.
@@ -71,7 +73,7 @@ inline constexpr uint32_t kAnyRank = UINT32_MAX;
 struct LinkLimits {
   uint64_t per_rank = 64;
   uint64_t per_job = 0;  // of the ranks here; 0: none
-  // A link without a message for so long may give way to another one of its rank.
+  // A link that has carried nothing for so long may give way to another one of its rank.
   uint64_t idle_ns = 0;
 };
 
@@ -154,7 +156,7 @@ class LinkBook {
     QuotaHold quota;
     bool counted = false;    // in links_, and for its rank
     uint64_t traffic = 0;    // when that was looked at last,
-    uint64_t active_ns = 0;  // and when it had changed
+    uint64_t active_ns = 0;  // and when it had changed, or something was under way
     Key receive_key{};       // in packets to the rank here
     std::string peer_address;
     Key send_key{};

@@ -162,12 +162,12 @@ void LinkBook::OnCannot(Entry& entry, const Status& why) {
     TellRefusal(entry, entry.link, why);  // the leader has both directions returned, and ends it
     Enter(entry, LinkState::kUp);
     entry.is_returned = true;
-  } else if (entry.state == LinkState::kUp && !entry.is_returned) {
-    entry.is_returned = true;  // it was to be used again, and its connection is gone
-    if (!Leads(entry)) {
+  } else if (entry.state == LinkState::kUp) {
+    // It was to be used again, and its connection is gone; or the rank gives it up.
+    if (!std::exchange(entry.is_returned, true) && !Leads(entry)) {
       TellRound(entry, LinkNews::RETURNED);
     }
-    Return(entry, true);
+    entry.is_returning ? TryEnd(entry) : Return(entry, true);
   }
 }
 

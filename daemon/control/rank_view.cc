@@ -242,6 +242,20 @@ uint64_t ReadTraffic(const Session& session, uint32_t peer) {
   return sent << 32 | LoadRelaxed(words.drained);
 }
 
+bool HasLinkTransfers(const Session& session, uint32_t peer) {
+  const uint32_t link_lane = shm::LinkLane(session.local_size);
+  const auto rank = static_cast<int32_t>(peer);
+  return std::ranges::any_of(UsedRequests(session), [&](const RequestLayout& slot) {
+    if (StateOf(slot) != RequestState::kRemoteWait) {
+      return false;
+    }
+    const bool sends = LoadRelaxed(slot.kind) == static_cast<uint32_t>(shm::RequestKind::kSend);
+    return sends ? LoadRelaxed(slot.peer) == rank &&
+                       (LoadRelaxed(slot.flags) & shm::kRequestByLink) != 0
+                 : LoadRelaxed(slot.status_source) == rank && LoadRelaxed(slot.lane) == link_lane;
+  });
+}
+
 TransferView ReadTransfer(const Session& owner, uint32_t index) {
   TransferView view;
   if (index >= owner.request_limit) {

@@ -100,6 +100,8 @@ struct PathView {
 PathView ReadPath(const Session& session, uint32_t peer);
 // A number that changes with every message to the peer, and from it, whichever way they go.
 uint64_t ReadTraffic(const Session& session, uint32_t peer);
+// Whether a message is under way between the two by their direct link: offered, or being moved.
+bool HasLinkTransfers(const Session& session, uint32_t peer);
 
 struct TransferView {
   shm::TransferState state = shm::TransferState::kIdle;

@@ -42,8 +42,9 @@ ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer) {
 ErrorCode LieInPrivate(uint64_t address, Transfer* transfer) {
   transfer->stage = &transfer->job->private_stage;
   transfer->address = address;
-  return transfer->rank->session->private_memory_reachable ? ErrorCode::kOk
-                                                           : ErrorCode::kPermissionDenied;
+  const bool is_reached =
+      transfer->size_bytes == 0 || transfer->rank->session->private_memory_reachable;
+  return is_reached ? ErrorCode::kOk : ErrorCode::kPermissionDenied;
 }
 
 engine::Block NextRange(const Transfer& transfer, uint64_t longest_bytes) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/open_files.h"
 #include "common/version.h"
 #include "shm/lane.h"
 #include "tests/client/lonely_rank.h"
@@ -270,6 +272,7 @@ TEST_F(LinkKeeperTest, TheLibraryIsOpenedAtTheFirstOrder) {
 }
 
 TEST_F(LinkKeeperTest, WithoutTheLibraryItSaysSoOnceAndRefuses) {
+  rules_.idle_ms = 0;  // they are wanted always
   Make();
   has_library_ = false;
   testing::internal::CaptureStderr();
@@ -285,7 +288,54 @@ TEST_F(LinkKeeperTest, WithoutTheLibraryItSaysSoOnceAndRefuses) {
             "no library\n");
 }
 
+TEST_F(LinkKeeperTest, WhereNobodyAskedForLinksTheirLackIsToldToTheDaemonAlone) {
+  Make();
+  has_library_ = false;
+  testing::internal::CaptureStderr();
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_STREQ(reply_.text, "no library");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// A link is a descriptor, and the program may need those that are left.
+TEST_F(LinkKeeperTest, LinksLeaveTheProgramDescriptors) {
+  Make();
+  Use(kOther, 3);
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  rlimit files = usual;
+  files.rlim_cur = CountOpenFiles().open * 4 / 3;  // three of four
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_EQ(reply_.code, static_cast<int32_t>(ErrorCode::kLimitExceeded));
+  EXPECT_THAT(reply_.text, HasSubstr("ulimit -n"));
+  files.rlim_cur += 4;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  Order(LinkOp::kOpen, kPeer, 8);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 8"));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+}
+
+// An endpoint is not opened, and given up for good, where there is no room for links anyway.
+TEST_F(LinkKeeperTest, WithoutRoomTheLibraryIsNotOpened) {
+  Make();
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  rlimit files = usual;
+  files.rlim_cur = CountOpenFiles().open + 2;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  Order(LinkOp::kOpen, kPeer, 7);
+  EXPECT_THAT(Events(), ElementsAre("refused 1 7"));
+  EXPECT_EQ(loads_, 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  Order(LinkOp::kOpen, kPeer, 8);
+  EXPECT_THAT(Events(), ElementsAre("opened 1 8"));
+}
+
 TEST_F(LinkKeeperTest, AnEndpointThatCannotListenIsRefused) {
+  rules_.idle_ms = 0;
   std::strcpy(rules_.source_address, "nowhere");
   Make();
   testing::internal::CaptureStderr();
@@ -383,6 +433,22 @@ TEST_F(LinkKeeperTest, OneSidedOperationsKeepADirectionFromBeingIdle) {
     usleep(1000);
   }
   EXPECT_EQ(Path(), PeerPath::kLink) << "some have ended between any two looks";
+  while (Path() == PeerPath::kLink) {
+    (void)keeper_->Look();
+  }
+}
+
+TEST_F(LinkKeeperTest, ALongTransferKeepsADirectionFromBeingIdle) {
+  rules_.idle_ms = 4;
+  Make();
+  FakeLinks& links = Use();
+  for (int look = 0; look < 20; ++look) {
+    UnderLease([&] { links.is_idle = false; });
+    (void)keeper_->Look();
+    usleep(1000);
+  }
+  EXPECT_EQ(Path(), PeerPath::kLink) << "it was always under way";
+  UnderLease([&] { links.is_idle = true; });
   while (Path() == PeerPath::kLink) {
     (void)keeper_->Look();
   }
@@ -562,6 +628,34 @@ TEST_F(LinkKeeperTest, ARankThatLeavesUsesNoMoreLinks) {
 // ---- The lease ----
 
 // Its holder was stopped, perhaps for good. The watcher has the daemon to look after.
+// For device memory that no link carries. The daemon is to have the other directions returned, too.
+TEST_F(LinkKeeperTest, ARankMayGiveItsLinksUp) {
+  LinkKeeper& keeper = Make();
+  Use();
+  Use(kOther, 3);
+  Order(LinkOp::kReturn, kOther, 3);
+  AnswerMarker(kOther);
+  EXPECT_THAT(NextEvents(), ElementsAre("returned 2 3"));
+  keeper.GiveUpLinks();
+  EXPECT_EQ(Path(), PeerPath::kToDaemon);
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 2 3"));  // this direction is back
+  AnswerMarker();
+  EXPECT_THAT(NextEvents(), ElementsAre("refused 1 7"));
+  EXPECT_THAT(reply_.text, HasSubstr("device memory"));
+  keeper.GiveUpLinks();
+  (void)keeper.Look();
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_TRUE(keeper.has_links());  // until the peers' directions are back
+  for (const auto& [peer, link] : {std::pair(kPeer, 7), std::pair(kOther, 3)}) {
+    Order(LinkOp::kEnd, peer, static_cast<uint64_t>(link));
+  }
+  EXPECT_FALSE(keeper.has_links());
+  (void)Events();
+  Order(LinkOp::kOpen, kPeer, 9, "peer");
+  EXPECT_THAT(Events(), ElementsAre("refused 1 9"));
+  EXPECT_FALSE(keeper.has_links());
+}
+
 TEST_F(LinkKeeperTest, ALeaseThatIsNotToBeHadHoldsNobodyUp) {
   Make();
   FakeLinks& links = Use();

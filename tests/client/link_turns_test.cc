@@ -16,6 +16,7 @@ class FakeTurns final : public LinkTurns {
   }
   void Arm() override { ++armed; }
   void Serve() override {}
+  void GiveUpLinks() override {}
   // True: it is gathered; else the sender turns.
   bool Send(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
     const bool gathers = Gathers(peer, size_bytes, now_ns);

@@ -25,6 +25,7 @@ class IdleTurns final : public LinkTurns {
   }
   void Arm() override {}
   void Serve() override {}
+  void GiveUpLinks() override {}
   bool IsHeldFor(uint32_t peer) const { return IsHeld(peer); }
 };
 

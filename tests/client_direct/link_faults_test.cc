@@ -136,7 +136,7 @@ class KilledProcessTest : public testing::TestWithParam<int> {};
 
 // Killed after so many messages, in the middle of others.
 TEST_P(KilledProcessTest, PeerIsLostAndNothingElse) {
-  PeerProcess peer([](LinkedRank& rank) {
+  LinkedProcess peer([](LinkedRank& rank) {
     std::vector<std::byte> got(kLong);
     const std::vector<std::byte> sent = Pattern(kLong, 4);
     for (;;) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <tuple>
 
+#include "daemon/control/rank_view.h"
 #include "tests/client_direct/links_fixture.h"
 
 namespace ferry::client {
@@ -79,10 +80,49 @@ INSTANTIATE_TEST_SUITE_P(All, LinkSizesTest,
                                                                                     : "SendFirst");
                          });
 
+// ---- What their daemons see ---------------------------------------------------------------------
+
+// A rank as its daemon knows it.
+class SeenRank {
+ public:
+  explicit SeenRank(const engine::SessionView& view) {
+    session_.local_size = view.inbox.local_size;
+    session_.job_size = view.job_size;
+    session_.request_limit = view.request_limit;
+    session_.session_map = shm::Mapping(view.base(), view.size_bytes);
+  }
+  ~SeenRank() { (void)session_.session_map.Release(); }  // it is the rank's
+  bool HasTransfers(uint32_t peer) const { return daemon::HasLinkTransfers(session_, peer); }
+
+ private:
+  daemon::Session session_;
+};
+
+TEST_F(LinkMessagesTest, TheDaemonsSeeLongTransfers) {
+  const std::vector<std::byte> sent = Pattern(4 << 20, 3);
+  std::vector<std::byte> got(sent.size());
+  const SeenRank sender(rank(0).view());
+  const SeenRank receiver(rank(1).view());
+  Carry(0, 1);
+  EXPECT_FALSE(sender.HasTransfers(1));
+  Passage passage{0, 1};
+  passage.send = rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  EXPECT_TRUE(sender.HasTransfers(1));
+  engine::ProbeResult found;
+  ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
+  EXPECT_FALSE(receiver.HasTransfers(0));
+  passage.receive = rank(1).Receive(0, 7, Private(got.data()), got.size());
+  EXPECT_TRUE(sender.HasTransfers(1));
+  EXPECT_TRUE(receiver.HasTransfers(0));
+  ExpectEnd(passage);
+  EXPECT_FALSE(sender.HasTransfers(1));
+  EXPECT_FALSE(receiver.HasTransfers(0));
+}
+
 // ---- Kinds -------------------------------------------------------------------------------------
 
 TEST_F(LinkMessagesTest, SynchronousSendEndsOnlyWithItsReceive) {
-  for (const uint64_t size : {8ULL, 4096ULL, 65536ULL, 1048576ULL}) {
+  for (const uint64_t size : {0ULL, 8ULL, 4096ULL, 65536ULL, 1048576ULL}) {
     SCOPED_TRACE(size);
     const std::vector<std::byte> sent = Pattern(size, 3);
     std::vector<std::byte> got(size);
@@ -100,36 +140,46 @@ TEST_F(LinkMessagesTest, SynchronousSendEndsOnlyWithItsReceive) {
   ExpectIdle(0, 1);
 }
 
-TEST_F(LinkMessagesTest, LongMessageIsTruncatedToItsReceive) {
+class LinkTruncationTest : public LinkMessagesTest,
+                           public testing::WithParamInterface<std::tuple<bool, bool>> {};
+
+TEST_P(LinkTruncationTest, LongMessageIsTruncatedToItsReceive) {
+  const auto [has_room, receive_first] = GetParam();
   for (const uint64_t size : {16ULL, 8000ULL, 65536ULL, 524288ULL, 1048576ULL}) {
-    for (const bool receive_first : {true, false}) {
-      SCOPED_TRACE(size);
-      const std::vector<std::byte> sent = Pattern(size, 5);
-      std::vector<std::byte> got(size, std::byte{0x55});
-      const uint64_t room = size / 2 + 3;
-      uint32_t receive = 0;
-      if (receive_first) {
-        receive = rank(1).Receive(0, 7, Private(got.data()), room);
-      }
-      const uint32_t send = size <= shm::kCellBytes
-                                ? rank(0).Send(1, 7, sent.data(), size)
-                                : rank(0).SendFrom(1, 7, Private(sent.data()), size);
-      if (!receive_first) {
-        engine::ProbeResult found;
-        ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
-        receive = rank(1).Receive(0, 7, Private(got.data()), room);
-      }
-      EXPECT_EQ(Wait(1, receive), ErrorCode::kTruncated);
-      EXPECT_EQ(rank(1).Slot(receive).message_bytes, size);
-      EXPECT_EQ(Wait(0, send), ErrorCode::kOk);
-      EXPECT_EQ(std::memcmp(got.data(), sent.data(), room), 0);
-      for (uint64_t i = room; i < size; ++i) {
-        ASSERT_EQ(got[i], std::byte{0x55}) << "beyond the buffer, at " << i;
-      }
+    SCOPED_TRACE(size);
+    const std::vector<std::byte> sent = Pattern(size, 5);
+    std::vector<std::byte> got(size, std::byte{0x55});
+    const uint64_t room = has_room ? size / 2 + 3 : 0;
+    uint32_t receive = 0;
+    if (receive_first) {
+      receive = rank(1).Receive(0, 7, Private(got.data()), room);
+    }
+    const uint32_t send = size <= shm::kCellBytes
+                              ? rank(0).Send(1, 7, sent.data(), size)
+                              : rank(0).SendFrom(1, 7, Private(sent.data()), size);
+    if (!receive_first) {
+      engine::ProbeResult found;
+      ASSERT_TRUE(Meanwhile([&] { return rank(1).Probe(0, 7, &found); }));
+      receive = rank(1).Receive(0, 7, Private(got.data()), room);
+    }
+    EXPECT_EQ(Wait(1, receive), ErrorCode::kTruncated);
+    EXPECT_EQ(rank(1).Slot(receive).message_bytes, size);
+    EXPECT_EQ(Wait(0, send), ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(got.data(), sent.data(), room), 0);
+    for (uint64_t i = room; i < size; ++i) {
+      ASSERT_EQ(got[i], std::byte{0x55}) << "beyond the buffer, at " << i;
     }
   }
   ExpectIdle(0, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, LinkTruncationTest,
+                         testing::Combine(testing::Bool(), testing::Bool()),
+                         [](const auto& parameters) {
+                           return std::string(std::get<0>(parameters.param) ? "Some" : "No") +
+                                  "Room" +
+                                  (std::get<1>(parameters.param) ? "ReceiveFirst" : "SendFirst");
+                         });
 
 TEST_F(LinkMessagesTest, ReceivesFromAnySourceAndWithAnyTag) {
   for (const uint64_t size : {8ULL, 2000ULL, 65536ULL, 1048576ULL}) {

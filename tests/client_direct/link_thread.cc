@@ -28,21 +28,21 @@ int WatchBoth(int told, int links) {
 
 }  // namespace
 
-LinkThread::LinkThread(LinkedRank& rank)
+TurningThread::TurningThread(LinkedRank& rank)
     : rank_(rank),
       told_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       armed_set_(WatchBoth(told_.get(), rank.links().WaitFd())),
       thread_([this] { Run(); }) {}
 
-LinkThread::~LinkThread() {
+TurningThread::~TurningThread() {
   stop_ = true;
   Arm();
   thread_.join();
 }
 
-void LinkThread::Arm() { eventfd_write(told_.get(), 1); }
+void TurningThread::Arm() { eventfd_write(told_.get(), 1); }
 
-uint64_t LinkThread::cpu_ns() const {
+uint64_t TurningThread::cpu_ns() const {
   clockid_t clock;
   timespec time{};
   EXPECT_EQ(pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock), 0);
@@ -51,7 +51,7 @@ uint64_t LinkThread::cpu_ns() const {
 }
 
 // True: something came.
-bool LinkThread::Await(bool armed, uint64_t next_ns) const {
+bool TurningThread::Await(bool armed, uint64_t next_ns) const {
   const uint64_t now_ns = MonotonicNs();
   const int timeout_ms =
       next_ns == UINT64_MAX
@@ -61,7 +61,7 @@ bool LinkThread::Await(bool armed, uint64_t next_ns) const {
   return poll(&one, 1, timeout_ms) > 0;
 }
 
-void LinkThread::Run() {
+void TurningThread::Run() {
   bool armed = false;
   uint64_t next_ns = UINT64_MAX;
   while (!stop_) {

@@ -10,13 +10,13 @@
 
 namespace ferry::client {
 
-class LinkThread {
+class TurningThread {
  public:
   // `rank` has links, and outlives this. Disarmed at first.
-  explicit LinkThread(LinkedRank& rank);
-  ~LinkThread();
-  LinkThread(const LinkThread&) = delete;
-  LinkThread& operator=(const LinkThread&) = delete;
+  explicit TurningThread(LinkedRank& rank);
+  ~TurningThread();
+  TurningThread(const TurningThread&) = delete;
+  TurningThread& operator=(const TurningThread&) = delete;
 
   // From now on it turns the links whenever something comes, until it finds the rank inside. Any
   // thread.

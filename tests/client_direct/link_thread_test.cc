@@ -23,7 +23,7 @@ class LinkThreadTest : public LinksTest {
 };
 
 TEST_F(LinkThreadTest, TransfersEndWhileTheReceiverComputes) {
-  LinkThread thread(rank(1));
+  TurningThread thread(rank(1));
   for (const uint64_t size : {65536ULL, 524288ULL, 1048576ULL, 4194304ULL}) {
     SCOPED_TRACE(size);
     const std::vector<std::byte> sent = Pattern(size, 1);
@@ -40,7 +40,7 @@ TEST_F(LinkThreadTest, TransfersEndWhileTheReceiverComputes) {
 }
 
 TEST_F(LinkThreadTest, TransfersEndWhileTheSenderComputes) {
-  LinkThread thread(rank(1));
+  TurningThread thread(rank(1));
   for (const uint64_t size : {65536ULL, 1048576ULL, 4194304ULL}) {
     SCOPED_TRACE(size);
     const std::vector<std::byte> sent = Pattern(size, 2);
@@ -57,7 +57,7 @@ TEST_F(LinkThreadTest, TransfersEndWhileTheSenderComputes) {
 
 // Both turn the same links; messages are lost or doubled by none of it.
 TEST_F(LinkThreadTest, ThreadsOfARankTakeTurns) {
-  LinkThread one(rank(0)), other(rank(1));
+  TurningThread one(rank(0)), other(rank(1));
   constexpr uint64_t kSizes[] = {8, 3000, 40'000, 300'000, 1'200'000};
   for (uint32_t i = 0; i < 200; ++i) {
     const uint64_t size = kSizes[i % std::size(kSizes)];
@@ -75,7 +75,7 @@ TEST_F(LinkThreadTest, ThreadsOfARankTakeTurns) {
 }
 
 TEST_F(LinkThreadTest, IdleLinkTakesNoTime) {
-  LinkThread thread(rank(1));
+  TurningThread thread(rank(1));
   Carry(0, 1);
   ExpectIdle(0, 1);
   thread.Arm();

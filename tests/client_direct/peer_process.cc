@@ -74,7 +74,8 @@ int Run(const std::function<void(LinkedRank& rank)>& body, const RankOptions& op
 
 }  // namespace
 
-PeerProcess::PeerProcess(std::function<void(LinkedRank& rank)> body, const RankOptions& options) {
+LinkedProcess::LinkedProcess(std::function<void(LinkedRank& rank)> body,
+                             const RankOptions& options) {
   std::array<UniqueFd, 2> daemons = MakePair();
   std::array<UniqueFd, 2> control = MakePair();
   child_ = fork();
@@ -91,18 +92,18 @@ PeerProcess::PeerProcess(std::function<void(LinkedRank& rank)> body, const RankO
   SetUp(*rank_, control_.get());
 }
 
-PeerProcess::~PeerProcess() {
+LinkedProcess::~LinkedProcess() {
   if (child_ > 0) {
     Kill();
   }
 }
 
-void PeerProcess::Kill() {
+void LinkedProcess::Kill() {
   (void)kill(child_, SIGKILL);
   (void)waitpid(std::exchange(child_, -1), nullptr, 0);
 }
 
-int PeerProcess::Join() {
+int LinkedProcess::Join() {
   int status = 0;
   EXPECT_TRUE(Eventually([&] {
     (void)rank_->Progress();

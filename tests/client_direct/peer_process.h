@@ -14,14 +14,15 @@ namespace ferry::client {
 
 // Two ranks: 1 in a child, and 0 here, each with a direct link to the other that all their messages
 // take.
-class PeerProcess {
+class LinkedProcess {
  public:
   // Forks: no thread may be running. The child makes rank 1, calls `body` with it, and exits: with
   // 0 unless a test failure was noted.
-  explicit PeerProcess(std::function<void(LinkedRank& rank)> body, const RankOptions& options = {});
-  ~PeerProcess();  // kills it
-  PeerProcess(const PeerProcess&) = delete;
-  PeerProcess& operator=(const PeerProcess&) = delete;
+  explicit LinkedProcess(std::function<void(LinkedRank& rank)> body,
+                         const RankOptions& options = {});
+  ~LinkedProcess();  // kills it
+  LinkedProcess(const LinkedProcess&) = delete;
+  LinkedProcess& operator=(const LinkedProcess&) = delete;
 
   // Rank 0, once the two have their link.
   LinkedRank& rank() { return *rank_; }

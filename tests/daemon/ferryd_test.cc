@@ -271,6 +271,21 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
+TEST_F(FerrydTest, WhereSeveralNicsShareMessagesLinksAreForThoseWhoInsist) {
+  for (const bool insists : {false, true}) {
+    RunningFerryd daemon(Path("run"),
+                         {"--fabric_rails=127.0.0.2",
+                          std::string("--direct_links=") + (insists ? "always" : "auto")},
+                         FerrydProcess::kReal);
+    DaemonClient client(Path("run"), daemon.ControlAddress());
+    control::LinksReply reply;
+    ASSERT_TRUE(client.Ask(&AdminStub::Links, {}, &reply).ok());
+    EXPECT_EQ(reply.refusal().find("(fabric_rails)") != std::string::npos, !insists)
+        << reply.refusal();
+    daemon.ExpectEndsBySigterm();
+  }
+}
+
 // One that wishes as fast as it can write costs the control thread no more than another one.
 TEST_F(FerrydTest, AHostileRankIsRefusedLinksNowAndThen) {
   RunningFerryd daemon(Path("run"), {"--direct_links=off"}, FerrydProcess::kReal);

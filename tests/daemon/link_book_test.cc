@@ -125,6 +125,28 @@ TEST_F(LinkBooksTest, ALinkThatCannotBeUsedAgainEnds) {
   }
 }
 
+// For device memory that it cannot carry, though its connection stands: whether its direction takes
+// it just now or not, the other one's does.
+TEST_F(LinkBooksTest, ARankMayGiveALinkUp) {
+  for (const uint32_t rank : {0U, 2U}) {
+    for (const bool was_back : {false, true}) {
+      const uint32_t peer = 2 - rank;
+      Ask(0, 2);
+      Settle();
+      std::vector<attach::LinkReply> replies = At(rank).ranks[rank].Return(peer);
+      if (was_back) {
+        At(rank).Answer(rank, replies);
+        Settle();
+        ExpectUp(0, 2);
+      }
+      replies[0].event = static_cast<uint32_t>(LinkEvent::kRefused);
+      At(rank).Answer(rank, replies);
+      Settle();
+      ExpectNone(0, 2);
+    }
+  }
+}
+
 TEST_F(LinkBooksTest, AWishThatComesWhileItEndsBringsTheNextOne) {
   for (const uint32_t rank : {0U, 2U}) {
     const uint32_t peer = 2 - rank;
@@ -350,6 +372,25 @@ TEST_F(LinkBooksTest, TheIdlestLinkGivesWayButNoBusyOne) {
   (void)ask(1200);
   ExpectUp(0, 4);
   EXPECT_EQ(nodes[0]->ranks[0].refusals().size(), 3U);
+}
+
+// A message of many gigabytes is counted when it begins, and moves for seconds.
+TEST_F(LinkBooksTest, ALinkWithALongTransferIsBusy) {
+  Make({.per_rank = 1, .idle_ns = 100});
+  Ask(0, 2);
+  Settle();
+  LinkBook& book = nodes[0]->book;
+  nodes[0]->transfers = {{0, 2}};
+  book.Ask(0, 3, 1000);
+  nodes[0]->transfers.clear();
+  Settle();
+  ExpectUp(0, 2);
+  book.Ask(0, 3, 1099);  // it has just ended
+  Settle();
+  ExpectUp(0, 2);
+  book.Ask(0, 3, 1100);
+  Settle();
+  ExpectNone(0, 2);
 }
 
 TEST_F(LinkBooksTest, LimitsOfTheJobAndOfTheUser) {

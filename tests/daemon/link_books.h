@@ -199,6 +199,9 @@ class LinkNode final : public LinkCalls {
     const auto found = traffic.find({rank, peer});
     return found == traffic.end() ? 0 : found->second;
   }
+  bool HasTransfers(uint32_t rank, uint32_t peer) const override {
+    return transfers.contains({rank, peer});
+  }
   void Part(uint32_t rank, uint32_t peer) override {
     const LinkedRank::End* end = ranks[rank].EndTo(peer);
     EXPECT_EQ(end, nullptr) << "parted while rank " << rank << " has its end";
@@ -248,6 +251,7 @@ class LinkNode final : public LinkCalls {
   std::vector<LinkedRank> ranks;  // by rank of the job; only those of this node are used
   Status may_link;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> traffic;
+  std::set<std::pair<uint32_t, uint32_t>> transfers;
   std::set<std::pair<uint32_t, uint32_t>> parted;
   std::set<uint32_t> dead_ranks;  // they obey no more
   bool parts_slowly = false;      // until OnTick

@@ -1,4 +1,5 @@
-// Programs on two nodes: with messages that are written into receives, and with two NICs each.
+// Programs on two nodes whose daemons carry all messages: with messages that are written into
+// receives, and with two NICs each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 Words Job(const std::string& ranks, const Words& program) {
-  return PrivateJob({"-n", ranks, "--nodes", "2"}, program);
+  return PrivateJob({"-n", ranks, "--nodes", "2", kByDaemons}, program);
 }
 
 // ---- Messages written into receives that are there first, and fetched

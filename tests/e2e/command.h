@@ -111,6 +111,10 @@ Words With(const Words& variables, const Words& program);
 // -n.
 Words PrivateJob(const Words& placement, const Words& program = {});
 
+// For jobs of which a test wants all messages between nodes to pass the daemons: ranks that talk
+// much leave them else.
+inline constexpr char kByDaemons[] = "--direct_links=off";
+
 // Waits until each rank of a job has printed "rank R: under way".
 bool UnderWay(Command* job, int ranks);
 // The run directories of the private daemons of a job, sorted: by node, under one ferryrun.

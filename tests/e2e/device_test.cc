@@ -58,6 +58,13 @@ INSTANTIATE_TEST_SUITE_P(
         Placement{"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(DeviceLinksTest, AreGivenUp) {
+  for (const Words& links : {Words{"FERRY_DIRECT_LINKS=always"},
+                             Words{"FERRY_DIRECT_LINKS=auto", "FERRY_DIRECT_LINK_MESSAGES=3"}}) {
+    EXPECT_EQ(RunWell(Job({"-n", "2", "--nodes", "2"}, "late"), WithLink(links)), "device: ok\n");
+  }
+}
+
 TEST(DeviceMistakesTest, AreNamed) {
   for (const char* nodes : {"1", "2"}) {
     RunWell(Job({"-n", "2", "--nodes", nodes}, "mistakes"), WithLink());

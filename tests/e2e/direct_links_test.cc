@@ -94,6 +94,15 @@ TEST(DirectLinksTest, BurstsEndWhileTheirSenderComputes) {
   EXPECT_GT(Counter(out, "link_messages_sent"), 0U);
 }
 
+// A child has copies of its parent's sockets.
+TEST(DirectLinksTest, RanksMayFork) {
+  for (const Words& variables : {kAlways, kRestless}) {
+    const std::string out = RunJob("2", variables, {"tests/e2e/ranks/forks", "64"});
+    EXPECT_GT(Counter(out, "link_messages_sent"), 0U);
+    EXPECT_EQ(Counter(out, "link_errors"), 0U);
+  }
+}
+
 // The programs that every placement has to pass.
 TEST(DirectLinksTest, OtherProgramsDoNotNotice) {
   RunJob("4", kAlways, {"tests/e2e/ranks/point_to_point"});

@@ -16,6 +16,7 @@
 namespace ferry::e2e {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -26,7 +27,7 @@ constexpr char kIp[] = "/usr/sbin/ip";
 
 void WriteScript(const std::string& path, const std::string& text) {
   std::ofstream(path) << "#!/bin/sh\n" << text;
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  fs::permissions(path, fs::perms::owner_all);
 }
 
 // Two hosts beside this one, on a network of their own, and a launcher that enters them.
@@ -37,7 +38,7 @@ class Hosts {
         network_("10." + std::to_string(128 + getpid() / 250 % 100) + "." +
                  std::to_string(getpid() % 250)),
         bridge_("fb" + id_) {
-    if (!std::filesystem::exists(kIp)) {
+    if (!fs::exists(kIp)) {
       why_not_ = std::string(kIp) + " is not there: apt-get install iproute2";
       return;
     }
@@ -111,7 +112,7 @@ class HostsTest : public testing::Test {
     }
     return true;
   }
-  static std::string Ferryd() { return std::filesystem::absolute("daemon/ferryd").string(); }
+  static std::string Ferryd() { return fs::absolute("daemon/ferryd").string(); }
 
   static std::unique_ptr<Hosts> hosts_;
 };
@@ -266,7 +267,7 @@ TEST_F(HostsTest, ANetworkThatAHostLacksIsNamed) {
 // not.
 TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
   const std::string folder = testing::TempDir() + "launchers";
-  std::filesystem::create_directory(folder);
+  fs::create_directory(folder);
   WriteScript(folder + "/ssh",
               "test \"$1 $2 $3\" = '-x -o BatchMode=yes' || exit 99\nshift 3\n"
               "echo Welcome to $1\nhost=$1\nshift\nexec " +
@@ -287,34 +288,76 @@ TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
   }
 }
 
+// A daemon on each host, with `flags`, and a launcher that finds them, whose agents and ranks are
+// those of the user who launches, or of `user`.
+class RunningDaemons {
+ public:
+  RunningDaemons(const Hosts& hosts, const std::string& ferryd, const Words& flags = {},
+                 const std::string& user = "") {
+    fs::permissions(folder_.path(), fs::perms(0755));
+    RunWell({"tools/ferryctl/ferryctl", "certs", folder_ / "tls", "--node",
+             "one," + hosts.Address("1"), "--node", "two," + hosts.Address("2")});
+    for (const auto& [number, name] : {std::pair{"1", "one"}, {"2", "two"}}) {
+      const std::string tls = folder_ / "tls/";
+      daemons_.push_back(StartDaemon(
+          Joined(
+              {hosts.launcher(), hosts.Address(number), ferryd, "--node_name=" + std::string(name),
+               "--control_address=" + hosts.Address(number),
+               "--fabric_address=" + hosts.Address(number), "--tls_ca_file=" + tls + "ca.pem",
+               "--tls_cert_file=" + tls + name + ".pem", "--tls_key_file=" + tls + name + ".key"},
+              flags),
+          folder_ / number));
+    }
+    const std::string become =
+        user.empty() ? "" : "setpriv --reuid=" + user + " --regid=" + user + " --clear-groups ";
+    WriteScript(launcher(), "export FERRY_RUN_DIRECTORY=" + folder_.path() +
+                                "/${1##*.}\nhost=$1\nshift\nexec " + hosts.launcher() + " $host " +
+                                become + "\"$@\"\n");
+  }
+  std::string launcher() const { return folder_ / "launcher"; }
+  std::string RunDirectory(const std::string& number) const { return folder_ / number; }
+  void Stop() {
+    for (const auto& daemon : daemons_) {
+      daemon->Signal(SIGTERM);
+      EXPECT_EQ(daemon->Wait().exit_code, 0);
+    }
+  }
+
+ private:
+  const TempDirectory folder_;
+  std::vector<std::unique_ptr<Command>> daemons_;
+};
+
 // Running daemons are used if every host has one that the others reach.
 TEST_F(HostsTest, UsesDaemonsThatRun) {
-  const TempDirectory temporary;
-  const std::string& folder = temporary.path();
-  RunWell({"tools/ferryctl/ferryctl", "certs", folder + "/tls", "--node",
-           "one," + hosts_->Address("1"), "--node", "two," + hosts_->Address("2")});
-  std::vector<std::unique_ptr<Command>> daemons;
-  for (const auto& [number, name] : {std::pair{"1", "one"}, {"2", "two"}}) {
-    const std::string tls = folder + "/tls/";
-    daemons.push_back(StartDaemon(
-        {hosts_->launcher(), hosts_->Address(number), Ferryd(), "--node_name=" + std::string(name),
-         "--control_address=" + hosts_->Address(number),
-         "--fabric_address=" + hosts_->Address(number), "--tls_ca_file=" + tls + "ca.pem",
-         "--tls_cert_file=" + tls + name + ".pem", "--tls_key_file=" + tls + name + ".key"},
-        folder + "/" + number));
-  }
-  const std::string launcher = folder + "/launcher";
-  WriteScript(launcher, "export FERRY_RUN_DIRECTORY=" + folder + "/${1##*.}\nexec " +
-                            hosts_->launcher() + " \"$@\"\n");
-  EXPECT_THAT(SortedLines(RunWell({kFerryrun, "--rsh", launcher, "-hosts", hosts_->both(), "-n",
-                                   "2", "--no-label", "sh", "-c",
+  RunningDaemons daemons(*hosts_, Ferryd());
+  EXPECT_THAT(SortedLines(RunWell({kFerryrun, "--rsh", daemons.launcher(), "-hosts", hosts_->both(),
+                                   "-n", "2", "--no-label", "sh", "-c",
                                    "echo $FERRY_RUN_DIRECTORY; exec examples/hello/hello"})),
-              ElementsAre(folder + "/1", folder + "/2", "rank 0 of 2: rank 1 says hello",
-                          "rank 1 of 2: rank 0 says hello"));
-  for (const auto& daemon : daemons) {
-    daemon->Signal(SIGTERM);
-    EXPECT_EQ(daemon->Wait().exit_code, 0);
+              ElementsAre(daemons.RunDirectory("1"), daemons.RunDirectory("2"),
+                          "rank 0 of 2: rank 1 says hello", "rank 1 of 2: rank 0 says hello"));
+  daemons.Stop();
+}
+
+// Daemons of root's, which have a worker process for these ranks.
+TEST_F(HostsTest, RanksOfAnotherUserHaveDirectLinks) {
+  const TempDirectory bin;
+  fs::permissions(bin.path(), fs::perms(0755));
+  for (const char* file :
+       {"daemon/ferryd", "daemon/ferry-worker", kFerryrun, "tests/e2e/ranks/switching",
+        "client/libferry.so.0", "client/control/libferry_control.so",
+        "client/direct/libferry_direct.so"}) {
+    fs::copy_file(file, bin / fs::path(file).filename());
   }
+  RunningDaemons daemons(*hosts_, bin / "ferryd",
+                         {"--direct_link_messages=3", "--direct_link_idle_ms=5"}, "1234567");
+  const std::string out =
+      RunWell({bin / "ferryrun", "--rsh", daemons.launcher(), "-hosts", hosts_->both(), "-n", "4",
+               "--map-by", "node", "--no-label", bin / "switching", "40", "6", "25"},
+              {"LD_LIBRARY_PATH=" + bin.path()}, 120);
+  EXPECT_THAT(out, testing::ContainsRegex("link_messages_sent: [1-9]"));
+  EXPECT_THAT(out, HasSubstr("link_errors: 0\n"));
+  daemons.Stop();
 }
 
 }  // namespace

@@ -45,9 +45,10 @@ constexpr int kReports = 2;  // rank 1 reports every 50th message
 class TracedJob {
  public:
   // Starts tests/faults/ranks/pairs with `arguments` and the options `flags` of ferryrun, and waits
-  // until messages pass.
+  // until messages pass, which they do by the daemons.
   TracedJob(const Words& flags, const Words& arguments, const Words& variables = {})
-      : job_(PrivateJob(Joined({"-n", "2", "--nodes", "2"}, flags), Joined({kPairs}, arguments)),
+      : job_(PrivateJob(Joined({"-n", "2", "--nodes", "2", kByDaemons}, flags),
+                        Joined({kPairs}, arguments)),
              variables) {
     EXPECT_TRUE(job_.WaitForOutput("rank 1: under way\n")) << job_.Output();
     nodes_ = Daemons(job_);

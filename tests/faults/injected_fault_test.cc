@@ -28,12 +28,17 @@ constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kBytes[] = "1000000";  // rank 0 sends them on, from and to private memory
 constexpr char kHeap[] = "--heap_bytes=1048576";  // too small for them: they are staged
 
+// On two nodes whose daemons carry all messages: the points are theirs.
+e2e::Words Job(int ranks, const e2e::Words& flags, const e2e::Words& program) {
+  return PrivateJob(ranks, 2, e2e::Joined({e2e::kByDaemons}, flags), program);
+}
+
 // Only one node passes the points of one message, since messages go one way.
 class InjectedKillTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
   const CommandResult result =
-      RunCleanly(PrivateJob(2, 2, {kHeap, "--faults=" + GetParam() + ":kill"}, {kPairs, kBytes}));
+      RunCleanly(Job(2, {kHeap, "--faults=" + GetParam() + ":kill"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("fault at " + GetParam().substr(0, GetParam().find(':'))));
   EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL"));
@@ -64,7 +69,7 @@ json Faults(const std::string& run_directory, const e2e::Words& flags = {}) {
 }
 
 TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
-  Command job(PrivateJob(2, 2, {kHeap, "--faults=staging.copy_out:60:stall"}, {kPairs, kBytes}));
+  Command job(Job(2, {kHeap, "--faults=staging.copy_out:60:stall"}, {kPairs, kBytes}));
   ASSERT_TRUE(UnderWay(&job, 2));
   std::string stalled;
   ASSERT_TRUE(Eventually([&] {
@@ -89,8 +94,8 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
 
 // One block for each direction and node: the receivers' block stops.
 TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
-  Command job(PrivateJob(4, 2, {kHeap, "--staging_blocks=2", "--faults=staging.copy_out:200:stall"},
-                         {kPairs, kBytes, "across"}));
+  Command job(Job(4, {kHeap, "--staging_blocks=2", "--faults=staging.copy_out:200:stall"},
+                  {kPairs, kBytes, "across"}));
   ASSERT_TRUE(UnderWay(&job, 4));
   const e2e::Words daemons = Daemons(job);
   ASSERT_THAT(daemons, SizeIs(2));
@@ -129,7 +134,7 @@ TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
 // Of the two nodes, the sender's is the first that needs its rank's heap.
 TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
   const CommandResult result =
-      RunCleanly(PrivateJob(2, 2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
+      RunCleanly(Job(2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;
   EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLimit)));
@@ -137,7 +142,7 @@ TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
 
 TEST(InjectedLossTest, IsACutLinkForTheRanks) {
   const CommandResult result =
-      RunCleanly(PrivateJob(2, 2, {kHeap, "--faults=send.block_ready:60:lose"}, {kPairs, kBytes}));
+      RunCleanly(Job(2, {kHeap, "--faults=send.block_ready:60:lose"}, {kPairs, kBytes}));
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out;
   EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLinkDown)));

@@ -38,7 +38,7 @@ uint64_t KillDaemon(const Command& job, size_t daemons) {
 class KilledDaemonTest : public testing::TestWithParam<e2e::Words> {};
 
 TEST_P(KilledDaemonTest, IsAnErrorForAllRanks) {
-  Command job(PrivateJob(4, 2, {}, e2e::Joined({kTraffic}, GetParam())));
+  Command job(PrivateJob(4, 2, {e2e::kByDaemons}, e2e::Joined({kTraffic}, GetParam())));
   ASSERT_TRUE(UnderWay(&job, 4));
   const uint64_t killed_ns = KillDaemon(job, 2);
   const CommandResult result = job.WaitCleanly();

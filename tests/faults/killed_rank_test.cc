@@ -71,11 +71,12 @@ TEST(KilledRankTest, IsAnErrorForItsPeersAndNothingForAnotherJob) {
   daemon.Stop();
 }
 
+// Those who have direct links to it: direct_links_test.
 TEST(KilledRankTest, IsAnErrorForPeersOnOtherNodes) {
   std::mt19937 random(7);
   double worst_ms = 0;
   for (int round = 0; round < Rounds() / 2 && !HasFailure(); ++round) {
-    Command broken(PrivateJob(4, 2, {}, {kMixed, "0"}));
+    Command broken(PrivateJob(4, 2, {e2e::kByDaemons}, {kMixed, "0"}));
     ASSERT_TRUE(UnderWay(&broken, 4));
     worst_ms = std::max(worst_ms, KillOne(&broken, 4, &random));
   }

@@ -8,9 +8,9 @@ namespace ferry::faults {
 namespace {
 
 // Runs tests/faults/ranks/leave, whose last rank is killed; returns its output.
-std::string Leave(int ranks, int nodes, const char* how) {
+std::string Leave(int ranks, int nodes, const char* how, const e2e::Words& flags = {}) {
   const e2e::CommandResult result =
-      e2e::RunCleanly(PrivateJob(ranks, nodes, {}, {"tests/faults/ranks/leave", how}));
+      e2e::RunCleanly(PrivateJob(ranks, nodes, flags, {"tests/faults/ranks/leave", how}));
   EXPECT_EQ(result.exit_code, kRankKilled) << result.err;
   return result.out;
 }
@@ -39,6 +39,11 @@ TEST_P(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, StagedSendTest, testing::Values(1, 3));
+
+// By a link a receiver takes so much data that it has not asked for, and no more.
+TEST(SendByLinkTest, MoreThanTheReceiverTakesWaitsInTheSendersHeap) {
+  ExpectAllRight(Leave(3, 3, "staged", {"--direct_links=always"}), 2);
+}
 
 // This needs one node: a block of this size travels to another node at once.
 TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {

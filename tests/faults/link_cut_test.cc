@@ -29,6 +29,7 @@ namespace {
 using e2e::Command;
 using e2e::CommandResult;
 using e2e::Eventually;
+using e2e::kByDaemons;
 using e2e::RunCommand;
 using nlohmann::json;
 using testing::HasSubstr;
@@ -131,6 +132,8 @@ constexpr char kEndure[] = "tests/faults/ranks/endure";
 constexpr char kOneSided[] = "tests/faults/ranks/one_sided";
 constexpr char kStreams[] = "tests/faults/ranks/streams";
 
+constexpr char kByLinks[] = "--direct_links=always";
+
 class LinkCutTest : public CutTest {
  protected:
   void SetUp() override {
@@ -140,7 +143,7 @@ class LinkCutTest : public CutTest {
     }
   }
   virtual void Begin() {
-    StartJob(2, {}, {kEndure});
+    StartJob(2, {kByDaemons}, {kEndure});
     AwaitRanks();
   }
   void AwaitRanks() {
@@ -154,17 +157,16 @@ class LinkCutTest : public CutTest {
     SetLink("up");
     back_ns_ = MonotonicNs();
   }
+  void CutBriefly() {
+    CutFor(Scaled(kBriefMs));
+    EXPECT_THAT(Finish(), Not(HasSubstr(": cut at")));
+  }
+  void CutTwice();
 
   uint64_t back_ns_ = 0;
 };
 
-TEST_F(LinkCutTest, BrieflyAndNobodyNotices) {
-  CutFor(Scaled(kBriefMs));
-  EXPECT_THAT(Finish(), Not(HasSubstr(": cut at")));
-}
-
-// Twice, and they survive both.
-TEST_F(LinkCutTest, ForLongerAndRanksAreToldThenGoOn) {
+void LinkCutTest::CutTwice() {
   for (const int cut_ms : {25'000, 20'000}) {
     const std::string before = job_->Output();
     CutFor(Scaled(cut_ms));
@@ -177,6 +179,23 @@ TEST_F(LinkCutTest, ForLongerAndRanksAreToldThenGoOn) {
   }
   Finish();
 }
+
+TEST_F(LinkCutTest, BrieflyAndNobodyNotices) { CutBriefly(); }
+
+// Twice, and they survive both.
+TEST_F(LinkCutTest, ForLongerAndRanksAreToldThenGoOn) { CutTwice(); }
+
+// The ranks' own connection is cut, too.
+class DirectLinkCutTest : public LinkCutTest {
+ protected:
+  void Begin() override {
+    StartJob(2, {kByLinks}, {kEndure});
+    AwaitRanks();
+  }
+};
+
+TEST_F(DirectLinkCutTest, BrieflyAndNobodyNotices) { CutBriefly(); }
+TEST_F(DirectLinkCutTest, ForLongerAndRanksAreToldThenGoOn) { CutTwice(); }
 
 // Streams wait for matched requests: a pair does not outlive the link, and its waits end.
 class StreamCutTest : public LinkCutTest {
@@ -198,14 +217,16 @@ TEST_F(StreamCutTest, WaitsEndAndSayWhy) {
 // Ranks that work in each other's memory.
 class OneSidedCutTest : public LinkCutTest {
  protected:
-  void Begin() override {
-    StartJob(2, {}, {kOneSided, "endure"});
+  void Begin() override { Begin(kByDaemons); }
+  void Begin(const char* links) {
+    StartJob(2, {links}, {kOneSided, "endure"});
     ASSERT_TRUE(UnderWay(job_.get(), 2));
     FindRanks(kOneSided, 2);
   }
+  void CutOnce();
 };
 
-TEST_F(OneSidedCutTest, CallsSaySoAndPassAgain) {
+void OneSidedCutTest::CutOnce() {
   CutFor(Scaled(20'000));
   for (const std::string rank : {"rank 0", "rank 1"}) {
     EXPECT_NE(When(rank + ": cut at "), 0U);
@@ -214,12 +235,21 @@ TEST_F(OneSidedCutTest, CallsSaySoAndPassAgain) {
   Finish();
 }
 
+class DirectOneSidedCutTest : public OneSidedCutTest {
+ protected:
+  void Begin() override { OneSidedCutTest::Begin(kByLinks); }
+};
+
+TEST_F(OneSidedCutTest, CallsSaySoAndPassAgain) { CutOnce(); }
+TEST_F(DirectOneSidedCutTest, CallsSaySoAndPassAgain) { CutOnce(); }
+
 // Nodes have a second NIC, whose address goes.
 class RailCutTest : public LinkCutTest {
  protected:
   void Begin() override {
-    StartJob(2, {"--fabric_rails=10.77.0.1", "--rail_stripe_bytes=65536"}, {kEndure, "timeouts"},
-             kTimeoutMs, "ip link set lo up && ip addr add 10.77.0.1/32 dev lo");
+    StartJob(2, {kByDaemons, "--fabric_rails=10.77.0.1", "--rail_stripe_bytes=65536"},
+             {kEndure, "timeouts"}, kTimeoutMs,
+             "ip link set lo up && ip addr add 10.77.0.1/32 dev lo");
     AwaitRanks();
   }
   static constexpr int kTimeoutMs = 2400;
@@ -270,7 +300,7 @@ class LongMessageCutTest : public CutTest {
     }
     // The first data over the returned link waits for TCP to try again, for as long as the cut
     // lasted.
-    StartJob(6, {"--faults=" + faults}, {kProgram, std::to_string(kLongBytes)}, 10'000);
+    StartJob(6, {kByDaemons, "--faults=" + faults}, {kProgram, std::to_string(kLongBytes)}, 10'000);
     for (const int rank : kBystanders) {
       ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
     }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # mpi4py, built from its source with ferrycc, runs its own tests on Ferry, on 1, 2 and 3 ranks of one
-# node, and on 2 and 3 of two.
+# node, and on 2 and 3 of two, at last with direct links from the first message on.
 # Downloads it; MPI4PY_SOURCE=FILE.tar.gz takes a source that is already here.
 set -euo pipefail
 
@@ -45,7 +45,7 @@ tar -xf "$source" -C "$work/mpi4py" --strip-components=1
 MPICC=$here/tools/wrappers/ferrycc "${pip[@]}" install -q --no-build-isolation --no-deps \
   "$work/mpi4py" >"$work/log" 2>&1 || fail "mpi4py does not build: $(tail -n 20 "$work/log")"
 
-for flags in "-n 1" "-n 2" "-n 3" "-n 2 --nodes 2" "-n 3 --nodes 2"; do
+for flags in "-n 1" "-n 2" "-n 3" "-n 2 --nodes 2" "-n 3 --nodes 2" "-n 3 --nodes 2 --direct_links=always"; do
   echo "== ferryrun $flags"
   # shellcheck disable=SC2086  # words of their own
   "$here/tools/ferryrun/ferryrun" --private --no-label $flags -- "$work/venv/bin/python" \

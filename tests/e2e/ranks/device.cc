@@ -1,14 +1,14 @@
-// device sizes|windows|mistakes|fails|words|touch|hold|vanish: messages from and to device memory
-// that only streams reach (the emulated link's), so that this program, too, reaches it by
+// device sizes|windows|late|mistakes|fails|words|touch|hold|vanish: messages from and to device
+// memory that only streams reach (the emulated link's), so that this program, too, reaches it by
 // ferry_memcpy alone.
 //
 // sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
 // all sizes that take ways of their own, between device, heap, pinned and private memory.
-// windows: many messages at a time, both ways. mistakes: what is refused, and freed too early.
-// fails: one message of several fails at both ends, in a job whose daemons were told so. words: a
-// message each way fails, in a job on a stand-in for CUDA that was told so. touch: loads from
-// device memory. hold: rank 0 sends, and rank 1, which receives, is killed in the middle; vanish:
-// rank 0 receives, and rank 1, which sends, is.
+// windows: many messages at a time, both ways. late: two ranks have used a direct link before.
+// mistakes: what is refused, and freed too early. fails: one message of several fails at both ends,
+// in a job whose daemons were told so. words: a message each way fails, in a job on a stand-in for
+// CUDA that was told so. touch: loads from device memory. hold: rank 0 sends, and rank 1, which
+// receives, is killed in the middle; vanish: rank 0 receives, and rank 1, which sends, is.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -192,6 +192,42 @@ void Mistakes() {
   Exchange(device, coming, 8000, 6, Left());
 }
 
+// Whether both ranks of the job say so.
+bool Agree(bool is_so) {
+  char theirs = 0;
+  const char mine = is_so ? 1 : 0;
+  ferry_request request = 0;
+  CHECK_OK(ferry_isend(&mine, 1, Right(), 1000, &request));
+  CHECK_OK(ferry_recv(&theirs, 1, Left(), 1000, nullptr));
+  CHECK_OK(ferry_wait(&request, nullptr));
+  return is_so && theirs != 0;
+}
+
+// Messages of host memory, until they go by a direct link; then of device memory, which links do
+// not carry: until the link is gone, and the daemons move them between the devices.
+void Late() {
+  constexpr int kPatience = 5000;
+  const auto counter = ferry::ranks::CounterNamed;
+  Buffer host(kPrivate, 2 * kMiB);
+  Buffer to_host(kPrivate, 2 * kMiB);
+  for (int round = 0; !Agree(counter("link_messages_sent") != 0); ++round) {
+    CHECK_EQ(round < kPatience, true);
+    Exchange(host, to_host, kMiB, 1, Left());
+  }
+  const uint64_t staged = counter("path_staged_messages");
+  Buffer device(kDevice, 2 * kMiB);
+  Buffer to_device(kDevice, 2 * kMiB);
+  const auto are_staged = [&] {
+    return counter("path_staged_messages") != staged && counter("links_open") == 0;
+  };
+  for (int round = 0; !Agree(are_staged()); ++round) {
+    CHECK_EQ(round < kPatience, true);
+    Exchange(device, to_device, kMiB, 2, Left());
+    Exchange(device, to_host, 9000, 3, FERRY_ANY_SOURCE);
+  }
+  CHECK_EQ(counter("link_errors"), 0);
+}
+
 // At each end as many requests fail as at the other.
 void Fails() {
   constexpr int kMessages = 8;
@@ -276,6 +312,8 @@ int main(int argc, char** argv) {
     Sizes();
   } else if (what == "windows") {
     Windows();
+  } else if (what == "late") {
+    Late();
   } else if (what == "mistakes") {
     Mistakes();
   } else if (what == "fails") {

@@ -1,7 +1,8 @@
 // switching ROUNDS SEED PAUSE_MS: each rank exchanges windows of messages with all ranks of other
-// nodes, of all sizes and kinds of memory, in rounds that are named, wild or probed, with a pause
-// between them now and then that is long enough for paths to change. Every message's order and
-// bytes are checked. Rank 0 prints its counters of direct links.
+// nodes, of all sizes and kinds of memory, in rounds whose receives are named, wild, probed, too
+// short or among cancelled ones, with a pause between them now and then that is long enough for
+// paths to change. Every message's order and bytes are checked. Rank 0 prints its counters of
+// direct links.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@ namespace {
 constexpr int kWindow = 8;
 constexpr size_t kSizes[] = {0, 8, 64, 1000, 8192, 9000, 16384, 70000, 300000, 600000, 1000000};
 constexpr size_t kLargest = 1000000;
+constexpr int kNever = 1 << 20;  // a tag that no message is received by
 
 uint64_t seed = 0;
 
@@ -33,7 +35,8 @@ size_t SizeOf(uint64_t name) {
   return kSizes[dice % 8 == 0 ? dice / 8 % std::size(kSizes) : dice / 8 % 7];
 }
 
-enum class Kind { kNamed, kWild, kProbed };
+enum class Kind { kNamed, kWild, kProbed, kShort, kCancelled };
+constexpr uint64_t kKinds = 5;
 
 struct Buffers {
   explicit Buffers(size_t count) : ordinary(count * kLargest) {
@@ -56,11 +59,15 @@ class Traffic {
   }
 
   void Round(int round) {
-    const Kind kind = static_cast<Kind>(Mixed(static_cast<uint64_t>(round), 2) % 3);
+    const Kind kind = static_cast<Kind>(Mixed(static_cast<uint64_t>(round), 2) % kKinds);
+    std::vector<ferry_request> in_vain;
+    if (kind == Kind::kCancelled) {
+      in_vain = StartInVain();
+    }
     std::vector<ferry_request> receives(Count());
     if (kind != Kind::kProbed) {
       for (size_t i = 0; i < Count(); ++i) {
-        CHECK_OK(ferry_irecv(PlaceOf(i, round), kLargest,
+        CHECK_OK(ferry_irecv(PlaceOf(i, round), kind == Kind::kShort ? RoomOf(i) : kLargest,
                              kind == Kind::kWild ? FERRY_ANY_SOURCE : PeerOf(i), round,
                              &receives[i]));
       }
@@ -83,21 +90,54 @@ class Traffic {
         CHECK_EQ(statuses[i].size_bytes, found.size_bytes);
       }
     } else {
-      CHECK_OK(ferry_waitall(receives.size(), receives.data(), statuses.data()));
+      for (size_t i = 0; i < Count(); ++i) {
+        const bool is_short = kind == Kind::kShort && SizeOf(ComingTo(i)) > RoomOf(i);
+        CHECK_EQ(ferry_wait(&receives[i], &statuses[i]),
+                 is_short ? FERRY_ERR_TRUNCATED : FERRY_SUCCESS);
+      }
     }
     // Receives that may take any rank's messages take those of one rank in their order, too.
     for (size_t i = 0; i < Count(); ++i) {
       const int from = statuses[i].source;
       const uint64_t name = NameOf(from, ferry_rank(), received_[static_cast<size_t>(from)]++);
-      CHECK_EQ(statuses[i].size_bytes, SizeOf(name));
-      CHECK_BYTES(PlaceOf(i, round), SizeOf(name), name);
+      const size_t size = kind == Kind::kShort ? SizeOf(name) / 2 : SizeOf(name);
+      CHECK_EQ(statuses[i].size_bytes, size);
+      CHECK_BYTES(PlaceOf(i, round), size, name);
     }
     CHECK_OK(ferry_waitall(sends.size(), sends.data(), nullptr));
+    Cancel(in_vain);
   }
 
  private:
   size_t Count() const { return peers_.size() * kWindow; }
   int PeerOf(size_t index) const { return peers_[index % peers_.size()]; }
+  // What a receive of this round takes that names its source, and the room for it if that is too
+  // little.
+  uint64_t ComingTo(size_t index) const {
+    const int from = PeerOf(index);
+    return NameOf(from, ferry_rank(), received_[static_cast<size_t>(from)] + index / peers_.size());
+  }
+  size_t RoomOf(size_t index) const { return SizeOf(ComingTo(index)) / 2; }
+
+  // Offers, and receives, that nothing matches.
+  std::vector<ferry_request> StartInVain() {
+    std::vector<ferry_request> requests(2 * peers_.size());
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      CHECK_OK(ferry_isend(never_.data(), never_.size(), peers_[i], kNever, &requests[2 * i]));
+      CHECK_OK(
+          ferry_irecv(nothing_, sizeof(nothing_), peers_[i], kNever + 1, &requests[2 * i + 1]));
+    }
+    return requests;
+  }
+  static void Cancel(std::vector<ferry_request>& requests) {
+    for (ferry_request& request : requests) {
+      ferry_status status;
+      CHECK_OK(ferry_cancel(request));
+      CHECK_OK(ferry_wait(&request, &status));
+      CHECK_EQ(status.cancelled, 1);
+    }
+  }
+
   uint8_t* PlaceOf(size_t index, int round) {
     return coming_.At(index, Mixed(static_cast<uint64_t>(round), index + 10));
   }
@@ -105,6 +145,8 @@ class Traffic {
   const std::vector<int> peers_;
   Buffers going_;
   Buffers coming_;
+  const std::vector<uint8_t> never_ = std::vector<uint8_t>(kLargest);
+  uint8_t nothing_[8] = {};
   std::vector<uint64_t> sent_;
   std::vector<uint64_t> received_;
 };

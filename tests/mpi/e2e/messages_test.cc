@@ -61,6 +61,40 @@ TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);
 
+// The same by direct links, all the time, and by paths that change now and then: of four ranks in a
+// ring, two pairs live on different nodes.
+class MessagesByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static void Expect(const std::vector<std::string>& program, const std::string& line) {
+    ExpectJob({"", {"-n", "4", "--nodes", "2"}}, program, line, GetParam());
+  }
+};
+
+TEST_P(MessagesByLinksTest, AreRightInAllModesFormsAndSizes) {
+  Expect({"tests/mpi/ranks/messages"}, "all messages were right");
+}
+
+TEST_P(MessagesByLinksTest, AreRightWithThreadMultiple) {
+  Expect({"tests/mpi/ranks/messages", "multiple"}, "all messages were right");
+}
+
+TEST_P(MessagesByLinksTest, OfWindowsEndInEveryWay) {
+  Expect({"tests/mpi/ranks/windows", "multiple"}, "all windows were right");
+}
+
+TEST_P(MessagesByLinksTest, OfManyThreadsDoNotMeet) {
+  Expect({"tests/mpi/ranks/threads"}, "all threads were served");
+}
+
+INSTANTIATE_TEST_SUITE_P(, MessagesByLinksTest,
+                         testing::Values(std::vector<std::string>{"FERRY_DIRECT_LINKS=always"},
+                                         std::vector<std::string>{"FERRY_DIRECT_LINKS=auto",
+                                                                  "FERRY_DIRECT_LINK_MESSAGES=3",
+                                                                  "FERRY_DIRECT_LINK_IDLE_MS=5"}),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "Kept" : "Restless");
+                         });
+
 // Small receives go another way where ranks share cores.
 TEST(CrowdedNodeTest, ItsWindowsEndInEveryWay) {
   const unsigned cores = std::thread::hardware_concurrency();
