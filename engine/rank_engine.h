@@ -186,8 +186,9 @@ class RankEngine {
   // The direct link has ended, whoever closed it, and the core has ended its own work for the peer.
   // If something still took it, nothing passes between the two any more, and what was under way
   // waits. The daemon is told: it parts the two (kLinkDown), which fails that, and they begin anew;
-  // or it finds that the peer is dead, which fails that with the peer's end.
-  void FailLink(uint32_t peer, Effects& effects);
+  // or it finds that the peer is dead, which fails that with the peer's end. `was_taken`: by
+  // operations that the engine knows nothing of.
+  void FailLink(uint32_t peer, Effects& effects, bool was_taken = false);
   // Tells the daemon something of the direct link to `peer`. False: there is no room now.
   bool TellOfLink(uint32_t peer, shm::LinkMatter matter, Effects& effects);
 

@@ -107,11 +107,12 @@ void RankEngine::RefuseLink(uint32_t peer) {
 
 // Where nothing takes the link, nothing is lost with it. If offers of the peer still wait here, its
 // own engine has the two parted; but with what it has pushed it is through.
-void RankEngine::FailLink(uint32_t peer, Effects& effects) {
+void RankEngine::FailLink(uint32_t peer, Effects& effects, bool was_taken) {
   // What has come by it counts now, or never: it must not be taken for something of a later link.
   DrainLane(LaneOf(Core::kLink), shm::kLaneSlots, effects);
   const PeerWords& words = view_.layout->peers[peer];
-  const bool is_used = (words.path | words.inward_path) != 0 || HasRequestsByLink(peer);
+  const bool is_used =
+      was_taken || (words.path | words.inward_path) != 0 || HasRequestsByLink(peer);
   const bool is_gone = IsGone(shm::LoadAcquire(words.dead));
   if (is_gone) {  // nothing more comes of it
     SetPaths(peer, PeerPath::kDaemon, PeerPath::kDaemon);

@@ -122,7 +122,9 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
     // Of the two ranks one hears first that the link is over, and closes it. Not before this one
     // has said that its direction is back.
     end.is_closed = !end.is_used && progress_.engine().IsLinkFree(peer);
-    progress_.engine().FailLink(peer, effects);
+    // Operations that took it, and that the engine does not know, have ended already: they wait for
+    // what the daemon says. It parts the two in any case if the direction is not back.
+    progress_.engine().FailLink(peer, effects, end.is_used);
     if (progress_.engine().PathTo(peer) == shm::PeerPath::kBroken) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
     }

@@ -107,6 +107,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool had_route = false;     // the core has had it
     bool calls = false;         // it is for this rank to make the connection
     bool was_used = false;      // ever
+    bool is_refused = false;    // this rank does not use it
     bool is_used = false;       // the daemon has allowed it, and has not been told of its return
     bool is_returning = false;  // the direction goes back
     bool is_ending = false;     // the daemon has ended it: once it is free it is let go of

@@ -218,9 +218,10 @@ void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
     end.pause_ns = kFirstPauseNs;
     return;
   }
+  const bool was_taken = MayWant(order.peer, end);
   Disconnect(order.peer, &end, code);
   Settle(effects);
-  progress_.engine().FailLink(order.peer, effects);
+  progress_.engine().FailLink(order.peer, effects, was_taken);
   progress_.engine().RefuseLink(order.peer);  // should it have asked
   const bool was_used = progress_.engine().PathTo(order.peer) == PeerPath::kBroken;
   Say(LinkEvent::kEnded, order.peer, order.link, was_used ? attach::kLinkWasUsed : 0);
@@ -259,6 +260,7 @@ void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effec
   end->due_ns = 0;
   if (!status.ok()) {
     end->link = uses ? end->link : 0;
+    end->is_refused = true;
     SayRefused(order, status);
   } else if (uses) {
     Say(LinkEvent::kUsed, peer, order.link);
@@ -369,7 +371,7 @@ uint64_t LinkKeeper::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
     const auto current = next++;
     End& end = current->second;
     next_ns = std::min(next_ns, LookAfter(current->first, &end, now_ns, effects));
-    awaited_ += end.is_connected && !end.was_used && !end.is_ending ? 1 : 0;
+    awaited_ += end.is_connected && !end.was_used && !end.is_refused && !end.is_ending ? 1 : 0;
     connecting_ += end.order.has_value() && end.had_route ? 1 : 0;
     if (end.link == 0) {
       ends_.erase(current);

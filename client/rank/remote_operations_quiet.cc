@@ -87,9 +87,12 @@ bool RemoteOperations::IsQuiet(OneSidedContext& context) {
   return !AnyLong(context, [this](uint16_t place) { return !OutcomeOf(place); });
 }
 
-// Tells the contexts of what has failed, and forgets what is over. Call it with the lock held.
+// Tells the contexts of what has failed, and forgets what is over: not before it has taken the
+// answers to that, of whatever context, since a quiet looks for nothing that is forgotten. Call it
+// with the lock held.
 void RemoteOperations::TakeFailures() {
   log_.Look([this](uint32_t rank) { return LastOver(rank); });
+  Harvest();
   for (uint32_t core = 0; core < shm::kOneSidedCores; ++core) {
     TakeFailures(session().failures[core], &failures_taken_[core]);
   }

@@ -14,6 +14,7 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <memory>
@@ -38,8 +39,9 @@ using attach::AttachHeader;
 using attach::Kind;
 using Descriptor = boost::asio::posix::stream_descriptor;
 
-// Refusals of direct links that a rank has not read. It gets no more of them then.
-constexpr size_t kMostRefusals = 4096;
+// Orders about direct links that a rank has not read. A stopped one has a few for each of its
+// links; one that has more goes on wishing, or answering, and never reads what it is told.
+constexpr size_t kMostOrders = 4096;
 
 AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
   return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
@@ -111,18 +113,32 @@ class AttachConnection final : public RankConnection,
   void Goodbye(const Status& why) override { Refuse({}, why); }
 
   void Order(const attach::LinkOrder& order) override {
-    // A rank can have itself refused as often as it likes, and need not read what it is told.
-    const bool is_refusal = order.op == static_cast<uint32_t>(attach::LinkOp::kRefuse);
-    if (socket_.is_open() && (!is_refusal || orders_.size() < kMostRefusals)) {
-      attach::LinkOrder& last = orders_.emplace_back(order);
-      last.header = AnswerTo({}, Kind::kLink);
-      if (orders_.size() == 1) {
-        SendOrders();
-      }
+    if (!socket_.is_open() || is_flooded_) {
+      return;
+    }
+    if (orders_.size() == kMostOrders) {
+      return EndFlooded();
+    }
+    attach::LinkOrder& last = orders_.emplace_back(order);
+    last.header = AnswerTo({}, Kind::kLink);
+    if (orders_.size() == 1) {
+      SendOrders();
     }
   }
 
  private:
+  // Later, for the book of links is about to order something, and forgets ranks that end.
+  void EndFlooded() {
+    is_flooded_ = true;
+    orders_.clear();
+    boost::asio::post(server_.context_, [self = shared_from_this()] {
+      self->Refuse({},
+                   {ErrorCode::kLimitExceeded,
+                    "attach socket: the rank reads nothing that it is told about direct links: " +
+                        std::to_string(kMostOrders) + " orders wait for it"});
+    });
+  }
+
   // In order; what finds no room waits until the rank has read.
   void SendOrders() {
     while (!orders_.empty()) {
@@ -511,6 +527,7 @@ class AttachConnection final : public RankConnection,
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
+  bool is_flooded_ = false;                            // it gets no more, and ends
 };
 
 // ---- AttachServer ----

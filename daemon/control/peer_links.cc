@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/peer_link.h"
+#include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"
 #include "daemon/control/tls_credentials.h"
 #include "proto/control.grpc.pb.h"
@@ -62,85 +62,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 bool IsRefusal(const Status& status) {
   return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
 }
-
-// Asks the kernel of another node whether anything listens at an address there: a refusal comes at
-// once when its daemon is dead, while a link that is cut answers nothing. A daemon that is just
-// dying may still be connected to, and closes the connection then: so it is asked again. A living
-// one says something, or nothing for a while.
-class PortProbe : public std::enable_shared_from_this<PortProbe> {
- public:
-  // Calls `done` once. `refused`: nothing listens there; otherwise something does, or nobody knows.
-  PortProbe(boost::asio::io_context& context, std::function<void(bool refused)> done)
-      : done_(std::move(done)), resolver_(context), socket_(context), limit_(context) {}
-
-  // Takes about `limit`, and a while more, at most.
-  void Ask(const HostPort& where, std::chrono::milliseconds limit) {
-    EndAfter(limit);
-    resolver_.async_resolve(
-        where.host, std::to_string(where.port),
-        [self = shared_from_this()](const boost::system::error_code& error, const auto& addresses) {
-          if (error || self->is_over_ || addresses.empty()) {
-            return self->End(false);
-          }
-          self->where_ = addresses.begin()->endpoint();
-          self->Connect();
-        });
-  }
-
- private:
-  void Connect() {
-    socket_.async_connect(where_, [self = shared_from_this()](const boost::system::error_code& e) {
-      if (e || self->is_over_) {
-        return self->End(e == boost::asio::error::connection_refused);
-      }
-      self->AwaitWord();
-    });
-  }
-  void AwaitWord() {
-    EndAfter(kWordLimit);
-    socket_.async_wait(boost::asio::ip::tcp::socket::wait_read,
-                       [self = shared_from_this()](const boost::system::error_code& error) {
-                         boost::system::error_code closed;
-                         if (error || self->is_over_ || self->socket_.available(closed) != 0) {
-                           return self->End(false);
-                         }
-                         self->socket_.close(closed);
-                         return self->is_again_ ? self->End(false) : self->AskAgain();
-                       });
-  }
-  void AskAgain() {
-    is_again_ = true;
-    Connect();
-  }
-  void EndAfter(std::chrono::milliseconds limit) {
-    limit_.expires_after(limit);
-    limit_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error) {
-        self->End(false);
-      }
-    });
-  }
-  void End(bool refused) {
-    if (std::exchange(is_over_, true)) {
-      return;
-    }
-    limit_.cancel();
-    resolver_.cancel();
-    boost::system::error_code ignored;
-    socket_.close(ignored);
-    done_(refused);
-  }
-
-  static constexpr std::chrono::milliseconds kWordLimit{100};
-
-  const std::function<void(bool refused)> done_;
-  boost::asio::ip::tcp::resolver resolver_;
-  boost::asio::ip::tcp::socket socket_;
-  boost::asio::steady_timer limit_;
-  boost::asio::ip::tcp::endpoint where_;
-  bool is_again_ = false;
-  bool is_over_ = false;
-};
 
 Status Restarted() {
   return {ErrorCode::kNodeUnreachable, "its daemon was restarted, the one of this job is gone"};
@@ -509,8 +430,8 @@ void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> don
   if (!where.ok()) {
     return answer(false);
   }
-  std::make_shared<PortProbe>(loop_.context(), answer)
-      ->Ask(*where, std::chrono::milliseconds(timing_.heartbeat_interval_ms));
+  ProbePort(loop_.context(), *where, std::chrono::milliseconds(timing_.heartbeat_interval_ms),
+            answer);
 }
 
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {

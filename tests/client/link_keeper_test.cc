@@ -625,6 +625,18 @@ TEST_F(LinkKeeperTest, ARankThatLeavesUsesNoMoreLinks) {
   EXPECT_EQ(Path(), PeerPath::kDaemon);
 }
 
+TEST_F(LinkKeeperTest, ALinkThatThisRankRefusesNeedsNoTurns) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  EXPECT_TRUE(keeper_->HasWork());
+  std::byte memory[64];
+  regions_.Add({.base = memory, .size_bytes = sizeof(memory), .id = 5, .by_stream = true});
+  Order(LinkOp::kUse, kPeer, 7, "peer");
+  EXPECT_THAT(Events(), ElementsAre("opened 1 7", "refused 1 7"));
+  Step();
+  EXPECT_FALSE(keeper_->HasWork());
+}
+
 // ---- The lease ----
 
 // Its holder was stopped, perhaps for good. The watcher has the daemon to look after.
@@ -687,6 +699,33 @@ TEST_F(LinkKeeperTest, ALostLinkThatMessagesTakeIsTold) {
   EXPECT_THAT(Events(), ElementsAre("lost 1 7"));
   Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
   EXPECT_THAT(Events(), ElementsAre("ended 1 7 was used"));
+}
+
+// Their direction is back, and only one-sided operations still take the link: the daemon finds out
+// why it was lost before they end.
+TEST_F(LinkKeeperTest, ALostLinkThatOneSidedOperationsTakeIsABreak) {
+  Make();
+  FakeLinks& links = Use();
+  Order(LinkOp::kReturn, kPeer, 7);
+  AnswerMarker();
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  links.wanted = {kPeer};
+  Lose(kPeer);
+  EXPECT_EQ(Path(), PeerPath::kBroken);
+  (void)keeper_->Look();
+  EXPECT_THAT(Events(), ElementsAre("lost 1 7"));
+}
+
+// The same, but the other rank has noticed first.
+TEST_F(LinkKeeperTest, TheDaemonMayEndWhatOneSidedOperationsTake) {
+  Make();
+  FakeLinks& links = Use();
+  Order(LinkOp::kReturn, kPeer, 7);
+  AnswerMarker();
+  links.wanted = {kPeer};
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7 was used"));
+  EXPECT_EQ(Path(), PeerPath::kBroken);
 }
 
 // The peer may have heard first that the link is over. If it has not, it cannot be used again.

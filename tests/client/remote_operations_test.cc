@@ -273,50 +273,8 @@ TEST_F(RemoteOperationsTest, AFailureAfterItsContextHasGoneIsNobodys) {
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
-TEST(OneSidedLogTest, KnowsWhoseOperationsAreUnderWay) {
-  OneSidedContext a;
-  OneSidedContext b;
-  OneSidedLog log;
-  uint64_t done = 0;
-  const auto begun_by = [&](const OneSidedContext& context, std::optional<uint32_t> with) {
-    std::vector<OneSidedLog::Begun> begun;
-    log.List(&context, with, &begun);
-    return begun;
-  };
-  const auto forget = [&](uint64_t number) {
-    done = number;
-    log.Look([&](uint32_t rank) { return rank == 5 ? done : 0; });
-    log.ForgetOver();
-  };
-  log.Add(&a, 5, 1, true);
-  log.Add(&a, 5, 2, true);
-  log.Add(&b, 5, 3, true);
-  log.Add(&a, 5, 4, false);
-  log.Add(&a, 2, 1, true);
-  ASSERT_EQ(begun_by(a, 5).size(), 2U);
-  EXPECT_EQ(begun_by(a, 5).back().number, 4U);
-  ASSERT_EQ(begun_by(a, std::nullopt).size(), 3U);
-  EXPECT_EQ(begun_by(a, std::nullopt).back().rank, 2U);
-  std::vector<const OneSidedContext*> blamed;
-  const auto blame = [&](uint64_t first, uint64_t last) {
-    blamed.clear();
-    log.ForEachSilent(5, first, last, [&](OneSidedContext& of) { blamed.push_back(&of); });
-    return blamed;
-  };
-  EXPECT_EQ(blame(2, 3), (std::vector<const OneSidedContext*>{&a, &b}));
-  EXPECT_EQ(blame(3, 4), (std::vector<const OneSidedContext*>{&b}));
-  EXPECT_TRUE(blame(4, 9).empty());
-  forget(1);
-  EXPECT_TRUE(blame(1, 1).empty());
-  EXPECT_EQ(blame(2, 2).size(), 1U);
-  log.Leave(&b);
-  EXPECT_TRUE(blame(3, 3).empty());
-  forget(4);
-  EXPECT_TRUE(begun_by(a, 5).empty());
-  EXPECT_EQ(begun_by(a, 2).size(), 1U);
-}
-
 // Nobody waits in these tests: a context is quiet, or it is not.
+
 TEST_F(RemoteOperationsTest, IsQuietOnceWhatWasBegunWithEachRankIsOver) {
   OneSidedContext other;
   meanwhile_ = [] { FAIL() << "it waits"; };
@@ -538,6 +496,22 @@ TEST_F(RemoteOperationsTest, AnAnswerAfterItsContextHasGoneGoesNowhere) {
   }
   remote_.AwaitAll();
   EXPECT_EQ(found, 5U);
+}
+
+// Its get is over, and forgotten by what another context does, before it asks.
+TEST_F(RemoteOperationsTest, AQuietBringsWhatOthersHaveForgotten) {
+  OneSidedContext other;
+  daemon_.Word(kPeer, 64) = 4711;
+  uint64_t found = 0;
+  ASSERT_EQ(remote_.Get(other, &found, {kPeer, kSegment, 64}, sizeof(found), WhenDone::kAtQuiet),
+            ErrorCode::kOk);
+  daemon_.Serve();
+  for (uint64_t i = 0; i < shm::kFailures; ++i) {  // then there is no room in the log
+    ASSERT_EQ(Put(0, Text(8)), ErrorCode::kOk);
+    daemon_.Serve();
+  }
+  EXPECT_EQ(QuietOf(other), ErrorCode::kOk);
+  EXPECT_EQ(found, 4711U);
 }
 
 // ---- Threads

@@ -186,7 +186,7 @@ class DirectLinksTest : public testing::Test {
     EXPECT_EQ(order.peer, 1 - rank);
     return order;
   }
-  void Reply(uint32_t rank, LinkEvent event, uint64_t link, const std::string& address = "") {
+  Status Say(uint32_t rank, LinkEvent event, uint64_t link, const std::string& address = "") {
     attach::LinkReply reply{};
     reply.header = ranks_[rank]->Header(attach::Kind::kLinkReply);
     reply.event = static_cast<uint32_t>(event);
@@ -194,7 +194,18 @@ class DirectLinksTest : public testing::Test {
     reply.link = link;
     reply.address_bytes = static_cast<uint32_t>(address.size());
     address.copy(reinterpret_cast<char*>(reply.address), sizeof(reply.address));
-    EXPECT_TRUE(SendPacket(ranks_[rank]->socket(), reply).ok());
+    return SendPacket(ranks_[rank]->socket(), reply);
+  }
+  void Reply(uint32_t rank, LinkEvent event, uint64_t link, const std::string& address = "") {
+    EXPECT_TRUE(Say(rank, event, link, address).ok());
+  }
+  // Rank 0 has read nothing for so long that its session ends.
+  void ExpectEndOfRank0() {
+    EXPECT_TRUE(daemons_[0]->data_plane.WaitFor("RemoveSession job 0"));
+    for (Answer answer = ranks_[0]->Read(); !answer.hang_up; answer = ranks_[0]->Read()) {
+      ASSERT_TRUE(answer.packet.As<attach::LinkOrder>() != nullptr ||
+                  answer.packet.As<attach::LinkRules>() != nullptr);
+    }
   }
   void Want(uint32_t rank) {
     daemons_[rank]->Run([&](JobRegistry& registry) { registry.WantLink("job", rank, 1 - rank); });
@@ -293,6 +304,40 @@ TEST_F(DirectLinksTest, AStoppedRankGetsItsOrdersWhenItReads) {
   ExpectRules(1);
   Want(0);
   (void)NextOrder(0, LinkOp::kRefuse);
+}
+
+// A stopped rank says nothing. One that says more and more, and reads nothing, may not pile up
+// orders in its daemon, whatever they are.
+TEST_F(DirectLinksTest, ARankThatRefusesLinksAndNeverReadsItsOrdersEnds) {
+  Start();
+  constexpr uint64_t kTooMany = 6000;
+  uint64_t link = 0;
+  while (daemons_[0]->data_plane.Count("RemoveSession job 0") == 0 && link < kTooMany) {
+    Want(0);
+    (void)Say(0, LinkEvent::kRefused, ++link).ok();  // once it has ended this fails
+    while (Report(0).links_size() == 1 && Report(0).links(0).state() != "none") {
+    }
+  }
+  EXPECT_LT(link, kTooMany);
+  ExpectEndOfRank0();
+}
+
+TEST_F(DirectLinksTest, ARankThatAnswersAgainAndAgainAndNeverReadsItsOrdersEnds) {
+  Start();
+  ExpectRules(0);
+  ExpectRules(1);
+  Want(0);
+  MakeLink();
+  daemons_[0]->Run([](JobRegistry& registry) {
+    EXPECT_EQ(*registry.TakeLinksBack("job", kAnyRank, kAnyRank, false), 1U);
+  });
+  constexpr int kTooMany = 100'000;
+  int answers = 0;
+  while (daemons_[0]->data_plane.Count("RemoveSession job 0") == 0 && answers < kTooMany) {
+    answers += Say(0, LinkEvent::kUsed, 1).ok() ? 1 : 0;
+  }
+  EXPECT_LT(answers, kTooMany);
+  ExpectEndOfRank0();
 }
 
 TEST_F(DirectLinksTest, WhoeverMayNotHasNoRulesAndIsRefused) {
