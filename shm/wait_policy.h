@@ -13,6 +13,10 @@ namespace ferry::shm {
 struct WaitPolicy {
   uint32_t spin_pauses = 64;                // polls with a pause instruction between them
   uint64_t idle_before_sleep_ns = 200'000;  // from the first yield; then the caller should sleep
+  // Whether others' turns on the core count as idle, too. Not where many ranks look for what comes
+  // in turn, and a look costs less than to be woken; one that computes keeps the core for long, and
+  // is counted for all that.
+  bool counts_others = true;
 };
 
 // Tells the core that this is a spin loop.
@@ -23,6 +27,12 @@ inline void CpuPause() {
   asm volatile("isb");  // "yield" does nothing on most cores
 #endif
 }
+
+// sched_yield. How long others have run on this core meanwhile, as far as the clock can say; 0:
+// none has.
+uint64_t YieldToOthers();
+// Whether others ran when this thread yielded last, whatever it waited for.
+bool IsCrowded();
 
 class Waiter {
  public:

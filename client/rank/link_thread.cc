@@ -1,7 +1,6 @@
 #include "client/rank/link_thread.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -12,11 +11,13 @@
 #include "common/clock.h"
 #include "common/thread.h"
 #include "shm/atomic.h"
+#include "shm/wait_policy.h"
 
 namespace ferry::client {
 namespace {
 
-constexpr uint64_t kBusyNs = 50'000;  // it looks on for so long after the last thing it did
+constexpr uint64_t kBusyNs = 50'000;  // it looks on for so long after the last thing it did,
+                                      // unless others wait for its core
 // Pauses between looks at a rank whose threads turn the links.
 constexpr uint64_t kFirstPauseNs = 50'000;
 constexpr uint64_t kLongestPauseNs = 500'000;
@@ -138,6 +139,7 @@ bool LinkThread::Serve() {
   pause_ns_ = kFirstPauseNs;
   turns_ = work_.Turns() - 1;
   uint64_t busy_ns = MonotonicNs();
+  bool crowded = false;
   while (shm::LoadAcquire(armed_) != static_cast<uint32_t>(Armed::kNo)) {
     uint32_t done = 0;
     if (DoRankThreadsTurn() || !work_.TryStep(&done)) {
@@ -155,12 +157,13 @@ bool LinkThread::Serve() {
     const uint64_t now_ns = MonotonicNs();
     if (done != 0) {
       busy_ns = now_ns;
-    } else if (now_ns - busy_ns < kBusyNs) {
-      sched_yield();
+    } else if (now_ns - busy_ns < kBusyNs && !crowded) {
+      crowded = shm::YieldToOthers() != 0;
     } else if (!Watch(now_ns)) {
       return false;
     } else {
       busy_ns = MonotonicNs();
+      crowded = false;
     }
   }
   return true;

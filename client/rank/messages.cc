@@ -115,7 +115,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       waiter.Reset();
       continue;
     }
-    if (has_links && idle_polls % kTurnsPerYield != 0) {
+    if (has_links && !shm::IsCrowded() && idle_polls % kTurnsPerYield != 0) {
       continue;  // a turn takes longer than a pause, and looks into the kernel
     }
     if (!waiter.Idle()) {

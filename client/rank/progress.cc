@@ -41,6 +41,7 @@ shm::WaitPolicy Progress::PolicyFor(int32_t peer) const {
   shm::WaitPolicy policy = wait_policy_;
   if (MayBeRemote(peer)) {
     policy.spin_pauses = 0;
+    policy.counts_others = links_ == nullptr || !links_->has_links();
   }
   return policy;
 }
