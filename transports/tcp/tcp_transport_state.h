@@ -131,6 +131,7 @@ class TcpTransport final : public Transport, private FrameReader {
   void OnWelcome(TcpStream* stream);
   void Take(TcpAcceptor::Proved proved);
   bool MayTake(TcpRemote* remote);
+  void ReadRest(TcpStream* stream);
   TcpStream* AddStream(UniqueFd fd, TcpRemote* remote, bool called);
   void Watch(TcpStream* stream, uint32_t events, int operation);
   void WatchOutput(TcpStream* stream, bool watched);
