@@ -32,6 +32,7 @@ constexpr uint64_t kRetryNs = 10'000'000;
 // What a socket can hold, and more.
 constexpr int kMostRestTurns = 64;
 constexpr size_t kCacheLine = 64;
+constexpr uint64_t kLooksPerSilence = 8;
 
 // More than 0: something has come that was not read; 0: the peer has closed the connection.
 ssize_t Peek(int fd) {
@@ -547,6 +548,28 @@ void TcpTransport::CloseStalled() {
   for (TcpStream* stream : dirty_) {
     if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
       Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+// Whether the peer's kernel may not have acknowledged all that was sent.
+bool TcpTransport::MayWaitForAnswer(const TcpStream& stream) {
+  return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
+}
+
+// Connections that a network swallows since they stand: nothing else tells of them for long.
+void TcpTransport::CloseSilent() {
+  const uint64_t limit_ns = options_.silence_timeout_ns;
+  if (limit_ns == 0 || now_ns_ < silence_ns_) {
+    return;
+  }
+  silence_ns_ = now_ns_ + limit_ns / kLooksPerSilence;
+  for (const auto& stream : streams_) {
+    if (MayWaitForAnswer(*stream)) {
+      stream->asked_round = stream->round;
+      if (stream->silence.IsDead(stream->fd(), now_ns_, limit_ns)) {
+        Break(stream.get(), ETIMEDOUT);
+      }
     }
   }
 }
