@@ -148,6 +148,7 @@ struct LinkRules {
   uint32_t min_messages;  // likewise; whichever comes first
   uint32_t idle_ms;       // without a message a direction goes back to the daemons; 0: never
   uint64_t operation_timeout_ms;
+  uint64_t peer_timeout_ms;  // a link is broken when its peer's node answers nothing for so long
   char source_address[kMaxHost];  // an IP address or a host name of this node
 };
 

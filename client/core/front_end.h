@@ -228,6 +228,9 @@ class FrontEnd {
   //
   // Where memory of this rank lies, in the form that other ranks use. `flags` is not 0 if only
   // streams reach it.
+  virtual shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const = 0;
+  // The same for ranks of other nodes, too, who put there, and get, while this rank computes: where
+  // they may have direct links, a thread of this rank serves them from now on.
   virtual shm::Location Locate(const void* pointer, uint64_t size_bytes) const = 0;
   // Copies between this rank's memory and another's, which that rank has located and keeps in place
   // meanwhile. Blocks while it copies. kUnsupported: the kernel denies this rank that memory.
@@ -297,7 +300,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 18;
+inline constexpr uint32_t kFrontEndVersion = 19;
 
 }  // namespace ferry::client
 

@@ -29,7 +29,7 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 2;
+inline constexpr uint32_t kDirectApiVersion = 3;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -87,6 +87,7 @@ struct DirectSetup {
   const char* job_id = "";
   const char* source_address = "";  // the IP address or host name that the endpoint listens at
   uint64_t operation_timeout_ns = 0;
+  uint64_t peer_timeout_ns = 0;         // TransportOptions::silence_timeout_ns
   uint64_t push_max_bytes = 512 << 10;  // EngineOptions::push_max_bytes of the rank's engine
 };
 

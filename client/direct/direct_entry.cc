@@ -24,6 +24,7 @@ StatusOr<std::unique_ptr<DirectLinks>> Open(const DirectSetup& setup, DirectHost
   options.source_address = setup.source_address;
   options.attachment_bytes = kMostPushedBytes;
   options.post_timeout_ns = kForEverNs;
+  options.silence_timeout_ns = setup.peer_timeout_ns;
   options.max_outstanding = kOperations;
   options.max_outstanding_per_peer = kOperationsWithOne;
   StatusOr<std::unique_ptr<transport::Transport>> opened = transport::CreateTcpTransport(options);

@@ -133,6 +133,9 @@ class Client final : public FrontEnd {
     return memory_->CanReduce(device, type, op);
   }
   int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
+  shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const override {
+    return memory_->regions().Find(pointer, size_bytes);
+  }
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                          uint64_t size_bytes) override;

@@ -62,9 +62,8 @@ Status Client::UnshareMemory(void* base) {
   return memory_->Unshare(base);
 }
 
-// Others may be told of what is asked for: they put there, and get, while this rank computes.
 shm::Location Client::Locate(const void* pointer, uint64_t size_bytes) const {
-  const shm::Location where = memory_->regions().Find(pointer, size_bytes);
+  const shm::Location where = LocateHere(pointer, size_bytes);
   if (where.region != 0 && progress_->MayHaveLinks()) {
     progress_->ServeByLinks();
   }

@@ -123,6 +123,7 @@ void LinkKeeper::OpenEndpoint() {
     setup.job_id = parts_.job_id.c_str();
     setup.source_address = parts_.rules.source_address;
     setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
+    setup.peer_timeout_ns = parts_.rules.peer_timeout_ms * kNsPerMs;
     auto links = (*api)->open(setup, this);
     FERRY_RETURN_IF_ERROR(links.status());
     opened_ = std::move(*links);

@@ -123,7 +123,7 @@ ErrorCode AssemblyLink::StateOf(int member) { return shmem::StateOf(PeOf(member)
 NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
   const Segment* const segment = job.FindSegment(pointer, size_bytes);
   if (segment == nullptr || segment->is_by_stream) {
-    const shm::Location location = job.front_end->Locate(pointer, size_bytes);
+    const shm::Location location = job.front_end->LocateHere(pointer, size_bytes);
     return {location.region, location.flags, location.address};
   }
   const uint32_t region =

@@ -88,6 +88,7 @@ LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& pro
   policy.min_bytes = always ? 1 : options.direct_link_bytes;
   policy.idle_ms = always ? 0 : options.direct_link_idle_ms;
   policy.operation_timeout_ms = options.operation_timeout_ms;
+  policy.peer_timeout_ms = options.peer_timeout_ms;
   policy.source_address = options.fabric_address;
   return policy;
 }

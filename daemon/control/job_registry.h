@@ -38,6 +38,7 @@ struct LinkPolicy {
   uint64_t min_bytes = 0;
   uint64_t idle_ms = 0;
   uint64_t operation_timeout_ms = 0;
+  uint64_t peer_timeout_ms = 0;
   std::string source_address;
 };
 

@@ -91,6 +91,7 @@ std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session
   rules.min_messages = static_cast<uint32_t>(policy.min_messages);
   rules.idle_ms = static_cast<uint32_t>(policy.idle_ms);
   rules.operation_timeout_ms = policy.operation_timeout_ms;
+  rules.peer_timeout_ms = policy.peer_timeout_ms;
   std::copy(policy.source_address.begin(), policy.source_address.end(), rules.source_address);
   return rules;
 }

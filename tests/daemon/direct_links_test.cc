@@ -35,6 +35,7 @@ LinkPolicy Policy() {
   policy.min_bytes = 4 << 20;
   policy.idle_ms = 10'000;
   policy.operation_timeout_ms = 20'000;
+  policy.peer_timeout_ms = 15'000;
   policy.source_address = "127.0.0.1";
   return policy;
 }
@@ -215,6 +216,7 @@ class DirectLinksTest : public testing::Test {
     EXPECT_EQ(rules.header.kind, static_cast<uint32_t>(attach::Kind::kLinkRules));
     EXPECT_EQ(rules.min_messages, 256U);
     EXPECT_EQ(rules.idle_ms, 10'000U);
+    EXPECT_EQ(rules.peer_timeout_ms, 15'000U);
     EXPECT_STREQ(rules.source_address, "127.0.0.1");
   }
   // Both ranks do as they are told, until both use the link.

@@ -9,6 +9,7 @@
 
 #include "tests/transports/raw_tcp_peer.h"
 #include "tests/transports/tcp_fixture.h"
+#include "transports/tcp/tcp_acceptor.h"
 
 namespace ferry::transport {
 namespace {
@@ -121,22 +122,65 @@ TEST_F(TcpHostileTest, ASilentStrangerHasFiveSeconds) {
 TEST_F(TcpHostileTest, ManyStrangersTakeNoPlaceFromPeers) {
   const size_t before = ConnectedSockets().size();
   std::vector<std::unique_ptr<RawTcpPeer>> strangers;
-  for (int i = 0; i < 40; i++) {
+  constexpr int kPlaces = TcpAcceptor::kMostStrangers;
+  for (int i = 0; i < kPlaces + 24; i++) {
     strangers.push_back(Stranger());
     ASSERT_TRUE(strangers.back()->Send(uint8_t{1}));
-    b_->now_ns += 1000;
+    b_->now_ns += TcpAcceptor::kYoungNs / kPlaces + 1;  // the oldest is no longer young
     for (int poll = 0; poll < 20; poll++) {
       b_->Poll();
     }
   }
-  // 16 live, the youngest, with both ends here.
+  // The youngest live, with both ends here.
   ASSERT_TRUE(Await([&] {
     return std::ranges::count_if(strangers, [](auto& peer) { return Drained(*peer).ended(); }) ==
            24;
   }));
   EXPECT_FALSE(Drained(*strangers.back()).ended());
-  EXPECT_EQ(ConnectedSockets().size() - before, 32U);
+  EXPECT_EQ(ConnectedSockets().size() - before, 2U * kPlaces);
+  b_->now_ns += TcpAcceptor::kYoungNs;
   ExpectOthersAreServed();
+}
+
+// The last ones wait in the backlog until a place is free, or somebody is old.
+TEST_F(TcpHostileTest, CallersThatComeTogetherKeepTheirPlaces) {
+  constexpr uint16_t kPlaces = TcpAcceptor::kMostStrangers;
+  std::vector<std::unique_ptr<RawTcpPeer>> callers;
+  for (int i = 0; i < 2 * kPlaces; i++) {
+    callers.push_back(Stranger());
+  }
+  for (int i = 0; i < 50; i++) {
+    b_->Poll();
+  }
+  EXPECT_EQ(b_->transport->NextPollNs(b_->now_ns), b_->now_ns + TcpAcceptor::kYoungNs);
+  for (uint16_t i = 0; i < 2 * kPlaces; i++) {
+    ASSERT_FALSE(Drained(*callers[i]).ended()) << i;
+    ASSERT_TRUE(callers[i]->Send(callers[i]->Hello(static_cast<uint16_t>(1000 + i))));
+  }
+  EXPECT_TRUE(Await([&] {
+    return std::ranges::all_of(callers, [](auto& caller) {
+      return Drained(*caller).received_bytes() >= sizeof(TcpWelcome);
+    });
+  }));
+}
+
+TEST_F(TcpHostileTest, SilentCallersGiveWayToThoseWhoWait) {
+  std::vector<std::unique_ptr<RawTcpPeer>> callers;
+  for (size_t i = 0; i < TcpAcceptor::kMostStrangers; i++) {
+    callers.push_back(Stranger());
+  }
+  for (int i = 0; i < 50; i++) {
+    b_->Poll();
+  }
+  auto late = Stranger();
+  ASSERT_TRUE(late->Send(late->Hello()));
+  for (int i = 0; i < 50; i++) {
+    b_->Poll();
+  }
+  EXPECT_EQ(Drained(*late).received_bytes(), 0U);
+  EXPECT_FALSE(Drained(*callers.front()).ended());
+  b_->now_ns += TcpAcceptor::kYoungNs;
+  EXPECT_TRUE(Await([&] { return Drained(*late).received_bytes() >= sizeof(TcpWelcome); }));
 }
 
 // ---- Peers

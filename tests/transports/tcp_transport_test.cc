@@ -337,22 +337,49 @@ TEST_F(TcpLossTest, WhomWeCloseMayHaveLostSomething) {
   EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, false}}));
 }
 
-TEST_F(TcpLossTest, WhoConnectsAnewHasLostWhatWasNotRead) {
-  for (const bool has_read : {true, false}) {
-    SCOPED_TRACE(has_read);
-    if (!has_read) {  // of the one before
-      ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessage, 0, 0, 0, std::vector<std::byte>(8)));
+// Its old connection has ended and its new one has come when a_ looks, for both at once.
+TEST_F(TcpLossTest, WhoConnectsAnewIsHeardToTheEnd) {
+  constexpr uint64_t kMessages = 200;  // more than a poll's budget
+  for (const bool ends_within_a_frame : {false, true}) {
+    SCOPED_TRACE(ends_within_a_frame);
+    for (uint64_t i = 0; i < kMessages; i++) {
+      ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessage, 0, 0, 0, Numbered(i)));
     }
-    auto again = std::make_unique<RawTcpPeer>(a_->transport->Address());
-    ASSERT_TRUE(again->Send(peer_->Hello()));
+    if (ends_within_a_frame) {
+      ASSERT_TRUE(peer_->Send(FrameHeader{.kind = 1, .head_bytes = 100}));
+    }
+    const TcpHello hello = peer_->Hello();
+    peer_->Close();
+    peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
+    ASSERT_TRUE(peer_->Send(hello));
+    ASSERT_TRUE(a_->transport->PrepareToSleep());  // so it looks who calls before it reads
     ASSERT_TRUE(Until([&] {
-      again->Drain();
-      return again->received_bytes() == sizeof(TcpWelcome);
+      peer_->Drain();
+      return peer_->received_bytes() == sizeof(TcpWelcome);
     }));
-    EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, has_read || !a_->recorder.messages.empty()}}));
+    EXPECT_EQ(AwaitLoss(), (Losses{{b_of_a_, !ends_within_a_frame}}));
+    ASSERT_EQ(a_->recorder.messages.size(), kMessages);
+    EXPECT_EQ(NumberOf(a_->recorder.messages.back()), kMessages - 1);
     a_->recorder.lost.clear();
-    peer_ = std::move(again);
+    a_->recorder.messages.clear();
   }
+}
+
+// The sink may forget the peer meanwhile.
+TEST_F(TcpLossTest, WhoConnectsAnewMayBeForgottenByItsLastWords) {
+  ASSERT_TRUE(peer_->SendFrame(FrameKind::kMessageFrom, 0, 0, 8, std::vector<std::byte>(8)));
+  a_->recorder.head = [&](uint64_t) {
+    EXPECT_TRUE(a_->transport->RemovePeer(b_of_a_).ok());
+    return Landing{};
+  };
+  RawTcpPeer again(a_->transport->Address());
+  ASSERT_TRUE(again.Send(peer_->Hello()));
+  ASSERT_TRUE(a_->transport->PrepareToSleep());
+  ASSERT_TRUE(Until([&] {
+    again.Drain();
+    return again.received_bytes() == sizeof(TcpWelcome);
+  }));
+  EXPECT_EQ(a_->recorder.heads.size(), 1U);
 }
 
 TEST_F(TcpTransportTest, WhatPeersReadIsCounted) {

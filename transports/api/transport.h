@@ -73,6 +73,10 @@ struct TransportOptions {
   // How long an operation, or one fragment of a long one, may take from its acceptance on. Time
   // during which nobody polled for more than half of this does not count.
   uint64_t post_timeout_ns = 10'000'000'000ULL;
+  // Of TCP: a connection is over when the peer's kernel has answered nothing for so long, though
+  // something was sent. A peer that is only stopped keeps it. 0: when our own kernel gives up,
+  // after a quarter of an hour.
+  uint64_t silence_timeout_ns = 0;
 };
 
 struct Capabilities {

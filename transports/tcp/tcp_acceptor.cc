@@ -85,34 +85,53 @@ void TcpAcceptor::OnReadable(uint64_t tag, uint64_t now_ns,
     Stranger* const stranger = &strangers_[tag - tag_ - 1];
     return stranger->fd.valid() ? read(stranger) : void();
   }
-  // All that have come, or many: a peer's must not grow old behind those of others. One that has
-  // just been accepted has its place for a while, though others wait.
+  // All that have come, or many: a peer's must not grow old behind those of others.
   for (size_t accepted = 0; accepted < kMostAccepted; accepted++) {
     Stranger* const stranger = Accept(now_ns);
     if (stranger == nullptr) {
       return;
     }
-    read(stranger);  // a peer has said its Hello already
-    if (std::ranges::all_of(strangers_, [](const Stranger& one) { return one.fd.valid(); })) {
-      return;
-    }
+    read(stranger);  // a peer has often said its Hello already
   }
 }
 
-// Null: there is none.
-TcpAcceptor::Stranger* TcpAcceptor::Accept(uint64_t now_ns) {
-  UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd.valid()) {
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-      epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.get(), nullptr);
-      resume_ns_ = now_ns + kPauseNs;
-    }
-    return nullptr;
-  }
-  // A free place, or that of the one who has been here for longest.
+bool TcpAcceptor::HasFreePlace() const {
+  return !std::ranges::all_of(strangers_, [](const Stranger& one) { return one.fd.valid(); });
+}
+
+// Who calls waits meanwhile.
+void TcpAcceptor::PauseUntil(uint64_t ns) {
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.get(), nullptr);
+  resume_ns_ = ns;
+}
+
+// A free place, or that of the one who has been here for longest. Null: all are young.
+TcpAcceptor::Stranger* TcpAcceptor::FindPlace(uint64_t now_ns) {
   Stranger* const place = std::ranges::min_element(strangers_, {}, [](const Stranger& stranger) {
     return stranger.fd.valid() ? stranger.deadline_ns : 0;
   });
+  const uint64_t old_ns = place->deadline_ns - kPatienceNs + kYoungNs;
+  if (place->fd.valid() && now_ns < old_ns) {
+    PauseUntil(old_ns);
+    awaits_place_ = true;
+    return nullptr;
+  }
+  return place;
+}
+
+// Null: there is none, or no place for it.
+TcpAcceptor::Stranger* TcpAcceptor::Accept(uint64_t now_ns) {
+  Stranger* const place = FindPlace(now_ns);
+  if (place == nullptr) {
+    return nullptr;
+  }
+  UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid()) {
+    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+      PauseUntil(now_ns + kPauseNs);
+    }
+    return nullptr;
+  }
   *place = Stranger();
   place->fd = std::move(fd);
   place->deadline_ns = now_ns + kPatienceNs;
@@ -156,7 +175,8 @@ void TcpAcceptor::Advance(uint64_t now_ns) {
       stranger.fd.Reset();
     }
   }
-  if (resume_ns_ != 0 && resume_ns_ <= now_ns) {
+  if (resume_ns_ != 0 && (resume_ns_ <= now_ns || (awaits_place_ && HasFreePlace()))) {
+    awaits_place_ = false;
     resume_ns_ = Watch(listener_.get(), tag_).ok() ? 0 : now_ns + kPauseNs;
   }
 }

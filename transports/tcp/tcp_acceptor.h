@@ -2,8 +2,9 @@
 // they come from a peer: strangers.
 //
 // Anybody who reaches the port can connect to it, so strangers cost little: there are few of them
-// at a time (a further one takes the place of the one that has waited longest), each has a few
-// seconds and one Hello, and nothing is read beyond it.
+// at a time, each has a few seconds and one Hello, and nothing is read beyond it. A further one
+// takes the place of the one that has waited longest. But those who call at the same moment all get
+// to say their Hello: while all strangers are young, further ones wait in the kernel's backlog.
 //
 // Thread: the one that owns the transport. Nothing blocks.
 #pragma once
@@ -25,8 +26,11 @@ namespace ferry::transport {
 
 class TcpAcceptor {
  public:
-  static constexpr size_t kMostStrangers = 16;
+  static constexpr size_t kMostStrangers = 64;  // as many links as a rank may have, by default
   static constexpr uint64_t kPatienceNs = 5'000'000'000;
+  // Long enough for a Hello, and so short that silent strangers in the whole backlog hold a peer up
+  // for a second or so, within its patience.
+  static constexpr uint64_t kYoungNs = 50'000'000;
 
   struct Proved {
     UniqueFd fd;
@@ -63,7 +67,10 @@ class TcpAcceptor {
   };
 
   TcpAcceptor(UniqueFd listener, const TcpAddress& address, int epoll, uint64_t tag);
+  Stranger* FindPlace(uint64_t now_ns);
   Stranger* Accept(uint64_t now_ns);
+  void PauseUntil(uint64_t ns);
+  bool HasFreePlace() const;
   std::optional<Proved> Read(Stranger* stranger);
   Status Watch(int fd, uint64_t tag) const;
 
@@ -72,7 +79,8 @@ class TcpAcceptor {
   const int epoll_;
   const uint64_t tag_;
   std::array<Stranger, kMostStrangers> strangers_;
-  uint64_t resume_ns_ = 0;  // not 0: listens again then
+  uint64_t resume_ns_ = 0;     // not 0: listens again then,
+  bool awaits_place_ = false;  // or as soon as a place is free
 };
 
 }  // namespace ferry::transport

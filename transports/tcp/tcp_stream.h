@@ -24,6 +24,7 @@
 #include "common/unique_fd.h"
 #include "transports/tcp/tcp_frame.h"
 #include "transports/tcp/tcp_operation.h"
+#include "transports/tcp/tcp_silence.h"
 
 namespace ferry::transport {
 
@@ -125,8 +126,10 @@ class TcpStream {
   std::deque<TcpReply> replies;
   // Has begun to be written, and goes first; else the replies' first has, if `reply_begun`.
   TcpOperation* begun = nullptr;
-  uint64_t frame_ns = 0;  // since when it has something to write, or the last whole frame left
-  uint64_t round = 0;     // of the owner's, in which it last wrote
+  uint64_t frame_ns = 0;     // since when it has something to write, or the last whole frame left
+  uint64_t round = 0;        // of the owner's, in which it last wrote
+  uint64_t asked_round = 0;  // and the same when `silence` was last asked
+  TcpSilence silence;
   uint64_t gathered_bytes = 0;  // wait since the last write
   int write_error = 0;          // nothing can be written any more; what has come is read first
   bool reply_begun = false;

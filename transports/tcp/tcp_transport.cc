@@ -29,7 +29,10 @@ constexpr uint64_t kUseOtherNs = 1'000'000;
 constexpr uint64_t kCrossingNs = 1'000'000'000;
 // After an error of our own, such as that no descriptor is left.
 constexpr uint64_t kRetryNs = 10'000'000;
+// What a socket can hold, and more.
+constexpr int kMostRestTurns = 64;
 constexpr size_t kCacheLine = 64;
+constexpr uint64_t kLooksPerSilence = 8;
 
 // More than 0: something has come that was not read; 0: the peer has closed the connection.
 ssize_t Peek(int fd) {
@@ -230,7 +233,8 @@ TcpRemote* TcpTransport::RemoteAt(const TcpAddress& address) {
 }
 
 void TcpTransport::ForgetIfUnused(TcpRemote* remote) {
-  if (remote->names.empty() && remote->stream == nullptr && remote->called == nullptr) {
+  if (remote != keeps_remote_ && remote->names.empty() && remote->stream == nullptr &&
+      remote->called == nullptr) {
     unnamed_--;
     const TcpAddress address = remote->address;  // of what goes
     remotes_.erase(address);
@@ -405,10 +409,23 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   }
   // Who connects anew has no other connection any more.
   keeps_remote_ = remote;
-  old->Break(ECONNRESET, /*by_peer=*/Peek(old->fd()) <= 0);
-  EndStream(old);
+  ReadRest(old);
+  if (!old->closed()) {
+    old->Break(ECONNRESET, /*by_peer=*/!old->unread && Peek(old->fd()) <= 0);
+    EndStream(old);
+  }
   keeps_remote_ = nullptr;
   return true;
+}
+
+// What a peer sent before it gave the connection up. Beyond the budget: a socket holds little more
+// than one turn reads, and whoever goes on sending all the same is not heard to the end.
+void TcpTransport::ReadRest(TcpStream* stream) {
+  for (int turns = 0; turns < kMostRestTurns && stream->up() && !stream->broken() &&
+                      (stream->unread || Peek(stream->fd()) > 0);
+       turns++) {
+    ReadStream(stream, UINT32_MAX);
+  }
 }
 
 void TcpTransport::Break(TcpStream* stream, int error) {
@@ -492,9 +509,7 @@ void TcpTransport::CloseStream(TcpStream* stream) {
   streams_.erase(own);
   remote->stream = remote->stream == stream ? nullptr : remote->stream;
   remote->called = remote->called == stream ? nullptr : remote->called;
-  if (remote != keeps_remote_) {
-    ForgetIfUnused(remote);
-  }
+  ForgetIfUnused(remote);
 }
 
 // An operation is about to end, or has ended, before its time: nothing may touch its memory any
@@ -533,6 +548,28 @@ void TcpTransport::CloseStalled() {
   for (TcpStream* stream : dirty_) {
     if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
       Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+// Whether the peer's kernel may not have acknowledged all that was sent.
+bool TcpTransport::MayWaitForAnswer(const TcpStream& stream) {
+  return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
+}
+
+// Connections that a network swallows since they stand: nothing else tells of them for long.
+void TcpTransport::CloseSilent() {
+  const uint64_t limit_ns = options_.silence_timeout_ns;
+  if (limit_ns == 0 || now_ns_ < silence_ns_) {
+    return;
+  }
+  silence_ns_ = now_ns_ + limit_ns / kLooksPerSilence;
+  for (const auto& stream : streams_) {
+    if (MayWaitForAnswer(*stream)) {
+      stream->asked_round = stream->round;
+      if (stream->silence.IsDead(stream->fd(), now_ns_, limit_ns)) {
+        Break(stream.get(), ETIMEDOUT);
+      }
     }
   }
 }

@@ -164,6 +164,7 @@ void TcpTransport::Look(bool reads) {
   }
   acceptor_->Advance(now_ns_);
   CloseStalled();
+  CloseSilent();
   ReconnectWaiting();
 }
 
@@ -424,6 +425,10 @@ uint64_t TcpTransport::NextPollNs(uint64_t now_ns) const {
   // While operations are outstanding, polls often enough not to be taken for a stall.
   if (deadline_ns != UINT64_MAX || !dirty_.empty()) {
     next_ns = std::min({next_ns, deadline_ns, now_ns + options_.post_timeout_ns / 4});
+  }
+  if (options_.silence_timeout_ns != 0 &&
+      std::ranges::any_of(streams_, [](const auto& one) { return MayWaitForAnswer(*one); })) {
+    next_ns = std::min(next_ns, std::max(now_ns, silence_ns_));
   }
   for (const TcpPeer& peer : operations_.waiting()) {
     if (peer.remote->stream == nullptr) {

@@ -131,6 +131,7 @@ class TcpTransport final : public Transport, private FrameReader {
   void OnWelcome(TcpStream* stream);
   void Take(TcpAcceptor::Proved proved);
   bool MayTake(TcpRemote* remote);
+  void ReadRest(TcpStream* stream);
   TcpStream* AddStream(UniqueFd fd, TcpRemote* remote, bool called);
   void Watch(TcpStream* stream, uint32_t events, int operation);
   void WatchOutput(TcpStream* stream, bool watched);
@@ -141,6 +142,8 @@ class TcpTransport final : public Transport, private FrameReader {
   void LetGo(TcpOperation* op);
   void EndOverdue();
   void CloseStalled();
+  static bool MayWaitForAnswer(const TcpStream& stream);
+  void CloseSilent();
   void ReconnectWaiting();
   bool IsSelf(const TcpRemote& remote) const { return remote.address == acceptor_->address(); }
 
@@ -230,6 +233,7 @@ class TcpTransport final : public Transport, private FrameReader {
 
   uint64_t now_ns_ = 0;
   uint64_t round_ = 1;
+  uint64_t silence_ns_ = 0;  // when CloseSilent looks next
   uint32_t polls_since_look_ = 0;
   bool must_look_ = true;
   CompletionSink* sink_ = nullptr;  // within Poll

@@ -74,7 +74,7 @@ std::byte* MakeOffer(int members, Offer* offer) {
   if (!made.ok()) {
     return nullptr;
   }
-  offer->where = front_end->Locate(*made, size_bytes);
+  offer->where = front_end->LocateHere(*made, size_bytes);
   offer->is_there = 1;
   return static_cast<std::byte*>(*made);
 }
@@ -210,7 +210,7 @@ void FrontNode::Wake(int member) { front_end->WakePeer(RankOf(member)); }
 ErrorCode FrontNode::StateOf(int member) { return front_end->PeerState(RankOf(member)); }
 
 NodeAddress FrontNode::Locate(const void* pointer, size_t size_bytes) {
-  const shm::Location location = front_end->Locate(pointer, size_bytes);
+  const shm::Location location = front_end->LocateHere(pointer, size_bytes);
   return {location.region, location.flags, location.address};
 }
 

@@ -191,7 +191,7 @@ Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* w
 // Whether the device has a kernel for such copies, and reaches both ends. It does not reach a copy
 // for which the heap had no room. To find out, packs one byte, which the start does again.
 bool StreamCollective::AreCopiedByKernels(const gpu::StridedCopy& copy) {
-  return front_end->Locate(copy.packed, 1).region != 0 &&
+  return front_end->LocateHere(copy.packed, 1).region != 0 &&
          front_end->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();
 }
 

@@ -221,7 +221,7 @@ std::vector<NodeUnits::Buffers> NodeUnits::Locate(Card* card) const {
     const auto locate = [&](const OwnRow& own) -> Row {
       const uint64_t bytes = own.is_there && own.is_even ? SpanOf(own.stride_bytes, unit) : 0;
       const shm::Location where =
-          bytes == 0 ? shm::Location{} : front_end->Locate(own.first, bytes);
+          bytes == 0 ? shm::Location{} : front_end->LocateHere(own.first, bytes);
       card->is_ready = where.flags == 0 && own.is_even ? card->is_ready : 0;
       card->has_private = bytes != 0 && where.region == 0 ? 1 : card->has_private;
       return {where, own.stride_bytes, own.is_there ? uint64_t{1} : 0};

@@ -172,5 +172,10 @@ INSTANTIATE_TEST_SUITE_P(Levels, HelperTest, testing::Values("single", "serializ
                            return std::string(info.param);
                          });
 
+TEST(LinkThreadTest, RestsAfterCollectivesInsideANode) {
+  ExpectJob({"TwoOnEachOfTwo", {"-n", "4", "--nodes", "2"}}, {"tests/mpi/ranks/link_rest"},
+            "the link thread rested", {"FERRY_DIRECT_LINKS=always"});
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests
