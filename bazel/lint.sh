@@ -54,6 +54,7 @@ check_dependencies() {
   layer transports/ofi common transports/api
   layer transports/rails common transports/api
   layer transports/tcp common transports/api
+  layer transports/greeting common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
   layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
