@@ -54,6 +54,7 @@ check_dependencies() {
   layer transports/ofi common transports/api
   layer transports/rails common transports/api
   layer transports/tcp common transports/api
+  layer transports/greeting common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
   layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
@@ -63,7 +64,7 @@ check_dependencies() {
   layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer engine shm common
-  layer client engine shm proto gpu_backends common progress transports/api transports/tcp //config:options //config:environment //config:weights
+  layer client engine shm proto gpu_backends common progress transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
   clean "of client/, only client/direct may use progress and transports" \
     query "rdeps(//client/... except //client/direct/..., //progress/... + //transports/..., 1) intersect //client/... except //client/direct/..."
   layer progress engine shm transports/api common
@@ -71,7 +72,7 @@ check_dependencies() {
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"
   clean "libferry links the progress core" query "somepath(//client:libferry.so.0, //progress/... + //transports/...)"
-  loaded_by_loader transports "" //client/direct:libferry_direct.so
+  loaded_by_loader transports "" "//client/direct:libferry_direct.so + //client/direct:libferry_direct_ofi.so"
   loaded_by_loader gpu_backends //gpu_backends/device/...
 }
 

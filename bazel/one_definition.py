@@ -7,8 +7,9 @@ lies in an unnamed namespace, or is static, belongs to its file alone.
 import re
 import sys
 
-# What each program defines for itself: the latter is how a test tells the conformance suite what to test.
-PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers')
+# What each program defines for itself: the next three are how a test tells the conformance suite what to test.
+PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers',
+               'ferry::client::OpenEndpoint')
 
 TOKEN = re.compile(r'''
     (?P<skip>//[^\n]* | /\*.*?\*/ | \#(?:[^\n\\]|\\.|\\\n)* | \s+)

@@ -183,6 +183,10 @@ constexpr Option kTable[] = {
            "the daemons. off: all messages go through the daemons; auto: ranks that talk much get "
            "one; always: ranks ask for one with their first message, and keep it. A pair has one "
            "only if the daemons of both nodes allow it."),
+    Text(
+        Group::kLinks, "direct_link_provider", &Options::direct_link_provider, 1, 63,
+        "What direct links go over, as provider. auto: ferry-tcp where the daemons' provider goes "
+        "over the kernel's sockets, else the daemons' provider. It must be the same on all nodes."),
     Number(Group::kLinks, "direct_links_per_rank", &Options::direct_links_per_rank, "links", 1,
            1023,
            "How many direct links a rank may have. At the limit, the one that is idle for longest "

@@ -80,6 +80,7 @@ struct Options {
 
   // Direct links.
   std::string direct_links = "auto";
+  std::string direct_link_provider = "auto";
   uint64_t direct_links_per_rank = 64;
   uint64_t direct_links_per_job = 0;  // 0: no limit
   uint64_t quota_links = 0;           // 0: no limit

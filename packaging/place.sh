@@ -36,7 +36,7 @@ place() {
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
   install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so" \
-    "$built/client/direct/libferry_direct.so" "$built/client/malloc/libferry_malloc.so"
+    "$built"/client/direct/libferry_direct{,_ofi}.so "$built/client/malloc/libferry_malloc.so"
   install -D -m 644 -t "$root${at[include]}/ferry" \
     client/include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} client/include/ferry/halo.h
   install -D -m 644 -t "$root${at[include]}/ferry/device" \

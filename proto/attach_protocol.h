@@ -19,6 +19,7 @@ inline constexpr uint32_t kTokenBytes = 32;
 inline constexpr uint32_t kMaxPacketBytes = 1024;
 inline constexpr uint32_t kHandleBytes = 64;
 inline constexpr uint32_t kMaxHost = 256;          // a host name, with its final null byte
+inline constexpr uint32_t kMaxNic = 64;            // a provider or a NIC domain, likewise
 inline constexpr uint32_t kLinkAddressBytes = 64;  // of the address of a rank's own endpoint
 
 // RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
@@ -141,7 +142,7 @@ struct Reply {
 
 // ---- Direct links (daemon/control/link_book.h) ----
 
-// When a rank asks for direct links, and where its endpoint listens.
+// When a rank asks for direct links, and what its endpoint is.
 struct LinkRules {
   AttachHeader header;
   uint64_t min_bytes;     // through the daemons to one rank, after which it asks
@@ -149,7 +150,10 @@ struct LinkRules {
   uint32_t idle_ms;       // without a message a direction goes back to the daemons; 0: never
   uint64_t operation_timeout_ms;
   uint64_t peer_timeout_ms;  // a link is broken when its peer's node answers nothing for so long
-  char source_address[kMaxHost];  // an IP address or a host name of this node
+  // As transport::TransportOptions has them.
+  char provider[kMaxNic];
+  char domain[kMaxNic];
+  char source_address[kMaxHost];
 };
 
 // The life of one end: kOpen, then kUse as often as it is used; after each of them kReturned. It

@@ -1,8 +1,9 @@
-// What libferry sees of libferry_direct.so, the other home of the progress core: the rank's own
-// endpoint, and its direct links to ranks of other nodes.
+// What libferry sees of libferry_direct.so and libferry_direct_ofi.so, the other home of the
+// progress core: the rank's own endpoint, and its direct links to ranks of other nodes. The former
+// has sockets of Ferry's own, the latter libfabric, which no rank opens without need.
 //
-// libferry opens the library with dlopen (RTLD_NOW | RTLD_LOCAL) when its daemon first orders a
-// direct link, and calls ferry_direct_entry, its only exported symbol. Both are built and installed
+// libferry opens one of the two with dlopen (RTLD_NOW | RTLD_LOCAL) when its daemon first orders a
+// direct link, and calls ferry_direct_entry, its only exported symbol. All are built and installed
 // together: they share classes, and `version` is compared before anything of them is used.
 //
 // The library has no thread and no lock. It is turned by whoever holds the rank's progress lease:
@@ -85,7 +86,10 @@ class DirectHost {
 struct DirectSetup {
   engine::SessionView view;  // the rank's own segments, which outlive the links
   const char* job_id = "";
-  const char* source_address = "";  // the IP address or host name that the endpoint listens at
+  // As transport::TransportOptions has them.
+  const char* provider = "ferry-tcp";
+  const char* domain = "";
+  const char* source_address = "";
   uint64_t operation_timeout_ns = 0;
   uint64_t peer_timeout_ns = 0;         // TransportOptions::silence_timeout_ns
   uint64_t push_max_bytes = 512 << 10;  // EngineOptions::push_max_bytes of the rank's engine
@@ -145,7 +149,8 @@ struct DirectApi {
   uint32_t version = kDirectApiVersion;
   uint32_t layout_version = 0;  // kLayoutVersion
   // Opens the endpoint. `host` outlives the links. The caller need not hold the lease.
-  // kInvalidArgument or kNotFound: the source address; kUnsupported: what the system lacks.
+  // kInvalidArgument or kNotFound: the source address; kUnsupported: what the system or the library
+  // lacks.
   StatusOr<std::unique_ptr<DirectLinks>> (*open)(const DirectSetup& setup,
                                                  DirectHost* host) = nullptr;
 };

@@ -1,6 +1,10 @@
 #include "client/direct/direct_home.h"
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -16,6 +20,13 @@ constexpr uint64_t kJobKey = 1;
 // Turns after a cut: by then everything under way has ended that can end at once. They are bounded
 // since what is there in the meantime, of other links, may be without end.
 constexpr uint32_t kTurnsAfterCut = 16;
+
+// Staging memory, where the network pins memory: enough for a few long messages at a time.
+constexpr uint64_t kStagingBlockBytes = 256 << 10;
+constexpr uint32_t kStagingBlocks = 16;
+// And what stays registered of the program's memory.
+constexpr uint64_t kKeptEntries = 1024;
+constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
 // A packet has room for 64 bits. Whoever may send one at all has proved himself by the 128 random
 // bits of the endpoint's address.
@@ -46,6 +57,7 @@ std::shared_ptr<const progress::ServedSegments> SegmentsOf(const DirectSetup& se
   segments->local_size = view.inbox.local_size;
   segments->job_size = view.job_size;
   segments->request_limit = view.request_limit;
+  segments->private_memory_reachable = true;
   segments->session_map = shm::Mapping(view.base(), view.size_bytes);
   segments->inbox_map = shm::Mapping(view.inbox.base(), view.inbox.size_bytes);
   return segments;
@@ -70,11 +82,9 @@ bool IsEnd(ErrorCode error) {
 StatusOr<std::unique_ptr<DirectLinks>> DirectHome::Create(
     const DirectSetup& setup, DirectHost* host, std::unique_ptr<transport::Transport> transport) {
   const transport::Capabilities& capabilities = transport->capabilities();
-  if (capabilities.pins || !capabilities.wait_fd) {
-    return Status(ErrorCode::kUnsupported,
-                  "direct links need a transport that pins no memory and has a descriptor to wait "
-                  "for: " +
-                      transport->Describe().provider);
+  if (!capabilities.wait_fd) {
+    return Status(ErrorCode::kUnsupported, "direct links need a descriptor to wait for, and " +
+                                               transport->Describe().provider + " has none");
   }
   if (transport->Address().size() > kLinkAddressBytes) {
     return Status(ErrorCode::kUnsupported, "an address of this transport is too long for a link: " +
@@ -99,23 +109,50 @@ Status DirectHome::Start(const DirectSetup& setup,
   std::copy(address.begin(), address.end(), address_.bytes);
   address_.size_bytes = static_cast<uint32_t>(address.size());
   wait_fd_ = transport->WaitFd();
+  const bool pins = transport->capabilities().pins;
+  if (pins) {
+    FERRY_RETURN_IF_ERROR(HangBell(wait_fd_));
+    copier_ = std::make_shared<LocalCopier>();
+    if (auto monitor = MemoryMonitor::Create(); monitor.ok()) {
+      monitor_ = std::move(*monitor);
+    }
+  }
 
   progress::CoreOptions options;
-  options.staging_blocks = 0;
+  options.staging_block_bytes = kStagingBlockBytes;
+  options.staging_blocks = pins ? kStagingBlocks : 0;
   options.device_blocks = 0;
+  options.registration_piece_bytes = 1;  // no more than the pages of a message
+  options.registrations = {kKeptEntries, kKeptBytes};
   options.operation_timeout_ns = setup.operation_timeout_ns;
   options.nodes_are_ranks = true;
   options.push_max_bytes = setup.push_max_bytes;
   progress::CoreParts parts;
   parts.transport = std::move(transport);
   parts.home = this;
-  // Only a registrar's thread would ring, for memory that is pinned.
-  auto core = progress::ProgressCore::Create(options, std::move(parts), Hooks(), [] {});
+  parts.copies = copier_;
+  // The registrar's thread rings, for memory that is pinned.
+  auto core = progress::ProgressCore::Create(options, std::move(parts), Hooks(),
+                                             [this] { (void)eventfd_write(bell_.get(), 1); });
   FERRY_RETURN_IF_ERROR(core.status());
   core_ = std::move(*core);
   FERRY_RETURN_IF_ERROR(core_->AddJob(PlanOf(setup)));
   const auto segments = SegmentsOf(setup);
   core_->AddSession(segments, progress::LinkSeat(*segments));
+  return {};
+}
+
+Status DirectHome::HangBell(int transport_fd) {
+  bell_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  waits_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  for (const int fd : {transport_fd, bell_.get()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(waits_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return StatusFromErrno(errno, "epoll_ctl");
+    }
+  }
+  wait_fd_ = waits_.get();
   return {};
 }
 
@@ -242,6 +279,8 @@ uint32_t DirectHome::Turn(uint64_t now_ns) {
   if (may_sleep_) {
     may_sleep_ = false;
     core_->Wake();
+    eventfd_t rings = 0;
+    (void)(bell_.valid() && eventfd_read(bell_.get(), &rings) == 0);
   }
   may_match_ = true;
   uint32_t done = core_->Turn(now_ns);
@@ -297,7 +336,8 @@ bool DirectHome::HasWork() const {
 
 bool DirectHome::PrepareToSleep() {
   may_sleep_ = true;
-  if (!lost_.empty() || !core_->PrepareToSleep()) {
+  const bool has_copied = copier_ != nullptr && copier_->pending() != 0;
+  if (!lost_.empty() || has_copied || !core_->PrepareToSleep()) {
     return false;
   }
   next_turn_ns_.store(core_->NextTurnNs(MonotonicNs()), std::memory_order_relaxed);

@@ -4,8 +4,10 @@
 // is a node with a route. Of the others the core knows nothing, and the engine has no commands for
 // them in to_link.
 //
-// Messages lie where the program has them: the core reads and writes its memory by address, so
-// there is no staging and no copier.
+// Messages lie where the program has them: the core reads and writes its memory by address. Where
+// the network pins memory, long data stays registered with it until the program lets go of that
+// memory (memory_monitor.h). Short data, and all where the system does not tell of that, goes
+// through blocks of staging memory.
 //
 // Calling thread: as direct_api.h says.
 #pragma once
@@ -17,7 +19,10 @@
 #include <vector>
 
 #include "client/direct/direct_api.h"
+#include "client/direct/local_copier.h"
+#include "client/direct/memory_monitor.h"
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "progress/core/progress_core.h"
 #include "shm/counters.h"
 #include "shm/lane.h"
@@ -61,9 +66,15 @@ class DirectHome final : public DirectLinks, private progress::Home {
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
   ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, progress::NamedBy by,
                    shm::Location* where) override;
+  bool WatchesMemory() const override { return monitor_ != nullptr; }
+  Status Watch(progress::MemoryRange pages) override {
+    return monitor_->Watch(pages.begin, pages.end);
+  }
+  void TakeGone(std::vector<progress::MemoryRange>* gone) override { monitor_->TakeGone(gone); }
   void LetMatch(progress::ServedRank& rank) override;
 
   Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
+  Status HangBell(int transport_fd);
   progress::CoreHooks Hooks();
   uint32_t FailLost(uint64_t now_ns);
   void Cut(uint32_t peer, uint64_t now_ns);
@@ -75,6 +86,8 @@ class DirectHome final : public DirectLinks, private progress::Home {
   const uint32_t rank_;
   LinkAddress address_;
   int wait_fd_ = -1;
+  UniqueFd bell_;   // rung when memory has been pinned; only if the network pins any
+  UniqueFd waits_;  // of the two: an epoll instance
   const shm::LaneConsumer commands_;  // to look at
   shm::Statistics statistics_;
   std::vector<uint64_t> links_;  // by rank: the number of the link to it, 0: there is none
@@ -84,6 +97,9 @@ class DirectHome final : public DirectLinks, private progress::Home {
   std::vector<Lost> lost_;
   transport::Statistics counted_;  // in the session's counters
   std::atomic<uint64_t> next_turn_ns_ = UINT64_MAX;
+  // Only if the network pins memory; the latter if the system has it.
+  std::shared_ptr<LocalCopier> copier_;
+  std::unique_ptr<MemoryMonitor> monitor_;
   bool may_match_ = false;  // within Turn
   bool may_sleep_ = false;  // ranks ring for what they put into to_link
   std::unique_ptr<progress::ProgressCore> core_;

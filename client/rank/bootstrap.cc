@@ -176,7 +176,9 @@ void Client::MakeLinks(const attach::LinkRules& rules) {
                                    .regions = &memory_->regions(),
                                    .job_id = options_.job_id,
                                    .rules = rules,
-                                   .open_library = LoadDirectLibrary});
+                                   .open_library = [provider = std::string(rules.provider)] {
+                                     return LoadDirectLibrary(provider);
+                                   }});
   progress_->SetLinks(
       &*links_, [this](const engine::Effects& effects) { requests_->NoteTransfers(effects); });
   shm::StoreRelaxed(view_.layout->link_after_bytes, rules.min_bytes);

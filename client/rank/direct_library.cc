@@ -10,13 +10,15 @@
 namespace ferry::client {
 namespace {
 
-constexpr char kFileName[] = "libferry_direct.so";
+constexpr char kOwnSockets[] = "ferry-tcp";
 
 }  // namespace
 
-StatusOr<const DirectApi*> LoadDirectLibrary() {
+StatusOr<const DirectApi*> LoadDirectLibrary(const std::string& provider) {
+  const std::string file =
+      provider == kOwnSockets ? "libferry_direct.so" : "libferry_direct_ofi.so";
   std::string tried;
-  for (const std::string& path : LibraryPaths(kFileName, "direct")) {
+  for (const std::string& path : LibraryPaths(file, "direct")) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       tried += std::string("\n  ") + dlerror();
@@ -31,8 +33,8 @@ StatusOr<const DirectApi*> LoadDirectLibrary() {
     }
     return api;
   }
-  return Status(ErrorCode::kNotFound, std::string("cannot open ") + kFileName +
-                                          ", which belongs beside libferry; tried:" + tried);
+  return Status(ErrorCode::kNotFound,
+                "cannot open " + file + ", which belongs beside libferry; tried:" + tried);
 }
 
 }  // namespace ferry::client

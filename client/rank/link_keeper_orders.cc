@@ -121,6 +121,8 @@ void LinkKeeper::OpenEndpoint() {
     DirectSetup setup;
     setup.view = progress_.view();
     setup.job_id = parts_.job_id.c_str();
+    setup.provider = parts_.rules.provider;
+    setup.domain = parts_.rules.domain;
     setup.source_address = parts_.rules.source_address;
     setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
     setup.peer_timeout_ns = parts_.rules.peer_timeout_ms * kNsPerMs;

@@ -61,27 +61,56 @@ constexpr uint64_t kPartOfDescriptors = 4;
 // If another link needs the room, one gives way after such a part of direct_link_idle_ms.
 constexpr uint64_t kIdlePart = 10;
 
-// Direct links are TCP connections: a network that has something better is not to be left aside.
+constexpr char kOwnSockets[] = "ferry-tcp";
+
 Status MayHaveLinks(const config::Options& options, const std::string& provider) {
   if (options.direct_links == "off") {
     return {ErrorCode::kConfiguration, "the option direct_links is off"};
   }
-  if (options.direct_links == "auto" && !options.fabric_rails.empty()) {
+  if (options.direct_links == "always") {
+    return {};
+  }
+  if (!options.fabric_rails.empty()) {
     return {ErrorCode::kUnsupported,
             "the node has several NICs (fabric_rails), of which a direct link would use one; with "
             "direct_links = always there are links all the same"};
   }
-  const bool is_tcp = provider == "net" || provider == "sockets" || provider == "ferry-tcp" ||
-                      provider == "tcp" || provider.starts_with("tcp;");
-  return is_tcp ? Status()
-                : Status(ErrorCode::kUnsupported,
-                         "the provider is " + provider + ", and direct links go over TCP alone");
+  if (provider != kOwnSockets && options.direct_link_provider == "auto") {
+    return {
+        ErrorCode::kUnsupported,
+        "direct links over " + provider +
+            " have not been tried on real NICs yet; direct_links = always gives them all the same"};
+  }
+  return {};
 }
 
-LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& provider) {
+// Where the daemons' packets go over the kernel's sockets, Ferry's own sockets do best.
+std::string LinkProvider(const config::Options& options, const std::string& provider) {
+  if (options.direct_link_provider != "auto") {
+    return options.direct_link_provider;
+  }
+  const bool is_tcp = provider == "net" || provider == "sockets" || provider == "tcp" ||
+                      provider.starts_with("tcp;");
+  return is_tcp ? kOwnSockets : provider;
+}
+
+// Links of a provider of libfabric's take the NIC that is nearest to the rank: each of them reaches
+// all others. Networks of sockets may be apart, so links over these take the first.
+std::vector<LinkPolicy::Nic> LinkNics(const config::Options& options, const std::string& provider,
+                                      const std::vector<NicStatistics>& nics) {
+  if (provider == kOwnSockets || provider != nics.front().provider) {
+    return {{options.fabric_address, ""}};
+  }
+  std::vector<LinkPolicy::Nic> all;
+  for (const NicStatistics& nic : nics) {
+    all.push_back({nic.source_address, nic.domain});
+  }
+  return all;
+}
+
+LinkPolicy LinkPolicyFrom(const config::Options& options, const std::vector<NicStatistics>& nics) {
   const bool always = options.direct_links == "always";
   LinkPolicy policy;
-  policy.allowed = MayHaveLinks(options, provider);
   policy.limits = {options.direct_links_per_rank, options.direct_links_per_job,
                    options.direct_link_idle_ms * 1'000'000 / kIdlePart};
   policy.min_messages = always ? 1 : options.direct_link_messages;
@@ -89,11 +118,13 @@ LinkPolicy LinkPolicyFrom(const config::Options& options, const std::string& pro
   policy.idle_ms = always ? 0 : options.direct_link_idle_ms;
   policy.operation_timeout_ms = options.operation_timeout_ms;
   policy.peer_timeout_ms = options.peer_timeout_ms;
-  policy.source_address = options.fabric_address;
+  policy.provider = LinkProvider(options, nics.front().provider);
+  policy.allowed = MayHaveLinks(options, policy.provider);
+  policy.nics = LinkNics(options, policy.provider, nics);
   return policy;
 }
 
-RegistryLimits LimitsFrom(const config::Options& options, const std::string& provider) {
+RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicStatistics>& nics) {
   return {options.max_ranks,
           options.max_local_ranks,
           options.attach_timeout_ms,
@@ -103,7 +134,7 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::string& pro
            .jobs = options.quota_jobs,
            .requests = options.quota_requests,
            .links = options.quota_links},
-          LinkPolicyFrom(options, provider)};
+          LinkPolicyFrom(options, nics)};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
@@ -153,7 +184,7 @@ struct ControlServer::Parts {
         data_plane(data_plane),
         directory(std::move(directory)),
         tls(std::move(tls_credentials)),
-        registry(loop.context(), data_plane, LimitsFrom(options, data_plane.Nic().provider)),
+        registry(loop.context(), data_plane, LimitsFrom(options, data_plane.Nics())),
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
@@ -296,7 +327,7 @@ void ControlServer::Parts::SetIdentity(int port) {
   self.set_control_address(control_address);
   self.set_fabric_address(fabric.data(), fabric.size());
   self.set_provider(data_plane.Nic().provider);
-  self.set_direct_links(MayHaveLinks(options, self.provider()).ok());
+  self.set_direct_links(MayHaveLinks(options).ok());
   links.set_self(std::move(self));
 }
 

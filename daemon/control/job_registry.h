@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "common/status.h"
 #include "daemon/control/job.h"
@@ -39,7 +40,14 @@ struct LinkPolicy {
   uint64_t idle_ms = 0;
   uint64_t operation_timeout_ms = 0;
   uint64_t peer_timeout_ms = 0;
-  std::string source_address;
+  // What the ranks' endpoints are, as in transport::TransportOptions; if there are several NICs,
+  // they are those of the data plane, in its order.
+  struct Nic {
+    std::string source_address;
+    std::string domain;
+  };
+  std::string provider;
+  std::vector<Nic> nics;
 };
 
 struct RegistryLimits {
@@ -194,6 +202,7 @@ class JobRegistry : public NodeEvents {
 
  private:
   JobRecord* FindJob(const std::string& job_id) const;
+  const LinkPolicy::Nic& LinkNicOf(const Session& session) const;
   // The rank of a session that has not ended; null otherwise.
   Rank* FindRank(const Session& session, JobRecord** job) const;
   Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;

@@ -80,10 +80,29 @@ Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
   return {};
 }
 
+// The NIC nearest to the rank.
+const LinkPolicy::Nic& JobRegistry::LinkNicOf(const Session& session) const {
+  const std::vector<LinkPolicy::Nic>& nics = limits_.links.nics;
+  if (nics.size() > 1) {
+    const std::string nearest = data_plane_.PlaceOf(session).nic;
+    const std::vector<NicStatistics> known = data_plane_.Nics();
+    for (size_t nic = 0; nic < std::min(nics.size(), known.size()); ++nic) {
+      if (known[nic].domain == nearest) {
+        return nics[nic];
+      }
+    }
+  }
+  return nics.front();
+}
+
 std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session) const {
   const LinkPolicy& policy = limits_.links;
-  if (!policy.allowed.ok() || session.local_size == session.job_size ||
-      policy.source_address.size() >= attach::kMaxHost) {
+  if (!policy.allowed.ok() || session.local_size == session.job_size) {
+    return std::nullopt;
+  }
+  const LinkPolicy::Nic& nic = LinkNicOf(session);
+  if (policy.provider.size() >= attach::kMaxNic || nic.domain.size() >= attach::kMaxNic ||
+      nic.source_address.size() >= attach::kMaxHost) {
     return std::nullopt;
   }
   attach::LinkRules rules{};
@@ -92,7 +111,9 @@ std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session
   rules.idle_ms = static_cast<uint32_t>(policy.idle_ms);
   rules.operation_timeout_ms = policy.operation_timeout_ms;
   rules.peer_timeout_ms = policy.peer_timeout_ms;
-  std::copy(policy.source_address.begin(), policy.source_address.end(), rules.source_address);
+  std::copy(policy.provider.begin(), policy.provider.end(), rules.provider);
+  std::copy(nic.domain.begin(), nic.domain.end(), rules.domain);
+  std::copy(nic.source_address.begin(), nic.source_address.end(), rules.source_address);
   return rules;
 }
 

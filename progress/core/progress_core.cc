@@ -74,7 +74,7 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
       copies_(std::move(parts.copies)),
       device_copies_(std::move(parts.device_copies)),
       outbound_(*transport_, directory_),
-      private_memory_(*transport_, registrar_, parts.home),
+      private_memory_(*transport_, registrar_, registrations_, parts.home),
       pulls_(*transport_, outbound_, depot_, registrations_, private_memory_, options.pipeline,
              options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),

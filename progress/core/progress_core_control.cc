@@ -298,6 +298,7 @@ NicStatistics ProgressCore::CountsOf(const transport::Transport& rail) {
   nic.fabric = description.fabric;
   nic.domain = description.domain;
   nic.address = description.address;
+  nic.source_address = description.source_address;
   nic.version = description.version;
   nic.messages_sent = counts.messages_sent;
   nic.messages_received = counts.messages_received;

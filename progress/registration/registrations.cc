@@ -214,11 +214,17 @@ Registrations::Range Registrations::RangeFor(const ClaimableRegion& region, uint
 
 void Registrations::Pin(const ClaimableRegion& region, Entry* entry) {
   entry->name = region.name;
-  entry->pinned = PinnedMemory(registrar_, {.base = reinterpret_cast<std::byte*>(entry->begin),
-                                            .bytes = entry->bytes(),
-                                            .access = transport::Access::kRemoteRead,
-                                            .memory = region.keep_alive,
-                                            .on_end = [this, entry] { OnPinned(entry); }});
+  PinRequest request = {.base = reinterpret_cast<std::byte*>(entry->begin),
+                        .bytes = entry->bytes(),
+                        .access = transport::Access::kRemoteRead,
+                        .memory = region.keep_alive,
+                        .on_end = [this, entry] { OnPinned(entry); }};
+  if (region.pin) {
+    request.pin = [pin = region.pin, base = request.base, bytes = request.bytes] {
+      return pin(base, bytes);
+    };
+  }
+  entry->pinned = PinnedMemory(registrar_, std::move(request));
   waiting_.Add(1);
   registrar_.CollectAtOnce();  // where nothing is pinned, it is over
 }
@@ -274,6 +280,11 @@ bool Registrations::TryRetire(const ClaimableRegion& region, uint64_t now_ns, ui
     entry.unpinned.reset();
   });
   return done;
+}
+
+void Registrations::Forget(const ClaimableRegion& region, uintptr_t begin, uintptr_t end) {
+  cache_.UnlistAll(begin, end, region.identity);
+  must_sweep_ |= cache_.any_unlisted();
 }
 
 void Registrations::Advance(uint64_t now_ns) {

@@ -43,6 +43,9 @@ struct ClaimableRegion {
   bool is_staged = false;
   std::byte* device = nullptr;
   std::shared_ptr<const void> keep_alive;  // keeps it mapped; null if the home sees to that
+  // As PinRequest has it, for any part of the region; may be empty.
+  std::function<StatusOr<std::unique_ptr<transport::Registration>>(std::byte* base, uint64_t bytes)>
+      pin = {};
 
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes && bytes <= size_bytes - offset;
@@ -62,6 +65,8 @@ class Claim {
   bool held() const;
   // Nobody has said yet whether it can be held.
   bool waiting() const;
+  // Whether it waits for others to let go of theirs.
+  bool wants_room() const { return ticket_ != 0; }
   // Names what it waits for, for people; null if it does not wait.
   const char* wants() const;
   uint64_t since_ns() const { return since_ns_; }  // waiting: since when
@@ -124,6 +129,10 @@ class Registrations {
   // unpinned all the rest.
   bool TryRetire(const ClaimableRegion& region, uint64_t now_ns, uint64_t deadline_ns,
                  const std::shared_ptr<UnpinSignal>& unpinned);
+
+  // A part of a region that stays has gone, or is other memory now: nobody finds what was
+  // registered of it any more.
+  void Forget(const ClaimableRegion& region, uintptr_t begin, uintptr_t end);
 
   // Once in a turn: releases what nobody uses or finds any more.
   void Advance(uint64_t now_ns);

@@ -79,8 +79,8 @@ struct Offer {
   uint32_t generation = 0;
   uint32_t destination = 0;
   ServedRegion* region = nullptr;    // kHeap, kDevice
-  Claim claim;                       // kHeap: on its part of the region,
-  PinnedMemory reached;              // or the memory itself, which is in none
+  Claim claim;                       // kHeap: on its memory,
+  PinnedMemory reached;              // or that itself, which is in no region
   uint64_t address = 0;              // kPrivate; kDevice: in the region
   ErrorCode error = ErrorCode::kOk;  // kNone: why nobody can fetch it
   uint64_t size_bytes = 0;
@@ -88,6 +88,9 @@ struct Offer {
   bool retracted = false;      // the receiver's daemon was asked for it back
   uint64_t begun_ns = 0;
   uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeOffer gave
+
+  // Whether it is of memory in no region that peers reach.
+  bool is_reached() const { return region == nullptr && (reached.is_pinned() || claim.held()); }
 };
 
 struct Job;

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/error_code.h"
+#include "common/status.h"
 #include "progress/traffic/directory.h"
 #include "shm/layout/descriptor.h"
 
@@ -15,6 +17,12 @@ namespace ferry::progress {
 
 // Who names a region: the rank itself, or another one, for a one-sided operation.
 enum class NamedBy { kRank, kPeer };
+
+// Memory of this process: [begin, end).
+struct MemoryRange {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+};
 
 // ferryd has none: it reaches no private memory but by a stage, and matches for no rank.
 class Home {
@@ -29,6 +37,15 @@ class Home {
                            shm::Location* /*where*/) {
     return ErrorCode::kOk;
   }
+  // Whether memory of no region may stay registered behind its use: the home watches it then.
+  virtual bool WatchesMemory() const { return false; }
+  // Watches these pages until they go. Not kOk: it cannot. Any thread.
+  virtual Status Watch(MemoryRange /*pages*/) {
+    return {ErrorCode::kUnsupported, "this home watches no memory"};
+  }
+  // Appends what the program has let go of since the last call: at the latest when that call of the
+  // program has returned.
+  virtual void TakeGone(std::vector<MemoryRange>* /*gone*/) {}
   // Lets the rank's engine take what has been delivered, now.
   virtual void LetMatch(ServedRank& rank) = 0;
 

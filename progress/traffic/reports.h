@@ -9,6 +9,7 @@ namespace ferry::progress {
 
 struct NicStatistics {
   std::string provider, fabric, domain, address, version;
+  std::string source_address;  // as transport::TransportOptions has it
   uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t reads = 0, writes = 0, errors = 0;
   uint32_t outstanding = 0;

@@ -19,17 +19,17 @@ void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
   if (offer.region != nullptr) {
     ++offer.region->offered;
   }
-  rank.reached_offers += offer.reached.is_pinned() ? 1 : 0;
+  rank.reached_offers += offer.is_reached() ? 1 : 0;
   place = std::move(offer);
 }
 
 void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
   rank.carried_bytes -= std::exchange(offer->carried_bytes, 0);
+  rank.reached_offers -= offer->is_reached() ? 1 : 0;
   if (offer->region != nullptr) {
     --offer->region->offered;
   }
   offer->region = nullptr;
-  rank.reached_offers -= offer->reached.is_pinned() ? 1 : 0;
   offer->reached = {};
   offer->state = Offer::State::kNone;
   offer->error = ErrorCode::kOk;

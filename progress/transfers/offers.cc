@@ -48,28 +48,43 @@ ErrorCode OfferMemory(const PrivateMemory& private_memory, Registrations& regist
     return code;
   }
   if (where->region == 0) {
-    OfferPrivate(private_memory, rank, where->address, offer, wire);
-    return ErrorCode::kOk;
+    return OfferPrivate(private_memory, rank, where->address, now_ns, claim, offer, wire);
   }
   return OfferRegion(registrations, rank, *where, now_ns, claim, offer, wire);
 }
 
-void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
-                  Offer* offer, WireRts* wire) {
+ErrorCode OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank,
+                       uint64_t address, uint64_t now_ns, Claim* claim, Offer* offer,
+                       WireRts* wire) {
   offer->address = address;
+  offer->state = Offer::State::kPrivate;
+  if (private_memory.MayKeep(offer->size_bytes)) {
+    const ErrorCode code =
+        private_memory.Keep(rank, address, offer->size_bytes, UseFor::kPeer, now_ns, claim);
+    if (code == ErrorCode::kWouldBlock) {
+      return code;
+    }
+    if (code == ErrorCode::kOk) {
+      offer->state = Offer::State::kHeap;
+      wire->key = claim->key();
+      wire->address = claim->RemoteAddress(reinterpret_cast<const std::byte*>(address));
+    }
+    return ErrorCode::kOk;
+  }
   std::byte* const base = private_memory.Reach(rank, address, offer->size_bytes,
                                                transport::Access::kRemoteRead, &offer->reached);
-  offer->state = base == nullptr ? Offer::State::kPrivate : Offer::State::kHeap;
   if (base != nullptr) {
+    offer->state = Offer::State::kHeap;
     wire->key = offer->reached.region().key;
     wire->address = offer->reached.region().remote_base;
   }
+  return ErrorCode::kOk;
 }
 
 transport::Attachment DataOf(const Offer& offer, const shm::Location& where, const Claim& claim) {
   if (offer.region == nullptr) {
     return {reinterpret_cast<const std::byte*>(where.address), offer.size_bytes,
-            offer.reached.region().handle};
+            offer.reached.is_pinned() ? offer.reached.region().handle : claim.handle()};
   }
   return {offer.region->memory.base + where.address, offer.size_bytes, claim.handle()};
 }

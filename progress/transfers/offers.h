@@ -26,9 +26,11 @@ ErrorCode OfferMemory(const PrivateMemory& private_memory, Registrations& regist
                       ServedRank& rank, shm::Location* where, uint64_t now_ns, Claim* claim,
                       Offer* offer, WireRts* wire);
 
-// Offers private memory: by its key, if the home reaches it, else to be staged.
-void OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank, uint64_t address,
-                  Offer* offer, WireRts* wire);
+// Offers private memory: by its key, if the home reaches it or `claim` holds it, else to be staged.
+// kWouldBlock: it is being registered.
+ErrorCode OfferPrivate(const PrivateMemory& private_memory, const ServedRank& rank,
+                       uint64_t address, uint64_t now_ns, Claim* claim, Offer* offer,
+                       WireRts* wire);
 
 // What to send along with the offer: all of it, which lies at `where`. `claim`: as of OfferRegion.
 transport::Attachment DataOf(const Offer& offer, const shm::Location& where, const Claim& claim);

@@ -280,14 +280,14 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
   WireOneSidedOffer wire{
       {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
   if (code == ErrorCode::kOk && memory.region == nullptr) {
-    OfferPrivate(private_memory_, *rank, reinterpret_cast<uint64_t>(memory.bytes), &offer,
-                 &wire.rts);
+    code = OfferPrivate(private_memory_, *rank, reinterpret_cast<uint64_t>(memory.bytes), now_ns,
+                        &get.claim, &offer, &wire.rts);
   } else if (code == ErrorCode::kOk) {
     code = OfferRegion(registrations_, *rank, {header.context, 0, get.wire.offset}, now_ns,
                        &get.claim, &offer, &wire.rts);
-    if (code == ErrorCode::kWouldBlock) {
-      return false;
-    }
+  }
+  if (code == ErrorCode::kWouldBlock) {
+    return false;
   }
   if (code != ErrorCode::kOk) {
     TellOfLong(*get.job, header, get.wire, {}, code, now_ns);

@@ -1,17 +1,20 @@
-// Memory of ranks that belongs to no region, where the home of the core reaches it: registered for
-// as long as an offer or a pull needs it, and not kept, so that nothing is left of what the program
-// frees.
+// Memory of ranks that belongs to no region, where the home of the core reaches it.
 //
-// Only where the transport pins nothing: there, registering is an entry in a table.
+// Where the transport pins nothing, registering is an entry in a table: it is done for as long as
+// an offer or a pull needs it (Reach). Where memory is pinned that would be dear: there long data
+// stays registered (Keep), if the home watches what the program does with its memory, and the rest
+// goes by a stage.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "progress/registration/pinned_memory.h"
 #include "progress/registration/registrar.h"
+#include "progress/registration/registrations.h"
 #include "progress/traffic/home.h"
 #include "transports/api/transport.h"
 
@@ -19,9 +22,12 @@ namespace ferry::progress {
 
 class PrivateMemory {
  public:
-  // The registrar outlives this. `home` may be null.
-  PrivateMemory(transport::Transport& transport, Registrar& registrar, Home* home)
-      : registrar_(registrar), home_(transport.capabilities().pins ? nullptr : home) {}
+  // Shorter data is copied sooner than it is pinned.
+  static constexpr uint64_t kLeastKept = 32 << 10;
+
+  // The first three outlive this. `home` may be null.
+  PrivateMemory(transport::Transport& transport, Registrar& registrar, Registrations& registrations,
+                Home* home);
 
   // As Home::Locate, for memory that may be of no region, too.
   ErrorCode Locate(const ServedRank& rank, uint64_t bytes, NamedBy by, shm::Location* where) const {
@@ -36,19 +42,23 @@ class PrivateMemory {
 
   // Where it lies; its registration goes into *pinned. Null: it is not reached, or was refused.
   std::byte* Reach(const ServedRank& rank, uint64_t address, uint64_t bytes,
-                   transport::Access access, PinnedMemory* pinned) const {
-    std::byte* const base =
-        home_ == nullptr || bytes == 0 ? nullptr : home_->Reach(rank, address, bytes);
-    if (base == nullptr) {
-      return nullptr;
-    }
-    *pinned = PinnedMemory(registrar_, {.base = base, .bytes = bytes, .access = access});
-    return pinned->is_pinned() ? base : nullptr;
-  }
+                   transport::Access access, PinnedMemory* pinned) const;
+
+  // Whether data of this length is to stay registered.
+  bool MayKeep(uint64_t bytes) const { return keeps_ && bytes >= kLeastKept; }
+  // Has `claim` hold it, as Registrations::Hold says. Everything but kOk and kWouldBlock: it goes
+  // by a stage. Only if MayKeep.
+  ErrorCode Keep(const ServedRank& rank, uint64_t address, uint64_t bytes, UseFor use,
+                 uint64_t now_ns, Claim* claim) const;
 
  private:
   Registrar& registrar_;
+  Registrations& registrations_;
   Home* const home_;
+  const bool registers_;
+  const bool keeps_;
+  ClaimableRegion all_;  // the memory of this process
+  mutable std::vector<MemoryRange> gone_;
 };
 
 }  // namespace ferry::progress

@@ -166,6 +166,10 @@ ErrorCode Pulls::FindDestination(shm::Location where, Pull* pull) const {
   if (where.region == 0) {
     pull->mapped = private_memory_.Reach(*pull->rank, where.address, pull->size_bytes,
                                          transport::Access::kLocal, &pull->reached);
+    if (pull->mapped == nullptr && private_memory_.MayKeep(pull->size_bytes)) {
+      pull->mapped = reinterpret_cast<std::byte*>(where.address);
+      pull->is_kept = true;  // once it is claimed
+    }
     return pull->mapped != nullptr ? ErrorCode::kOk : LieInPrivate(where.address, pull);
   }
   ServedRegion* const region = pull->rank->FindRegion(where, pull->size_bytes);
@@ -237,6 +241,20 @@ ErrorCode Pulls::Ask(TransferId id, Pull& pull, uint64_t now_ns) {
     const ErrorCode code =
         registrations_.Hold(memory, static_cast<uint64_t>(pull.mapped - memory.base),
                             pull.size_bytes, UseFor::kTransfer, now_ns, &pull.claim);
+    if (code != ErrorCode::kOk) {
+      pull.wants = code == ErrorCode::kWouldBlock ? Want::kMemory : Want::kNothing;
+      return code;
+    }
+  }
+  if (pull.is_kept && pull.kind != Incoming::Kind::kParked) {
+    const auto address = reinterpret_cast<uint64_t>(pull.mapped);
+    ErrorCode code = private_memory_.Keep(*pull.rank, address, pull.size_bytes, UseFor::kTransfer,
+                                          now_ns, &pull.claim);
+    if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
+      pull.mapped = nullptr;
+      pull.is_kept = false;
+      code = LieInPrivate(address, &pull);
+    }
     if (code != ErrorCode::kOk) {
       pull.wants = code == ErrorCode::kWouldBlock ? Want::kMemory : Want::kNothing;
       return code;

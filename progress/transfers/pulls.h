@@ -54,6 +54,7 @@ struct Pull : Transfer {
   std::vector<WireBlock> announced;  // kPrivate: to be read, in order
   uint32_t reading = 0;              // pieces that are being read
   uint32_t announcing = 0;           // the most that were, or were to be, at a time
+  bool is_kept = false;              // `mapped` is private, and stays registered (private_memory.h)
   bool asked = false;  // its memory is registered, if it needs that; kPrivate: so was kPull
 };
 

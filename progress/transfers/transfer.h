@@ -39,8 +39,8 @@ struct Transfer {
   // which is `device` if this process has imported that.
   ServedRegion* region = nullptr;  // in use for as long as `rank` is
   std::byte* mapped = nullptr;
-  Claim claim;             // on a region's part,
-  PinnedMemory reached;    // or the memory itself, which is in none
+  Claim claim;             // on its memory,
+  PinnedMemory reached;    // or that itself, which is in no region
   Stage* stage = nullptr;  // of the job; null where it is `mapped`
   uint64_t address = 0;
   uint32_t device_region = 0;  // its number

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <string>
 
 #include "tests/client_direct/linked_rank.h"
 
@@ -20,11 +21,21 @@ TEST(DirectLibraryTest, HasTheVersionsOfItsHeader) { ASSERT_NE(OpenDirectLibrary
 TEST(DirectLibraryTest, ItsSymbolsStayLocal) {
   ASSERT_NE(OpenDirectLibrary(), nullptr);
   EXPECT_EQ(dlsym(RTLD_DEFAULT, kDirectEntryName), nullptr);
-  void* library = dlopen("client/direct/libferry_direct.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(direct_library, RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(dlsym(library, kDirectEntryName), nullptr);
-  // transport::CreateTcpTransport(const TransportOptions&), which it has.
+  // These functions with a `const TransportOptions&`: it has one of the two.
   EXPECT_EQ(dlsym(library, "_ZN5ferry9transport18CreateTcpTransportERKNS0_16TransportOptionsE"),
             nullptr);
+  EXPECT_EQ(dlsym(library, "_ZN5ferry9transport18CreateOfiTransportERKNS0_16TransportOptionsE"),
+            nullptr);
+}
+
+// The first test of this process that opens an endpoint.
+TEST(DirectLibraryTest, LibfabricIsOpenedOnlyWhereItIsNeeded) {
+  LinkedRank rank(0, 2, {-1, -1});
+  ASSERT_NO_FATAL_FAILURE(rank.OpenLinks());
+  void* const libfabric = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD);
+  EXPECT_EQ(libfabric != nullptr, std::string(link_provider) != "ferry-tcp");
 }
 
 TEST(DirectLibraryTest, StartsNoThread) {
@@ -53,6 +64,7 @@ TEST(DirectLibraryTest, RefusesAnAddressOfAnotherMachine) {
   DirectSetup setup;
   setup.view = rank.view();
   setup.job_id = "job";
+  setup.provider = link_provider;
   setup.operation_timeout_ns = 1'000'000'000;
   for (const char* address : {"192.0.2.1", "no such host"}) {
     setup.source_address = address;
@@ -60,6 +72,22 @@ TEST(DirectLibraryTest, RefusesAnAddressOfAnotherMachine) {
     EXPECT_FALSE(opened.ok());
     EXPECT_NE(opened.status().message(), "");
   }
+}
+
+TEST(DirectLibraryTest, RefusesAProviderThatItDoesNotHave) {
+  const DirectApi* api = OpenDirectLibrary();
+  ASSERT_NE(api, nullptr);
+  const LinkedRank rank(0, 2, {-1, -1});
+  DirectSetup setup;
+  setup.view = rank.view();
+  setup.job_id = "job";
+  setup.provider = "no-such";
+  setup.source_address = "127.0.0.1";
+  setup.operation_timeout_ns = 1'000'000'000;
+  const auto opened = api->open(setup, nullptr);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.status().message().find("no-such"), std::string::npos)
+      << opened.status().message();
 }
 
 }  // namespace

@@ -310,7 +310,9 @@ TEST_F(LinkMessagesTest, CountsWhatTheLinkHasMoved) {
   passage.send = rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
   ExpectEnd(passage);
   ExpectIdle(0, 1);
-  EXPECT_GE(rank(0).Statistic(shm::Statistic::kLinkBytesSent) - sent_before, sent.size());
+  if (link_provider == std::string("ferry-tcp")) {  // else the peer has read them, without us
+    EXPECT_GE(rank(0).Statistic(shm::Statistic::kLinkBytesSent) - sent_before, sent.size());
+  }
   EXPECT_GE(rank(1).Statistic(shm::Statistic::kLinkBytesReceived) - got_before, sent.size());
   EXPECT_GT(rank(0).Statistic(shm::Statistic::kLinkMessagesSent), 0U);
   EXPECT_EQ(rank(0).Statistic(shm::Statistic::kLinkErrors), 0U);

@@ -37,6 +37,7 @@ class OrderedRank {
       : rank_(rank) {
     attach::LinkRules rules{};
     rules.operation_timeout_ms = 10'000;
+    std::strcpy(rules.provider, link_provider);
     std::strcpy(rules.source_address, "127.0.0.1");
     keeper_.emplace(LinkKeeper::Parts{
         .progress = &progress_,

@@ -26,7 +26,6 @@ using shm::RequestState;
 
 namespace {
 
-constexpr char kDirectLibrary[] = "client/direct/libferry_direct.so";
 constexpr uint32_t kRequestLimit = 4096;
 constexpr uint32_t kUnexpectedLimit = 16384;
 
@@ -63,7 +62,10 @@ size_t DataBytes(const Descriptor& descriptor) {
 }  // namespace
 
 const DirectApi* OpenDirectLibrary() {
-  void* library = dlopen(kDirectLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (direct_entry != nullptr) {
+    return direct_entry();
+  }
+  void* library = dlopen(direct_library, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     ADD_FAILURE() << dlerror();
     return nullptr;
@@ -215,6 +217,7 @@ void LinkedRank::OpenLinks() {
   DirectSetup setup;
   setup.view = view_;
   setup.job_id = "job";
+  setup.provider = link_provider;
   setup.source_address = options_.source_address;
   setup.operation_timeout_ns = options_.operation_timeout_ns;
   StatusOr<std::unique_ptr<DirectLinks>> opened = api->open(setup, this);

@@ -3,6 +3,8 @@
 // daemons.
 //
 // Each rank lives on a node of its own. Several may live in one process, or each in another.
+//
+// The links go over sockets of Ferry's own, or over libfabric in targets with over_libfabric.cc.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +28,11 @@ inline constexpr uint32_t kHeapRegion = 1;
 inline constexpr uint64_t kHeapBytes = 16 << 20;
 inline constexpr uint32_t kStreamRegion = 2;  // memory that only streams reach
 inline constexpr uint32_t kLentRegion = 3;    // the heap, as memory of the program itself
+
+// Set before main.
+inline const char* link_provider = "ferry-tcp";
+inline const char* direct_library = "client/direct/libferry_direct.so";
+inline DirectEntry direct_entry = nullptr;  // of a library that is part of the test
 
 // The library as libferry opens it. Null, with a test failure, if it cannot be opened.
 const DirectApi* OpenDirectLibrary();

@@ -36,7 +36,8 @@ LinkPolicy Policy() {
   policy.idle_ms = 10'000;
   policy.operation_timeout_ms = 20'000;
   policy.peer_timeout_ms = 15'000;
-  policy.source_address = "127.0.0.1";
+  policy.provider = "fabric";
+  policy.nics = {{"127.0.0.1", ""}};
   return policy;
 }
 
@@ -217,6 +218,8 @@ class DirectLinksTest : public testing::Test {
     EXPECT_EQ(rules.min_messages, 256U);
     EXPECT_EQ(rules.idle_ms, 10'000U);
     EXPECT_EQ(rules.peer_timeout_ms, 15'000U);
+    EXPECT_STREQ(rules.provider, "fabric");
+    EXPECT_STREQ(rules.domain, "");
     EXPECT_STREQ(rules.source_address, "127.0.0.1");
   }
   // Both ranks do as they are told, until both use the link.
@@ -356,6 +359,21 @@ TEST_F(DirectLinksTest, WhoeverMayNotHasNoRulesAndIsRefused) {
   EXPECT_EQ(here.links(0).state(), "none");
   EXPECT_EQ(here.links(0).why(), "the daemon of node 1 allows no direct links");
   EXPECT_EQ(Report(1).refusal(), "the option direct_links is off");
+}
+
+TEST_F(DirectLinksTest, LinksOfSeveralNicsTakeTheNearest) {
+  LinkPolicy policy = Policy();
+  policy.nics = {{"10.0.0.1", "fake0"}, {"10.1.0.1", "fake1"}};
+  daemons_[0] = std::make_unique<LinkedDaemon>(0, directory_, policy);
+  daemons_[1] = std::make_unique<LinkedDaemon>(1, directory_, policy);
+  daemons_[1]->data_plane.nearest_nic = "fake1";
+  for (const uint32_t node : {0, 1}) {
+    daemons_[node]->Start(daemons_[1 - node].get(), true);
+    ranks_[node].emplace(daemons_[node]->Enter());
+    const auto rules = Next<attach::LinkRules>(node);
+    EXPECT_EQ(rules.domain, "fake" + std::to_string(node));
+    EXPECT_EQ(rules.source_address, "10." + std::to_string(node) + ".0.1");
+  }
 }
 
 TEST_F(DirectLinksTest, BadRepliesEndTheSession) {

@@ -30,7 +30,7 @@ class FakeDataPlane final : public DataPlane {
     return {nic, second};
   }
   RegistrationStatistics Registered() const override { return {.entries = 3, .hits = 5}; }
-  PlaceReport PlaceOf(const Session&) const override { return {"0-3", "fake0", 10}; }
+  PlaceReport PlaceOf(const Session&) const override { return {"0-3", nearest_nic, 10}; }
   std::vector<FaultReport> Faults(bool release) override {
     Record(release ? "Faults release" : "Faults");
     return {{"pull.read", 2, "stall", 1, "waits"}};
@@ -158,6 +158,7 @@ class FakeDataPlane final : public DataPlane {
   bool ReleaseGpus() override { return gpu_looks > 0 && --gpu_looks > 0; }
   // It takes so many looks until it reports its devices as given back.
   std::atomic<int> gpu_looks{0};
+  std::string nearest_nic = "fake0";  // to every rank
   void set_import_status(Status status) {
     std::lock_guard lock(mutex_);
     import_status_ = std::move(status);

@@ -43,6 +43,7 @@ int FirstSeed() {
 struct Links {
   const char* name;
   e2e::Words variables;
+  int open_ms = 0;  // until they are in use
 };
 
 void PrintTo(const Links& links, std::ostream* out) { *out << links.name; }
@@ -57,6 +58,10 @@ const Links kScarce = {"Scarce",
                        {"FERRY_DIRECT_LINKS=auto", "FERRY_DIRECT_LINK_MESSAGES=2",
                         "FERRY_DIRECT_LINK_IDLE_MS=1", "FERRY_DIRECT_LINKS_PER_JOB=1"}};
 
+// Ranks first open libfabric.
+const Links kLibfabric = {
+    "Libfabric", {"FERRY_DIRECT_LINKS=always", "FERRY_DIRECT_LINK_PROVIDER=net"}, 500};
+
 class DirectLinkFaultTest : public testing::TestWithParam<Links> {
  protected:
   // `rounds`: of its messages; "0": for ever.
@@ -66,6 +71,7 @@ class DirectLinkFaultTest : public testing::TestWithParam<Links> {
   // A moment at which links may just come or go: within 20 ms.
   void LetTimePass() {
     std::this_thread::sleep_for(
+        std::chrono::milliseconds(GetParam().open_ms) +
         std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(random_)));
   }
   template <typename Thing>
@@ -190,7 +196,8 @@ TEST_P(DirectLinkFaultTest, OrdersOfTheAdministratorChangeNothingButTheWay) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, DirectLinkFaultTest, testing::Values(kKept, kRestless, kScarce),
+INSTANTIATE_TEST_SUITE_P(Links, DirectLinkFaultTest,
+                         testing::Values(kKept, kRestless, kScarce, kLibfabric),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

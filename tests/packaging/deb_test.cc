@@ -50,6 +50,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/libferry.so.0",
                            "usr/lib/*/ferry/libferry_control.so",
                            "usr/lib/*/ferry/libferry_direct.so",
+                           "usr/lib/*/ferry/libferry_direct_ofi.so",
                            "usr/lib/*/ferry/libferry_malloc.so",
                            "usr/lib/*/libmpi_abi.so",
                            "usr/lib/*/libmpi_abi.so.0",

@@ -92,12 +92,13 @@ struct Capabilities {
 
 // For `ferryctl nics`.
 struct Description {
-  std::string provider;     // "tcp;ofi_rxm"
-  std::string fabric;       // "127.0.0.0/8"
-  std::string domain;       // "lo"
-  std::string version;      // of the library and of the provider
-  std::string address;      // readable form of Address()
-  std::string pci_address;  // of the NIC: "0000:3b:00.0"; empty where the provider does not tell
+  std::string provider;        // "tcp;ofi_rxm"
+  std::string fabric;          // "127.0.0.0/8"
+  std::string domain;          // "lo"
+  std::string version;         // of the library and of the provider
+  std::string address;         // readable form of Address()
+  std::string pci_address;     // of the NIC: "0000:3b:00.0"; empty where the provider does not tell
+  std::string source_address;  // as TransportOptions has it
 };
 
 // Who may touch a region, beside the owner's own Write and Read. Combine with |.

@@ -146,7 +146,7 @@ std::string PciAddress(const fi_info& info) {
   return text.data();
 }
 
-void Describe(Endpoint* e) {
+void Describe(Endpoint* e, const TransportOptions& options) {
   const fi_fabric_attr& fabric = *e->info->fabric_attr;
   char text[256] = {};
   size_t bytes = sizeof(text);
@@ -159,6 +159,7 @@ void Describe(Endpoint* e) {
                  VersionText(fabric.prov_version),
       .address = std::string(text, strnlen(text, sizeof(text))),
       .pci_address = PciAddress(*e->info),
+      .source_address = options.source_address,
   };
 }
 
@@ -235,7 +236,7 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
   if (std::string_view(endpoint->info->fabric_attr->prov_name) == "sockets") {
     (void)LimitSegments(std::as_bytes(std::span(endpoint->name)));
   }
-  Describe(endpoint.get());
+  Describe(endpoint.get(), options);
   return endpoint;
 }
 

@@ -113,7 +113,8 @@ TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
                   .domain = local.interface,
                   .version = "protocol " + std::to_string(kTcpVersion),
                   .address = TcpAddressText(own),
-                  .pci_address = PciAddressOf(local.interface)};
+                  .pci_address = PciAddressOf(local.interface),
+                  .source_address = options.source_address};
 }
 
 std::string TcpTransport::LastError() const { return last_error_; }
