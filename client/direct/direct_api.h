@@ -29,7 +29,7 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 2;
+inline constexpr uint32_t kDirectApiVersion = 3;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -68,8 +68,8 @@ struct HostRegion {
 class DirectHost {
  public:
   // Lets the rank's engine take what has been delivered, now. What the engine answers lies in
-  // to_link on return.
-  virtual void LetMatch() = 0;
+  // to_link on return. Whether receives are still posted.
+  virtual bool LetMatch() = 0;
   // The connection to the peer is lost, or the peer sent what no correct core sends. All that was
   // under way with it has ended, as after End. The peer itself may live.
   virtual void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) = 0;

@@ -61,7 +61,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
   ErrorCode Locate(const progress::ServedRank& rank, uint64_t bytes, progress::NamedBy by,
                    shm::Location* where) override;
-  void LetMatch(progress::ServedRank& rank) override;
+  bool LetMatch(progress::ServedRank& rank) override;
 
   Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
   progress::CoreHooks Hooks();

@@ -29,8 +29,8 @@ class Home {
                            shm::Location* /*where*/) {
     return ErrorCode::kOk;
   }
-  // Lets the rank's engine take what has been delivered, now.
-  virtual void LetMatch(ServedRank& rank) = 0;
+  // Lets the rank's engine take what has been delivered, now. Whether receives are still posted.
+  virtual bool LetMatch(ServedRank& rank) = 0;
 
  protected:
   ~Home() = default;
