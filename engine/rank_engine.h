@@ -64,7 +64,7 @@ struct EngineOptions {
   // Receives from other nodes of this size or more are advertised to their source; 0: none.
   uint64_t receiver_first_min_bytes = 0;
   // Offers by a direct link of this size or less may have their data pushed behind them.
-  uint64_t push_max_bytes = 512 * 1024;
+  uint64_t push_max_bytes = 1 << 20;
 };
 
 class RankEngine {

@@ -87,7 +87,7 @@ struct DirectSetup {
   const char* job_id = "";
   const char* source_address = "";  // the IP address or host name that the endpoint listens at
   uint64_t operation_timeout_ns = 0;
-  uint64_t push_max_bytes = 512 << 10;  // EngineOptions::push_max_bytes of the rank's engine
+  uint64_t push_max_bytes = 1 << 20;  // EngineOptions::push_max_bytes of the rank's engine
 };
 
 class DirectLinks {

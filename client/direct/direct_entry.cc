@@ -12,7 +12,7 @@ namespace {
 // is for the daemons to say.
 constexpr uint64_t kForEverNs = 365ULL * 24 * 3600 * 1'000'000'000;
 // Of whatever options a peer has.
-constexpr uint32_t kMostPushedBytes = 512 << 10;
+constexpr uint32_t kMostPushedBytes = 1 << 20;
 // More than the messages that one peer may leave unread, with what the core says about them; and
 // for some such peers, so that they do not hold up the others.
 constexpr uint32_t kOperationsWithOne = 2 * engine::kRemoteWindow;
