@@ -64,7 +64,7 @@ struct EngineOptions {
   // Receives from other nodes of this size or more are advertised to their source; 0: none.
   uint64_t receiver_first_min_bytes = 0;
   // Offers by a direct link of this size or less may have their data pushed behind them.
-  uint64_t push_max_bytes = 512 * 1024;
+  uint64_t push_max_bytes = 1 << 20;
 };
 
 class RankEngine {
@@ -141,6 +141,8 @@ class RankEngine {
   bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
   // Whether a message waits for its receive; any thread, a hint.
   bool HasUnexpected() const { return match_.unexpected_count() != 0; }
+  // Whether receives are posted.
+  bool HasPosted() const { return match_.posted_count() != 0; }
   // Without the lease, when the data was copied.
   void ReleaseCell(const EagerMessage& m) { consumers_[m.lane].ReleaseCell(m.cell); }
   const uint8_t* CellBytes(const EagerMessage& message) const {

@@ -8,7 +8,7 @@ namespace ferry::client {
 namespace {
 
 // Of whatever options a peer has.
-constexpr uint32_t kMostPushedBytes = 512 << 10;
+constexpr uint32_t kMostPushedBytes = 1 << 20;
 // For some peers that leave everything unread, so that they do not hold up the others.
 constexpr uint32_t kPeers = 16;
 

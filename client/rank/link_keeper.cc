@@ -50,7 +50,11 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   return done;
 }
 
-void LinkKeeper::LetMatch() { progress_.engine().Progress(*effects_); }
+bool LinkKeeper::LetMatch() {
+  progress_.engine().Progress(*effects_);
+  effects_->to_link = false;  // what it has for the core is taken now
+  return progress_.engine().HasPosted();
+}
 
 void LinkKeeper::OnLinkLost(uint32_t peer, ErrorCode /*error*/, const char* text) {
   lost_.push_back({peer, text});

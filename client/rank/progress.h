@@ -99,6 +99,11 @@ class Progress {
                                                                           : 0;
   }
 
+  // The same if something waits for a turn, other than what may have come.
+  uint32_t TurnBusyLinks(engine::Effects& effects) {
+    return links_ != nullptr && (effects.to_link || links_->HasWork()) ? links_->Turn(effects) : 0;
+  }
+
   // As LinkTurns has it. A message was sent by a link.
   bool Gathers(uint32_t peer, uint64_t size_bytes) {
     return links_->Gathers(peer, size_bytes, MonotonicNs());

@@ -198,15 +198,22 @@ ErrorCode Receiver::Take(const Message& message, uint32_t* request) {
   return requests_.Take(message, RequestKind::kReceive, request);
 }
 
+// Links are turned only if the message has not come: a turn looks into the kernel.
 bool Receiver::TryMatch(uint32_t request) {
   if (!progress_.TryEnter()) {
     return false;
   }
   engine::Effects effects;
-  (void)progress_.TurnLinks(effects);
-  const bool matched = engine_.ReceiveNow(request, effects);
-  if (effects.to_link) {
-    (void)progress_.TurnLinks(effects);  // a pull
+  bool matched = engine_.ReceiveNow(request, effects);
+  if (matched) {
+    (void)progress_.TurnBusyLinks(effects);
+  } else {
+    if (progress_.TurnLinks(effects) != 0) {
+      matched = engine_.ReceiveNow(request, effects);
+    }
+    if (effects.to_link) {
+      (void)progress_.TurnLinks(effects);  // a pull
+    }
   }
   progress_.Exit();
   requests_.NoteTransfers(effects);

@@ -112,7 +112,7 @@ std::byte* Delivery::TryHold(IncomingId id) {
     return nullptr;
   }
   parked_bytes_ += incoming->size_bytes;
-  incoming->parked.resize(incoming->size_bytes);
+  incoming->parked = ParkedBytes(incoming->size_bytes);
   return incoming->parked.data();
 }
 
@@ -338,7 +338,8 @@ Delivery::Result Delivery::Park(Message& message) {
   incoming.kind = Incoming::Kind::kParked;
   incoming.source = message.descriptor.source;
   incoming.size_bytes = message.data.size();
-  incoming.parked = std::move(message.data);
+  incoming.parked = ParkedBytes(message.data.size());
+  std::copy(message.data.begin(), message.data.end(), incoming.parked.data());
   shm::RemoteRts rts{};
   rts.key = static_cast<uint64_t>(id);
   Descriptor descriptor = message.descriptor;
@@ -401,10 +402,10 @@ void Delivery::EraseOffer(IncomingId id, const Incoming& incoming) {
   incoming_.Erase(id);
 }
 
-std::vector<std::byte> Delivery::TakeParked(IncomingId id) {
+ParkedBytes Delivery::TakeParked(IncomingId id) {
   Incoming* incoming = incoming_.Find(id);
   parked_bytes_ -= incoming->parked.size();
-  std::vector<std::byte> bytes = std::move(incoming->parked);
+  ParkedBytes bytes = std::move(incoming->parked);
   incoming_.Erase(id);
   return bytes;
 }

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +38,20 @@ struct Message {
 // The rank gets only the id, so it can neither choose nor damage what the NIC is told to read.
 enum class IncomingId : uint64_t {};
 
+// The bytes of a parked message. Nothing fills them but what comes.
+class ParkedBytes {
+ public:
+  ParkedBytes() = default;
+  explicit ParkedBytes(uint64_t size)
+      : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size) {}
+  std::byte* data() { return bytes_.get(); }
+  uint64_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  uint64_t size_ = 0;
+};
+
 struct Incoming {
   // kArriving: pushed (progress/transfers/pushes.h), its bytes are on their way; it becomes parked
   // if the rank does not ask for it at once. Of these and of parked ones the sender hears no more.
@@ -50,7 +65,7 @@ struct Incoming {
   uint64_t size_bytes = 0;
   bool retracting = false;  // the rank was asked to give it back
   uint64_t pull = 0;  // kArriving: what waits for it (a TransferId); 0: the rank has not asked
-  std::vector<std::byte> parked;
+  ParkedBytes parked;
 
   bool is_fetched() const { return kind == Kind::kHeap || kind == Kind::kPrivate; }
 };
@@ -140,7 +155,7 @@ class Delivery {
   const Incoming* Find(IncomingId id) { return incoming_.Find(id); }
   void Forget(IncomingId id);
   // Forgets a parked message, whose bytes are the caller's from then on.
-  std::vector<std::byte> TakeParked(IncomingId id);
+  ParkedBytes TakeParked(IncomingId id);
   // Whether it has offered something that the rank here may fetch.
   bool HasOffersOf(uint32_t source);
   // Forgets the offers of a rank that is gone; what it parked stays.

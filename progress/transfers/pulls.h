@@ -47,7 +47,7 @@ struct Pull : Transfer {
   std::optional<OneSidedEnd> one_sided;
 
   Incoming::Kind kind = Incoming::Kind::kHeap;
-  std::vector<std::byte> parked;  // kParked: the message
+  ParkedBytes parked;  // kParked: the message
   IncomingId arriving{};          // kArriving: the note of it, until all of it is there
   uint64_t remote_address = 0;    // kHeap
   uint64_t key = 0;

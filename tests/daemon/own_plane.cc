@@ -51,10 +51,12 @@ std::byte* OwnPlane::Reach(const progress::ServedRank& rank, uint64_t address, u
   return rank.session->private_memory_reachable ? reinterpret_cast<std::byte*>(address) : nullptr;
 }
 
-void OwnPlane::LetMatch(progress::ServedRank& rank) {
+bool OwnPlane::LetMatch(progress::ServedRank& rank) {
   if (PlaneRank* const found = find_rank_(rank.rank()); found != nullptr && found->has_engine()) {
     found->Progress();
+    return found->engine().HasPosted();
   }
+  return true;
 }
 
 template <typename Answer>

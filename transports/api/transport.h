@@ -172,6 +172,9 @@ struct Landing {
   std::byte* to = nullptr;  // null: nowhere, OnReceive gets the whole message
   uint64_t bytes = 0;       // of it, at most; what does not fit is dropped
   uint64_t context = 0;     // handed back by OnLanded
+  // Once it is there, what the peer has sent behind it waits for the next Poll: whoever this was
+  // for may want to say first where that is to go.
+  bool pauses = false;
 };
 
 // Receives the events that Poll finds. The calls come on the progress thread, from within Poll.

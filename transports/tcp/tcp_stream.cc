@@ -162,7 +162,7 @@ std::span<const std::byte> TcpStream::Take(FrameReader& reader, std::span<const 
         if (!TakeTrailer(reader, &bytes)) {
           return {};
         }
-        --*frames;
+        *frames = std::exchange(pauses_, false) ? 0 : *frames - 1;
         break;
     }
   }

@@ -68,6 +68,7 @@ struct TcpArrival {
   TcpRegion* region = nullptr;   // kWrite
   uint64_t landing_context = 0;  // kMessageFrom, where the sink has said
   bool landing = false;
+  bool pauses = false;                 // the same: Landing::pauses
   bool is_whole = false;               // kMessageFrom, goes to `whole`
   std::unique_ptr<std::byte[]> whole;  // kMessageFrom, for OnReceive; kept for the next one
   size_t whole_bytes = 0;              // its capacity
@@ -115,6 +116,8 @@ class TcpStream {
   Read ReadWelcome(TcpWelcome* welcome);
   // Reads frames, at most `*frames` of them, which it counts down, and not for long.
   Read ReadFrames(FrameReader& reader, ReadBuffer& buffer, uint32_t* frames);
+  // Ends ReadFrames behind the frame that comes in now.
+  void Pause() { pauses_ = true; }
   // Takes the place away from the data that comes in now: the rest of it is dropped.
   void DropData() { to_ = nullptr; }
   TcpArrival arrival;
@@ -173,6 +176,7 @@ class TcpStream {
   Phase phase_ = Phase::kFrame;
   bool is_misfit_ = false;
   bool unplaced_ = false;
+  bool pauses_ = false;
   bool is_long_ = false;  // data that is read to its place has begun
 };
 
