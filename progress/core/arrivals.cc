@@ -192,7 +192,7 @@ void Arrivals::HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_
     const auto advert = BodyOf<WireAdvert>(packet.body);
     if (!advert || header.tag < 0) {
       ++dropped_;
-    } else if (rank != nullptr && !rank->parted.contains(header.source)) {
+    } else if (rank != nullptr && !rank->IsStaleFrom(header.source)) {
       // Else it finds out without.
       puts_.OnAdvert(*rank, header, *advert);
     }
@@ -304,7 +304,7 @@ std::optional<Arrivals::Head> Arrivals::FindHead(std::span<const std::byte> fram
   }
   Job* const job = Admit(header);
   head.rank = job == nullptr ? nullptr : job->served[header.destination];
-  if (head.rank == nullptr || head.rank->ended || head.rank->parted.contains(header.source) ||
+  if (head.rank == nullptr || head.rank->ended || head.rank->IsStaleFrom(header.source) ||
       job->ended[header.destination] != ErrorCode::kOk) {
     return std::nullopt;
   }
@@ -430,9 +430,9 @@ std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& d
     TraceDelivery(job, descriptor);
   }
   if (ServedRank* rank = job.served[destination]; rank != nullptr) {
-    const bool is_parted = !rank->parted.empty() && rank->parted.contains(descriptor.source) &&
-                           descriptor.kind != static_cast<uint8_t>(DescriptorKind::kLeft);
-    if (rank->ended || is_parted) {
+    const bool is_stale = rank->IsStaleFrom(descriptor.source) &&
+                          descriptor.kind != static_cast<uint8_t>(DescriptorKind::kLeft);
+    if (rank->ended || is_stale) {
       return std::nullopt;
     }
     return Judge(*rank, descriptor.source,

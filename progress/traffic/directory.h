@@ -219,6 +219,11 @@ struct ServedRank {
   // been parted from it at their end, and say no more of before.
   std::set<uint32_t> parted;
   std::set<uint32_t> parted_there;
+  // Whether what comes from that one elsewhere is of before. Behind its last word of that nothing
+  // is, though this rank may be parted for a while yet: its peer may have joined it already.
+  bool IsStaleFrom(uint32_t source) const {
+    return !parted.empty() && parted.contains(source) && !parted_there.contains(source);
+  }
   // Why nothing passes between the rank and that one elsewhere; kOk: it does.
   ErrorCode StateOf(uint32_t peer) const;
 

@@ -1,6 +1,7 @@
 // Two ranks that have lost a direct link, and begin anew with each other (ProgressCore::PartRanks).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/daemon/progress_fixture.h"
@@ -91,6 +92,41 @@ TEST_F(ProgressPartingTest, MessagesOfBeforeAreDroppedAndCostNoCredit) {
     EXPECT_FALSE(rank(2).Test(stale));
     EXPECT_TRUE(rank(2).Cancel(stale));
     EXPECT_TRUE(Meanwhile([&] { return rank(2).Test(stale); }));
+  }
+  EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
+}
+
+// One of the two is joined first, and sends at once.
+TEST_F(ProgressPartingTest, WhatComesBeforeTheOtherOneIsJoinedIsKept) {
+  std::vector<std::byte> source(kLong, std::byte{5});
+  std::vector<std::byte> destination(kLong);
+  for (int round = 0; round < 3; ++round) {
+    Part(2, 0);
+    Settle(2, 0);
+    Part(0, 2);
+    Settle(0, 2);
+    EXPECT_TRUE(Meanwhile([&] { return Rejoin(0, 2); }));
+    uint64_t word = 7;
+    uint64_t found = 0;
+    for (bool is_told = false; !is_told;) {  // of the cut, by its first operation
+      const uint32_t send = rank(0).Send(2, 3, &word, sizeof(word));
+      is_told = send == 0 || WaitTogether(0, send) == ErrorCode::kOk;
+    }
+    const uint32_t offered = rank(0).SendFrom(2, 6, Private(source.data()), kLong);
+    ProgressAll();
+    EXPECT_TRUE(Meanwhile([&] { return Rejoin(2, 0); }));
+    uint32_t receive = rank(2).Receive(0, 3, Private(&found), sizeof(found));
+    if (WaitTogether(2, receive) == ErrorCode::kLinkDown) {  // likewise
+      receive = rank(2).Receive(0, 3, Private(&found), sizeof(found));
+      EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+    }
+    EXPECT_EQ(found, 7U);
+    const uint32_t received = rank(2).Receive(0, 6, Private(destination.data()), kLong);
+    EXPECT_EQ(WaitTogether(2, received), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, offered), ErrorCode::kOk);
+    EXPECT_EQ(destination, source);
+    ExpectMessages(2, 0, 20);
+    std::fill(destination.begin(), destination.end(), std::byte{0});
   }
   EXPECT_TRUE(told_.Get(&Told::failed_jobs).empty());
 }

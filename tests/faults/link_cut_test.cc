@@ -197,6 +197,46 @@ class DirectLinkCutTest : public LinkCutTest {
 TEST_F(DirectLinkCutTest, BrieflyAndNobodyNotices) { CutBriefly(); }
 TEST_F(DirectLinkCutTest, ForLongerAndRanksAreToldThenGoOn) { CutTwice(); }
 
+// The ranks have a direct link, which a firewall begins to swallow, though not the daemons'
+// connections. The ranks' sockets have ports of a range of their own.
+class SwallowedLinkTest : public LinkCutTest {
+ protected:
+  void Begin() override {
+    const auto with_ports = [](const std::string& range) {
+      return "echo " + range + " > /proc/sys/net/ipv4/ip_local_port_range";
+    };
+    StartJob(2, {"--direct_links=always"},
+             {"sh", "-c", with_ports("40000 49999") + " && exec \"$@\"", "sh", kEndure}, 4000,
+             "ip link set lo up && ip rule add pref 100 lookup local && ip rule del pref 0 && " +
+                 with_ports("20000 29999"));
+    AwaitRanks();
+  }
+  // Messages that ranks here have sent by links.
+  uint64_t SentByLinks() {
+    uint64_t sent = 0;
+    for (const std::string& directory : Daemons(*job_)) {
+      const CommandResult links = RunCommand(
+          {"tools/ferryctl/ferryctl", "--run_directory=" + directory, "links", "--json"});
+      const json reply = json::parse(links.out);
+      for (const json& rank : reply["totals"]) {
+        sent += rank["messages_sent"].get<uint64_t>();
+      }
+    }
+    return sent;
+  }
+};
+
+TEST_F(SwallowedLinkTest, RanksAreToldAndGoOnByTheDaemons) {
+  ASSERT_TRUE(Eventually([&] { return SentByLinks() > 100; }));
+  Ip({"rule", "add", "pref", "50", "ipproto", "tcp", "sport", "40000-49999", "dport", "40000-49999",
+      "blackhole"});
+  for (const std::string rank : {"rank 0", "rank 1"}) {
+    EXPECT_NE(When(rank + ": cut at "), 0U);
+    EXPECT_NE(When(rank + ": back at "), 0U);
+  }
+  Finish();
+}
+
 // Streams wait for matched requests: a pair does not outlive the link, and its waits end.
 class StreamCutTest : public LinkCutTest {
  protected:

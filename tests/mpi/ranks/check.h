@@ -155,7 +155,14 @@ static inline int level_of(int argc, char** argv) {
 
 /* Ends MPI. Returns what main returns. */
 static inline int end_well(const char* text) {
-  OK(MPI_Finalize());
+  const int error = MPI_Finalize();
+  if (error != MPI_SUCCESS) {
+    char message[MPI_MAX_ERROR_STRING];
+    int length;
+    OK(MPI_Error_string(error, message, &length));
+    fprintf(stderr, "%s\n", message);
+    CHECK(!"MPI ends well");
+  }
   puts(text);
   return 0;
 }
