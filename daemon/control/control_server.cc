@@ -326,8 +326,9 @@ void ControlServer::Parts::SetIdentity(int port) {
   self.set_protocol_version(kProtocolVersion);
   self.set_control_address(control_address);
   self.set_fabric_address(fabric.data(), fabric.size());
-  self.set_provider(data_plane.Nic().provider);
-  self.set_direct_links(MayHaveLinks(options).ok());
+  const std::string provider = data_plane.Nic().provider;
+  self.set_provider(provider);
+  self.set_direct_links(MayHaveLinks(options, LinkProvider(options, provider)).ok());
   links.set_self(std::move(self));
 }
 

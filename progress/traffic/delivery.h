@@ -45,6 +45,7 @@ class ParkedBytes {
   explicit ParkedBytes(uint64_t size)
       : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size) {}
   std::byte* data() { return bytes_.get(); }
+  const std::byte* data() const { return bytes_.get(); }
   uint64_t size() const { return size_; }
 
  private:

@@ -15,6 +15,10 @@ constexpr uint64_t kMaxWaiting = 10;
 constexpr uint64_t kMaxAnswers = 12;
 constexpr uint64_t kMaxParked = 20'000;
 
+std::vector<std::byte> BytesOf(const progress::ParkedBytes& parked) {
+  return {parked.data(), parked.data() + parked.size()};
+}
+
 class DeliveryTest : public testing::Test {
  protected:
   DeliveryTest()
@@ -281,7 +285,7 @@ TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
   ASSERT_NE(incoming, nullptr);
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
   EXPECT_EQ(incoming->source, 3U);
-  EXPECT_EQ(incoming->parked, std::vector<std::byte>(5000, std::byte(99)));
+  EXPECT_EQ(BytesOf(incoming->parked), std::vector<std::byte>(5000, std::byte(99)));
   delivery_.ForgetOffersOf(3);  // its sender dies: the message is here all the same
   ASSERT_NE(delivery_.Find(id), nullptr);
   // Small messages need no cell.
@@ -348,7 +352,7 @@ TEST_F(DeliveryTest, APushedMessageIsAnOfferThatStaysHere) {
   ASSERT_NE(incoming, nullptr);
   EXPECT_EQ(incoming->kind, progress::Incoming::Kind::kParked);
   EXPECT_EQ(incoming->send_request, 0U);
-  EXPECT_EQ(delivery_.TakeParked(id), std::vector<std::byte>(5000, std::byte{9}));
+  EXPECT_EQ(BytesOf(delivery_.TakeParked(id)), std::vector<std::byte>(5000, std::byte{9}));
 }
 
 TEST_F(DeliveryTest, PushedMessagesCountAgainstTheQuotaUntilTheyAreTaken) {

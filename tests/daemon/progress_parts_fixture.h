@@ -51,7 +51,7 @@ class ProgressPartsTest : public PlaneTest {
   FakeTransport transport_;
   progress::Registrar registrar_{transport_, [] {}};
   progress::Outbound outbound_{transport_, directory_};
-  progress::PrivateMemory private_memory_{transport_, registrar_, nullptr};
+  progress::PrivateMemory private_memory_{transport_, registrar_, registrations_, nullptr};
   progress::Pulls pulls_{transport_,     outbound_,       depot_,
                          registrations_, private_memory_, progress::PipelineRules{},
                          kTimeoutNs};
