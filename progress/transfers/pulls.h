@@ -47,9 +47,9 @@ struct Pull : Transfer {
   std::optional<OneSidedEnd> one_sided;
 
   Incoming::Kind kind = Incoming::Kind::kHeap;
-  ParkedBytes parked;  // kParked: the message
-  IncomingId arriving{};          // kArriving: the note of it, until all of it is there
-  uint64_t remote_address = 0;    // kHeap
+  ParkedBytes parked;           // kParked: the message
+  IncomingId arriving{};        // kArriving: the note of it, until all of it is there
+  uint64_t remote_address = 0;  // kHeap
   uint64_t key = 0;
   std::vector<WireBlock> announced;  // kPrivate: to be read, in order
   uint32_t reading = 0;              // pieces that are being read
