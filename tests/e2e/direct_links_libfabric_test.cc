@@ -45,7 +45,7 @@ TEST_P(DirectLinksLibfabricTest, MessagesTakeThem) {
 }
 
 TEST_P(DirectLinksLibfabricTest, PathsMayChangeAtAnyTime) {
-  EXPECT_GT(Run("4", kRestless, {"tests/e2e/ranks/switching", "100", "3", "25"}), 0U);
+  EXPECT_GT(Run("4", kRestless, {"tests/e2e/ranks/switching", "160", "3", "25"}), 0U);
 }
 
 TEST_P(DirectLinksLibfabricTest, OneSidedOperationsTakeThem) {
