@@ -17,9 +17,10 @@
 namespace {
 
 constexpr int kWindow = 8;
-constexpr size_t kSizes[] = {0, 8, 64, 1000, 8192, 9000, 16384, 70000, 300000, 600000, 1000000};
-constexpr size_t kLargest = 1000000;
-constexpr int kNever = 1 << 20;  // a tag that no message is received by
+constexpr size_t kSizes[] = {0,     8,     64,     1000,   8192,    9000,
+                             16384, 70000, 300000, 600000, 1000000, 1500000};
+constexpr size_t kLargest = 1500000;  // too long to be pushed
+constexpr int kNever = 1 << 20;       // a tag that no message is received by
 
 uint64_t seed = 0;
 
