@@ -91,7 +91,7 @@ struct DirectSetup {
   const char* domain = "";
   const char* source_address = "";
   uint64_t operation_timeout_ns = 0;
-  uint64_t peer_timeout_ns = 0;         // TransportOptions::silence_timeout_ns
+  uint64_t peer_timeout_ns = 0;       // TransportOptions::silence_timeout_ns
   uint64_t push_max_bytes = 1 << 20;  // EngineOptions::push_max_bytes of the rank's engine
 };
 
