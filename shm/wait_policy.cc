@@ -15,21 +15,27 @@ constexpr uint64_t kComputesNs = 500'000;
 
 thread_local bool is_crowded = false;
 
+// As YieldToOthers; and what time it is then.
+uint64_t YieldUntil(uint64_t* now_ns) {
+  const uint64_t begin_ns = MonotonicNs();
+  sched_yield();
+  *now_ns = MonotonicNs();
+  is_crowded = *now_ns - begin_ns >= kOthersRanNs;
+  return is_crowded ? *now_ns - begin_ns : 0;
+}
+
 }  // namespace
 
 uint64_t YieldToOthers() {
-  const uint64_t begin_ns = MonotonicNs();
-  sched_yield();
-  const uint64_t took_ns = MonotonicNs() - begin_ns;
-  is_crowded = took_ns >= kOthersRanNs;
-  return is_crowded ? took_ns : 0;
+  uint64_t now_ns = 0;
+  return YieldUntil(&now_ns);
 }
 
 bool IsCrowded() { return is_crowded; }
 
 bool Waiter::Yield() {
-  const uint64_t others_ns = YieldToOthers();
-  const uint64_t now_ns = MonotonicNs();
+  uint64_t now_ns = 0;
+  const uint64_t others_ns = YieldUntil(&now_ns);
   if (idle_since_ns_ == 0) {
     idle_since_ns_ = now_ns;
   } else if (!policy_.counts_others && others_ns < kComputesNs) {
