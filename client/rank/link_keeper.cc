@@ -14,7 +14,6 @@ namespace {
 
 // The worker may drain the answer that lets sends go by a link, and wakes no thread for it.
 constexpr uint64_t kAwaitLinkNs = 1'000'000;
-constexpr uint64_t kBetweenCallsNs = 500'000;  // of the link thread, for long transfers
 
 }  // namespace
 
@@ -35,7 +34,7 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   if (links_ == nullptr) {
     return 0;
   }
-  NoteTurn();
+  const bool is_of_burst = BeginTurn();
   CheckDeaths();
   effects_ = &effects;
   const uint32_t done = links_->Turn(MonotonicNs());
@@ -47,6 +46,9 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
     CheckConnections();
   }
   SetWork(links_->HasWork() || awaited_ != 0);
+  if (is_of_burst) {
+    EndTurnOfBurst(MonotonicNs());
+  }
   return done;
 }
 
@@ -220,15 +222,6 @@ LinkThread::Work::Threads LinkKeeper::RankThreads() const {
     return Threads::kPoll;
   }
   return sleepers != 0 ? Threads::kSleep : Threads::kAway;
-}
-
-void LinkKeeper::CallThreadForLong() {
-  const uint64_t now_ns = MonotonicNs();
-  if (now_ns - shm::LoadRelaxed(called_ns_) < kBetweenCallsNs) {
-    return Arm();
-  }
-  shm::StoreRelaxed(called_ns_, now_ns);
-  CallThread();
 }
 
 // Nobody arms the thread when a rank whose memory others reach goes on to compute.

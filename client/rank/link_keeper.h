@@ -84,8 +84,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
       thread_.Call();
     }
   }
-  // The same for one that leaves a long transfer. Not with each of many: that would be dear.
-  void CallThreadForLong();
   void Serve() override {
     if (shm::LoadRelaxed(serves_) == 0) {
       shm::StoreRelaxed(serves_, 1U);
@@ -202,7 +200,6 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   engine::Effects* effects_ = nullptr;  // of the turn under way
   std::vector<Lost> lost_;              // in it
   uint32_t deaths_seen_ = 0;
-  uint64_t called_ns_ = 0;           // when the link thread was called for a long transfer
   uint32_t serves_ = 0;              // not 0: Serve was called
   uint32_t gives_up_ = 0;            // not 0: GiveUpLinks was
   std::vector<uint32_t> forgotten_;  // regions

@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t kBurstNs = 10'000;     // between two messages of a burst
 constexpr uint32_t kMessagesAtOnce = 3;   // that begin it: they are all of most exchanges
-constexpr uint64_t kGatherBytes = 32768;  // what waits at most
-constexpr uint64_t kMessageBytes = 512;   // counted for each message, beside its data
+constexpr uint64_t kGatherBytes = 65536;  // what waits at most
+constexpr uint64_t kMessageBytes = 2048;  // counted for each message, beside its data
 
 }  // namespace
 
@@ -20,6 +20,7 @@ bool LinkTurns::Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns) {
   burst_ns_ = now_ns;
   gathered_bytes_ += kMessageBytes + size_bytes;
   if (++burst_messages_ <= kMessagesAtOnce || gathered_bytes_ > kGatherBytes) {
+    awaits_turn_ = true;
     return false;
   }
   SetWork(true);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/effects.h"
@@ -24,9 +25,10 @@ class LinkTurns {
   // take it, whose effects are added. Returns how much was done. Calling thread: the holder of the
   // lease.
   virtual uint32_t Turn(engine::Effects& effects) = 0;
-  // After the engine has put a small message into to_link: whether it may lie there until the next
-  // turn, or the link thread's, since more to the same peer follow each other closely. One write
-  // takes many then. The link thread is armed for it. Calling thread: the holder of the lease.
+  // After the engine has put a message into to_link that nobody waits for yet: whether it may lie
+  // there until the next turn, or the link thread's, since more to the same peer follow each other
+  // closely, and nobody turns between them. One write takes many then. The link thread is armed for
+  // it. If not, the caller turns. Calling thread: the holder of the lease.
   bool Gathers(uint32_t peer, uint64_t size_bytes, uint64_t now_ns);
 
   // A one-sided operation holds the link to its peer from before it looks whether messages take
@@ -58,11 +60,18 @@ class LinkTurns {
   }
   // Under the lease.
   uint32_t links() const { return connected_; }
-  // Each turn calls it.
-  void NoteTurn() {
+  // Each turn begins with it. True: it is for a message that Gathers did not take.
+  bool BeginTurn() {
     gathered_bytes_ = 0;
     CountTurn();
+    if (!std::exchange(awaits_turn_, false)) {
+      burst_messages_ = 0;  // the rank looks for what comes, or waits
+      return false;
+    }
+    return true;
   }
+  // The end of such a turn: what it took is no pause between this message and the next one.
+  void EndTurnOfBurst(uint64_t now_ns) { burst_ns_ = now_ns; }
   // How often the rank has turned its links, or will in a moment. Any thread.
   uint32_t turns() const { return shm::LoadRelaxed(turns_); }
   void SetLinks(uint32_t links) { shm::StoreRelease(connected_, links); }
@@ -77,7 +86,8 @@ class LinkTurns {
   // Under the lease.
   uint32_t burst_peer_ = UINT32_MAX;
   uint32_t burst_messages_ = 0;
-  uint64_t burst_ns_ = 0;  // when the last message of the burst was sent
+  uint64_t burst_ns_ = 0;  // when the last message of the burst was sent, with its turn
+  bool awaits_turn_ = false;
   uint64_t gathered_bytes_ = 0;
   std::vector<uint32_t> holds_;  // by rank
 };

@@ -25,6 +25,12 @@ constexpr uint32_t kTurnsPerYield = 16;
 // Transfers of this size or more by a direct link are worth a thread that carries them on.
 constexpr uint64_t kOverlapMinBytes = 65536;
 
+// Whether a rank that has looked so often in vain looks again without a pause: a turn of the links
+// takes longer than one, and looks into the kernel.
+bool TurnsOn(bool has_links, uint32_t looks) {
+  return has_links && !shm::IsCrowded() && looks % kTurnsPerYield != 0;
+}
+
 }  // namespace
 
 // ---- Progress -----------------------------------------------------------------------------------
@@ -115,10 +121,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       waiter.Reset();
       continue;
     }
-    if (has_links && !shm::IsCrowded() && idle_polls % kTurnsPerYield != 0) {
-      continue;  // a turn takes longer than a pause, and looks into the kernel
-    }
-    if (!waiter.Idle()) {
+    if (TurnsOn(has_links, idle_polls) || !waiter.Idle()) {
       continue;
     }
     if (late(false)) {
@@ -166,9 +169,7 @@ void Client::LeaveLibrary() {
     const bool is_any_asleep = shm::Load(wake.layout()->sleepers, std::memory_order_seq_cst) != 0;
     if (is_any_asleep) {
       links_->CallThread();
-    } else if (is_any_open) {
-      links_->CallThreadForLong();
-    } else if (links_->HasWork()) {
+    } else if (is_any_open || links_->HasWork()) {
       links_->Arm();
     }
   }
@@ -180,10 +181,11 @@ void Client::ArmLinks(const Message& started) {
   if (!UsesLinks() || !progress_->MayBeRemote(started.peer)) {
     return;
   }
-  if (started.size_bytes >= kOverlapMinBytes) {
+  const bool is_long = started.size_bytes >= kOverlapMinBytes;
+  if (is_long) {
     shm::StoreRelaxed(has_long_, 1U);
-    links_->CallThreadForLong();
-  } else if (links_->HasWork()) {
+  }
+  if (is_long || links_->HasWork()) {
     links_->Arm();
   }
 }
@@ -264,9 +266,11 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
   shm::Waiter waiter(policy);
   const bool is_to_be_posted = receiver_->IsToBePosted(message) ||
                                progress_->engine().MayAdvertise(requests_->Slot(request));
+  const bool has_links = UsesLinks();
+  uint32_t looks = 0;
   do {
     matched = receiver_->TryMatch(request);
-  } while (!matched && !is_to_be_posted && !waiter.Idle());
+  } while (!matched && !is_to_be_posted && (TurnsOn(has_links, ++looks) || !waiter.Idle()));
   error = matched ? ErrorCode::kOk : requests_->Start(request);
   if (error == ErrorCode::kOk) {
     bool is_complete = true;

@@ -15,7 +15,6 @@ using shm::RequestState;
 namespace {
 
 constexpr size_t kMaxHeld = 128;
-constexpr uint32_t kTurnsForLink = 128;
 
 }  // namespace
 
@@ -66,14 +65,8 @@ bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
 // about to write to it: 60 ns one way instead of 28.
 bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   const uint32_t lane = engine_.LaneOf(message.peer);
-  if (lane == daemon_lane_) {
-    return false;  // the daemons on the message's way may need this core
-  }
-  if (lane > daemon_lane_) {
-    if (!IsToBePosted(message)) {
-      AwaitByLink(lane);
-    }
-    return false;  // if it has come, the request finds it
+  if (lane >= daemon_lane_) {
+    return false;  // daemons on its way may need this core; of a link only turns bring it
   }
   const bool is_long = message.size_bytes > shm::kCellBytes;
   const uint32_t most = is_long && first_looks_ != 1 ? kFirstLooksForLong : first_looks_;
@@ -86,24 +79,6 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
   return progress_.poison() == ErrorCode::kOk &&
          (TakeEager(message, lane, true, completion, &message_bytes) ||
           (is_long && TakeOffered(message, lane, completion)));
-}
-
-// Turns the direct links until one has brought something, but not for long. A turn may let the
-// engine take it at once, so the lane alone does not tell.
-void Receiver::AwaitByLink(uint32_t lane) {
-  uint32_t done = 0;
-  for (uint32_t turns = 0; turns < kTurnsForLink && done == 0 && !engine_.HasMessage(lane);
-       ++turns) {
-    if (!progress_.TryEnter()) {
-      return;
-    }
-    engine::Effects effects;
-    const uint32_t moved = progress_.TurnLinks(effects);
-    done = turns == 0 ? 0 : moved;  // the first one sends what was gathered
-    progress_.Exit();
-    requests_.NoteTransfers(effects);
-    progress_.Perform(effects);
-  }
 }
 
 // No request and no journal: the sender's transfer slot says all that others have to know, and if

@@ -84,7 +84,6 @@ class Receiver {
 
   bool TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                  uint64_t* message_bytes);
-  void AwaitByLink(uint32_t lane);
   bool TakeOffered(const Message& message, uint32_t lane, Completion* completion);
   bool ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane);
   bool MayHold(const shm::RequestLayout& slot) const;

@@ -213,6 +213,9 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later) {
   const auto start = [&](engine::Effects& effects) {
     if (is_send) {
       engine.StartSend(request, effects);
+      if (effects.to_link && later == nullptr) {
+        effects.to_link = !progress_.Gathers(static_cast<uint32_t>(slot.peer), slot.size_bytes);
+      }
       return ErrorCode::kOk;
     }
     const ErrorCode started = engine.StartReceive(request, effects);

@@ -303,7 +303,8 @@ class Transport {
   virtual void Flush(uint64_t /*now_ns*/) {}
 
   // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
-  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many.
+  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many; or 1 if there
+  // was none, but a part of something long has come or gone: whoever waits for the rest is not idle.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
   // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll

@@ -100,6 +100,7 @@ TcpStream::Read TcpStream::ReadFrames(FrameReader& reader, ReadBuffer& buffer, u
     }
     const auto bytes = static_cast<size_t>(count);
     read_bytes += bytes;
+    received_bytes_ += bytes;
     const size_t placed = std::min(bytes, in_place);
     missing_ -= placed;
     fits_ -= placed;

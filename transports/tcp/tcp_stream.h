@@ -116,6 +116,8 @@ class TcpStream {
   Read ReadWelcome(TcpWelcome* welcome);
   // Reads frames, at most `*frames` of them, which it counts down, and not for long.
   Read ReadFrames(FrameReader& reader, ReadBuffer& buffer, uint32_t* frames);
+  // How much has come, ever.
+  uint64_t received_bytes() const { return received_bytes_; }
   // Ends ReadFrames behind the frame that comes in now.
   void Pause() { pauses_ = true; }
   // Takes the place away from the data that comes in now: the rest of it is dropped.
@@ -165,6 +167,7 @@ class TcpStream {
   std::byte* to_ = nullptr;  // where data goes
   uint64_t fits_ = 0;
   uint64_t missing_ = 0;
+  uint64_t received_bytes_ = 0;
   size_t ask_bytes_ = kReadBufferBytes;  // for the read buffer
   ReadBuffer own_buffer_;                // with what is unread
   std::span<const std::byte> unread_;

@@ -41,6 +41,7 @@ int TcpTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   OnCall(now_ns);
   sink_ = &sink;
   events_ = 0;
+  has_moved_ = false;
   WriteDirty();
   round_++;
   ReportEnded(std::max(1, budget / 2));  // a flood of messages must not hold them up
@@ -52,7 +53,7 @@ int TcpTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   closed_.clear();
   round_++;
   sink_ = nullptr;
-  return events_;
+  return events_ == 0 && has_moved_ ? 1 : events_;
 }
 
 void TcpTransport::ReportEnded(int budget) {
@@ -117,7 +118,9 @@ void TcpTransport::ReadStream(TcpStream* stream, uint32_t frames) {
     std::erase(unread_, stream);
   }
   stream->read_round = round_;
+  const uint64_t before_bytes = stream->received_bytes();
   const TcpStream::Read read = stream->ReadFrames(*this, buffer_, &frames);
+  has_moved_ |= stream->received_bytes() != before_bytes;
   if (stream->closed()) {
     return;
   }

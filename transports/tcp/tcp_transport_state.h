@@ -238,6 +238,7 @@ class TcpTransport final : public Transport, private FrameReader {
   bool must_look_ = true;
   CompletionSink* sink_ = nullptr;  // within Poll
   int events_ = 0;                  // that sink_ has got in this Poll
+  bool has_moved_ = false;          // in this Poll, of something long
 };
 
 }  // namespace ferry::transport

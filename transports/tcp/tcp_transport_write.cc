@@ -111,6 +111,7 @@ void TcpTransport::WriteOut(TcpStream* stream) {
     const ssize_t sent = sendmsg(stream->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       stream->round = round_;
+      has_moved_ |= stream->blocked || static_cast<uint64_t>(sent) < batch.bytes;
       OnSent(stream, batch, static_cast<uint64_t>(sent));
       most = kMostFrames;
       if (static_cast<uint64_t>(sent) < batch.bytes) {
