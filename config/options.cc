@@ -178,11 +178,13 @@ constexpr Option kTable[] = {
          "The program of these processes. Empty: ferry-worker beside ferryd, or in "
          "../libexec/ferry or ../lib/ferry of its directory."),
 
-    Choice(Group::kLinks, "direct_links", &Options::direct_links, "off|auto|always",
-           "Whether ranks of different nodes may have direct links: connections of their own, past "
-           "the daemons. off: all messages go through the daemons; auto: ranks that talk much get "
-           "one; always: ranks ask for one with their first message, and keep it. A pair has one "
-           "only if the daemons of both nodes allow it."),
+    Choice(
+        Group::kLinks, "direct_links", &Options::direct_links, "off|auto|always",
+        "Whether ranks of different nodes may have direct links: connections of their own, past "
+        "the daemons. off: all messages go through the daemons; auto: ranks that talk much get "
+        "one, but not over a NIC's provider, nor with fabric_rails, nor where a job has more than "
+        "four ranks on a node for each of its cores; always: ranks ask for one with their first "
+        "message, and keep it. A pair has one only if the daemons of both nodes allow it."),
     Text(
         Group::kLinks, "direct_link_provider", &Options::direct_link_provider, 1, 63,
         "What direct links go over, as provider. auto: ferry-tcp where the daemons' provider goes "

@@ -142,6 +142,9 @@ struct Reply {
 
 // ---- Direct links (daemon/control/link_book.h) ----
 
+// The provider of links over Ferry's own sockets; libferry_direct.so has no other.
+inline constexpr char kOwnSockets[] = "ferry-tcp";
+
 // When a rank asks for direct links, and what its endpoint is.
 struct LinkRules {
   AttachHeader header;

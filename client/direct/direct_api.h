@@ -87,7 +87,7 @@ struct DirectSetup {
   engine::SessionView view;  // the rank's own segments, which outlive the links
   const char* job_id = "";
   // As transport::TransportOptions has them.
-  const char* provider = "ferry-tcp";
+  const char* provider = "";
   const char* domain = "";
   const char* source_address = "";
   uint64_t operation_timeout_ns = 0;

@@ -6,17 +6,12 @@
 
 #include "client/core/library_paths.h"
 #include "common/version.h"
+#include "proto/attach_protocol.h"
 
 namespace ferry::client {
-namespace {
-
-constexpr char kOwnSockets[] = "ferry-tcp";
-
-}  // namespace
-
 StatusOr<const DirectApi*> LoadDirectLibrary(const std::string& provider) {
   const std::string file =
-      provider == kOwnSockets ? "libferry_direct.so" : "libferry_direct_ofi.so";
+      provider == attach::kOwnSockets ? "libferry_direct.so" : "libferry_direct_ofi.so";
   std::string tried;
   for (const std::string& path : LibraryPaths(file, "direct")) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

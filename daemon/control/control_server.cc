@@ -18,6 +18,7 @@
 #include <ctime>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "common/clock.h"
@@ -31,6 +32,7 @@
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/link_policy.h"
 #include "daemon/control/link_wishes.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/run_directory.h"
@@ -58,72 +60,6 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
-// If another link needs the room, one gives way after such a part of direct_link_idle_ms.
-constexpr uint64_t kIdlePart = 10;
-
-constexpr char kOwnSockets[] = "ferry-tcp";
-
-Status MayHaveLinks(const config::Options& options, const std::string& provider) {
-  if (options.direct_links == "off") {
-    return {ErrorCode::kConfiguration, "the option direct_links is off"};
-  }
-  if (options.direct_links == "always") {
-    return {};
-  }
-  if (!options.fabric_rails.empty()) {
-    return {ErrorCode::kUnsupported,
-            "the node has several NICs (fabric_rails), of which a direct link would use one; with "
-            "direct_links = always there are links all the same"};
-  }
-  if (provider != kOwnSockets && options.direct_link_provider == "auto") {
-    return {
-        ErrorCode::kUnsupported,
-        "direct links over " + provider +
-            " have not been tried on real NICs yet; direct_links = always gives them all the same"};
-  }
-  return {};
-}
-
-// Where the daemons' packets go over the kernel's sockets, Ferry's own sockets do best.
-std::string LinkProvider(const config::Options& options, const std::string& provider) {
-  if (options.direct_link_provider != "auto") {
-    return options.direct_link_provider;
-  }
-  const bool is_tcp = provider == "net" || provider == "sockets" || provider == "tcp" ||
-                      provider.starts_with("tcp;");
-  return is_tcp ? kOwnSockets : provider;
-}
-
-// Links of a provider of libfabric's take the NIC that is nearest to the rank: each of them reaches
-// all others. Networks of sockets may be apart, so links over these take the first.
-std::vector<LinkPolicy::Nic> LinkNics(const config::Options& options, const std::string& provider,
-                                      const std::vector<NicStatistics>& nics) {
-  if (provider == kOwnSockets || provider != nics.front().provider) {
-    return {{options.fabric_address, ""}};
-  }
-  std::vector<LinkPolicy::Nic> all;
-  for (const NicStatistics& nic : nics) {
-    all.push_back({nic.source_address, nic.domain});
-  }
-  return all;
-}
-
-LinkPolicy LinkPolicyFrom(const config::Options& options, const std::vector<NicStatistics>& nics) {
-  const bool always = options.direct_links == "always";
-  LinkPolicy policy;
-  policy.limits = {options.direct_links_per_rank, options.direct_links_per_job,
-                   options.direct_link_idle_ms * 1'000'000 / kIdlePart};
-  policy.min_messages = always ? 1 : options.direct_link_messages;
-  policy.min_bytes = always ? 1 : options.direct_link_bytes;
-  policy.idle_ms = always ? 0 : options.direct_link_idle_ms;
-  policy.operation_timeout_ms = options.operation_timeout_ms;
-  policy.peer_timeout_ms = options.peer_timeout_ms;
-  policy.provider = LinkProvider(options, nics.front().provider);
-  policy.allowed = MayHaveLinks(options, policy.provider);
-  policy.nics = LinkNics(options, policy.provider, nics);
-  return policy;
-}
-
 RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicStatistics>& nics) {
   return {options.max_ranks,
           options.max_local_ranks,
@@ -134,7 +70,7 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
            .jobs = options.quota_jobs,
            .requests = options.quota_requests,
            .links = options.quota_links},
-          LinkPolicyFrom(options, nics)};
+          LinkPolicyFrom(options, nics, std::thread::hardware_concurrency())};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
@@ -326,9 +262,8 @@ void ControlServer::Parts::SetIdentity(int port) {
   self.set_protocol_version(kProtocolVersion);
   self.set_control_address(control_address);
   self.set_fabric_address(fabric.data(), fabric.size());
-  const std::string provider = data_plane.Nic().provider;
-  self.set_provider(provider);
-  self.set_direct_links(MayHaveLinks(options, LinkProvider(options, provider)).ok());
+  self.set_provider(data_plane.Nic().provider);
+  self.set_direct_links(registry.links_allowed().ok());
   links.set_self(std::move(self));
 }
 

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
@@ -123,6 +124,11 @@ struct JobRecord {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }
+  // How many of its ranks are of this node.
+  uint32_t LocalSize() const {
+    return static_cast<uint32_t>(
+        std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
+  }
   bool AllJoined() const;
   // Whether process ids mean the same to all ranks here and to us: see Session::same_namespaces.
   bool SharesNamespaces() const;

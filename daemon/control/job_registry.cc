@@ -18,18 +18,6 @@
 #include "daemon/control/session_segments.h"
 
 namespace ferry::daemon {
-namespace {
-
-uint32_t LocalSize(const JobRecord& job) {
-  uint32_t count = 0;
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    count += job.IsLocal(rank) ? 1 : 0;
-  }
-  return count;
-}
-
-}  // namespace
-
 JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane,
                          RegistryLimits limits)
     : context_(context),
@@ -166,7 +154,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->job_id = claim.job_id;
   session->rank = claim.rank;
   session->local_index = job->plan.local_index[claim.rank];
-  session->local_size = LocalSize(*job);
+  session->local_size = job->LocalSize();
   session->job_size = job->size();
   session->pid = claim.pid;
   session->uid = claim.uid;

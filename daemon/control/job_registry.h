@@ -25,30 +25,12 @@
 
 #include "common/status.h"
 #include "daemon/control/job.h"
+#include "daemon/control/link_policy.h"
 #include "daemon/control/node_links.h"
 #include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
-
-// Whether ranks here may have direct links, and when they ask for them.
-struct LinkPolicy {
-  Status allowed{ErrorCode::kConfiguration, "the option direct_links is off"};
-  LinkLimits limits = {};
-  uint64_t min_messages = 0;  // as in attach::LinkRules
-  uint64_t min_bytes = 0;
-  uint64_t idle_ms = 0;
-  uint64_t operation_timeout_ms = 0;
-  uint64_t peer_timeout_ms = 0;
-  // What the ranks' endpoints are, as in transport::TransportOptions; if there are several NICs,
-  // they are those of the data plane, in its order.
-  struct Nic {
-    std::string source_address;
-    std::string domain;
-  };
-  std::string provider;
-  std::vector<Nic> nics;
-};
 
 struct RegistryLimits {
   uint64_t max_ranks = 1024;
@@ -145,6 +127,8 @@ class JobRegistry : public NodeEvents {
   // Whether ranks of the session's job may ask for them, and when: nothing if they may not.
   std::optional<attach::LinkRules> LinkRulesOf(const Session& session) const;
   const Status& links_allowed() const { return limits_.links.allowed; }
+  // The same of this job's ranks here.
+  Status MayHaveLinks(const JobRecord& job) const;
   uint64_t link_min_messages() const { return limits_.links.min_messages; }
   // A rank here wants one to a rank of another node. Unknown ones are ignored.
   void WantLink(const std::string& job_id, uint32_t rank, uint32_t peer);

@@ -67,8 +67,12 @@ LinkBook& JobRegistry::LinksOf(JobRecord& job) {
   return job.links->book;
 }
 
+Status JobRegistry::MayHaveLinks(const JobRecord& job) const {
+  return daemon::MayHaveLinks(limits_.links, job.LocalSize());
+}
+
 Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
-  FERRY_RETURN_IF_ERROR(limits_.links.allowed);
+  FERRY_RETURN_IF_ERROR(MayHaveLinks(job));
   const Node& node = job.nodes[index];
   if (node.state != NodeState::kUp) {
     return {ErrorCode::kNodeUnreachable, "node " + std::to_string(index) + " is not connected"};
@@ -97,7 +101,8 @@ const LinkPolicy::Nic& JobRegistry::LinkNicOf(const Session& session) const {
 
 std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session) const {
   const LinkPolicy& policy = limits_.links;
-  if (!policy.allowed.ok() || session.local_size == session.job_size) {
+  if (!daemon::MayHaveLinks(policy, session.local_size).ok() ||
+      session.local_size == session.job_size) {
     return std::nullopt;
   }
   const LinkPolicy::Nic& nic = LinkNicOf(session);

@@ -33,7 +33,10 @@ const char* PathText(shm::PeerPath path) {
 std::string WhyNotYet(const JobRegistry& registry, const JobRecord& job, uint32_t rank,
                       uint32_t peer, const PathView& path) {
   if (!registry.links_allowed().ok()) {
-    return "";
+    return "";  // that is said of the whole node
+  }
+  if (const Status status = registry.MayHaveLinks(job); !status.ok()) {
+    return status.message();
   }
   if (job.links != nullptr) {
     if (const Status status = job.links->book.CheckBars(rank, peer); !status.ok()) {

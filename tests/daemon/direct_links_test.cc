@@ -1,15 +1,18 @@
 // Direct links from the attach socket of one daemon to that of another: what two ranks are told,
 // though messages between the daemons, or their answers, get lost.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/clock.h"
 #include "daemon/control/attach_server.h"
@@ -68,7 +71,7 @@ class LinkedDaemon final : public NodeLinks {
       spec.owner = geteuid();
       spec.node = node_;
       spec.node_addresses = {"127.0.0.1:1", "127.0.0.1:2"};
-      spec.node_of_rank = {0, 1};
+      spec.node_of_rank = node_of_rank;
       EXPECT_TRUE(registry_.CreateJob(spec).ok());
       NodeContact contact;
       contact.address = spec.node_addresses[1 - node_];
@@ -84,7 +87,9 @@ class LinkedDaemon final : public NodeLinks {
     return loop_.Run([&] { return function(registry_); });
   }
   TestRank Enter() {
-    TestRank rank("job", node_, 2, 1);
+    const auto local = std::count(node_of_rank.begin(), node_of_rank.end(), node_);
+    TestRank rank("job", node_, static_cast<uint32_t>(node_of_rank.size()),
+                  static_cast<uint32_t>(local));
     EXPECT_TRUE(rank.Enter(socket_path_));
     return rank;
   }
@@ -129,6 +134,7 @@ class LinkedDaemon final : public NodeLinks {
   }
 
   FakeDataPlane data_plane;
+  std::vector<uint32_t> node_of_rank = {0, 1};  // rank 0 enters at node 0, rank 1 at node 1
 
  private:
   const uint32_t node_;
@@ -154,9 +160,12 @@ class DirectLinksTest : public testing::Test {
     daemons_[1].reset();
     std::filesystem::remove_all(directory_);
   }
-  void Start(const LinkPolicy& first = Policy(), const LinkPolicy& second = Policy()) {
+  void Start(const LinkPolicy& first = Policy(), const LinkPolicy& second = Policy(),
+             const std::vector<uint32_t>& node_of_rank = {0, 1}) {
     daemons_[0] = std::make_unique<LinkedDaemon>(0, directory_, first);
     daemons_[1] = std::make_unique<LinkedDaemon>(1, directory_, second);
+    daemons_[0]->node_of_rank = node_of_rank;
+    daemons_[1]->node_of_rank = node_of_rank;
     daemons_[0]->Start(daemons_[1].get(), second.allowed.ok());
     daemons_[1]->Start(daemons_[0].get(), first.allowed.ok());
     for (uint32_t rank : {0, 1}) {
@@ -320,7 +329,9 @@ TEST_F(DirectLinksTest, ARankThatRefusesLinksAndNeverReadsItsOrdersEnds) {
   while (daemons_[0]->data_plane.Count("RemoveSession job 0") == 0 && link < kTooMany) {
     Want(0);
     (void)Say(0, LinkEvent::kRefused, ++link).ok();  // once it has ended this fails
-    while (Report(0).links_size() == 1 && Report(0).links(0).state() != "none") {
+    for (bool has_ended = false; !has_ended;) {
+      const control::LinksReply report = Report(0);
+      has_ended = report.links_size() != 1 || report.links(0).state() == "none";
     }
   }
   EXPECT_LT(link, kTooMany);
@@ -359,6 +370,21 @@ TEST_F(DirectLinksTest, WhoeverMayNotHasNoRulesAndIsRefused) {
   EXPECT_EQ(here.links(0).state(), "none");
   EXPECT_EQ(here.links(0).why(), "the daemon of node 1 allows no direct links");
   EXPECT_EQ(Report(1).refusal(), "the option direct_links is off");
+}
+
+// Their ranks have no rules, and so never ask; one that asks all the same is refused.
+TEST_F(DirectLinksTest, WhereRanksCrowdTheCoresThereAreNone) {
+  LinkPolicy policy = Policy();
+  policy.max_local_ranks = 1;
+  Start(policy, policy, {0, 1, 1, 0});
+  for (const uint32_t rank : {0, 1}) {
+    Want(rank);
+    EXPECT_EQ(NextOrder(rank, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kUnsupported));
+    const control::LinksReply report = Report(rank);
+    ASSERT_EQ(report.links_size(), 1);
+    EXPECT_EQ(report.links(0).state(), "none");
+    EXPECT_THAT(report.links(0).why(), testing::HasSubstr("2 ranks on this node"));
+  }
 }
 
 TEST_F(DirectLinksTest, LinksOfSeveralNicsTakeTheNearest) {
