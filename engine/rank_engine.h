@@ -142,7 +142,6 @@ class RankEngine {
   // Whether a message waits for its receive; any thread, a hint.
   bool HasUnexpected() const { return match_.unexpected_count() != 0; }
   // Whether receives are posted.
-  bool HasPosted() const { return match_.posted_count() != 0; }
   // Without the lease, when the data was copied.
   void ReleaseCell(const EagerMessage& m) { consumers_[m.lane].ReleaseCell(m.cell); }
   const uint8_t* CellBytes(const EagerMessage& message) const {

@@ -69,8 +69,8 @@ struct HostRegion {
 class DirectHost {
  public:
   // Lets the rank's engine take what has been delivered, now. What the engine answers lies in
-  // to_link on return. Whether receives are still posted.
-  virtual bool LetMatch() = 0;
+  // to_link on return.
+  virtual void LetMatch() = 0;
   // The connection to the peer is lost, or the peer sent what no correct core sends. All that was
   // under way with it has ended, as after End. The peer itself may live.
   virtual void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) = 0;

@@ -194,8 +194,10 @@ ErrorCode DirectHome::Locate(const progress::ServedRank& /*rank*/, uint64_t byte
 
 // Where a link ends, or begins, its caller takes no effects of the engine; it takes what has come
 // later.
-bool DirectHome::LetMatch(progress::ServedRank& /*rank*/) {
-  return !may_match_ || host_.LetMatch();
+void DirectHome::LetMatch(progress::ServedRank& /*rank*/) {
+  if (may_match_) {
+    host_.LetMatch();
+  }
 }
 
 // ---- Links -------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
     return monitor_->Watch(pages.begin, pages.end);
   }
   void TakeGone(std::vector<progress::MemoryRange>* gone) override { monitor_->TakeGone(gone); }
-  bool LetMatch(progress::ServedRank& rank) override;
+  void LetMatch(progress::ServedRank& rank) override;
 
   Status Start(const DirectSetup& setup, std::unique_ptr<transport::Transport> transport);
   Status HangBell(int transport_fd);

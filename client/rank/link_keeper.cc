@@ -52,10 +52,9 @@ uint32_t LinkKeeper::Turn(engine::Effects& effects) {
   return done;
 }
 
-bool LinkKeeper::LetMatch() {
+void LinkKeeper::LetMatch() {
   progress_.engine().Progress(*effects_);
   effects_->to_link = false;  // what it has for the core is taken now
-  return progress_.engine().HasPosted();
 }
 
 void LinkKeeper::OnLinkLost(uint32_t peer, ErrorCode /*error*/, const char* text) {

@@ -131,7 +131,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   };
 
   // DirectHost.
-  bool LetMatch() override;
+  void LetMatch() override;
   void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;

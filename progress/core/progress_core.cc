@@ -122,8 +122,7 @@ ProgressCore::~ProgressCore() {
 uint32_t ProgressCore::Turn(uint64_t now_ns) {
   now_ns_ = now_ns;
   received_ = false;
-  const bool polls = !std::exchange(pauses_, false);
-  uint32_t done = polls && now_ns - polled_ns_ > kStaleNs ? PollTransport() : 0;
+  uint32_t done = now_ns - polled_ns_ > kStaleNs ? PollTransport() : 0;
   for (const auto& rank : directory_.served()) {
     done += TakeCommands(*rank);
   }
@@ -131,7 +130,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     done += extension_->AdvanceBeforePoll(now_ns);
   }
   outbound_.Flush(now_ns);
-  done += polls && !pauses_ ? PollTransport() : 1;
+  done += PollTransport();
   one_sided_.Report(now_ns);
   if (extension_ != nullptr) {
     done += extension_->AdvanceAfterPoll(now_ns);
@@ -291,21 +290,16 @@ transport::Landing ProgressCore::OnHead(transport::PeerId /*sender*/,
   if (!head->is_pushed) {
     return landings_.BeginCarried(*head->link, rank, head->offer);
   }
-  bool awaits_more = true;
   if (home_ != nullptr) {
     rank.delivery.ShowLane();
-    awaits_more = home_->LetMatch(rank);
+    home_->LetMatch(rank);
     TakeCommands(rank);
   }
   bool over_quota = false;
-  transport::Landing landing = landings_.Begin(*head->link, rank, id, now_ns_, &over_quota);
+  const transport::Landing landing = landings_.Begin(*head->link, rank, id, now_ns_, &over_quota);
   if (over_quota) {
     EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
   }
-  // A program that this was the last message for often posts the next receives when it has it; what
-  // is read before that is copied twice. The next turn is part of the step that tells the program.
-  landing.pauses = !awaits_more;
-  pauses_ |= landing.pauses;
   return landing;
 }
 

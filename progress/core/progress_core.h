@@ -238,7 +238,6 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   uint64_t now_ns_ = 0;
   uint64_t polled_ns_ = 0;
   bool received_ = false;
-  bool pauses_ = false;  // the network is left alone until the turn after the next one begins
   bool takes_commands_ = false;  // now
   uint64_t next_check_ns_ = 0;
   uint64_t leaves_told_ns_ = 0;

@@ -46,8 +46,8 @@ class Home {
   // Appends what the program has let go of since the last call: at the latest when that call of the
   // program has returned.
   virtual void TakeGone(std::vector<MemoryRange>* /*gone*/) {}
-  // Lets the rank's engine take what has been delivered, now. Whether receives are still posted.
-  virtual bool LetMatch(ServedRank& rank) = 0;
+  // Lets the rank's engine take what has been delivered, now.
+  virtual void LetMatch(ServedRank& rank) = 0;
 
  protected:
   ~Home() = default;

@@ -267,10 +267,7 @@ void LinkedRank::Revive(uint32_t peer) {
   shm::FetchAdd(view_.inbox.wake()->death_epoch, 1U, std::memory_order_release);
 }
 
-bool LinkedRank::LetMatch() {
-  (void)engine_->Progress(*effects_);
-  return engine_->HasPosted();
-}
+void LinkedRank::LetMatch() { (void)engine_->Progress(*effects_); }
 
 void LinkedRank::OnLinkLost(uint32_t peer, ErrorCode error, const char* text) {
   losses_.push_back({peer, error, text});

@@ -160,7 +160,7 @@ class LinkedRank final : private DirectHost {
 
  private:
   // DirectHost.
-  bool LetMatch() override;
+  void LetMatch() override;
   void OnLinkLost(uint32_t peer, ErrorCode error, const char* text) override;
   void OnViolation(const char* text) override;
   bool FindRegion(uint32_t region, HostRegion* found) const override;

@@ -51,12 +51,10 @@ std::byte* OwnPlane::Reach(const progress::ServedRank& rank, uint64_t address, u
   return rank.session->private_memory_reachable ? reinterpret_cast<std::byte*>(address) : nullptr;
 }
 
-bool OwnPlane::LetMatch(progress::ServedRank& rank) {
+void OwnPlane::LetMatch(progress::ServedRank& rank) {
   if (PlaneRank* const found = find_rank_(rank.rank()); found != nullptr && found->has_engine()) {
     found->Progress();
-    return found->engine().HasPosted();
   }
-  return true;
 }
 
 template <typename Answer>

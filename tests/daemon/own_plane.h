@@ -73,7 +73,7 @@ class OwnPlane final : public DataPlane, private progress::Home {
 
   // progress::Home. All ranks are in this process.
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
-  bool LetMatch(progress::ServedRank& rank) override;
+  void LetMatch(progress::ServedRank& rank) override;
 
   template <typename Answer>
   Answer Ask(const std::function<Answer(progress::ProgressCore&)>& question) const;

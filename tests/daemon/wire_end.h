@@ -137,7 +137,7 @@ class WireEnd final : public transport::Transport {
     if (std::exchange(broken_landing_, false)) {
       sink.OnLanded(landing_.context, ErrorCode::kNodeUnreachable);
     }
-    while (Finish(sink) && !std::exchange(pauses_, false) && !incoming_.empty()) {
+    while (Finish(sink) && !incoming_.empty()) {
       Begin(sink);
       ++events;
     }
@@ -194,7 +194,6 @@ class WireEnd final : public transport::Transport {
     is_landing_ = false;
     if (landing_.context != kDropped) {
       std::copy(data_.begin(), data_.end(), landing_.to);
-      pauses_ = landing_.pauses;
       sink.OnLanded(landing_.context, ErrorCode::kOk);
     }
     return true;
@@ -216,7 +215,6 @@ class WireEnd final : public transport::Transport {
   transport::Landing landing_;
   std::vector<std::byte> data_;
   bool is_landing_ = false;
-  bool pauses_ = false;
   bool broken_landing_ = false;
 };
 

@@ -55,7 +55,7 @@ class WiredCoresTest : public PlaneTest, private progress::Home {
  private:
   // progress::Home.
   std::byte* Reach(const progress::ServedRank& rank, uint64_t address, uint64_t bytes) override;
-  bool LetMatch(progress::ServedRank& served) override;
+  void LetMatch(progress::ServedRank& served) override;
 };
 
 }  // namespace ferry::daemon

@@ -9,28 +9,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// ---- Turns
-
-TEST_F(TcpTransportTest, WhatFollowsALandingMayWaitForTheNextPoll) {
-  Connect();
-  Greet();
-  std::vector<std::byte> place(1000);
-  b_->recorder.head = [&](uint64_t bytes) {
-    return Landing{place.data(), bytes, b_->recorder.heads.size(), /*pauses=*/true};
-  };
-  for (const uint64_t context : {1, 2, 3}) {
-    ASSERT_EQ(a_->SendFrom(b_of_a_, a_->memory.data(), place.size(), a_->region.handle, context),
-              ErrorCode::kOk);
-  }
-  a_->transport->Flush(a_->now_ns);
-  for (size_t landed = 1; landed <= 3; ++landed) {
-    TcpNode* const receiver[] = {b_.get()};
-    ASSERT_TRUE(PollUntil(receiver, [&] { return b_->recorder.landed.size() >= landed; }));
-    EXPECT_EQ(b_->recorder.landed.size(), landed);
-    EXPECT_EQ(b_->transport->PrepareToSleep(), landed == 3);
-  }
-}
-
 // ---- Memory that is not there
 
 TEST_F(TcpTransportTest, ASourceThatIsUnmappedCostsItsMessageOnly) {

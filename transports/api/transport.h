@@ -172,9 +172,6 @@ struct Landing {
   std::byte* to = nullptr;  // null: nowhere, OnReceive gets the whole message
   uint64_t bytes = 0;       // of it, at most; what does not fit is dropped
   uint64_t context = 0;     // handed back by OnLanded
-  // Once it is there, what the peer has sent behind it waits for the next Poll: whoever this was
-  // for may want to say first where that is to go.
-  bool pauses = false;
 };
 
 // Receives the events that Poll finds. The calls come on the progress thread, from within Poll.
@@ -303,8 +300,9 @@ class Transport {
   virtual void Flush(uint64_t /*now_ns*/) {}
 
   // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
-  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many; or 1 if there
-  // was none, but a part of something long has come or gone: whoever waits for the rest is not idle.
+  // events (OnReceive, OnLanded, OnPeerLost or OnComplete) to `sink`. Returns how many; or 1 if
+  // there was none, but a part of something long has come or gone: whoever waits for the rest is
+  // not idle.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
   // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll

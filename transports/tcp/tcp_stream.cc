@@ -163,7 +163,7 @@ std::span<const std::byte> TcpStream::Take(FrameReader& reader, std::span<const 
         if (!TakeTrailer(reader, &bytes)) {
           return {};
         }
-        *frames = std::exchange(pauses_, false) ? 0 : *frames - 1;
+        --*frames;
         break;
     }
   }

@@ -68,7 +68,6 @@ struct TcpArrival {
   TcpRegion* region = nullptr;   // kWrite
   uint64_t landing_context = 0;  // kMessageFrom, where the sink has said
   bool landing = false;
-  bool pauses = false;                 // the same: Landing::pauses
   bool is_whole = false;               // kMessageFrom, goes to `whole`
   std::unique_ptr<std::byte[]> whole;  // kMessageFrom, for OnReceive; kept for the next one
   size_t whole_bytes = 0;              // its capacity
@@ -118,8 +117,6 @@ class TcpStream {
   Read ReadFrames(FrameReader& reader, ReadBuffer& buffer, uint32_t* frames);
   // How much has come, ever.
   uint64_t received_bytes() const { return received_bytes_; }
-  // Ends ReadFrames behind the frame that comes in now.
-  void Pause() { pauses_ = true; }
   // Takes the place away from the data that comes in now: the rest of it is dropped.
   void DropData() { to_ = nullptr; }
   TcpArrival arrival;
@@ -179,7 +176,6 @@ class TcpStream {
   Phase phase_ = Phase::kFrame;
   bool is_misfit_ = false;
   bool unplaced_ = false;
-  bool pauses_ = false;
   bool is_long_ = false;  // data that is read to its place has begun
 };
 

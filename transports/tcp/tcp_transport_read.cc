@@ -209,9 +209,6 @@ void TcpTransport::OnFrameData(TcpStream& stream, bool spoilt, bool unplaced) {
     case FrameKind::kMessageFrom:
       if (std::exchange(arrival.landing, false)) {
         events_++;
-        if (arrival.pauses) {
-          stream.Pause();
-        }
         sink_->OnLanded(arrival.landing_context, good ? ErrorCode::kOk : ErrorCode::kInvalidBuffer);
       } else if (std::exchange(arrival.is_whole, false) && good) {
         DeliverWhole(stream);
@@ -277,7 +274,6 @@ FrameData TcpTransport::OnMessageFrom(TcpStream& stream, const FrameHeader& fram
     CountReceived(head.size() + frame.data_bytes);
     arrival.landing = true;
     arrival.landing_context = landing.context;
-    arrival.pauses = landing.pauses;
     return {landing.to, std::min(landing.bytes, frame.data_bytes)};
   }
   FrameTrailer trailer{};
