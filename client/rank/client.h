@@ -23,6 +23,7 @@
 #include "client/core/control_library.h"
 #include "client/core/front_end.h"
 #include "client/core/watcher.h"
+#include "client/rank/absence.h"
 #include "client/rank/link_keeper.h"
 #include "client/rank/matching.h"
 #include "client/rank/one_sided_operations.h"
@@ -203,6 +204,7 @@ class Client final : public FrontEnd {
   template <typename Done, typename Late>
   void WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late);
   void AwaitArrivals(uint64_t timeout_ns);
+  void EnterLibrary();
   void LeaveLibrary();
   bool UsesLinks() {
     return links_.has_value() && (progress_->engine().UsesLinks() || links_->NeedsTurns());
@@ -238,6 +240,7 @@ class Client final : public FrontEnd {
   std::optional<Matching> matching_;
   std::optional<OneSidedOperations> one_sided_;
   uint32_t barriers_ = 0;
+  Absence absence_;        // with a transfer that the link thread carries on
   uint32_t has_long_ = 0;  // some request is, or was, of a transfer that the link thread carries on
   std::optional<Watcher> watcher_;
 };

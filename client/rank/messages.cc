@@ -89,7 +89,7 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
   if (!requests_->HasCopies() && done()) {
     return;
   }
-  progress_->wake().Enter();
+  EnterLibrary();
   WaitInside(done, policy, end_ns, late);
   LeaveLibrary();
 }
@@ -167,7 +167,7 @@ void Client::LeaveLibrary() {
     shm::StoreRelaxed(has_long_, is_any_open ? 1U : 0U);
     // Another thread may sleep, and have left the turns to this one.
     const bool is_any_asleep = shm::Load(wake.layout()->sleepers, std::memory_order_seq_cst) != 0;
-    if (is_any_asleep) {
+    if (is_any_asleep || (is_any_open && absence_.Begin(MonotonicNs()))) {
       links_->CallThread();
     } else if (is_any_open || links_->HasWork()) {
       links_->Arm();
@@ -175,8 +175,15 @@ void Client::LeaveLibrary() {
   }
 }
 
+void Client::EnterLibrary() {
+  if (absence_.has_begun()) [[unlikely]] {
+    absence_.End(MonotonicNs());
+  }
+  progress_->wake().Enter();
+}
+
 // After a message was started that the caller may not wait for: the link thread carries on what
-// takes long. For a short one to wake it would cost more than it brings.
+// takes long. For a short one, or one of many, to wake it would cost more than it brings.
 void Client::ArmLinks(const Message& started) {
   if (!UsesLinks() || !progress_->MayBeRemote(started.peer)) {
     return;
@@ -185,7 +192,9 @@ void Client::ArmLinks(const Message& started) {
   if (is_long) {
     shm::StoreRelaxed(has_long_, 1U);
   }
-  if (is_long || links_->HasWork()) {
+  if (is_long && absence_.Begin(MonotonicNs())) {
+    links_->CallThread();
+  } else if (is_long || links_->HasWork()) {
     links_->Arm();
   }
 }
@@ -261,7 +270,7 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
     return error;
   }
   bool matched = false;
-  progress_->wake().Enter();
+  EnterLibrary();
   const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
   shm::Waiter waiter(policy);
   const bool is_to_be_posted = receiver_->IsToBePosted(message) ||
