@@ -3,28 +3,29 @@
 
 #include <cstdint>
 
-namespace ferry::collective {
+namespace ferry::reduction {
 
+// The numbers travel between nodes, as those of OpKind.
 enum class NumberKind : uint8_t {
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kInt128,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kFloat16,
-  kFloat32,
-  kFloat64,
-  kLongDouble,
-  kFloat128,
-  kComplex16,  // two kFloat16, and so on
-  kComplex32,
-  kComplex64,
-  kComplexLongDouble,
-  kComplex128,
+  kInt8 = 0,
+  kInt16 = 1,
+  kInt32 = 2,
+  kInt64 = 3,
+  kInt128 = 4,
+  kUint8 = 5,
+  kUint16 = 6,
+  kUint32 = 7,
+  kUint64 = 8,
+  kFloat16 = 9,
+  kFloat32 = 10,
+  kFloat64 = 11,
+  kLongDouble = 12,
+  kFloat128 = 13,
+  kComplex16 = 14,  // two kFloat16, and so on
+  kComplex32 = 15,
+  kComplex64 = 16,
+  kComplexLongDouble = 17,
+  kComplex128 = 18,
 };
 inline constexpr int kNumberKinds = 19;
 
@@ -36,4 +37,4 @@ constexpr int64_t SizeOf(NumberKind kind) {
   return kSizes[static_cast<int>(kind)];
 }
 
-}  // namespace ferry::collective
+}  // namespace ferry::reduction
