@@ -17,6 +17,7 @@ using reduction::OpKind;
 constexpr uint32_t kValueShift = 8;
 constexpr uint32_t kIndexShift = 16;
 constexpr uint32_t kNoIndex = 0x7f;
+constexpr uint32_t kByte = 0xff;
 
 constexpr auto kOrder = std::memory_order_acq_rel;  // as ApplyAtomic
 
@@ -65,7 +66,6 @@ std::optional<Accumulation> Accumulation::Of(OpKind operation, NumberKind value,
 }
 
 std::optional<Accumulation> Accumulation::Unpack(uint32_t packed) {
-  constexpr uint32_t kByte = 0xff;
   const uint32_t index = packed >> kIndexShift;
   if (index > kByte) {
     return std::nullopt;
@@ -73,6 +73,10 @@ std::optional<Accumulation> Accumulation::Unpack(uint32_t packed) {
   return Of(static_cast<OpKind>(packed & kByte),
             static_cast<NumberKind>(packed >> kValueShift & kByte),
             index == kNoIndex ? std::nullopt : std::optional(static_cast<NumberKind>(index)));
+}
+
+bool Accumulation::TakesOperands(uint32_t packed) {
+  return static_cast<OpKind>(packed & kByte) != OpKind::kNoOp;
 }
 
 bool Accumulation::IsAtomicAt(uint64_t address) const {

@@ -36,6 +36,7 @@ class Accumulation {
   // What packed() of another process has said, or anything. Never negative as an int32_t.
   static std::optional<Accumulation> Unpack(uint32_t packed);
   uint32_t packed() const { return packed_; }
+  static bool TakesOperands(uint32_t packed);
 
   uint32_t element_bytes() const { return element_bytes_; }
   bool takes_operands() const { return operation_ != reduction::OpKind::kNoOp; }

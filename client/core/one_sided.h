@@ -27,6 +27,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "shm/accumulate.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/one_sided_layout.h"
 
@@ -62,6 +63,13 @@ struct AtomicCall {
   uint64_t compare = 0;  // kCompareSwap
 };
 
+// `count` elements in a row, from `place` on, are combined one by one with as many operands.
+struct AccumulateCall {
+  Place place;
+  shm::Accumulation what;
+  uint64_t count = 0;
+};
+
 // What was begun by it ends together. Null: the rank's default context.
 class OneSidedContext;
 
@@ -85,6 +93,14 @@ class OneSided {
   // the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                            WhenDone when) = 0;
+
+  // Element by element, each as one atomic operation: with what it is atomic, shm/accumulate.h
+  // says. `operands` lie one behind the other, gaps of pairs included, and may be changed once it
+  // returns; null if `what` takes none. `found`, unless null, gets as many elements, as they were
+  // before; then `when` is as that of a get, else the call is over as a put is. Calls from one rank
+  // keep their order at each element.
+  virtual ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call,
+                               const void* operands, void* found, WhenDone when) = 0;
 
   // What comes after it is carried out, at each rank, after what came before it. Blocks until the
   // context's long puts are over.

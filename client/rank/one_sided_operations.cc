@@ -134,6 +134,33 @@ ErrorCode OneSidedOperations::AtomicInNode(const AtomicCall& call, uint64_t* fou
   return ErrorCode::kOk;
 }
 
+ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const AccumulateCall& call,
+                                         const void* operands, void* found, WhenDone when) {
+  const ErrorCode state = progress_.PeerState(call.place.rank);
+  if (state != ErrorCode::kOk || call.count == 0) {
+    return FailureWords::Tell(state);
+  }
+  if (call.count > UINT64_MAX / call.what.element_bytes()) {
+    return FailureWords::Tell(ErrorCode::kInvalidBuffer);
+  }
+  return IsOfNode(call.place.rank)
+             ? AccumulateInNode(call, operands, found)
+             : FailureWords::Tell(remote_.Accumulate(Or(context), call, operands, found, when));
+}
+
+ErrorCode OneSidedOperations::AccumulateInNode(const AccumulateCall& call, const void* operands,
+                                               void* found) {
+  const NodeMemory::Reached there =
+      node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
+                 call.count * call.what.element_bytes());
+  if (there.error != ErrorCode::kOk || there.by_stream) {
+    return CpuError(there);
+  }
+  return call.what.IsAtomicAt(reinterpret_cast<uint64_t>(there.address))
+             ? node_.Accumulate(there, call.what, operands, found, call.count)
+             : FailureWords::Tell(ErrorCode::kUnsupported);
+}
+
 // ---- Order --------------------------------------------------------------------------------------
 
 // Short operations with another node are carried out in the order of the calls anyway. Inside the

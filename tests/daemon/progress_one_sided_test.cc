@@ -258,7 +258,7 @@ TEST_F(ProgressOneSidedTest, ACommandThatNoRankWritesEndsIt) {
     told_.violations.clear();
   };
   const std::string text = "a one-sided operation ";
-  wrong([](Wish& wish) { wish.words.operation = shm::kOneSidedOperations; }, text + "13");
+  wrong([](Wish& wish) { wish.words.operation = shm::kOneSidedOperations; }, text + "14");
   wrong([](Wish& wish) { wish.words.operation = 0; }, text + "0");
   wrong([](Wish& wish) { wish.command.size_bytes = shm::kCellBytes + 1; }, "of 8193 bytes");
   wrong([](Wish& wish) { wish.words.answer = shm::kAnswers; }, "answer 64");

@@ -26,6 +26,11 @@ TEST_P(OneSidedTest, EveryOperationOfEveryRankWithEveryOther) {
   EXPECT_THAT(out, HasSubstr("one_sided: ok"));
 }
 
+TEST_P(OneSidedTest, AccumulatesOfEveryRankOnEveryOther) {
+  const std::string out = RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/accumulate"}));
+  EXPECT_THAT(out, HasSubstr("accumulate: ok"));
+}
+
 TEST_P(OneSidedTest, QueuesMakeCalls) {
   RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/queue_calls"}), {"FERRY_GPU_BACKEND=host"});
 }
