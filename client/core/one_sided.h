@@ -7,7 +7,8 @@
 // the memory is.
 //
 // In memory of the own node an operation is the caller's own copy, or its CPU's atomic operation,
-// and over when the call returns. In memory of other nodes it goes through the daemons: it leaves
+// and over when the call returns; but for accumulates whose elements no CPU changes at once, which
+// go to ferryd. In memory of other nodes it goes through the daemons: it leaves
 // in a lane, is carried out by the daemon there, and counted here. Operations of one rank with
 // another are carried out in the order of the calls; so all atomic operations on one word agree,
 // wherever they come from: a CPU of its node makes them. The bytes of long puts and gets, and of

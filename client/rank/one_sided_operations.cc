@@ -144,12 +144,13 @@ ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const Accumul
     return FailureWords::Tell(ErrorCode::kInvalidBuffer);
   }
   return IsOfNode(call.place.rank)
-             ? AccumulateInNode(call, operands, found)
+             ? AccumulateInNode(Or(context), call, operands, found, when)
              : FailureWords::Tell(remote_.Accumulate(Or(context), call, operands, found, when));
 }
 
-ErrorCode OneSidedOperations::AccumulateInNode(const AccumulateCall& call, const void* operands,
-                                               void* found) {
+// Elements that no CPU changes at once are for ferryd.
+ErrorCode OneSidedOperations::AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
+                                               const void* operands, void* found, WhenDone when) {
   const NodeMemory::Reached there =
       node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
                  call.count * call.what.element_bytes());
@@ -158,7 +159,7 @@ ErrorCode OneSidedOperations::AccumulateInNode(const AccumulateCall& call, const
   }
   return call.what.IsAtomicAt(reinterpret_cast<uint64_t>(there.address))
              ? node_.Accumulate(there, call.what, operands, found, call.count)
-             : FailureWords::Tell(ErrorCode::kUnsupported);
+             : FailureWords::Tell(remote_.Accumulate(context, call, operands, found, when));
 }
 
 // ---- Order --------------------------------------------------------------------------------------

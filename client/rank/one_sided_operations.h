@@ -65,7 +65,8 @@ class OneSidedOperations final : public OneSided {
   }
   ErrorCode PutInNode(const Place& to, const void* from, uint64_t size_bytes, const Signal& signal);
   ErrorCode AtomicInNode(const AtomicCall& call, uint64_t* found);
-  ErrorCode AccumulateInNode(const AccumulateCall& call, const void* operands, void* found);
+  ErrorCode AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
+                             const void* operands, void* found, WhenDone when);
 
   Progress& progress_;
   NodeMemory node_;

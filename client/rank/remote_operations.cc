@@ -160,8 +160,8 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
     return error;
   }
   command->SetCell(cell);
-  const ErrorCode copied = parts_.memory->CopyFrom(
-      progress_.engine().CellBytes(command->descriptor.destination, cell), from, size_bytes);
+  const ErrorCode copied =
+      parts_.memory->CopyFrom(progress_.engine().CommandCellBytes(cell), from, size_bytes);
   if (copied != ErrorCode::kOk) {
     ReturnCell(*command);
   }

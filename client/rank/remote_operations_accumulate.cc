@@ -11,8 +11,10 @@ namespace ferry::client {
 ErrorCode RemoteOperations::Accumulate(OneSidedContext& context, const AccumulateCall& call,
                                        const void* operands, void* found, WhenDone when) {
   const Place& place = call.place;
+  const bool by_daemon =
+      progress_.peers().by_rank[place.rank].local || !call.what.IsAtomicAt(place.offset);
   Passage passage(this);
-  ErrorCode error = passage.Enter(place, /*by_daemon=*/!call.what.IsAtomicAt(place.offset));
+  ErrorCode error = passage.Enter(place, by_daemon);
   if (error != ErrorCode::kOk) {
     return error;
   }

@@ -6,8 +6,8 @@
 #include <cstddef>
 
 #include "client/collective/messenger.h"
-#include "common/reduction/kernels.h"
 #include "client/shmem/operations.h"
+#include "common/reduction/kernels.h"
 
 namespace ferry::shmem {
 

@@ -39,6 +39,11 @@ OneSided::OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations
   };
 }
 
+bool OneSided::MayStayHere(const ServedRank& rank, const shm::Descriptor& command) {
+  return static_cast<shm::DescriptorKind>(command.kind) == shm::DescriptorKind::kOneSided &&
+         rank.is_by_daemon() && IsAccumulate(WordsOf(command).operation);
+}
+
 std::optional<std::string> OneSided::Check(const ServedRank& rank, const shm::Descriptor& command) {
   const OneSidedCommand words = WordsOf(command);
   const auto operation = static_cast<OneSidedOperation>(words.operation);
@@ -162,6 +167,12 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
       data = std::as_bytes(std::span(rank.commands.Cell(command.cell), command.size_bytes));
     }
     const PacketHeader header = HeaderFor(rank, command, number);
+    if (job.IsLocal(peer)) {
+      begun = number;
+      Await(rank, command, number);
+      CarryOutHere(rank, header, wire, data, now_ns);
+      return true;
+    }
     code = is_long ? outbound_.SendParts(job, header, BytesOf(wire), data, now_ns)
                    : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns);
   }

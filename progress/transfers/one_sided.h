@@ -47,8 +47,11 @@ class OneSided final : public RingCalls {
            const PrivateMemory& private_memory);
 
   // ---- At the rank that wants it
+  // Whether it may be about a rank of this node: an accumulate, which the rank leaves to ferryd
+  // where no CPU changes the elements at once.
+  static bool MayStayHere(const ServedRank& rank, const shm::Descriptor& command);
   // An error text when no correct rank writes such a command. The destination is a rank of another
-  // node.
+  // node, unless it may stay here.
   static std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command);
   static bool IsLongPut(const shm::Descriptor& command);
   // Of a long operation: where the bytes lie in the rank's memory, or are to lie.
@@ -131,6 +134,8 @@ class OneSided final : public RingCalls {
   bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
   bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                std::span<const std::byte> data, uint64_t now_ns);
+  void CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                    std::span<const std::byte> data, uint64_t now_ns);
   void NoteUntold(Job& job, const PacketHeader& header, uint64_t number);
   ErrorCode CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
                      std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,

@@ -29,6 +29,14 @@ size_t DataBytes(const WireOneSided& wire) {
              : 0;
 }
 
+// The same, or what lies in its words.
+std::span<const std::byte> DataOf(const WireOneSided& wire, std::span<const std::byte> behind) {
+  return HasData(wire.operation, static_cast<int32_t>(wire.signal_region)) && behind.empty() &&
+                 wire.signal == 0
+             ? std::as_bytes(std::span(&wire.operand, 2)).first(wire.size_bytes)
+             : behind;
+}
+
 void Update(std::byte* signal, uint8_t update, uint64_t value) {
   shm::UpdateSignal(*reinterpret_cast<uint64_t*>(signal), static_cast<SignalUpdate>(update), value);
 }
@@ -138,18 +146,27 @@ bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
 // told it.
 bool OneSided::Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                        std::span<const std::byte> data, uint64_t now_ns) {
-  if (data.empty() && wire.signal == 0 && HasData(wire.operation, header.tag)) {
-    data = std::as_bytes(std::span(&wire.operand, 2)).first(wire.size_bytes);
-  }
   uint64_t value = 0;
   std::span<const std::byte> found;
-  const ErrorCode error = CarryOut(job, header, wire, data, now_ns, &value, &found);
+  const ErrorCode error = CarryOut(job, header, wire, DataOf(wire, data), now_ns, &value, &found);
   if (error == ErrorCode::kOk && wire.wants_answer == 0) {
     return false;
   }
   Tell(job, header, {header.number, value, static_cast<int32_t>(error), header.stream}, found,
        now_ns);
   return true;
+}
+
+// One of a rank here on memory of a rank here: its end is told as if the other's daemon had.
+void OneSided::CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                            std::span<const std::byte> data, uint64_t now_ns) {
+  SetOperation(wire, wire.size_bytes, &header);
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  const ErrorCode error =
+      CarryOut(*rank.job, header, wire, DataOf(wire, data), now_ns, &value, &found);
+  std::swap(header.source, header.destination);
+  (void)OnDone(*rank.job, header, {header.number, value, static_cast<int32_t>(error), 0}, found);
 }
 
 // It is told with others, at the end of the turn.

@@ -107,6 +107,26 @@ TEST_F(RemoteAccumulateTest, FailuresAreToldByTheCallOrTheQuiet) {
   EXPECT_EQ(Quiet(), ErrorCode::kOk);
 }
 
+// What ferryd alone can do in memory of its own node: here, of the rank itself.
+TEST_F(RemoteAccumulateTest, OfTheOwnNodeGoToTheDaemon) {
+  rank_.view().layout->link_after_messages = 1;
+  const std::vector<long double> operands(4, 2.5L);
+  std::vector<long double> found(4, -1);
+  const auto sum = *Accumulation::Of(OpKind::kSum, NumberKind::kLongDouble);
+  EXPECT_EQ(remote_.Accumulate(context_, {{0, kSegment, 8}, sum, 4}, operands.data(), nullptr,
+                               WhenDone::kAtReturn),
+            ErrorCode::kOk);
+  ASSERT_EQ(daemon_.Take(), 1U);
+  ASSERT_EQ(daemon_.under_way.front().data.size(), 64U);
+  EXPECT_EQ(std::memcmp(daemon_.under_way.front().data.data(), operands.data(), 64), 0);
+  daemon_.CarryOut();
+  EXPECT_EQ(remote_.Accumulate(context_, {{0, kSegment, 8}, sum, 4}, operands.data(), found.data(),
+                               WhenDone::kAtReturn),
+            ErrorCode::kOk);
+  EXPECT_EQ(found, operands);
+  EXPECT_EQ(rank_.view().layout->links[0].messages, 0U) << "no link to the own node is wanted";
+}
+
 TEST_F(RemoteAccumulateTest, ADeadPeerEndsThem) {
   std::vector<int64_t> found(5000, -1);
   meanwhile_ = [this] { daemon_.Lose(kPeer, ErrorCode::kPeerDied); };

@@ -200,7 +200,26 @@ TEST_F(ProgressAccumulateTest, ACommandThatNoRankWritesEndsIt) {
         wish.command.cell = shm::kLaneCells;
       },
       text + "100 bytes");
-  wrong([](Wish& wish) { wish.command.destination = 0; }, "which is on no other node");
+}
+
+// A rank asks its daemon for those on memory of its own node that no CPU can do.
+TEST_F(ProgressAccumulateTest, InsideANodeTheyAreCarriedOutAtOnce) {
+  Start({2, 1});
+  using Long = std::complex<long double>;
+  const std::vector<Long> operands(100, Long(3, 1));
+  ASSERT_NO_FATAL_FAILURE(
+      Accumulate(OpKind::kSum, NumberKind::kComplexLongDouble, 32, operands, 1));
+  EXPECT_EQ(Fetch(OpKind::kSum, NumberKind::kComplexLongDouble, 32, operands, 100), operands);
+  ASSERT_TRUE(Comes(0, 1, 2));
+  EXPECT_EQ(At<Long>(32, 100), std::vector<Long>(100, Long(6, 2)));
+  EXPECT_TRUE(Failures(0).empty());
+  Wish beyond = WishFor(1, OpKind::kSum, NumberKind::kInt64, kHeapBytes - 4, 1);
+  Say(0, beyond);
+  ExpectFailure(0, 1, 3, 3, ErrorCode::kInvalidBuffer);
+  beyond.command.destination = 0;  // its own memory
+  Say(0, beyond);
+  ExpectFailure(0, 0, 1, 1, ErrorCode::kInvalidBuffer);
+  ExpectViolation(0, InlinePut(1, 0, 1), "which is on no other node");
 }
 
 TEST_F(ProgressAccumulateTest, ThoseUnderWayEndWithTheLink) {

@@ -10,10 +10,10 @@
 #include <span>
 #include <string_view>
 
-#include "common/reduction/kernels.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
 #include "client/mpi/datatype/datatype.h"
+#include "common/reduction/kernels.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {

@@ -161,6 +161,18 @@ void SumsFromEverywhereAddUp() {
   SumFromEverywhere<long double>(NumberKind::kLongDouble, 0);
 }
 
+// Which no CPU changes at once.
+void LongElementsAndThoseThatLieAnywhere() {
+  SumFromEverywhere<std::complex<long double>>(NumberKind::kComplexLongDouble, 0);
+  SumFromEverywhere<double>(NumberKind::kFloat64, 12);
+  SumFromEverywhere<uint16_t>(NumberKind::kUint16, 1);
+  SumFromEverywhere<std::complex<double>>(NumberKind::kComplex64, 8);
+  Clear();
+  for (int to = 0; to < ranks; ++to) {
+    CheckRow<std::complex<long double>>(to, NumberKind::kComplexLongDouble, 1000);
+  }
+}
+
 // On one word: atomic operations and accumulates, of different kinds.
 void AtomicOperationsAgree() {
   Clear();
@@ -210,6 +222,8 @@ void WhatIsNotThereFails() {
       CHECK_EQ(Outcome(beyond, sum, 100, operands.data(), before), ErrorCode::kInvalidBuffer);
       CHECK_EQ(Outcome(nowhere, sum, 1, operands.data(), before), ErrorCode::kInvalidBuffer);
     }
+    beyond.offset += 1;
+    CHECK_EQ(Outcome(beyond, sum, 1, operands.data(), found.data()), ErrorCode::kInvalidBuffer);
     CHECK_EQ(Outcome(Shared(to), sum, UINT64_MAX / 4, operands.data(), nullptr),
              ErrorCode::kInvalidBuffer);
     CHECK_EQ(Outcome(nowhere, sum, 0, nullptr, nullptr), ErrorCode::kOk);
@@ -227,6 +241,7 @@ int main() {
   Open();
   RowsOfEveryLength();
   SumsFromEverywhereAddUp();
+  LongElementsAndThoseThatLieAnywhere();
   AtomicOperationsAgree();
   WhatIsNotThereFails();
   CHECK_OK(ferry_barrier());
