@@ -84,9 +84,9 @@ bool Accumulation::IsAtomicAt(uint64_t address) const {
                                            (kHasWideWords && element_bytes_ == sizeof(WideWord)));
 }
 
-// What an element becomes; gaps of a pair stay as they are.
+// Makes of an element what it becomes; `after` is as `before` already: gaps of a pair stay as they
+// are.
 void Accumulation::Change(const void* before, const void* operand, void* after) const {
-  std::memcpy(after, before, element_bytes_);
   if (kernel_ != nullptr) {
     kernel_(operand, before, after, 1);
   } else if (operation_ == OpKind::kReplace) {
@@ -114,6 +114,7 @@ Word Accumulation::ApplyToWord(Word& word, const std::byte* operand) const {
   Word found = LoadRelaxed(word);
   Word after;
   do {
+    after = found;
     Change(&found, operand, &after);
   } while (!CompareExchange(word, found, after, kOrder));
   return found;
@@ -157,6 +158,7 @@ void Accumulation::ApplyAlone(std::byte* target, const void* operands, void* fou
     std::byte before[kMostElementBytes];
     std::byte after[kMostElementBytes];
     std::memcpy(before, target + i * size, size);
+    std::memcpy(after, before, size);
     Change(before, takes_operands() ? static_cast<const std::byte*>(operands) + i * size : nullptr,
            after);
     std::memcpy(target + i * size, after, size);

@@ -59,7 +59,7 @@ struct Signal {
 struct AtomicCall {
   Place place;
   shm::OneSidedOperation operation = shm::OneSidedOperation::kFetch;
-  uint32_t width = 8;  // bytes of the word: 4 or 8
+  uint32_t width = 8;  // bytes of the word: 1, 2, 4 or 8
   uint64_t operand = 0;
   uint64_t compare = 0;  // kCompareSwap
 };
@@ -90,8 +90,8 @@ class OneSided {
   // kAtReturn: blocks until the data are there.
   virtual ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
                         WhenDone when) = 0;
-  // `found`: what was there before, of 4 bytes in the lower half; null: it is of no interest, and
-  // the call is over as a put is. Else kAtReturn blocks until it is there.
+  // `found`: what was there before, of fewer than 8 bytes in the lowest; null: it is of no
+  // interest, and the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                            WhenDone when) = 0;
 

@@ -29,12 +29,13 @@ enum class NumberKind : uint8_t {
 };
 inline constexpr int kNumberKinds = 19;
 
+namespace internal {
+inline constexpr uint8_t kLong = sizeof(long double);
+inline constexpr uint8_t kSizes[kNumberKinds] = {1, 2, 4,     8,  16, 1, 2,  4,         8, 2,
+                                                 4, 8, kLong, 16, 4,  8, 16, 2 * kLong, 32};
+}  // namespace internal
+
 // In bytes.
-constexpr int64_t SizeOf(NumberKind kind) {
-  constexpr int64_t kLong = sizeof(long double);
-  constexpr int64_t kSizes[kNumberKinds] = {1, 2, 4,     8,  16, 1, 2,  4,         8, 2,
-                                            4, 8, kLong, 16, 4,  8, 16, 2 * kLong, 32};
-  return kSizes[static_cast<int>(kind)];
-}
+constexpr int64_t SizeOf(NumberKind kind) { return internal::kSizes[static_cast<int>(kind)]; }
 
 }  // namespace ferry::reduction

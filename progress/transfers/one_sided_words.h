@@ -54,7 +54,7 @@ inline bool AreWordsSound(uint8_t operation, uint8_t signal, uint8_t width, uint
     return false;
   }
   if (shm::IsAtomic(kind)) {
-    return (width == 4 || width == 8) && size_bytes == 0 && signal == 0;
+    return shm::IsAtomicWidth(width) && size_bytes == 0 && signal == 0;
   }
   if (IsAccumulate(operation)) {
     return IsAccumulateSound(signal, size_bytes, tag);

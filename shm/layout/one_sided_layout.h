@@ -60,7 +60,7 @@ inline constexpr uint32_t kInlinePutBytes = 16;  // a put of so many goes in the
 struct OneSidedCommand {
   uint8_t operation;  // OneSidedOperation
   uint8_t signal;     // SignalUpdate; kPut, kLongPut
-  uint8_t width;      // 4 or 8; atomic operations
+  uint8_t width;      // 1, 2, 4 or 8; atomic operations
   uint8_t reserved;
   uint16_t answer;   // which AnswerLayout gets what was found; kNoAnswer
   uint16_t serial;   // AnswerLayout::serial, once it is there
@@ -110,7 +110,7 @@ inline constexpr uint32_t kOneSidedCores = 2;  // ferryd's, and the rank's own
 // What one operation found. Its bytes, if it is a get or an accumulate, lie in the cell of the same
 // number. Written by the core that carries it, before `done` of the peer.
 struct AnswerLayout {
-  uint64_t value;   // of an atomic operation; of 4 bytes: in the lower half
+  uint64_t value;   // of an atomic operation; of fewer than 8 bytes: in the lowest
   uint32_t error;   // ErrorCode
   uint32_t serial;  // OneSidedCommand::serial of what is answered; stored last
 };
