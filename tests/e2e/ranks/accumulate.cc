@@ -234,11 +234,47 @@ void WhatIsNotThereFails() {
   }
 }
 
+// ---- Memory that only streams reach -------------------------------------------------------------
+
+// Operands and what is found may lie there, and no numbers to be changed. The device's memory is
+// looked at, and filled, by gets and puts.
+void OperandsMayLieOnADevice() {
+  Clear();
+  constexpr uint64_t kCount = 3000;
+  constexpr uint64_t kBytes = kCount * sizeof(double);
+  const std::vector<double> operands(kCount, 1.5);
+  void* device = nullptr;
+  CHECK_OK(ferry_alloc(2 * kBytes, FERRY_MEMORY_DEVICE, 0, &device));
+  ferry_place on_device;
+  CHECK_OK(ferry_locate(device, 2 * kBytes, &on_device));
+  CHECK_OK(ferry_put(0, on_device, operands.data(), kBytes));
+  CHECK_OK(ferry_quiet(0));
+  const Accumulation sum = Of(OpKind::kSum, NumberKind::kFloat64);
+  std::byte* const found_there = static_cast<std::byte*>(device) + kBytes;
+  for (int to = 0; to < ranks; ++to) {
+    for (const double before : {0.0, 1.5}) {
+      CHECK_CODE(Core().Accumulate(nullptr, {Own(to), sum, kCount}, device, found_there,
+                                   WhenDone::kAtReturn));
+      ferry_place place = on_device;
+      place.offset += kBytes;
+      std::vector<double> found(kCount, -1);
+      CHECK_OK(ferry_get(0, found.data(), place, kBytes));
+      CHECK_EQ(found == std::vector<double>(kCount, before), true);
+    }
+  }
+  const Place own{static_cast<uint32_t>(self), on_device.segment, on_device.offset};
+  CHECK_EQ(Outcome(own, sum, 1, operands.data(), nullptr), ErrorCode::kUnsupported);
+  CHECK_OK(ferry_free(device));
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** /*argv*/) {
   CHECK_OK(ferry_init(FERRY_THREAD_MULTIPLE, nullptr));
   Open();
+  if (argc > 1) {  // "device"
+    OperandsMayLieOnADevice();
+  }
   RowsOfEveryLength();
   SumsFromEverywhereAddUp();
   LongElementsAndThoseThatLieAnywhere();
