@@ -99,7 +99,8 @@ class OneSided {
   // says. `operands` lie one behind the other, gaps of pairs included, and may be changed once it
   // returns; null if `what` takes none. `found`, unless null, gets as many elements, as they were
   // before; then `when` is as that of a get, else the call is over as a put is. Calls from one rank
-  // keep their order at each element.
+  // keep their order at each element, if that is of one kind. One that has failed may have changed
+  // elements before the place where it did.
   virtual ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call,
                                const void* operands, void* found, WhenDone when) = 0;
 
