@@ -101,6 +101,9 @@ class RankEngine {
   // rank's own only while messages to the peer take the direct link. If there is no room, the core
   // wakes this rank. Whoever pushes a command announces it (to ferryd by Wake::MustRing).
   uint32_t TryTakeCommandCell(Core core);
+  uint8_t* CommandCellBytes(uint32_t cell) {
+    return ProducerOf(CoreOfCell(cell)).Cell(cell & ~kCellByLink);
+  }
   void ReturnCommandCell(uint32_t cell) {
     ProducerOf(CoreOfCell(cell)).ReturnCell(cell & ~kCellByLink);
   }

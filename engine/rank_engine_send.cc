@@ -426,7 +426,7 @@ bool RankEngine::TryCommand(Core core, const Descriptor& command) {
       return false;
     }
   }
-  if (core == Core::kDaemon) {
+  if (core == Core::kDaemon && !peers_.by_rank[command.destination].local) {
     CountByDaemon(command.destination, command.size_bytes);
     journal_.Commit();
   }

@@ -73,6 +73,34 @@ inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desire
                                                           std::memory_order_acquire);
 }
 
+// Words of 16 bytes, at multiples of 16. std::atomic_ref would take locks of a library for them, of
+// which other processes know nothing. All x86-64 CPUs since 2006 have the instruction.
+#if defined(__x86_64__) || defined(__aarch64__)
+inline constexpr bool kHasWideWords = true;
+#else
+inline constexpr bool kHasWideWords = false;
+#endif
+using WideWord = unsigned __int128;
+
+// In two loads, so perhaps a mixture of two values: a guess for CompareExchange.
+inline WideWord LoadRelaxed(const WideWord& word) {
+  const auto* const halves = reinterpret_cast<const uint64_t*>(&word);
+  return LoadRelaxed(halves[0]) | static_cast<WideWord>(LoadRelaxed(halves[1])) << 64;
+}
+
+// As above; of any order, it is a full barrier.
+#ifdef __x86_64__
+[[gnu::target("cx16")]]
+#endif
+inline bool
+CompareExchange(WideWord& word, WideWord& expected, WideWord desired,
+                std::memory_order /*success*/) {
+  const WideWord found = __sync_val_compare_and_swap(&word, expected, desired);
+  const bool is_exchanged = found == expected;
+  expected = found;
+  return is_exchanged;
+}
+
 // Two neighbouring 32-bit words, the first of them 8-byte aligned, as one: little-endian, so
 // `first` is the lower half. For a compare-and-swap that must see both.
 inline uint64_t& PairAt(uint32_t& first) {

@@ -54,14 +54,26 @@ T ApplyAtomic(T& word, OneSidedOperation operation, T operand, T compare) {
   }
 }
 
-// The same on a word of 4 or 8 bytes, which is its width and its alignment.
+constexpr bool IsAtomicWidth(uint32_t width) {
+  return width == 1 || width == 2 || width == 4 || width == 8;
+}
+
+// The same on a word of that width, which is its alignment, too.
 inline uint64_t ApplyAtomicAt(std::byte* word, uint32_t width, OneSidedOperation operation,
                               uint64_t operand, uint64_t compare) {
-  if (width == sizeof(uint32_t)) {
-    return ApplyAtomic(*reinterpret_cast<uint32_t*>(word), operation,
-                       static_cast<uint32_t>(operand), static_cast<uint32_t>(compare));
+  const auto apply = [&]<typename T>(T* its_word) -> uint64_t {
+    return ApplyAtomic(*its_word, operation, static_cast<T>(operand), static_cast<T>(compare));
+  };
+  switch (width) {
+    case sizeof(uint8_t):
+      return apply(reinterpret_cast<uint8_t*>(word));
+    case sizeof(uint16_t):
+      return apply(reinterpret_cast<uint16_t*>(word));
+    case sizeof(uint32_t):
+      return apply(reinterpret_cast<uint32_t*>(word));
+    default:
+      return apply(reinterpret_cast<uint64_t*>(word));
   }
-  return ApplyAtomic(*reinterpret_cast<uint64_t*>(word), operation, operand, compare);
 }
 
 // Pairs with whoever waits for the signal: what was stored before is there.

@@ -300,7 +300,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 19;
+inline constexpr uint32_t kFrontEndVersion = 20;
 
 }  // namespace ferry::client
 

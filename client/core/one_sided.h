@@ -7,7 +7,8 @@
 // the memory is.
 //
 // In memory of the own node an operation is the caller's own copy, or its CPU's atomic operation,
-// and over when the call returns. In memory of other nodes it goes through the daemons: it leaves
+// and over when the call returns; but for accumulates whose elements no CPU changes at once, which
+// go to ferryd. In memory of other nodes it goes through the daemons: it leaves
 // in a lane, is carried out by the daemon there, and counted here. Operations of one rank with
 // another are carried out in the order of the calls; so all atomic operations on one word agree,
 // wherever they come from: a CPU of its node makes them. The bytes of long puts and gets, and of
@@ -27,6 +28,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "shm/accumulate.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/one_sided_layout.h"
 
@@ -57,9 +59,16 @@ struct Signal {
 struct AtomicCall {
   Place place;
   shm::OneSidedOperation operation = shm::OneSidedOperation::kFetch;
-  uint32_t width = 8;  // bytes of the word: 4 or 8
+  uint32_t width = 8;  // bytes of the word: 1, 2, 4 or 8
   uint64_t operand = 0;
   uint64_t compare = 0;  // kCompareSwap
+};
+
+// `count` elements in a row, from `place` on, are combined one by one with as many operands.
+struct AccumulateCall {
+  Place place;
+  shm::Accumulation what;
+  uint64_t count = 0;
 };
 
 // What was begun by it ends together. Null: the rank's default context.
@@ -81,10 +90,19 @@ class OneSided {
   // kAtReturn: blocks until the data are there.
   virtual ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
                         WhenDone when) = 0;
-  // `found`: what was there before, of 4 bytes in the lower half; null: it is of no interest, and
-  // the call is over as a put is. Else kAtReturn blocks until it is there.
+  // `found`: what was there before, of fewer than 8 bytes in the lowest; null: it is of no
+  // interest, and the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                            WhenDone when) = 0;
+
+  // Element by element, each as one atomic operation: with what it is atomic, shm/accumulate.h
+  // says. `operands` lie one behind the other, gaps of pairs included, and may be changed once it
+  // returns; null if `what` takes none. `found`, unless null, gets as many elements, as they were
+  // before; then `when` is as that of a get, else the call is over as a put is. Calls from one rank
+  // keep their order at each element, if that is of one kind. One that has failed may have changed
+  // elements before the place where it did.
+  virtual ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call,
+                               const void* operands, void* found, WhenDone when) = 0;
 
   // What comes after it is carried out, at each rank, after what came before it. Blocks until the
   // context's long puts are over.

@@ -1,6 +1,7 @@
 #include "client/rank/node_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -77,6 +78,43 @@ ErrorCode NodeMemory::Copy(void* to, const void* from, uint64_t size_bytes, bool
   }
   const Status copied = memory_.streams()->Copy(to, from, size_bytes);
   return copied.ok() ? ErrorCode::kOk : FailureWords::Tell(copied.code(), copied.message());
+}
+
+// Operands, and what is found, go by a piece of ordinary memory where only streams reach them.
+ErrorCode NodeMemory::Accumulate(const Reached& there, const shm::Accumulation& what,
+                                 const void* operands, void* found, uint64_t count) {
+  const bool lends = what.takes_operands() && memory_.IsByStream(operands);
+  const bool brings = found != nullptr && memory_.IsByStream(found);
+  if (!lends && !brings) [[likely]] {
+    what.Apply(there.address, operands, found, count);
+    return ErrorCode::kOk;
+  }
+  constexpr uint64_t kPieceBytes = 4096;
+  std::array<std::byte, kPieceBytes> piece;
+  std::array<std::byte, kPieceBytes> piece_found;
+  const uint64_t size = what.element_bytes();
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t elements = std::min(count - done, kPieceBytes / size);
+    const uint64_t bytes = elements * size;
+    const std::byte* from =
+        what.takes_operands() ? static_cast<const std::byte*>(operands) + done * size : nullptr;
+    if (lends) {
+      if (const ErrorCode error = Copy(piece.data(), from, bytes, true); error != ErrorCode::kOk) {
+        return error;
+      }
+      from = piece.data();
+    }
+    std::byte* const to = found == nullptr ? nullptr : static_cast<std::byte*>(found) + done * size;
+    what.Apply(there.address + done * size, from, brings ? piece_found.data() : to, elements);
+    if (brings) {
+      if (const ErrorCode error = Copy(to, piece_found.data(), bytes, true);
+          error != ErrorCode::kOk) {
+        return error;
+      }
+    }
+    done += elements;
+  }
+  return ErrorCode::kOk;
 }
 
 }  // namespace ferry::client

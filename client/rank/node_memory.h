@@ -20,6 +20,7 @@
 #include "client/core/peer_memory.h"
 #include "common/error_code.h"
 #include "engine/peer_table.h"
+#include "shm/accumulate.h"
 
 namespace ferry::client {
 
@@ -62,6 +63,9 @@ class NodeMemory {
   ErrorCode CopyFrom(void* to, const Reached& there, uint64_t size_bytes) {
     return Copy(to, there.address, size_bytes, there.by_stream || memory_.IsByStream(to));
   }
+  // Such places have to be where CPUs work, and the elements where one operation changes them.
+  ErrorCode Accumulate(const Reached& there, const shm::Accumulation& what, const void* operands,
+                       void* found, uint64_t count);
 
  private:
   struct Segment {

@@ -134,6 +134,34 @@ ErrorCode OneSidedOperations::AtomicInNode(const AtomicCall& call, uint64_t* fou
   return ErrorCode::kOk;
 }
 
+ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const AccumulateCall& call,
+                                         const void* operands, void* found, WhenDone when) {
+  const ErrorCode state = progress_.PeerState(call.place.rank);
+  if (state != ErrorCode::kOk || call.count == 0) {
+    return FailureWords::Tell(state);
+  }
+  if (call.count > UINT64_MAX / call.what.element_bytes()) {
+    return FailureWords::Tell(ErrorCode::kInvalidBuffer);
+  }
+  return IsOfNode(call.place.rank)
+             ? AccumulateInNode(Or(context), call, operands, found, when)
+             : FailureWords::Tell(remote_.Accumulate(Or(context), call, operands, found, when));
+}
+
+// Elements that no CPU changes at once are for ferryd.
+ErrorCode OneSidedOperations::AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
+                                               const void* operands, void* found, WhenDone when) {
+  const NodeMemory::Reached there =
+      node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
+                 call.count * call.what.element_bytes());
+  if (there.error != ErrorCode::kOk || there.by_stream) {
+    return CpuError(there);
+  }
+  return call.what.IsAtomicAt(reinterpret_cast<uint64_t>(there.address))
+             ? node_.Accumulate(there, call.what, operands, found, call.count)
+             : FailureWords::Tell(remote_.Accumulate(context, call, operands, found, when));
+}
+
 // ---- Order --------------------------------------------------------------------------------------
 
 // Short operations with another node are carried out in the order of the calls anyway. Inside the

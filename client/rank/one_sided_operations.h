@@ -48,6 +48,8 @@ class OneSidedOperations final : public OneSided {
                 WhenDone when) override;
   ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                    WhenDone when) override;
+  ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call, const void* operands,
+                       void* found, WhenDone when) override;
   void Fence(OneSidedContext* context) override;
   ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) override;
   ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) override;
@@ -63,6 +65,8 @@ class OneSidedOperations final : public OneSided {
   }
   ErrorCode PutInNode(const Place& to, const void* from, uint64_t size_bytes, const Signal& signal);
   ErrorCode AtomicInNode(const AtomicCall& call, uint64_t* found);
+  ErrorCode AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
+                             const void* operands, void* found, WhenDone when);
 
   Progress& progress_;
   NodeMemory node_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/rank/remote_command.h"
 #include "common/clock.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
@@ -33,82 +34,21 @@ constexpr uint64_t kLongInPrivate = 128 << 10;
 static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
 constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
 
-const void* At(const void* base, uint64_t offset) {
-  return static_cast<const std::byte*>(base) + offset;
-}
-
 }  // namespace
 
-struct RemoteOperations::Command {
-  shm::Descriptor descriptor{};
-  OneSidedCommand words{};
-  engine::Core core;             // that it is for
-  uint32_t cell = shm::kNoCell;  // as the engine names it
-
-  Command(engine::Core its_core, uint32_t rank, const Place& place, OneSidedOperation operation,
-          uint64_t size_bytes)
-      : core(its_core) {
-    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kOneSided);
-    descriptor.source = rank;
-    descriptor.destination = place.rank;
-    descriptor.context = RegionOf(place.segment);
-    descriptor.size_bytes = size_bytes;
-    words.operation = static_cast<uint8_t>(operation);
-    words.answer = shm::kNoAnswer;
-    words.offset = place.offset;
+// Waits for the end of what goes another way.
+ErrorCode RemoteOperations::Passage::Enter(const Place& place, bool by_daemon) {
+  if (!operations_.progress_.MayHaveLinks()) [[likely]] {
+    return ErrorCode::kOk;
   }
-  void SetCell(uint32_t taken) {
-    cell = taken;
-    descriptor.flags = shm::kFlagCell;
-    descriptor.cell = static_cast<uint16_t>(taken);
-  }
-  void SetSignal(const Signal& signal) {
-    words.signal = static_cast<uint8_t>(signal.update);
-    words.operand = signal.value;
-    words.compare = signal.offset;
-    descriptor.tag = static_cast<int32_t>(signal.segment);
-  }
-  bool is_long() const {
-    return words.operation >= static_cast<uint8_t>(OneSidedOperation::kLongPut);
-  }
-  bool has_cell() const { return cell != shm::kNoCell; }
-  bool has_answer() const { return words.answer != shm::kNoAnswer; }
-};
-
-// An operation with the rank of a place, from the choice of its way until all its commands are
-// pushed.
-class RemoteOperations::Passage {
- public:
-  explicit Passage(RemoteOperations* operations) : operations_(*operations) {}
-  ~Passage() {
-    if (has_entered_) {
-      operations_.LeaveWay(rank_);
-    }
-  }
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
-
-  // Waits for the end of what goes another way.
-  ErrorCode Enter(const Place& place) {
-    if (!operations_.progress_.MayHaveLinks()) [[likely]] {
-      return ErrorCode::kOk;
-    }
-    rank_ = place.rank;
-    return operations_.AwaitRoom(rank_, [&] {
-      const auto lock = operations_.Lock();
-      has_entered_ = operations_.TryEnterWay(place);
-      core_ = operations_.ways_[rank_].core;
-      return has_entered_;
-    });
-  }
-  engine::Core core() const { return core_; }
-
- private:
-  RemoteOperations& operations_;
-  bool has_entered_ = false;
-  engine::Core core_ = engine::Core::kDaemon;
-  uint32_t rank_ = 0;
-};
+  rank_ = place.rank;
+  return operations_.AwaitRoom(rank_, [&] {
+    const auto lock = operations_.Lock();
+    has_entered_ = operations_.TryEnterWay(place, by_daemon);
+    core_ = operations_.ways_[rank_].core;
+    return has_entered_;
+  });
+}
 
 RemoteOperations::RemoteOperations(Parts parts)
     : parts_(std::move(parts)),
@@ -220,8 +160,8 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
     return error;
   }
   command->SetCell(cell);
-  const ErrorCode copied = parts_.memory->CopyFrom(
-      progress_.engine().CellBytes(command->descriptor.destination, cell), from, size_bytes);
+  const ErrorCode copied =
+      parts_.memory->CopyFrom(progress_.engine().CommandCellBytes(cell), from, size_bytes);
   if (copied != ErrorCode::kOk) {
     ReturnCell(*command);
   }
@@ -230,8 +170,8 @@ ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_
 
 // ---- Puts ---------------------------------------------------------------------------------------
 
-ErrorCode RemoteOperations::PutPiece(OneSidedContext& context, Command* command, const void* from,
-                                     uint64_t size_bytes) {
+// The command's data, in itself or in a cell.
+ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_t size_bytes) {
   ErrorCode error = ErrorCode::kOk;
   OneSidedCommand& words = command->words;
   const bool has_signal = words.signal != static_cast<uint8_t>(shm::SignalUpdate::kNone);
@@ -244,7 +184,7 @@ ErrorCode RemoteOperations::PutPiece(OneSidedContext& context, Command* command,
     words.operand = bytes[0];
     words.compare = bytes[1];
   }
-  return error == ErrorCode::kOk ? Push(context, *command) : error;
+  return error;
 }
 
 // What is not long goes in pieces of a cell, the signal with the last: they are carried out in this
@@ -270,7 +210,8 @@ ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const
     if (is_last && signal.update != shm::SignalUpdate::kNone) {
       command.SetSignal(signal);
     }
-    error = PutPiece(context, &command, At(from, offset), piece_bytes);
+    error = GiveData(&command, At(from, offset), piece_bytes);
+    error = error == ErrorCode::kOk ? Push(context, command) : error;
     offset += piece_bytes;
   } while (error == ErrorCode::kOk && offset < size_bytes);
   return error;

@@ -17,7 +17,7 @@
 // they lie to where they belong, as those of a large message. The program's own memory has a
 // *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
 //
-// Calling thread: any that the thread level allows. Put, Get and Atomic block while there is no
+// Calling thread: any that the thread level allows. What begins operations blocks while there is no
 // room in the lane or the log, no place for an answer, or while the path changes. The rank's poison
 // ends every wait.
 #pragma once
@@ -63,6 +63,9 @@ class RemoteOperations {
                 WhenDone when);
   ErrorCode Atomic(OneSidedContext& context, const AtomicCall& call, uint64_t* found,
                    WhenDone when);
+  // For a rank of this node, too, where only ferryd can carry it out.
+  ErrorCode Accumulate(OneSidedContext& context, const AccumulateCall& call, const void* operands,
+                       void* found, WhenDone when);
   // Waits for the context's long operations; Quiet tells their failures.
   void Fence(OneSidedContext& context);
   // `with`: the only rank that matters.
@@ -84,10 +87,10 @@ class RemoteOperations {
     OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
     bool is_long = false;                // it has no number
     Call* call = nullptr;
-    void* to = nullptr;      // of a get, unless the daemon brings the bytes there
+    void* to = nullptr;      // of a get, unless the daemon brings the bytes there, or accumulate
     void* shadow = nullptr;  // of a long one
     uint32_t size_bytes = 0;
-    uint64_t* found = nullptr;  // of an atomic operation
+    uint64_t* found = nullptr;  // of an atomic operation on one word
     uint32_t rank = 0;
     uint16_t serial = 0;
     uint64_t number = 0;
@@ -113,7 +116,7 @@ class RemoteOperations {
   }
   template <typename Attempt>
   ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
-  bool TryEnterWay(const Place& place);
+  bool TryEnterWay(const Place& place, bool by_daemon);
   void LeaveWay(uint32_t rank);
   bool IsQuietWith(uint32_t rank);
   ErrorCode Judged(uint32_t rank, ErrorCode error);
@@ -136,8 +139,7 @@ class RemoteOperations {
   template <typename Is>
   bool AnyLong(const OneSidedContext& context, Is&& is) const;
   bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
-  ErrorCode PutPiece(OneSidedContext& context, Command* command, const void* from,
-                     uint64_t size_bytes);
+  ErrorCode GiveData(Command* command, const void* from, uint64_t size_bytes);
   ErrorCode FillCell(Command* command, const void* from, uint64_t size_bytes);
   ErrorCode Push(OneSidedContext& context, const Command& command);
   bool TryPush(const Command& command, const shm::Descriptor& descriptor);

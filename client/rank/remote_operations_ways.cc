@@ -4,11 +4,12 @@
 namespace ferry::client {
 
 // Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons.
-bool RemoteOperations::TryEnterWay(const Place& place) {
+bool RemoteOperations::TryEnterWay(const Place& place, bool by_daemon) {
   const uint32_t rank = place.rank;
   Way& way = ways_[rank];
   const shm::PeerPath path = progress_.engine().PathTo(rank);
-  const bool by_link = path == shm::PeerPath::kLink && (place.segment & kSegmentByStream) == 0;
+  const bool by_link =
+      path == shm::PeerPath::kLink && !by_daemon && (place.segment & kSegmentByStream) == 0;
   const engine::Core wanted = by_link ? engine::Core::kLink : engine::Core::kDaemon;
   if (path == shm::PeerPath::kBroken) {
     return false;  // until the daemons have parted the two

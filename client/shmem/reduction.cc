@@ -3,8 +3,8 @@
 namespace ferry::shmem {
 namespace {
 
-using collective::NumberKind;
-using collective::OpKind;
+using reduction::NumberKind;
+using reduction::OpKind;
 
 NumberKind KindOf(ReduceType type) {
   switch (type) {
@@ -60,10 +60,10 @@ OpKind KindOf(ReduceOp op) {
 
 }  // namespace
 
-size_t BytesOf(ReduceType type) { return static_cast<size_t>(collective::SizeOf(KindOf(type))); }
+size_t BytesOf(ReduceType type) { return static_cast<size_t>(reduction::SizeOf(KindOf(type))); }
 
 ElementReducer::ElementReducer(ReduceType type, ReduceOp op)
-    : kernel_(collective::FindKernel(KindOf(op), KindOf(type))) {}
+    : kernel_(reduction::FindKernel(KindOf(op), KindOf(type))) {}
 
 ErrorCode ElementReducer::Reduce(const void* left, const void* right, void* to, size_t count) {
   if (kernel_ == nullptr) {

@@ -6,8 +6,8 @@
 #include <cstddef>
 
 #include "client/collective/messenger.h"
-#include "client/collective/reduction/kernels.h"
 #include "client/shmem/operations.h"
+#include "common/reduction/kernels.h"
 
 namespace ferry::shmem {
 
@@ -19,7 +19,7 @@ class ElementReducer : public collective::Reducer {
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;
 
  private:
-  const collective::ReduceKernel kernel_;  // null: the type does not have the operation
+  const reduction::ReduceKernel kernel_;  // null: the type does not have the operation
 };
 
 }  // namespace ferry::shmem

@@ -157,7 +157,8 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
   const Job& job = *rank.job;
   // Only where it is needed: it takes as long as all the rest.
   const auto what = [&] { return "a command of kind " + std::to_string(command.kind); };
-  if (!job.IsRank(command.destination) || job.IsLocal(command.destination)) {
+  if (!job.IsRank(command.destination) ||
+      (job.IsLocal(command.destination) && !OneSided::MayStayHere(rank, command))) {
     return what() + " goes to rank " + std::to_string(command.destination) +
            ", which is on no other node";
   }

@@ -39,16 +39,22 @@ OneSided::OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations
   };
 }
 
+bool OneSided::MayStayHere(const ServedRank& rank, const shm::Descriptor& command) {
+  return static_cast<shm::DescriptorKind>(command.kind) == shm::DescriptorKind::kOneSided &&
+         rank.is_by_daemon() && IsAccumulate(WordsOf(command).operation);
+}
+
 std::optional<std::string> OneSided::Check(const ServedRank& rank, const shm::Descriptor& command) {
   const OneSidedCommand words = WordsOf(command);
   const auto operation = static_cast<OneSidedOperation>(words.operation);
   const bool is_put = operation == OneSidedOperation::kPut;
   const bool is_long = IsLongOperation(words.operation);
-  const bool is_inline = is_put && words.signal == 0 && command.size_bytes <= shm::kInlinePutBytes;
+  const bool has_data = HasData(words.operation, command.tag);
+  const bool is_inline = has_data && IsDataInline(words.signal, command.size_bytes);
   const bool wants_answer = words.answer != shm::kNoAnswer;
   if (!AreWordsSound(words.operation, words.signal, words.width, command.size_bytes, command.tag) ||
-      (IsInCell(command) && !((is_put || is_long) && shm::LaneConsumer::IsCell(command.cell))) ||
-      (is_put && command.size_bytes != 0 && is_inline == IsInCell(command)) ||
+      (IsInCell(command) && !((has_data || is_long) && shm::LaneConsumer::IsCell(command.cell))) ||
+      (has_data && command.size_bytes != 0 && is_inline == IsInCell(command)) ||
       (is_long && !IsInCell(command)) || (wants_answer && words.answer >= shm::kAnswers) ||
       (is_put && wants_answer) ||
       ((is_long || operation == OneSidedOperation::kGet) && !wants_answer)) {
@@ -161,6 +167,12 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
       data = std::as_bytes(std::span(rank.commands.Cell(command.cell), command.size_bytes));
     }
     const PacketHeader header = HeaderFor(rank, command, number);
+    if (job.IsLocal(peer)) {
+      begun = number;
+      Await(rank, command, number);
+      CarryOutHere(rank, header, wire, data, now_ns);
+      return true;
+    }
     code = is_long ? outbound_.SendParts(job, header, BytesOf(wire), data, now_ns)
                    : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns);
   }

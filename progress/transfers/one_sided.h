@@ -16,7 +16,7 @@
 //
 // The peer's daemon believes nothing but what it knows of the region: whether there is one, its
 // bounds, whether CPUs may write to it. Atomic operations are those of its CPU, so they agree with
-// those that the ranks of its node make by themselves.
+// those that the ranks of its node make by themselves; accumulates, too (shm/accumulate.h).
 //
 // Calling thread: the progress thread. Does not block; allocates for a rank's first operation only.
 #pragma once
@@ -47,8 +47,11 @@ class OneSided final : public RingCalls {
            const PrivateMemory& private_memory);
 
   // ---- At the rank that wants it
+  // Whether it may be about a rank of this node: an accumulate, which the rank leaves to ferryd
+  // where no CPU changes the elements at once.
+  static bool MayStayHere(const ServedRank& rank, const shm::Descriptor& command);
   // An error text when no correct rank writes such a command. The destination is a rank of another
-  // node.
+  // node, unless it may stay here.
   static std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command);
   static bool IsLongPut(const shm::Descriptor& command);
   // Of a long operation: where the bytes lie in the rank's memory, or are to lie.
@@ -131,10 +134,14 @@ class OneSided final : public RingCalls {
   bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
   bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                std::span<const std::byte> data, uint64_t now_ns);
+  void CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                    std::span<const std::byte> data, uint64_t now_ns);
   void NoteUntold(Job& job, const PacketHeader& header, uint64_t number);
   ErrorCode CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
                      std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
                      std::span<const std::byte>* found);
+  ErrorCode Accumulate(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
+                       std::span<const std::byte> data, std::span<const std::byte>* found);
   ErrorCode CarryOutLong(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
                          std::span<const std::byte> data, uint64_t now_ns);
   bool Lend(Waiting& get, uint64_t now_ns);
@@ -163,7 +170,8 @@ class OneSided final : public RingCalls {
   const PrivateMemory& private_memory_;
   std::vector<Untold> untold_;
   std::vector<Waiting> waiting_;
-  uint64_t seen_changes_ = 0;  // of the registrations
+  uint64_t seen_changes_ = 0;                           // of the registrations
+  std::array<std::byte, shm::kCellBytes> accumulated_;  // what the last accumulate has found
 };
 
 }  // namespace ferry::progress

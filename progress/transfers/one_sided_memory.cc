@@ -23,8 +23,18 @@ void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* h
 
 // What lies behind one that is not long, in its packet.
 size_t DataBytes(const WireOneSided& wire) {
-  const bool is_inline = wire.signal == 0 && wire.size_bytes <= shm::kInlinePutBytes;
-  return IsPutOperation(wire.operation) && !is_inline ? wire.size_bytes : 0;
+  return HasData(wire.operation, static_cast<int32_t>(wire.signal_region)) &&
+                 !IsDataInline(wire.signal, wire.size_bytes)
+             ? wire.size_bytes
+             : 0;
+}
+
+// The same, or what lies in its words.
+std::span<const std::byte> DataOf(const WireOneSided& wire, std::span<const std::byte> behind) {
+  return HasData(wire.operation, static_cast<int32_t>(wire.signal_region)) && behind.empty() &&
+                 wire.signal == 0
+             ? std::as_bytes(std::span(&wire.operand, 2)).first(wire.size_bytes)
+             : behind;
 }
 
 void Update(std::byte* signal, uint8_t update, uint64_t value) {
@@ -136,19 +146,27 @@ bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
 // told it.
 bool OneSided::Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                        std::span<const std::byte> data, uint64_t now_ns) {
-  if (data.empty() && wire.signal == 0) {
-    data = std::as_bytes(std::span(&wire.operand, 2))
-               .first(IsPutOperation(wire.operation) ? wire.size_bytes : 0);
-  }
   uint64_t value = 0;
   std::span<const std::byte> found;
-  const ErrorCode error = CarryOut(job, header, wire, data, now_ns, &value, &found);
+  const ErrorCode error = CarryOut(job, header, wire, DataOf(wire, data), now_ns, &value, &found);
   if (error == ErrorCode::kOk && wire.wants_answer == 0) {
     return false;
   }
   Tell(job, header, {header.number, value, static_cast<int32_t>(error), header.stream}, found,
        now_ns);
   return true;
+}
+
+// One of a rank here on memory of a rank here: its end is told as if the other's daemon had.
+void OneSided::CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                            std::span<const std::byte> data, uint64_t now_ns) {
+  SetOperation(wire, wire.size_bytes, &header);
+  uint64_t value = 0;
+  std::span<const std::byte> found;
+  const ErrorCode error =
+      CarryOut(*rank.job, header, wire, DataOf(wire, data), now_ns, &value, &found);
+  std::swap(header.source, header.destination);
+  (void)OnDone(*rank.job, header, {header.number, value, static_cast<int32_t>(error), 0}, found);
 }
 
 // It is told with others, at the end of the turn.
@@ -186,6 +204,9 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
     }
     return code;
   }
+  if (IsAccumulate(wire.operation)) {
+    return Accumulate(*rank, header, wire, data, found);
+  }
   std::byte* signal = nullptr;
   if (wire.signal != 0) {
     if (const ErrorCode code = FindWord(*rank, static_cast<uint32_t>(header.tag), wire.compare,
@@ -214,6 +235,33 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
     Update(signal, wire.signal, wire.operand);
   }
   rank->delivery.NoteChange();
+  return code;
+}
+
+// Of elements that no CPU changes at once, ferryd's progress thread is the only one to change them.
+ErrorCode OneSided::Accumulate(ServedRank& rank, const PacketHeader& header,
+                               const WireOneSided& wire, std::span<const std::byte> data,
+                               std::span<const std::byte>* found) {
+  const auto what = shm::Accumulation::Unpack(static_cast<uint32_t>(header.tag));
+  std::byte* place = nullptr;
+  const ErrorCode code =
+      FindBytes(rank, header.context, wire.offset, header.size_bytes, /*is_write=*/true, &place);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  const bool is_atomic = what->IsAtomicAt(reinterpret_cast<uint64_t>(place));
+  if (!is_atomic && !rank.is_by_daemon()) {
+    return ErrorCode::kUnsupported;
+  }
+  std::byte* const before = wire.wants_answer != 0 ? accumulated_.data() : nullptr;
+  const uint64_t count = header.size_bytes / what->element_bytes();
+  if (is_atomic) {
+    what->Apply(place, data.data(), before, count);
+  } else {
+    what->ApplyAlone(place, data.data(), before, count);
+  }
+  *found = {before, before != nullptr ? header.size_bytes : 0};
+  rank.delivery.NoteChange();
   return code;
 }
 

@@ -56,8 +56,8 @@ enum class PacketKind : uint8_t {
   // that. To the node of the destination, for all its ranks.
   kEnded = 20,  // body: WireEnded
   // Operations in the memory of a rank there (one_sided_layout.h), carried out as they come.
-  kOneSided = 21,       // body: WireOneSided and perhaps data, several times (docs/protocol.md)
-  kOneSidedDone = 22,   // body: WireOneSidedDone, and the data of a get; back to the source
+  kOneSided = 21,      // body: WireOneSided and perhaps data, several times (docs/protocol.md)
+  kOneSidedDone = 22,  // body: WireOneSidedDone, and the data that it has found; back to the source
   kOneSidedOffer = 23,  // body: WireOneSidedOffer: the bytes of a long get; back to the source
   // The last that the source says to the destination on this path (docs/protocol.md).
   kSwitch = 24,  // body: WireSwitch; behind all messages
@@ -207,16 +207,17 @@ static_assert(sizeof(WirePutDone) == 16);
 enum class OneSidedStream : uint8_t { kLane = 0, kRings = 1 };
 inline constexpr uint32_t kOneSidedStreams = 2;
 
-// The words of an OneSidedCommand. Behind it lie the data of a put, filled up to kPacketAlignment,
-// unless they fit into `operand` and `compare`; of a long put a WireRts, and perhaps the data.
+// The words of an OneSidedCommand. Behind it lie the data of a put, or the operands of an
+// accumulate, filled up to kPacketAlignment, unless they fit into `operand` and `compare`; of a
+// long put a WireRts, and perhaps the data.
 struct WireOneSided {
   uint8_t operation;
   uint8_t signal;
   uint8_t width;
   uint8_t wants_answer;  // 0: what was found is of no interest
   uint32_t region;
-  uint32_t size_bytes;  // of data; not of a long one
-  uint32_t signal_region;
+  uint32_t size_bytes;     // of data; not of a long one
+  uint32_t signal_region;  // of an accumulate: Accumulation::packed()
   uint64_t offset;
   uint64_t operand;  // of a long get: the request by which the source's daemon knows it,
   uint64_t compare;  // and its generation

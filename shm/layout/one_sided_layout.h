@@ -29,8 +29,15 @@ enum class OneSidedOperation : uint8_t {
   // follows waits for them; they are over when the answer is there.
   kLongPut = 11,
   kLongGet = 12,
+  // Numbers in a row, each changed as if by an atomic operation, and perhaps what was there before
+  // (shm/accumulate.h).
+  kAccumulate = 13,
 };
-inline constexpr uint8_t kOneSidedOperations = 13;  // their number, kNone counted
+inline constexpr uint8_t kOneSidedOperations = 14;  // their number, kNone counted
+constexpr bool IsLong(OneSidedOperation operation) {
+  return operation == OneSidedOperation::kLongPut || operation == OneSidedOperation::kLongGet;
+}
+inline constexpr uint32_t kMostAccumulated = 1024;  // elements, by one command
 
 // A segment is the number of a region of its rank, and this bit if only streams reach that: then
 // its bytes move as those of a long operation.
@@ -46,14 +53,14 @@ inline constexpr uint16_t kNoAnswer = 0xffff;    // OneSidedCommand::answer: not
 inline constexpr uint32_t kInlinePutBytes = 16;  // a put of so many goes in the command
 
 // Payload of a descriptor of kind kOneSided. There, `destination` is the peer, `context` the number
-// of the region there, `size_bytes` that of a put or get (at most kCellBytes), `tag` the region of
-// the signal. The data of a put lie in a cell (kFlagCell), or, if they are few and there is no
-// signal, in `operand` and `compare`. In the cell of a long one lies the Location of the bytes
-// here.
+// of the region there, `size_bytes` that of a put, get or accumulate (at most kCellBytes), `tag`
+// the region of the signal, or Accumulation::packed(). The data of a put, and the operands of an
+// accumulate, lie in a cell (kFlagCell), or, if they are few and there is no signal, in `operand`
+// and `compare`. In the cell of a long one lies the Location of the bytes here.
 struct OneSidedCommand {
   uint8_t operation;  // OneSidedOperation
   uint8_t signal;     // SignalUpdate; kPut, kLongPut
-  uint8_t width;      // 4 or 8; atomic operations
+  uint8_t width;      // 1, 2, 4 or 8; atomic operations
   uint8_t reserved;
   uint16_t answer;   // which AnswerLayout gets what was found; kNoAnswer
   uint16_t serial;   // AnswerLayout::serial, once it is there
@@ -100,10 +107,10 @@ FERRY_ASSERT_LAYOUT(OneSidedFailures, 24704);
 FERRY_ASSERT_OFFSET(OneSidedFailures, entries, 128);
 inline constexpr uint32_t kOneSidedCores = 2;  // ferryd's, and the rank's own
 
-// What one operation found. Its bytes, if it is a get, lie in the cell of the same number. Written
-// by the core that carries it, before `done` of the peer.
+// What one operation found. Its bytes, if it is a get or an accumulate, lie in the cell of the same
+// number. Written by the core that carries it, before `done` of the peer.
 struct AnswerLayout {
-  uint64_t value;   // of an atomic operation; of 4 bytes: in the lower half
+  uint64_t value;   // of an atomic operation; of fewer than 8 bytes: in the lowest
   uint32_t error;   // ErrorCode
   uint32_t serial;  // OneSidedCommand::serial of what is answered; stored last
 };

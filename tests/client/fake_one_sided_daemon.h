@@ -17,6 +17,7 @@
 #include "common/error_code.h"
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
+#include "shm/accumulate.h"
 #include "shm/atomic.h"
 #include "shm/atomic_operation.h"
 #include "shm/lane.h"
@@ -37,7 +38,7 @@ class FakeOneSidedDaemon {
     uint64_t number = 0;  // with its peer; 0: a long one
 
     bool is_long() const {
-      return words.operation >= static_cast<uint8_t>(shm::OneSidedOperation::kLongPut);
+      return shm::IsLong(static_cast<shm::OneSidedOperation>(words.operation));
     }
     // Of a long one: where its bytes lie in the rank's memory.
     std::byte* here() const {
@@ -143,6 +144,15 @@ class FakeOneSidedDaemon {
       *value = shm::ApplyAtomicAt(place, words.width, operation, words.operand, words.compare);
       return ErrorCode::kOk;
     }
+    const void* const own_data =
+        taken.data.empty() ? static_cast<const void*>(&words.operand) : taken.data.data();
+    if (operation == shm::OneSidedOperation::kAccumulate) {
+      const auto what =
+          shm::Accumulation::Unpack(static_cast<uint32_t>(taken.descriptor.tag)).value();
+      found->resize(size_bytes);
+      what.ApplyAlone(place, own_data, found->data(), size_bytes / what.element_bytes());
+      return ErrorCode::kOk;
+    }
     if (operation == shm::OneSidedOperation::kGet) {
       found->assign(place, place + size_bytes);
       return ErrorCode::kOk;
@@ -151,12 +161,7 @@ class FakeOneSidedDaemon {
       std::memcpy(taken.here(), place, size_bytes);
       return ErrorCode::kOk;
     }
-    const bool is_inline = taken.data.empty() && words.signal == 0;
-    std::memcpy(place,
-                taken.is_long() ? taken.here()
-                : is_inline     ? static_cast<const void*>(&words.operand)
-                                : taken.data.data(),
-                size_bytes);
+    std::memcpy(place, taken.is_long() ? taken.here() : own_data, size_bytes);
     shm::UpdateSignal(Word(taken.descriptor.destination, words.signal != 0 ? words.compare : 0),
                       static_cast<shm::SignalUpdate>(words.signal), words.operand);
     return ErrorCode::kOk;

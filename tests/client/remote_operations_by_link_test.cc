@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "shm/accumulate.h"
 #include "tests/client/remote_operations_fixture.h"
 
 namespace ferry::client {
@@ -93,6 +94,25 @@ TEST_F(RemoteOperationsByLinkTest, MemoryForStreamsIsReachedByTheDaemons) {
   uint64_t word = 0;
   EXPECT_EQ(remote_.Put(context_, {kPeer, kSegment | kSegmentByStream, 0}, &word, 8, none),
             ErrorCode::kOk);
+  EXPECT_EQ(Waiting(), "daemon");
+  daemon_.Serve();
+  PutAndExpect("link");
+}
+
+// So do accumulates, unless no CPU changes their elements at once.
+TEST_F(RemoteOperationsByLinkTest, AccumulatesThatOnlyFerrydCanCarryOutLeaveTheLink) {
+  SetPath(PeerPath::kLink);
+  const auto sum = *shm::Accumulation::Of(reduction::OpKind::kSum, reduction::NumberKind::kFloat64);
+  const double one = 1;
+  const auto add_at = [&](uint64_t offset) {
+    EXPECT_EQ(remote_.Accumulate(context_, {{kPeer, kSegment, offset}, sum, 1}, &one, nullptr,
+                                 WhenDone::kAtQuiet),
+              ErrorCode::kOk);
+  };
+  add_at(8);
+  EXPECT_EQ(Waiting(), "link");
+  meanwhile_ = [this] { core_.Serve(); };
+  add_at(12);
   EXPECT_EQ(Waiting(), "daemon");
   daemon_.Serve();
   PutAndExpect("link");

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "shm/accumulate.h"
 #include "shm/atomic.h"
 #include "shm/layout/one_sided_layout.h"
 #include "tests/client_direct/links_fixture.h"
@@ -136,6 +137,33 @@ TEST_F(LinkOneSidedTest, GetsAndAtomicOperationsFindWhatIsThere) {
   EXPECT_EQ(Ask(add, 8), ErrorCode::kOk);
   EXPECT_EQ(rank(0).view().layout->answers[8].value, 40U);
   EXPECT_EQ(Word(24), 42U);
+  ExpectIdle(0, 1);
+}
+
+// Elements that no CPU changes at once are ferryd's.
+TEST_F(LinkOneSidedTest, AccumulatesCombineAndFind) {
+  using reduction::NumberKind;
+  using reduction::OpKind;
+  std::vector<double> operands(1024);
+  std::iota(operands.begin(), operands.end(), 0.5);
+  const auto about = [](OpKind operation, uint64_t offset, uint64_t count) {
+    Wish wish = About(OneSidedOperation::kAccumulate, offset, count * sizeof(double));
+    wish.command.tag =
+        static_cast<int32_t>(shm::Accumulation::Of(operation, NumberKind::kFloat64)->packed());
+    return wish;
+  };
+  const uint64_t bytes = operands.size() * sizeof(double);
+  Say(about(OpKind::kReplace, 1024, operands.size()), operands.data(), bytes);
+  EXPECT_EQ(Ask(about(OpKind::kSum, 1024, operands.size()), 7, operands.data(), bytes),
+            ErrorCode::kOk);
+  EXPECT_EQ(std::memcmp(rank(0).view().layout->answer_cells[7], operands.data(), bytes), 0);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    double value = 0;
+    std::memcpy(&value, rank(1).heap() + 1024 + i * sizeof(double), sizeof(value));
+    EXPECT_EQ(value, 2 * operands[i]);
+  }
+  ExpectFailure(about(OpKind::kSum, 1028, 1), ErrorCode::kUnsupported);
+  ExpectFailure(about(OpKind::kSum, kHeapBytes - 8, 2), ErrorCode::kInvalidBuffer);
   ExpectIdle(0, 1);
 }
 

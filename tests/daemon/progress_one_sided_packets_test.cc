@@ -232,6 +232,22 @@ TEST_F(WrongOneSidedPacketsTest, AreDroppedAndChangeNothing) {
     wire.width = 3;
     wire.size_bytes = 0;
   });
+  for (const uint32_t packed : {0U, UINT32_MAX, 0x7f1300U}) {  // no operation on such elements
+    wrong([packed](progress::WireOneSided& wire) {
+      wire.operation = static_cast<uint8_t>(OneSidedOperation::kAccumulate);
+      wire.signal_region = packed;
+    });
+  }
+  wrong([](progress::WireOneSided& wire) {  // half an element, and all of them without operands
+    wire.operation = static_cast<uint8_t>(OneSidedOperation::kAccumulate);
+    wire.signal_region = 0x7f0800;
+    wire.size_bytes = 12;
+  });
+  wrong([](progress::WireOneSided& wire) {
+    wire.operation = static_cast<uint8_t>(OneSidedOperation::kAccumulate);
+    wire.signal_region = 0x7f0800;
+    wire.size_bytes = 24;
+  });
   // Long ones have no number, and all others have one.
   wrong([](progress::WireOneSided&) {}, 0, 8);
   wrong([](progress::WireOneSided& wire) {

@@ -47,7 +47,7 @@ TEST_F(ProgressOneSidedTest, GetsBringTheBytesIntoTheirCell) {
   EXPECT_EQ(Done(0, 1), 3U);
 }
 
-TEST_F(ProgressOneSidedTest, EveryAtomicOperationOfBothWidths) {
+TEST_F(ProgressOneSidedTest, EveryAtomicOperationOfEveryWidth) {
   struct Case {
     OneSidedOperation operation;
     uint64_t operand, compare, after;
@@ -64,11 +64,10 @@ TEST_F(ProgressOneSidedTest, EveryAtomicOperationOfBothWidths) {
                              {OneSidedOperation::kXor, 0b0101, 0, 0b1001}};
   Start({1, 1});
   uint64_t number = 0;
-  for (const uint64_t width : {4, 8}) {
+  for (const uint64_t width : {1, 2, 4, 8}) {
     for (const Case& one : kCases) {
-      const uint64_t offset =
-          128 + 4 * (8 - width);  // so that four bytes are not eight's lower half
-      const uint64_t others = width == 4 ? 0xabcdef00'00000000 : 0;
+      const uint64_t offset = 128 + 8 * (8 - width);  // so that a few bytes are not eight's lowest
+      const uint64_t others = width == 8 ? 0 : uint64_t{0xabcdef00'12345678} << 8 * width;
       for (const bool is_asked : {true, false}) {
         Word(1, offset) = kBefore | others;
         Wish wish = AtomicOn(1, one.operation, offset, one.operand, one.compare);
@@ -258,7 +257,7 @@ TEST_F(ProgressOneSidedTest, ACommandThatNoRankWritesEndsIt) {
     told_.violations.clear();
   };
   const std::string text = "a one-sided operation ";
-  wrong([](Wish& wish) { wish.words.operation = shm::kOneSidedOperations; }, text + "13");
+  wrong([](Wish& wish) { wish.words.operation = shm::kOneSidedOperations; }, text + "14");
   wrong([](Wish& wish) { wish.words.operation = 0; }, text + "0");
   wrong([](Wish& wish) { wish.command.size_bytes = shm::kCellBytes + 1; }, "of 8193 bytes");
   wrong([](Wish& wish) { wish.words.answer = shm::kAnswers; }, "answer 64");
@@ -274,9 +273,9 @@ TEST_F(ProgressOneSidedTest, ACommandThatNoRankWritesEndsIt) {
       [](Wish& wish) {
         wish.words.operation = static_cast<uint8_t>(OneSidedOperation::kAdd);
         wish.command.size_bytes = 0;
-        wish.words.width = 2;
+        wish.words.width = 3;
       },
-      "width 2");
+      "width 3");
   wrong(
       [](Wish& wish) {
         wish.words.operation = static_cast<uint8_t>(OneSidedOperation::kPut);

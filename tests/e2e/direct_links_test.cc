@@ -111,6 +111,7 @@ TEST(DirectLinksTest, OtherProgramsDoNotNotice) {
   RunJob("2", kAlways, {"tests/e2e/ranks/windows", "10", "30000"});
   RunJob("2", kAlways, {"tests/e2e/ranks/one_sided"});
   RunJob("4", kAlways, {"tests/e2e/ranks/one_sided"});
+  RunJob("4", kAlways, {"tests/e2e/ranks/accumulate"});
 }
 
 }  // namespace

@@ -26,6 +26,19 @@ TEST_P(OneSidedTest, EveryOperationOfEveryRankWithEveryOther) {
   EXPECT_THAT(out, HasSubstr("one_sided: ok"));
 }
 
+TEST_P(OneSidedTest, AccumulatesOfEveryRankOnEveryOther) {
+  const std::string out = RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/accumulate"}));
+  EXPECT_THAT(out, HasSubstr("accumulate: ok"));
+}
+
+TEST_P(OneSidedTest, AccumulatesWithMemoryOfDevices) {
+  const std::string out =
+      RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/accumulate", "device"}),
+              {"FERRY_GPU_BACKEND=host", "FERRY_HOST_LINK_H2D_MB_PER_S=20000",
+               "FERRY_HOST_LINK_D2H_MB_PER_S=20000", "FERRY_HOST_LINK_GUARD=1"});
+  EXPECT_THAT(out, HasSubstr("accumulate: ok"));
+}
+
 TEST_P(OneSidedTest, QueuesMakeCalls) {
   RunWell(PrivateJob(Placement(), {"tests/e2e/ranks/queue_calls"}), {"FERRY_GPU_BACKEND=host"});
 }

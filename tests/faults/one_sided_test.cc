@@ -79,7 +79,7 @@ TEST_P(OneSidedFaultTest, AKilledDaemon) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, OneSidedFaultTest,
-                         testing::Values("put", "get", "atomic", "strided"),
+                         testing::Values("put", "get", "atomic", "strided", "accumulate"),
                          [](const auto& what) { return what.param; });
 
 }  // namespace

@@ -35,14 +35,19 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
     case shm::DescriptorKind::kOneSided: {
       shm::OneSidedCommand words{};
       words.operation = static_cast<uint8_t>(1 + input.Below(shm::kOneSidedOperations - 1));
-      if (words.operation >= static_cast<uint8_t>(shm::OneSidedOperation::kLongPut)) {
+      if (shm::IsLong(static_cast<shm::OneSidedOperation>(words.operation))) {
         command.flags = shm::kFlagCell;  // whatever lies there
       }
       words.width = 8;
       words.answer = words.operation == static_cast<uint8_t>(shm::OneSidedOperation::kPut)
                          ? shm::kNoAnswer
                          : static_cast<uint16_t>(input.Below(shm::kAnswers));
-      command.size_bytes = words.operation < 3 ? command.size_bytes % 17 : 0;
+      if (words.operation == static_cast<uint8_t>(shm::OneSidedOperation::kAccumulate)) {
+        command.tag = static_cast<int32_t>(AnyAccumulation(input));
+        command.size_bytes = 16;
+      } else {
+        command.size_bytes = words.operation < 3 ? command.size_bytes % 17 : 0;
+      }
       SetPayload(&command, words);
       break;
     }

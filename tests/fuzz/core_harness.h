@@ -20,6 +20,12 @@ inline constexpr uint32_t kFarRank = 2;
 inline constexpr uint64_t kJobKey = 77;
 inline constexpr uint64_t kReceiveKey = 99;
 
+// Accumulation::packed(), or nearly.
+inline uint32_t AnyAccumulation(FuzzInput& input) {
+  const uint32_t index = input.Below(4) == 0 ? input.Below(20) : 0x7f;
+  return input.Below(15) | input.Below(20) << 8 | index << 16;
+}
+
 class CoreHarness {
  public:
   CoreHarness();

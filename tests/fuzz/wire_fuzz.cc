@@ -55,7 +55,9 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
       wire.width = 8;
       wire.region = 1;
       wire.size_bytes = input.Below(17);
-      wire.signal_region = 1;
+      const bool accumulates =
+          wire.operation == static_cast<uint8_t>(shm::OneSidedOperation::kAccumulate);
+      wire.signal_region = accumulates ? AnyAccumulation(input) : 1;
       wire.offset = 8 * input.Below(16);
       std::memcpy(body.data() + at, &wire, sizeof(wire));
     }

@@ -148,6 +148,8 @@ void ExpectEveryOperation() {
   ExpectEachWay<T, OneSidedOperation::kXor>();
 }
 
+TEST(AtomicOperationTest, EveryOperationOfOneByte) { ExpectEveryOperation<uint8_t>(); }
+TEST(AtomicOperationTest, EveryOperationOfTwoBytes) { ExpectEveryOperation<uint16_t>(); }
 TEST(AtomicOperationTest, EveryOperationOfFourBytes) { ExpectEveryOperation<uint32_t>(); }
 TEST(AtomicOperationTest, EveryOperationOfEightBytes) { ExpectEveryOperation<uint64_t>(); }
 

@@ -485,11 +485,12 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 13U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 14U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
   EXPECT_EQ(kCellBytes, 8192U) << kBump;
+  EXPECT_EQ(kMostAccumulated, 1024U) << kBump;
   EXPECT_EQ(kInlineBytes, 32U) << kBump;
   EXPECT_EQ(kActivityWords, 17U) << kBump;
   EXPECT_EQ(kJournalEntries, 62U) << kBump;
@@ -544,6 +545,7 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kCompareSwap), 6);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kXor), 10);
   EXPECT_EQ(static_cast<int>(OneSidedOperation::kLongGet), 12);
+  EXPECT_EQ(static_cast<int>(OneSidedOperation::kAccumulate), 13);
   EXPECT_EQ(static_cast<int>(SignalUpdate::kAdd), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
   EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <span>
 
-#include "client/collective/reduction/number_kind.h"
+#include "common/reduction/number_kind.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
 
-using collective::NumberKind;
+using reduction::NumberKind;
 
 // MPI's groups of types, by which it says which types a reduction takes.
 enum class TypeClass : uint8_t {

@@ -8,8 +8,8 @@
 namespace ferry::mpi {
 namespace {
 
-using collective::kNumberKinds;
-using collective::ReduceKernel;
+using reduction::kNumberKinds;
+using reduction::ReduceKernel;
 
 constexpr int kKernelOps = static_cast<int>(OpKind::kLxor) + 1;
 

@@ -10,15 +10,15 @@
 #include <span>
 #include <string_view>
 
-#include "client/collective/reduction/kernels.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
 #include "client/mpi/datatype/datatype.h"
+#include "common/reduction/kernels.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
 
-using collective::OpKind;
+using reduction::OpKind;
 
 // A program's function is called with a handle of the datatype. If the program has freed all its
 // handles while a reduction is under way, one is lent for the call.

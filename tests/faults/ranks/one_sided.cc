@@ -1,12 +1,12 @@
 // Ranks work in the memory of all others, for ever, until one of them is lost.
 //
-//   one_sided put       puts, each with its quiet
-//   one_sided get       long gets
-//   one_sided atomic    atomic operations that find something out
-//   one_sided strided   puts and gets of many blocks
-//   one_sided endure    all of these, until SIGUSR1. A cut link prints "rank R: cut at NS", and
-//   what
-//                       passes after it "rank R: back at NS"
+//   one_sided put         puts, each with its quiet
+//   one_sided get         long gets
+//   one_sided atomic      atomic operations that find something out
+//   one_sided strided     puts and gets of many blocks
+//   one_sided accumulate  accumulates that find something out, by CPUs and by ferryd
+//   one_sided endure      all of these but the last, until SIGUSR1. A cut link prints
+//                         "rank R: cut at NS", and what passes after it "rank R: back at NS"
 //
 // Prints "rank R: under way" after a few rounds. The first error ends it with status 3.
 #include "ferry/one_sided.h"
@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/core/front_end.h"
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/say.h"
 
@@ -47,6 +48,28 @@ std::vector<ferry_place> Open() {
   return places;
 }
 
+// Every second one on elements that no CPU changes at once. The sentence of an error is that of the
+// next call with the rank.
+int Accumulate(const ferry_place& place, uint8_t* buffer, long round) {
+  using ferry::reduction::NumberKind;
+  constexpr uint64_t kElements = 3000;
+  const auto sum = *ferry::shm::Accumulation::Of(
+      ferry::reduction::OpKind::kSum,
+      round % 2 == 0 ? NumberKind::kFloat64 : NumberKind::kComplexLongDouble);
+  const uint64_t size_bytes = kElements * sum.element_bytes();
+  const ferry::client::Place there{static_cast<uint32_t>(place.rank), place.segment, place.offset};
+  const ferry::ErrorCode error =
+      ferry_front_end(ferry::client::kFrontEndVersion)
+          ->one_sided()
+          .Accumulate(nullptr, {there, sum, kElements}, buffer, buffer + size_bytes,
+                      ferry::client::WhenDone::kAtReturn);
+  if (error == ferry::ErrorCode::kOk) {
+    return FERRY_SUCCESS;
+  }
+  const int next = ferry_get(0, buffer, place, 8);
+  return next == FERRY_SUCCESS ? static_cast<int>(error) : next;
+}
+
 // Does `what` with that rank's memory. The first error.
 int Work(std::string_view what, const ferry_place& place, uint8_t* buffer, long round) {
   if (what == "put") {
@@ -59,6 +82,9 @@ int Work(std::string_view what, const ferry_place& place, uint8_t* buffer, long 
   if (what == "atomic") {
     uint64_t found = 0;
     return ferry_atomic_fetch(0, FERRY_ATOMIC_ADD, place, 8, 1, 0, &found);
+  }
+  if (what == "accumulate") {
+    return Accumulate(place, buffer, round);
   }
   const int error = ferry_iput(0, place, 40, buffer, 24, 16, 500);
   return error == FERRY_SUCCESS ? ferry_iget(0, buffer, 24, place, 40, 16, 500) : error;

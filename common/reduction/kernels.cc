@@ -1,9 +1,9 @@
-#include "client/collective/reduction/kernels.h"
+#include "common/reduction/kernels.h"
 
 #include <cstddef>
 #include <type_traits>
 
-namespace ferry::collective {
+namespace ferry::reduction {
 namespace {
 
 // ---- The C++ types of numbers -------------------------------------------------------------------
@@ -315,4 +315,4 @@ ReduceKernel FindPairKernel(OpKind op, NumberKind value, NumberKind index) {
   }
 }
 
-}  // namespace ferry::collective
+}  // namespace ferry::reduction

@@ -10,26 +10,27 @@
 
 #include <cstdint>
 
-#include "client/collective/reduction/number_kind.h"
+#include "common/reduction/number_kind.h"
 
-namespace ferry::collective {
+namespace ferry::reduction {
 
+// The numbers travel between nodes (shm/accumulate.h): bump kProtocolVersion with any change.
 enum class OpKind : uint8_t {
-  kSum,
-  kProd,
-  kMin,
-  kMax,
-  kBand,
-  kBor,
-  kBxor,
-  kLand,
-  kLor,
-  kLxor,
-  kMinloc,
-  kMaxloc,
-  kReplace,  // out = a
-  kNoOp,     // out = b
-  kUser,
+  kSum = 0,
+  kProd = 1,
+  kMin = 2,
+  kMax = 3,
+  kBand = 4,
+  kBor = 5,
+  kBxor = 6,
+  kLand = 7,
+  kLor = 8,
+  kLxor = 9,
+  kMinloc = 10,
+  kMaxloc = 11,
+  kReplace = 12,  // out = a
+  kNoOp = 13,     // out = b
+  kUser = 14,
 };
 
 using ReduceKernel = void (*)(const void* a, const void* b, void* out, int64_t count);
@@ -43,4 +44,4 @@ ReduceKernel FindKernel(OpKind op, NumberKind kind);
 // values have no order, such an index is not one, or this build cannot compute with them.
 ReduceKernel FindPairKernel(OpKind op, NumberKind value, NumberKind index);
 
-}  // namespace ferry::collective
+}  // namespace ferry::reduction

@@ -1,0 +1,171 @@
+#include "shm/accumulate.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "shm/atomic.h"
+
+namespace ferry::shm {
+namespace {
+
+using reduction::NumberKind;
+using reduction::OpKind;
+
+// Of the index, in Accumulation::packed(), above those of the operation and the value.
+constexpr uint32_t kValueShift = 8;
+constexpr uint32_t kIndexShift = 16;
+constexpr uint32_t kNoIndex = 0x7f;
+constexpr uint32_t kByte = 0xff;
+
+constexpr auto kOrder = std::memory_order_acq_rel;  // as ApplyAtomic
+
+constexpr uint32_t RoundUp(uint32_t size, uint32_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+bool IsKind(NumberKind kind) { return static_cast<int>(kind) < reduction::kNumberKinds; }
+
+bool IsInteger(NumberKind kind) { return kind <= NumberKind::kUint64; }
+
+}  // namespace
+
+std::optional<Accumulation> Accumulation::Of(OpKind operation, NumberKind value,
+                                             std::optional<NumberKind> index) {
+  const bool only_moves = operation == OpKind::kReplace || operation == OpKind::kNoOp;
+  if (operation >= OpKind::kUser || !IsKind(value) || (index && !IsKind(*index))) {
+    return std::nullopt;
+  }
+  Accumulation made;
+  if (index) {
+    // Of what can be moved only, whether there are such pairs.
+    made.kernel_ =
+        reduction::FindPairKernel(only_moves ? OpKind::kMinloc : operation, value, *index);
+  } else if (!only_moves) {
+    made.kernel_ = reduction::FindKernel(operation, value);
+  }
+  if (made.kernel_ == nullptr && (index || !only_moves)) {
+    return std::nullopt;
+  }
+  made.kernel_ = only_moves ? nullptr : made.kernel_;
+  made.operation_ = operation;
+  made.adds_integers_ = operation == OpKind::kSum && IsInteger(value);
+  made.value_bytes_ = made.element_bytes_ = static_cast<uint8_t>(reduction::SizeOf(value));
+  uint32_t index_word = kNoIndex;
+  if (index) {  // each begins at a multiple of its size
+    made.index_bytes_ = static_cast<uint8_t>(reduction::SizeOf(*index));
+    made.index_offset_ = static_cast<uint8_t>(RoundUp(made.value_bytes_, made.index_bytes_));
+    made.element_bytes_ = static_cast<uint8_t>(RoundUp(
+        made.index_offset_ + made.index_bytes_, std::max(made.value_bytes_, made.index_bytes_)));
+    index_word = static_cast<uint32_t>(*index);
+  }
+  made.packed_ = static_cast<uint32_t>(operation) | static_cast<uint32_t>(value) << kValueShift |
+                 index_word << kIndexShift;
+  return made;
+}
+
+std::optional<Accumulation> Accumulation::Unpack(uint32_t packed) {
+  const uint32_t index = packed >> kIndexShift;
+  if (index > kByte) {
+    return std::nullopt;
+  }
+  return Of(static_cast<OpKind>(packed & kByte),
+            static_cast<NumberKind>(packed >> kValueShift & kByte),
+            index == kNoIndex ? std::nullopt : std::optional(static_cast<NumberKind>(index)));
+}
+
+bool Accumulation::TakesOperands(uint32_t packed) {
+  return static_cast<OpKind>(packed & kByte) != OpKind::kNoOp;
+}
+
+bool Accumulation::IsAtomicAt(uint64_t address) const {
+  return address % element_bytes_ == 0 && (element_bytes_ <= sizeof(uint64_t) ||
+                                           (kHasWideWords && element_bytes_ == sizeof(WideWord)));
+}
+
+// Makes of an element what it becomes; `after` is as `before` already: gaps of a pair stay as they
+// are.
+void Accumulation::Change(const void* before, const void* operand, void* after) const {
+  if (kernel_ != nullptr) {
+    kernel_(operand, before, after, 1);
+  } else if (operation_ == OpKind::kReplace) {
+    std::memcpy(after, operand, value_bytes_);
+    std::memcpy(static_cast<std::byte*>(after) + index_offset_,
+                static_cast<const std::byte*>(operand) + index_offset_, index_bytes_);
+  }
+}
+
+template <typename Word>
+Word Accumulation::ApplyToWord(Word& word, const std::byte* operand) const {
+  if constexpr (!std::is_same_v<Word, WideWord>) {
+    if (operation_ == OpKind::kNoOp) {
+      return LoadAcquire(word);
+    }
+    Word value;
+    std::memcpy(&value, operand, sizeof(value));
+    if (adds_integers_) {
+      return FetchAdd(word, value, kOrder);
+    }
+    if (operation_ == OpKind::kReplace && index_bytes_ == 0) {
+      return Exchange(word, value, kOrder);
+    }
+  }
+  Word found = LoadRelaxed(word);
+  Word after;
+  do {
+    after = found;
+    Change(&found, operand, &after);
+  } while (!CompareExchange(word, found, after, kOrder));
+  return found;
+}
+
+template <typename Word>
+void Accumulation::ApplyToWords(std::byte* target, const std::byte* operands, std::byte* found,
+                                uint64_t count) const {
+  auto* const words = reinterpret_cast<Word*>(target);
+  const uint64_t step = takes_operands() ? sizeof(Word) : 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Word before = ApplyToWord(words[i], operands + i * step);
+    if (found != nullptr) {
+      std::memcpy(found + i * sizeof(Word), &before, sizeof(Word));
+    }
+  }
+}
+
+void Accumulation::Apply(std::byte* target, const void* operands, void* found,
+                         uint64_t count) const {
+  const auto* const from = static_cast<const std::byte*>(operands);
+  auto* const to = static_cast<std::byte*>(found);
+  switch (element_bytes_) {
+    case sizeof(uint8_t):
+      return ApplyToWords<uint8_t>(target, from, to, count);
+    case sizeof(uint16_t):
+      return ApplyToWords<uint16_t>(target, from, to, count);
+    case sizeof(uint32_t):
+      return ApplyToWords<uint32_t>(target, from, to, count);
+    case sizeof(uint64_t):
+      return ApplyToWords<uint64_t>(target, from, to, count);
+    default:
+      return ApplyToWords<WideWord>(target, from, to, count);
+  }
+}
+
+void Accumulation::ApplyAlone(std::byte* target, const void* operands, void* found,
+                              uint64_t count) const {
+  const uint64_t size = element_bytes_;
+  for (uint64_t i = 0; i < count; ++i) {
+    std::byte before[kMostElementBytes];
+    std::byte after[kMostElementBytes];
+    std::memcpy(before, target + i * size, size);
+    std::memcpy(after, before, size);
+    Change(before, takes_operands() ? static_cast<const std::byte*>(operands) + i * size : nullptr,
+           after);
+    std::memcpy(target + i * size, after, size);
+    if (found != nullptr) {
+      std::memcpy(static_cast<std::byte*>(found) + i * size, before, size);
+    }
+  }
+}
+
+}  // namespace ferry::shm

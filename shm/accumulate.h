@@ -1,0 +1,72 @@
+// Element-wise atomic operations on rows of numbers: MPI's accumulates (MPI 5.0, section 12.3.4),
+// by ranks in memory of their own node, and for ranks of other nodes by ferryd or the rank's own
+// core.
+//
+// What is atomic with what:
+// - An element of 1, 2, 4, 8 or 16 bytes that lies at a multiple of its size is changed by one
+//   atomic operation of the CPU: whole for everybody. Up to 8 bytes it so agrees with all other
+//   atomic operations there: those of atomic_operation.h, of kernels, and the program's own.
+// - All others (longer ones, and those that lie elsewhere) no CPU changes at once. Apply leaves
+//   them alone; ferryd's progress thread changes them all by ApplyAlone, one after the other, so
+//   they are atomic among accumulates, and nothing holds them up when a process dies.
+// The address decides, modulo 16; memory is mapped by pages, so it is the same in all processes.
+//
+// Any thread; does not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "common/reduction/kernels.h"
+#include "common/reduction/number_kind.h"
+
+namespace ferry::shm {
+
+// An operation, and the elements that it is for.
+class Accumulation {
+ public:
+  static constexpr uint32_t kMostElementBytes = 32;
+
+  // Of numbers, or with an index of pairs, as C lays out a structure of the two. Operations are
+  // those of FindKernel or FindPairKernel, kReplace, and kNoOp, which only looks. Nothing: there is
+  // no such operation on such elements.
+  static std::optional<Accumulation> Of(reduction::OpKind operation, reduction::NumberKind value,
+                                        std::optional<reduction::NumberKind> index = std::nullopt);
+  // What packed() of another process has said, or anything. Never negative as an int32_t.
+  static std::optional<Accumulation> Unpack(uint32_t packed);
+  uint32_t packed() const { return packed_; }
+  static bool TakesOperands(uint32_t packed);
+
+  uint32_t element_bytes() const { return element_bytes_; }
+  bool takes_operands() const { return operation_ != reduction::OpKind::kNoOp; }
+  // Whether Apply does for elements from there on. Of an address, or of an offset in memory that
+  // begins at a multiple of 16.
+  bool IsAtomicAt(uint64_t address) const;
+
+  // target = target op operand, element by element; `operands` are of no interest if it takes none.
+  // `found`, unless null, gets what was there. Only the target must be where IsAtomicAt says.
+  void Apply(std::byte* target, const void* operands, void* found, uint64_t count) const;
+  // The same by the only one who changes such elements, wherever they are.
+  void ApplyAlone(std::byte* target, const void* operands, void* found, uint64_t count) const;
+
+ private:
+  Accumulation() = default;
+  template <typename Word>
+  void ApplyToWords(std::byte* target, const std::byte* operands, std::byte* found,
+                    uint64_t count) const;
+  template <typename Word>
+  Word ApplyToWord(Word& word, const std::byte* operand) const;
+  void Change(const void* before, const void* operand, void* after) const;
+
+  reduction::OpKind operation_ = reduction::OpKind::kNoOp;
+  bool adds_integers_ = false;
+  uint8_t value_bytes_ = 0;
+  uint8_t index_bytes_ = 0;  // 0: no pair
+  uint8_t index_offset_ = 0;
+  uint8_t element_bytes_ = 0;
+  uint32_t packed_ = 0;
+  reduction::ReduceKernel kernel_ = nullptr;  // null: kReplace, kNoOp
+};
+
+}  // namespace ferry::shm

@@ -1,0 +1,365 @@
+// Accumulates: what every operation makes of every kind of element, by one CPU operation and alone,
+// and that elements of up to 16 bytes change whole.
+#include "shm/accumulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "shm/atomic_operation.h"
+
+namespace ferry::shm {
+namespace {
+
+using reduction::NumberKind;
+using reduction::OpKind;
+
+constexpr int kOperations = static_cast<int>(OpKind::kUser);
+
+// What C makes of one number; nothing: there is no such operation on such numbers. `target` first.
+template <typename T>
+std::optional<T> Expected(OpKind operation, T target, T operand) {
+  constexpr bool kIsInteger = std::is_integral_v<T>;
+  const auto of_integers = [&](auto compute) -> std::optional<T> {
+    if constexpr (kIsInteger) {
+      return static_cast<T>(compute(target, operand));
+    } else {
+      return std::nullopt;
+    }
+  };
+  switch (operation) {
+    case OpKind::kSum:
+      if constexpr (kIsInteger) {
+        return static_cast<T>(static_cast<uint64_t>(target) + static_cast<uint64_t>(operand));
+      } else {
+        return target + operand;
+      }
+    case OpKind::kProd:
+      if constexpr (kIsInteger) {
+        return static_cast<T>(static_cast<uint64_t>(target) * static_cast<uint64_t>(operand));
+      } else {
+        return target * operand;
+      }
+    case OpKind::kMin:
+      return operand < target ? operand : target;
+    case OpKind::kMax:
+      return target < operand ? operand : target;
+    case OpKind::kBand:
+      return of_integers([](auto a, auto b) { return a & b; });
+    case OpKind::kBor:
+      return of_integers([](auto a, auto b) { return a | b; });
+    case OpKind::kBxor:
+      return of_integers([](auto a, auto b) { return a ^ b; });
+    case OpKind::kLand:
+      return of_integers([](auto a, auto b) { return a != 0 && b != 0; });
+    case OpKind::kLor:
+      return of_integers([](auto a, auto b) { return a != 0 || b != 0; });
+    case OpKind::kLxor:
+      return of_integers([](auto a, auto b) { return (a != 0) != (b != 0); });
+    case OpKind::kReplace:
+      return operand;
+    case OpKind::kNoOp:
+      return target;
+    default:
+      return std::nullopt;
+  }
+}
+
+using ApplyIt = void (Accumulation::*)(std::byte*, const void*, void*, uint64_t) const;
+constexpr ApplyIt kWays[] = {&Accumulation::Apply, &Accumulation::ApplyAlone};
+
+template <typename T>
+struct Row {
+  // Of the same bits as what they are compared with, where nothing is between.
+  alignas(16) T target[3];
+};
+
+template <typename T>
+void ExpectAllOperations(NumberKind kind) {
+  const T targets[] = {T(5), T(0), std::numeric_limits<T>::max()};
+  const T operands[] = {T(3), T(7), T(2)};
+  for (int number = 0; number < kOperations; ++number) {
+    const auto operation = static_cast<OpKind>(number);
+    const std::optional<Accumulation> made = Accumulation::Of(operation, kind);
+    ASSERT_EQ(made.has_value(), Expected(operation, targets[0], operands[0]).has_value())
+        << "operation " << number << " on kind " << static_cast<int>(kind);
+    if (!made) {
+      continue;
+    }
+    EXPECT_EQ(made->element_bytes(), sizeof(T));
+    const std::optional<Accumulation> again = Accumulation::Unpack(made->packed());
+    ASSERT_TRUE(again);
+    for (const ApplyIt apply : kWays) {
+      for (const bool is_asked : {true, false}) {
+        Row<T> row;
+        std::memcpy(row.target, targets, sizeof(targets));
+        T found[3] = {T(1), T(1), T(1)};
+        const void* const from = made->takes_operands() ? operands : nullptr;
+        (*again.*apply)(reinterpret_cast<std::byte*>(row.target), from, is_asked ? found : nullptr,
+                        3);
+        for (int i = 0; i < 3; ++i) {
+          EXPECT_EQ(row.target[i], *Expected(operation, targets[i], operands[i]))
+              << "operation " << number << " on kind " << static_cast<int>(kind) << ", element "
+              << i;
+          EXPECT_EQ(found[i], is_asked ? targets[i] : T(1));
+        }
+      }
+    }
+  }
+}
+
+TEST(AccumulateTest, AllOperationsOnAllNumbers) {
+  ExpectAllOperations<int8_t>(NumberKind::kInt8);
+  ExpectAllOperations<int16_t>(NumberKind::kInt16);
+  ExpectAllOperations<int32_t>(NumberKind::kInt32);
+  ExpectAllOperations<int64_t>(NumberKind::kInt64);
+  ExpectAllOperations<uint8_t>(NumberKind::kUint8);
+  ExpectAllOperations<uint16_t>(NumberKind::kUint16);
+  ExpectAllOperations<uint32_t>(NumberKind::kUint32);
+  ExpectAllOperations<uint64_t>(NumberKind::kUint64);
+  ExpectAllOperations<float>(NumberKind::kFloat32);
+  ExpectAllOperations<double>(NumberKind::kFloat64);
+  ExpectAllOperations<long double>(NumberKind::kLongDouble);
+}
+
+// Sums, products, replacing and looking; complex numbers have no order and no bits.
+template <typename T>
+void ExpectComplex(NumberKind kind) {
+  struct Number {
+    T real, imaginary;
+    bool operator==(const Number&) const = default;
+  };
+  constexpr Number kTarget{1, 2};
+  constexpr Number kOperand{3, 4};
+  for (int number = 0; number < kOperations; ++number) {
+    const auto operation = static_cast<OpKind>(number);
+    std::optional<Number> expected;
+    switch (operation) {
+      case OpKind::kSum:
+        expected = {4, 6};
+        break;
+      case OpKind::kProd:
+        expected = {-5, 10};
+        break;
+      case OpKind::kReplace:
+        expected = kOperand;
+        break;
+      case OpKind::kNoOp:
+        expected = kTarget;
+        break;
+      default:
+        break;
+    }
+    const std::optional<Accumulation> made = Accumulation::Of(operation, kind);
+    ASSERT_EQ(made.has_value(), expected.has_value()) << "operation " << number;
+    for (const ApplyIt apply : kWays) {
+      alignas(16) Number target = kTarget;
+      Number found{};
+      const bool can = made && (apply == &Accumulation::ApplyAlone ||
+                                made->IsAtomicAt(reinterpret_cast<uint64_t>(&target)));
+      if (can) {
+        (*made.*apply)(reinterpret_cast<std::byte*>(&target), &kOperand, &found, 1);
+        EXPECT_EQ(target, *expected) << "operation " << number << " on " << sizeof(Number);
+        EXPECT_EQ(found, kTarget);
+      }
+    }
+  }
+}
+
+TEST(AccumulateTest, ComplexNumbers) {
+  ExpectComplex<float>(NumberKind::kComplex32);
+  ExpectComplex<double>(NumberKind::kComplex64);
+  ExpectComplex<long double>(NumberKind::kComplexLongDouble);
+}
+
+template <typename Value, typename Index>
+void ExpectPairs(NumberKind value, NumberKind index) {
+  struct Pair {
+    Value value;
+    Index index;
+  };
+  struct Case {
+    OpKind operation;
+    Value value;
+    Index index;
+    Value then_value;
+    Index then_index;
+  };
+  const Case cases[] = {
+      {OpKind::kMinloc, 4, 1, 4, 1},  {OpKind::kMinloc, 6, 1, 5, 7}, {OpKind::kMinloc, 5, 1, 5, 1},
+      {OpKind::kMaxloc, 4, 1, 5, 7},  {OpKind::kMaxloc, 6, 1, 6, 1}, {OpKind::kMaxloc, 5, 9, 5, 7},
+      {OpKind::kReplace, 8, 9, 8, 9}, {OpKind::kNoOp, 8, 9, 5, 7},
+  };
+  constexpr int kGap = 0x5c;
+  for (const Case& one : cases) {
+    const std::optional<Accumulation> made = Accumulation::Of(one.operation, value, index);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->element_bytes(), sizeof(Pair));
+    ASSERT_EQ(Accumulation::Unpack(made->packed())->packed(), made->packed());
+    for (const ApplyIt apply : kWays) {
+      alignas(32) std::byte target[sizeof(Pair)];
+      if (apply == &Accumulation::Apply && !made->IsAtomicAt(reinterpret_cast<uint64_t>(target))) {
+        continue;
+      }
+      std::byte expected[sizeof(Pair)];
+      std::byte operand[sizeof(Pair)];
+      const auto fill = [](std::byte* bytes, int gap, Value its_value, Index its_index) {
+        std::memset(bytes, gap, sizeof(Pair));
+        // What a number has of gaps is copied with it.
+        std::memset(bytes, 0, sizeof(Value));
+        std::memset(bytes + offsetof(Pair, index), 0, sizeof(Index));
+        const size_t bytes_of_value = sizeof(Value) == 16 ? 10 : sizeof(Value);
+        std::memcpy(bytes, &its_value, bytes_of_value);
+        std::memcpy(bytes + offsetof(Pair, index), &its_index, sizeof(Index));
+      };
+      fill(target, kGap, 5, 7);
+      fill(expected, kGap, one.then_value, one.then_index);
+      fill(operand, 0, one.value, one.index);
+      (*made.*apply)(target, operand, nullptr, 1);
+      Pair now;
+      std::memcpy(&now, target, sizeof(now));
+      EXPECT_EQ(now.value, one.then_value);
+      EXPECT_EQ(now.index, one.then_index);
+      if (sizeof(Value) < 16) {
+        EXPECT_EQ(std::memcmp(target, expected, sizeof(Pair)), 0) << "a gap has changed";
+      }
+    }
+  }
+  EXPECT_FALSE(Accumulation::Of(OpKind::kSum, value, index));
+}
+
+TEST(AccumulateTest, Pairs) {
+  ExpectPairs<float, int>(NumberKind::kFloat32, NumberKind::kInt32);
+  ExpectPairs<double, int>(NumberKind::kFloat64, NumberKind::kInt32);
+  ExpectPairs<long, int>(NumberKind::kInt64, NumberKind::kInt32);
+  ExpectPairs<int, int>(NumberKind::kInt32, NumberKind::kInt32);
+  ExpectPairs<short, int>(NumberKind::kInt16, NumberKind::kInt32);
+  ExpectPairs<long double, int>(NumberKind::kLongDouble, NumberKind::kInt32);
+  ExpectPairs<float, float>(NumberKind::kFloat32, NumberKind::kFloat32);
+  EXPECT_FALSE(Accumulation::Of(OpKind::kMinloc, NumberKind::kInt32));
+  EXPECT_FALSE(Accumulation::Of(OpKind::kMinloc, NumberKind::kComplex32, NumberKind::kInt32));
+}
+
+// The numbers are what nodes tell each other: "bump kProtocolVersion".
+TEST(AccumulateTest, PackedWordsAreCheckedAndNeverChange) {
+  EXPECT_EQ(Accumulation::Of(OpKind::kSum, NumberKind::kInt8)->packed(), 0x7f0000U);
+  EXPECT_EQ(Accumulation::Of(OpKind::kMaxloc, NumberKind::kFloat64, NumberKind::kInt32)->packed(),
+            0x020b0bU);
+  EXPECT_EQ(Accumulation::Of(OpKind::kNoOp, NumberKind::kComplex128)->packed(), 0x7f120dU);
+  EXPECT_EQ(Accumulation::Of(OpKind::kReplace, NumberKind::kFloat16)->packed(), 0x7f090cU);
+  uint32_t known = 0;
+  for (uint32_t packed = 0; packed < 1U << 24; ++packed) {
+    const std::optional<Accumulation> made = Accumulation::Unpack(packed);
+    if (made) {
+      ++known;
+      ASSERT_EQ(made->packed(), packed);
+      ASSERT_LE(made->element_bytes(), Accumulation::kMostElementBytes);
+    }
+    if ((packed & 0xffff) == 0x1fff) {
+      packed |= 0xffff;  // no kind has such a number
+    }
+  }
+  EXPECT_GT(known, 19U * 4);
+  for (const uint32_t packed : {UINT32_MAX, 1U << 24, 0x7f0000U | 14, 0x7f1300U, 0x130000U | 10}) {
+    EXPECT_FALSE(Accumulation::Unpack(packed)) << packed;
+  }
+}
+
+TEST(AccumulateTest, SaysWhereItIsAtomic) {
+  const auto at = [](NumberKind kind, uint64_t address) {
+    return Accumulation::Of(OpKind::kReplace, kind)->IsAtomicAt(address);
+  };
+  EXPECT_TRUE(at(NumberKind::kInt8, 1));
+  EXPECT_TRUE(at(NumberKind::kInt16, 2));
+  EXPECT_FALSE(at(NumberKind::kInt16, 1));
+  EXPECT_TRUE(at(NumberKind::kFloat64, 8));
+  EXPECT_FALSE(at(NumberKind::kFloat64, 4));
+  EXPECT_FALSE(at(NumberKind::kComplex32, 4));
+  EXPECT_EQ(at(NumberKind::kComplex64, 16), kHasWideWords);
+  EXPECT_FALSE(at(NumberKind::kComplex64, 8));
+  EXPECT_FALSE(at(NumberKind::kComplexLongDouble, 32));
+}
+
+constexpr int kThreads = 4;
+constexpr int kRounds = 20'000;
+
+void OnThreads(const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back(work, thread);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+template <typename T>
+void ExpectSum(NumberKind kind) {
+  const Accumulation sum = *Accumulation::Of(OpKind::kSum, kind);
+  alignas(16) T words[2] = {T(0), T(0)};
+  OnThreads([&](int) {
+    const T ones[2] = {T(1), T(2)};
+    for (int i = 0; i < kRounds; ++i) {
+      sum.Apply(reinterpret_cast<std::byte*>(words), ones, nullptr, 2);
+    }
+  });
+  EXPECT_EQ(words[0], T(kThreads * kRounds));
+  EXPECT_EQ(words[1], T(2 * kThreads * kRounds));
+}
+
+TEST(AccumulateTest, ThreadsLoseNoSum) {
+  ExpectSum<int32_t>(NumberKind::kInt32);
+  ExpectSum<uint64_t>(NumberKind::kUint64);
+  ExpectSum<float>(NumberKind::kFloat32);
+  ExpectSum<double>(NumberKind::kFloat64);
+  ExpectSum<long double>(NumberKind::kLongDouble);
+}
+
+TEST(AccumulateTest, AgreesWithAtomicOperations) {
+  const Accumulation sum = *Accumulation::Of(OpKind::kSum, NumberKind::kInt64);
+  const Accumulation twice = *Accumulation::Of(OpKind::kBxor, NumberKind::kInt64);
+  alignas(8) uint64_t word = 0;
+  OnThreads([&](int thread) {
+    const uint64_t one = 1;
+    const uint64_t high = uint64_t{1} << 63;
+    for (int i = 0; i < kRounds; ++i) {
+      if (thread % 2 == 0) {
+        sum.Apply(reinterpret_cast<std::byte*>(&word), &one, nullptr, 1);
+      } else {
+        ApplyAtomic(word, OneSidedOperation::kAdd, uint64_t{1}, uint64_t{0});
+      }
+      twice.Apply(reinterpret_cast<std::byte*>(&word), &high, nullptr, 1);
+    }
+  });
+  EXPECT_EQ(word,
+            uint64_t{kThreads} * kRounds);  // the high bit has changed an even number of times
+}
+
+// Each thread writes both halves alike, so whoever finds two that differ has seen a torn one.
+TEST(AccumulateTest, WideElementsAreFoundWhole) {
+  const Accumulation replace = *Accumulation::Of(OpKind::kReplace, NumberKind::kComplex64);
+  struct Number {
+    double real, imaginary;
+  };
+  alignas(16) Number word{0, 0};
+  OnThreads([&](int thread) {
+    for (int i = 0; i < kRounds; ++i) {
+      const double value = thread * kRounds + i;
+      const Number mine{value, value};
+      Number found{};
+      replace.Apply(reinterpret_cast<std::byte*>(&word), &mine, &found, 1);
+      ASSERT_EQ(found.real, found.imaginary);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ferry::shm
