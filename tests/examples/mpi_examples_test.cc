@@ -20,6 +20,7 @@ using Words = std::vector<std::string>;
 constexpr char kHello[] = "examples/mpi_hello/mpi_hello";
 constexpr char kPingpong[] = "examples/mpi_pingpong/mpi_pingpong";
 constexpr char kJacobi[] = "examples/mpi_jacobi/mpi_jacobi";
+constexpr char kWindows[] = "examples/mpi_windows/mpi_windows";
 
 TEST(MpiHelloTest, GreetsAroundTheRing) {
   const std::string out = RunWell(PrivateJob({"-n", "3"}, {kHello}));
@@ -49,6 +50,13 @@ TEST_P(MpiExamplesTest, JacobiEqualsTheSerialSolve) {
     // The steps do not depend on the number of ranks.
     EXPECT_THAT(result.out, AllOf(StartsWith("41 x 30 points on "), HasSubstr(": 542 steps of "),
                                   HasSubstr("from a serial solve 0: PASS\n")));
+  }
+}
+
+TEST_P(MpiExamplesTest, WindowsHoldATableAndAHalo) {
+  for (const std::string ranks : {"2", "4"}) {
+    EXPECT_THAT(RunWell(PrivateJob({"-n", ranks, "--nodes", GetParam()}, {kWindows, "500"})),
+                AllOf(HasSubstr("keys added"), HasSubstr("windows: PASS\n")));
   }
 }
 

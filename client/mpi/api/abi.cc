@@ -157,7 +157,6 @@ struct PredefinedOnly {
 
 constexpr PredefinedOnly<MPI_File> kFiles;
 constexpr PredefinedOnly<MPI_Session> kSessions;
-constexpr PredefinedOnly<MPI_Win> kWindows;
 
 }  // namespace
 
@@ -175,6 +174,6 @@ FERRY_HANDLE_NUMBER(Op, MPI_Op, ops)
 FERRY_HANDLE_NUMBER(Request, MPI_Request, requests)
 FERRY_HANDLE_NUMBER(Session, MPI_Session, kSessions)
 FERRY_HANDLE_NUMBER(Type, MPI_Datatype, datatypes)
-FERRY_HANDLE_NUMBER(Win, MPI_Win, kWindows)
+FERRY_HANDLE_NUMBER(Win, MPI_Win, wins)
 
 }  // namespace ferry::mpi

@@ -1,4 +1,4 @@
-// Attributes of communicators and datatypes, and the keys of windows' too (MPI 5.0, section 7.7).
+// Attributes of communicators, datatypes and windows (MPI 5.0, section 7.7).
 #include "client/mpi/base/attribute.h"
 
 #include <atomic>
@@ -12,12 +12,14 @@
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/runtime/process.h"
+#include "client/mpi/window/window.h"
 
 namespace ferry::mpi {
 namespace {
 
 constexpr AttributeKind kComm = AttributeKind::kCommunicator;
 constexpr AttributeKind kType = AttributeKind::kDatatype;
+constexpr AttributeKind kWin = AttributeKind::kWindow;
 
 // ---- The attributes that every communicator has (MPI 5.0, section 9.1.2) ------------------------
 //
@@ -108,8 +110,10 @@ int FreeKeyval(Call call, AttributeKind kind, int* keyval) {
 // The attributes that an object caches, and how its predefined attributes are found.
 AttributeSet& AttributesOf(Comm* comm) { return comm->attributes(); }
 AttributeSet& AttributesOf(Datatype* datatype) { return datatype->attributes(); }
+AttributeSet& AttributesOf(Win* win) { return win->attributes(); }
 constexpr AttributeKind KindOf(MPI_Comm) { return kComm; }
 constexpr AttributeKind KindOf(MPI_Datatype) { return kType; }
+constexpr AttributeKind KindOf(MPI_Win) { return kWin; }
 
 template <typename Handle>
 int SetAttribute(Call call, Handle handle, int keyval, void* value) {
@@ -131,6 +135,12 @@ int GetAttribute(Call call, Handle handle, int keyval, void* value, int* flag) {
   if constexpr (std::is_same_v<Handle, MPI_Comm>) {
     if (IsPredefinedAttribute(keyval)) {
       *flag = PredefinedAttribute(*object, keyval, out) ? 1 : 0;
+      return call.result();
+    }
+  }
+  if constexpr (std::is_same_v<Handle, MPI_Win>) {
+    if (IsPredefinedAttribute(keyval)) {
+      *flag = object->PredefinedAttribute(keyval, out) ? 1 : 0;
       return call.result();
     }
   }
@@ -187,8 +197,8 @@ FERRY_KEYVALS(Type_create_keyval, Type_free_keyval, kType, MPI_Type_copy_attr_fu
               MPI_Type_delete_attr_function)
 FERRY_ATTRIBUTES(Type_set_attr, Type_get_attr, Type_delete_attr, MPI_Datatype)
 
-// There are no windows yet, though keys for them can be made.
-FERRY_KEYVALS(Win_create_keyval, Win_free_keyval, AttributeKind::kWindow,
-              MPI_Win_copy_attr_function, MPI_Win_delete_attr_function)
+FERRY_KEYVALS(Win_create_keyval, Win_free_keyval, kWin, MPI_Win_copy_attr_function,
+              MPI_Win_delete_attr_function)
+FERRY_ATTRIBUTES(Win_set_attr, Win_get_attr, Win_delete_attr, MPI_Win)
 
 }  // namespace ferry::mpi

@@ -29,6 +29,14 @@ Request* Call::Find(MPI_Request handle) {
   return FindIn<Request>(requests, handle, MPI_ERR_REQUEST, "MPI_Request");
 }
 
+Win* Call::Find(MPI_Win handle) {
+  Win* const found = FindIn<Win>(wins, handle, MPI_ERR_WIN, "MPI_Win");
+  if (found != nullptr) {
+    comm_ = &found->comm();
+  }
+  return found;
+}
+
 Comm* Call::Find(MPI_Comm handle) {
   Comm* found = comms.Find(handle);
   if (!ok()) {
@@ -162,6 +170,12 @@ void Call::Give(Ref<Datatype> type, MPI_Datatype* handle) {
   if (Datatype* const made =
           GiveIn(&datatypes, std::move(type), handle, "there is no memory for another datatype")) {
     made->set_handle(*handle);
+  }
+}
+
+void Call::Give(Ref<Win> win, MPI_Win* handle) {
+  if (Win* const made = GiveIn(&wins, std::move(win), handle, "no memory for another window")) {
+    made->SetHandle(*handle);
   }
 }
 

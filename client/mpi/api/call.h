@@ -22,6 +22,7 @@
 #include "client/mpi/op/op.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/runtime/fail.h"
+#include "client/mpi/window/window.h"
 
 namespace ferry::mpi {
 
@@ -44,6 +45,8 @@ class Call {
   ErrorHandler* FindFor(ErrorHandler::Owner owner, MPI_Errhandler handle);
   Op* Find(MPI_Op handle);
   Request* Find(MPI_Request handle);
+  // The same as of a communicator.
+  Win* Find(MPI_Win handle);
   // The same; null without a failure for MPI_INFO_NULL.
   Info* FindOrNull(MPI_Info handle);
   // An intracommunicator, or an intercommunicator; MPI_ERR_COMM for the other kind.
@@ -98,6 +101,7 @@ class Call {
   void Give(Ref<Op> op, MPI_Op* handle);
   void Give(Ref<Comm> comm, MPI_Comm* handle);
   void Give(Ref<Datatype> type, MPI_Datatype* handle);
+  void Give(Ref<Win> win, MPI_Win* handle);
   // The same, or refuses the failure.
   template <typename T, typename Handle>
   void Give(Result<Ref<T>> made, Handle* handle) {

@@ -1,7 +1,7 @@
 // Error classes, codes and their strings (MPI 5.0, sections 9.4 and 9.5), which may be used before
-// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Sessions, windows and files,
-// which Ferry does not have, can have handlers made for them; the null file has a handler, too:
-// that of files that cannot be opened.
+// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Sessions and files, which
+// Ferry does not have, can have handlers made for them; the null file has a handler, too: that of
+// files that cannot be opened.
 #include <algorithm>
 #include <mutex>
 #include <string>
@@ -224,7 +224,37 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
   return call.result();
 }
 
-// ---- Sessions and windows: there are none -------------------------------------------------------
+// ---- Windows ------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Win_create_errhandler,
+               (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  Win* const found = call.Find(win);
+  ErrorHandler* const handler = call.FindFor(Owner::kWindow, errhandler);
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
+}
+
+FERRY_MPI_CALL(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  const Win* const found = call.Find(win);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  Win* const found = call.Find(win);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  (void)Fail(FERRY_MPI_NAME, &found->comm(), errorcode, SaidByProgram(errorcode));
+  return MPI_SUCCESS;
+}
+
+// ---- Sessions: there are none -------------------------------------------------------------------
 
 #define FERRY_NO_OBJECTS(kind, Handle, owner, error_class)                                 \
   FERRY_MPI_CALL(int, kind##_create_errhandler,                                            \
@@ -242,6 +272,5 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
   }
 
 FERRY_NO_OBJECTS(Session, MPI_Session, Owner::kSession, MPI_ERR_SESSION)
-FERRY_NO_OBJECTS(Win, MPI_Win, Owner::kWindow, MPI_ERR_WIN)
 
 }  // namespace ferry::mpi

@@ -21,6 +21,8 @@ class ErrorHandler : public Object {
       : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kComm), comm_function(function) {}
   explicit ErrorHandler(MPI_File_errhandler_function* function)
       : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kFile), file_function(function) {}
+  explicit ErrorHandler(MPI_Win_errhandler_function* function)
+      : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kWindow), win_function(function) {}
   // Of objects that Ferry does not have: never called.
   explicit ErrorHandler(Owner owner) : Object(ForAnyThread()), kind(Kind::kUser), owner(owner) {}
 
@@ -30,6 +32,7 @@ class ErrorHandler : public Object {
   const Owner owner = Owner::kAny;
   MPI_Comm_errhandler_function* const comm_function = nullptr;
   MPI_File_errhandler_function* const file_function = nullptr;
+  MPI_Win_errhandler_function* const win_function = nullptr;
 };
 
 }  // namespace ferry::mpi

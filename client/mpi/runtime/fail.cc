@@ -27,6 +27,17 @@ const char* NotRunning() {
                                             : "MPI_Finalize was called";
 }
 
+// The communicator of a window has the window's handler and handle (window/window.h).
+void CallProgram(const ErrorHandler& handler, const Comm& comm, int code) {
+  if (handler.owner == ErrorHandler::Owner::kWindow) {
+    auto handle = reinterpret_cast<MPI_Win>(comm.handle());
+    handler.win_function(&handle, &code);
+  } else {
+    MPI_Comm handle = comm.handle();
+    handler.comm_function(&handle, &code);
+  }
+}
+
 [[noreturn]] void Die(int error_class, const std::string& sentence) {
   if (Process::phase() != Phase::kRunning) {
     SayToUser(-1, sentence);
@@ -61,9 +72,7 @@ int Fail(const char* call, Comm* comm, int error_class, std::string text) {
   }
   Remember(error_class, std::move(sentence));
   if (handler && handler->kind == ErrorHandler::Kind::kUser) {
-    MPI_Comm handle = comm->handle();
-    int code = error_class;
-    handler->comm_function(&handle, &code);
+    CallProgram(*handler, *comm, error_class);
   }
   return error_class;
 }

@@ -158,6 +158,13 @@ Choices OtherHandles(Kind kind, World& world) {
       list.Odd("MPI_MAXLOC", MPI_MAXLOC).Odd("MPI_LAND", MPI_LAND);
       return AddWrong(list, world, OpKind(world)).Take();
     }
+    case Kind::kPredefinedOp: {
+      ValueList list(8, {MPI_ERR_OP});
+      list.Good("MPI_SUM", MPI_SUM).Bad("user's", world.op).Odd("MPI_BAND", MPI_BAND);
+      list.Odd("MPI_MAXLOC", MPI_MAXLOC).Odd("MPI_REPLACE", MPI_REPLACE);
+      list.Odd("MPI_NO_OP", MPI_NO_OP);
+      return AddWrong(list, world, OpKind(world)).Take();
+    }
     case Kind::kErrorHandler:
     case Kind::kFileErrorHandler: {
       ValueList list(8, {MPI_ERR_ERRHANDLER, MPI_ERR_ARG});
@@ -168,15 +175,54 @@ Choices OtherHandles(Kind kind, World& world) {
       return AddWrong(list, world, ErrorHandlerKind(world)).Take();
     }
     case Kind::kAbsentObject:  // MPI_FILE_NULL alone has a handler
-      return ValueList(8, {MPI_ERR_SESSION, MPI_ERR_WIN, MPI_ERR_FILE, MPI_ERR_ARG})
+      return ValueList(8, {MPI_ERR_SESSION, MPI_ERR_FILE, MPI_ERR_ARG})
           .Odd("MPI_FILE_NULL", MPI_FILE_NULL)
-          .Odd("MPI_WIN_NULL", MPI_WIN_NULL)
           .Bad("the address of a buffer", world.send_buffer())
           .Bad("all bits", ~uint64_t{0})
           .Take();
     default:
       return {};
   }
+}
+
+// Most are right in one state of the window only. One that would make the call wait is not among
+// them.
+Choices Windows(Kind kind, World& world) {
+  const HandleKind window{Word(MPI_WIN_NULL), Word(world.freed_info), Word(world.comm)};
+  ValueList list(8, {MPI_ERR_WIN, MPI_ERR_RMA_SYNC});
+  switch (kind) {
+    case Kind::kWindow:
+      list.Good("a window", world.windows().idle).Odd("a locked one", world.windows().locked);
+      break;
+    case Kind::kDynamicWindow:
+      list = ValueList(8, {MPI_ERR_WIN, MPI_ERR_RMA_FLAVOR});
+      list.Good("a dynamic one", world.windows().dynamic).Bad("another one", world.windows().idle);
+      break;
+    case Kind::kLockedWindow:
+      list.Good("a locked one", world.windows().locked).Bad("in no epoch", world.windows().idle);
+      break;
+    case Kind::kLockedAll:
+      list.Good("all locked", world.windows().all).Bad("in no epoch", world.windows().idle);
+      break;
+    case Kind::kWindowToStart:
+      list.Good("posted", world.windows().posted).Bad("a locked one", world.windows().locked);
+      break;
+    case Kind::kWindowToComplete:
+      list.Good("started", world.windows().started).Bad("in no epoch", world.windows().idle);
+      break;
+    case Kind::kWindowToEnd:
+      list.Good("completed", world.windows().completed).Bad("in no epoch", world.windows().idle);
+      break;
+    case Kind::kWindowToFree: {
+      ValueList freed(8, {MPI_ERR_WIN, MPI_ERR_RMA_SYNC, MPI_ERR_ARG});
+      freed.GoodAt("a window", {Word(world.windows().idle)}).BadNull();
+      freed.BadAt("a locked one", {Word(world.windows().locked)});
+      return AddWrong(freed, world, window, true).Take();
+    }
+    default:
+      return {};
+  }
+  return AddWrong(list, world, window).Take();
 }
 
 // Arguments that are the address of a handle which the call frees.
@@ -372,7 +418,7 @@ Choices HandleChoices(Kind kind, World& world) {
     default:
       break;
   }
-  for (const auto& choices : {OtherHandles, FreedHandles, PartitionedRequests, Requests}) {
+  for (const auto& choices : {OtherHandles, Windows, FreedHandles, PartitionedRequests, Requests}) {
     if (Choices found = choices(kind, world); !found.values.empty()) {
       return found;
     }

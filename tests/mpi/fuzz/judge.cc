@@ -38,6 +38,9 @@ constexpr ClassRule kClassRules[] = {
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
     {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are the same
     {"MPI_Abi_set_*", MPI_ERR_ABI},
+    {"MPI_*ccumulate*", MPI_ERR_UNSUPPORTED_OPERATION},
+    {"MPI_Fetch_and_op", MPI_ERR_UNSUPPORTED_OPERATION},
+    {"MPI_Compare_and_swap", MPI_ERR_UNSUPPORTED_OPERATION},
     {"MPI_*", MPI_ERR_NO_MEM},
 };
 
@@ -52,6 +55,7 @@ constexpr Forgiven kForgiven[] = {
     // They have names (MPI 5.0, section 7.8).
     {"MPI_Comm_get_name", "comm", "a null handle"},
     {"MPI_Type_get_name", "datatype", "a null handle"},
+    {"MPI_Win_get_name", "win", "a null handle"},
     // A vector has none.
     {"MPI_Type_get_contents*", "array_of_addresses", "null"},
     {"MPI_Type_get_contents*", "array_of_large_counts", "null"},

@@ -20,6 +20,8 @@ enum class Kind {
   kAnything,        // any value will do
   kFreedMemory,
   kLocation,
+  kWindowBase,
+  kAttachedBase,
   // Handles.
   kComm,
   kTopologyComm,
@@ -41,10 +43,19 @@ enum class Kind {
   kInfoToFree,
   kOp,
   kOpToFree,
+  kPredefinedOp,
   kErrorHandler,
   kFileErrorHandler,
   kErrorHandlerToFree,
-  kAbsentObject,  // a session, window or file
+  kAbsentObject,  // a session or file
+  kWindow,        // in no epoch
+  kDynamicWindow,
+  kWindowToFree,
+  kLockedWindow,   // rank 0 is locked
+  kLockedAll,      // by MPI_Win_lock_all
+  kWindowToStart,  // MPI_Win_post was called
+  kWindowToComplete,
+  kWindowToEnd,  // for MPI_Win_wait
   kRequest,
   kGeneralizedRequest,
   kRequestToEnd,
@@ -88,6 +99,12 @@ enum class Kind {
   kPieceCount,
   kDevice,
   kQueueType,
+  kTarget,
+  kTargetDisp,
+  kWindowSize,
+  kUnit,
+  kLockType,
+  kAssertion,
   kColor,
   kSplitType,
   kCommKeyval,
@@ -95,6 +112,7 @@ enum class Kind {
   kTypeKeyval,
   kCommKeyvalToFree,
   kTypeKeyvalToFree,
+  kWindowKeyval,
   kWindowKeyvalToFree,
   kErrorCode,
   kAddedClass,

@@ -54,6 +54,13 @@ Choices Memory(Kind kind, size_t parameter, World& world) {
       return list.Take();
     case Kind::kLocation:
       return list.Good("an address", world.Slot(parameter)).OddNull().Odd("-1", -1).Take();
+    case Kind::kWindowBase:
+      list = ValueList(8, {MPI_ERR_BASE});
+      return list.Good("a buffer", world.send_buffer()).BadNull().Take();
+    case Kind::kAttachedBase:
+      list = ValueList(8, {MPI_ERR_RMA_ATTACH});
+      list.Good("an attached buffer", world.attached_buffer());
+      return list.BadNull().Bad("another buffer", world.send_buffer()).Take();
     case Kind::kFreedMemory:
       list = ValueList(8, {MPI_ERR_BASE, MPI_ERR_ARG});
       list.Good("nothing", uint64_t{0}).Bad("not from MPI_Alloc_mem", world.send_buffer());
@@ -159,6 +166,18 @@ Choices CountsAndSizes(Kind kind, bool wide) {
           .Odd({0})
           .Bad({-1, INT64_MAX, INT64_MIN})
           .Take();
+    case Kind::kWindowSize:
+      return ValueList(8, {MPI_ERR_SIZE}).Good({64}).Odd({0}).Bad({-1, INT64_MIN}).Take();
+    case Kind::kUnit: {
+      ValueList list(wide ? 8 : 4, {MPI_ERR_DISP});
+      return list.Good({1}).Odd({INT_MAX}).Bad({0, -1, INT_MIN}).Take();
+    }
+    case Kind::kTargetDisp:
+      return ValueList(8, {MPI_ERR_DISP, MPI_ERR_RMA_RANGE})
+          .Good({0})
+          .Odd({1})
+          .Bad({-1, INT64_MIN, INT64_MAX, 4096})
+          .Take();
     case Kind::kValueLength:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_VALUE}).Good({10}).Odd({0}).Bad({-1}).Take();
     case Kind::kKeyIndex:
@@ -174,6 +193,19 @@ Choices Enumerations(Kind kind, World& world) {
   switch (kind) {
     case Kind::kRank:
       return ValueList(4, {MPI_ERR_RANK, MPI_ERR_ARG}).Good({0}).Bad({1, -1, INT_MAX}).Take();
+    case Kind::kTarget:
+      return ValueList(4, {MPI_ERR_RANK})
+          .Good({0})
+          .Odd({MPI_PROC_NULL})
+          .Bad({1, -1, INT_MAX, INT_MIN})
+          .Take();
+    case Kind::kLockType:
+      return ValueList(4, {MPI_ERR_LOCKTYPE})
+          .Good({MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE})
+          .Bad({0, -1, INT_MAX})
+          .Take();
+    case Kind::kAssertion:
+      return ValueList(4, {MPI_ERR_ASSERT}).Good({0}).Bad({1, -1, INT_MIN + 1}).Take();
     case Kind::kColor:
       return ValueList(4, {MPI_ERR_ARG}).Good({0, MPI_UNDEFINED}).Bad({-1, INT_MIN}).Take();
     case Kind::kSplitType:
@@ -230,6 +262,9 @@ Choices Keyvals(Kind kind, World& world) {
       break;
     case Kind::kTypeKeyval:
       list.Good("its own", world.type_keyval).Bad("a communicator's", world.comm_keyval);
+      break;
+    case Kind::kWindowKeyval:
+      list.Good("its own", world.window_keyval).Bad("a communicator's", world.comm_keyval);
       break;
     case Kind::kCommKeyvalToFree:
     case Kind::kTypeKeyvalToFree:

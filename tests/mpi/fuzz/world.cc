@@ -72,6 +72,24 @@ void ForEachLive(const Table& table, Free&& free_one) {
   }
 }
 
+// Ends its epochs, whichever the call has begun or ended, and frees it.
+void EndWindow(MPI_Win* win) {
+  MPI_Group self = MPI_GROUP_NULL;
+  int is_over = 0;
+  MPI_Win_set_errhandler(*win, MPI_ERRORS_RETURN);
+  MPI_Win_unlock(0, *win);
+  MPI_Win_unlock_all(*win);
+  MPI_Win_complete(*win);
+  if (MPI_Win_test(*win, &is_over) == MPI_SUCCESS && is_over == 0) {
+    FERRY_MUST(MPI_Win_get_group(*win, &self));
+    FERRY_MUST(MPI_Win_start(self, MPI_MODE_NOCHECK, *win));
+    FERRY_MUST(MPI_Win_complete(*win));
+    FERRY_MUST(MPI_Win_wait(*win));
+    FERRY_MUST(MPI_Group_free(&self));
+  }
+  FERRY_MUST(MPI_Win_free(win));
+}
+
 void ReturnErrors(MPI_Comm comm) { MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN); }
 
 // Takes all messages that the call has sent to this rank.
@@ -128,6 +146,7 @@ std::set<uint64_t> LiveHandles() {
   CollectLive(error_handlers, &live);
   CollectLive(requests, &live);
   CollectLive(matched_messages, &live);
+  CollectLive(wins, &live);
   return live;
 }
 
@@ -235,6 +254,34 @@ MPIX_Prequest World::prequest() {
   return prequest_;
 }
 
+const WorldWindows& World::windows() {
+  if (windows_) {
+    return *windows_;
+  }
+  WorldWindows& made = windows_.emplace();
+  for (MPI_Win* const win :
+       {&made.idle, &made.locked, &made.all, &made.posted, &made.started, &made.completed}) {
+    void* base = nullptr;
+    FERRY_MUST(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_SELF, &base, win));
+    std::memset(base, 0, 64);
+    FERRY_MUST(MPI_Win_set_errhandler(*win, MPI_ERRORS_RETURN));
+    FERRY_MUST(MPI_Win_set_attr(*win, window_keyval, nullptr));
+  }
+  FERRY_MUST(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, &made.dynamic));
+  FERRY_MUST(MPI_Win_set_errhandler(made.dynamic, MPI_ERRORS_RETURN));
+  FERRY_MUST(MPI_Win_attach(made.dynamic, attached_buffer(), 64));
+  FERRY_MUST(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, made.locked));
+  FERRY_MUST(MPI_Win_lock_all(0, made.all));
+  for (const MPI_Win win : {made.posted, made.started, made.completed}) {
+    FERRY_MUST(MPI_Win_post(group, 0, win));
+  }
+  for (const MPI_Win win : {made.started, made.completed}) {
+    FERRY_MUST(MPI_Win_start(group, 0, win));
+  }
+  FERRY_MUST(MPI_Win_complete(made.completed));
+  return made;
+}
+
 const WorldQueues& World::queues() {
   if (!queues_) {
     WorldQueues& made = queues_.emplace();
@@ -290,6 +337,7 @@ World::~World() {
     MPI_Mrecv(nullptr, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
   });
   EndPartitioned();
+  ForEachLive(wins, EndWindow);
   ForEachLive(requests, EndRequest);
   DetachAll();
   for (const MPI_Comm predefined : {MPI_COMM_WORLD, MPI_COMM_SELF}) {

@@ -36,6 +36,17 @@ struct WorldQueues {
   MPIX_Queue freed = MPIX_QUEUE_NULL;
 };
 
+// Of this rank alone; errors are returned.
+struct WorldWindows {
+  MPI_Win idle = MPI_WIN_NULL;     // in no epoch
+  MPI_Win dynamic = MPI_WIN_NULL;  // attached_buffer() is attached to it
+  MPI_Win locked = MPI_WIN_NULL;
+  MPI_Win all = MPI_WIN_NULL;        // locked by MPI_Win_lock_all
+  MPI_Win posted = MPI_WIN_NULL;     // to this rank
+  MPI_Win started = MPI_WIN_NULL;    // and started
+  MPI_Win completed = MPI_WIN_NULL;  // and completed
+};
+
 class World {
  public:
   World();
@@ -52,7 +63,8 @@ class World {
   static constexpr int kPartitions = 4;
   // Made when they are first asked for: most calls do without.
   const PartitionedPairs& partitioned();
-  MPIX_Prequest prequest();  // of idle_send
+  MPIX_Prequest prequest();       // of idle_send
+  const WorldWindows& windows();  // the same
   MPIX_Queue queue() { return queues().open; }
   MPIX_Queue freed_queue() { return queues().freed; }
   ferry_stream stream() { return queues().stream; }
@@ -107,6 +119,7 @@ class World {
 
   std::optional<PartitionedPairs> partitioned_;
   std::optional<WorldQueues> queues_;
+  std::optional<WorldWindows> windows_;
   MPIX_Prequest prequest_ = MPIX_PREQUEST_NULL;
 };
 

@@ -1,0 +1,31 @@
+// Accumulates (MPI 5.0, sections 12.3.4 and 12.3.5): operations that change elements of a target's
+// memory, each element at once for all who accumulate.
+//
+// An element is changed by an atomic operation of a CPU of the target's node
+// (client/core/one_sided.h), or, where that has none such, by a loop that compares and swaps: so
+// all of them agree. That is for elements of up to 8 bytes that lie at multiples of their size;
+// others are refused (MPI_ERR_UNSUPPORTED_OPERATION). In private memory the owner carries all out
+// (private_memory.h).
+//
+// Calling thread: that of the call. Blocks, but for sums and the like of integers without a result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/mpi/base/failure.h"
+#include "client/mpi/op/op.h"
+#include "client/mpi/window/access.h"
+#include "client/mpi/window/window.h"
+
+namespace ferry::mpi {
+
+// target = target op data, element by element. `data`: the origin's, packed; may be null for
+// MPI_NO_OP. `found`: what was there, packed; null: of no interest. MPI_ERR_OP, MPI_ERR_TYPE too.
+Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
+                         const std::byte* data, std::byte* found);
+// If the element is `compare`, it becomes `value`; `found` is what was there.
+Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
+                           const void* value, void* found);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,253 @@
+#include "client/mpi/window/private_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/op/op.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/window/elements.h"
+#include "client/mpi/window/window.h"
+
+namespace ferry::mpi {
+namespace {
+
+using Kind = PrivateWish::Kind;
+
+// Tags in the two contexts.
+constexpr int kWishTag = 0;
+constexpr int kRunsTag = 1;
+constexpr int kDataTag = 2;
+constexpr int kAnswerTag = 3;
+constexpr int kFoundTag = 4;
+
+uint32_t WishContext(const Win& win) { return win.comm().context(Traffic::kPointToPoint); }
+uint32_t AnswerContext(const Win& win) { return win.comm().context(Traffic::kCollective); }
+
+client::Message MessageWith(uint32_t rank, uint32_t context, int tag, const void* data,
+                            uint64_t size_bytes) {
+  return {.buffer = const_cast<void*>(data),
+          .size_bytes = size_bytes,
+          .peer = static_cast<int32_t>(rank),
+          .tag = tag,
+          .context = context};
+}
+
+ErrorCode Send(const client::Message& message) {
+  client::Completion completion;
+  const ErrorCode error = front_end->Send(message, &completion);
+  return error == ErrorCode::kOk ? completion.error : error;
+}
+
+ErrorCode Receive(const client::Message& message) {
+  client::Completion completion;
+  const ErrorCode error = front_end->Receive(message, &completion);
+  return error == ErrorCode::kOk ? completion.error : error;
+}
+
+bool HasData(Kind kind) { return kind != Kind::kGet; }
+bool Finds(Kind kind) { return kind != Kind::kPut && kind != Kind::kAccumulate; }
+uint64_t DataBytes(const PrivateWish& wish) {
+  return wish.kind == Kind::kCompareSwap ? 2 * wish.bytes : HasData(wish.kind) ? wish.bytes : 0;
+}
+
+void Accumulate(const PrivateWish& wish, std::byte* at, const std::byte* data, int64_t bytes) {
+  const Op& op = *ops.Find(reinterpret_cast<MPI_Op>(static_cast<uintptr_t>(wish.op)));
+  const Datatype& type = *datatypes.Find(reinterpret_cast<MPI_Datatype>(wish.type));
+  CombineElements(op, type, data, at, bytes);
+}
+
+}  // namespace
+
+Failure CarryOut(Win& win, const PrivateWish& wish, std::span<const PrivateRun> runs,
+                 const std::byte* data, std::byte* found) {
+  auto* const base = win.base();
+  const bool is_atomic = wish.kind != Kind::kPut && wish.kind != Kind::kGet;
+  const std::unique_lock lock =
+      is_atomic ? std::unique_lock(win.private_mutex()) : std::unique_lock<std::mutex>();
+  for (const PrivateRun& run : runs) {
+    std::byte* const at = base + run.offset;
+    const auto bytes = static_cast<size_t>(run.length);
+    if (Finds(wish.kind)) {
+      std::memcpy(found, at, bytes);
+      found += bytes;
+    }
+    if (wish.kind == Kind::kPut) {
+      std::memcpy(at, data, bytes);
+    } else if (wish.kind == Kind::kCompareSwap) {
+      if (std::memcmp(at, data, bytes) == 0) {
+        std::memcpy(at, data + bytes, bytes);
+      }
+    } else if (wish.kind != Kind::kGet) {
+      Accumulate(wish, at, data, run.length);
+    }
+    data += HasData(wish.kind) ? bytes : 0;
+  }
+  return {};
+}
+
+Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const PrivateRun> runs,
+                 const std::byte* data, std::byte* found) {
+  const uint32_t rank = win.target(target).rank;
+  wish.run_count = runs.size();
+  if (runs.size() == 1) {
+    wish.run = runs.front();
+  }
+  const std::lock_guard lock(win.asking_mutex());
+  ErrorCode error = Send(MessageWith(rank, WishContext(win), kWishTag, &wish, sizeof(wish)));
+  if (error == ErrorCode::kOk && runs.size() > 1) {
+    error = Send(MessageWith(rank, WishContext(win), kRunsTag, runs.data(), runs.size_bytes()));
+  }
+  if (error == ErrorCode::kOk && DataBytes(wish) != 0) {
+    error = Send(MessageWith(rank, WishContext(win), kDataTag, data, DataBytes(wish)));
+  }
+  int32_t error_class = MPI_SUCCESS;
+  if (error == ErrorCode::kOk) {
+    error = Receive(
+        MessageWith(rank, AnswerContext(win), kAnswerTag, &error_class, sizeof(error_class)));
+  }
+  if (error == ErrorCode::kOk && error_class == MPI_SUCCESS && Finds(wish.kind) &&
+      wish.bytes != 0) {
+    error = Receive(MessageWith(rank, AnswerContext(win), kFoundTag, found, wish.bytes));
+  }
+  if (error == ErrorCode::kOk && error_class != MPI_SUCCESS) {
+    return {error_class, "rank " + std::to_string(target) +
+                             " of the window has no memory to carry the operation out"};
+  }
+  return FailureOf(error);
+}
+
+// ---- The thread ---------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::chrono::microseconds kShortestRest(5);
+constexpr std::chrono::microseconds kLongestRest(1000);
+
+}  // namespace
+
+namespace {
+
+// For programs that leave windows behind.
+void StopAtFinalize() {
+  static const bool once = [] {
+    Process::AtFinalize([] {
+      wins.ForEach([](MPI_Win, Win* win) { win->StopService(); });
+      return Failure{};
+    });
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
+
+PrivateService::PrivateService(Win& win) : win_(win) {
+  StopAtFinalize();
+  Threads::AllowForGood();
+  for (int rank = 0; rank < win.size(); ++rank) {
+    if (rank != win.rank()) {
+      askers_.push_back({.rank = rank, .in_job = win.target(rank).rank, .handle = 0, .wish = {}});
+    }
+  }
+  thread_ = std::thread([this] { Work(); });
+}
+
+PrivateService::~PrivateService() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  stops_.notify_one();
+  thread_.join();
+}
+
+ErrorCode PrivateService::Listen(Asker* asker) {
+  const ErrorCode error = front_end->StartReceive(
+      MessageWith(asker->in_job, WishContext(win_), kWishTag, &asker->wish, sizeof(asker->wish)),
+      &asker->handle);
+  if (error != ErrorCode::kOk) {
+    asker->handle = 0;
+  }
+  return error;
+}
+
+// Whether there was something to do. Whoever is gone asks for nothing any more.
+bool PrivateService::ServeAll() {
+  bool has_served = front_end->Poll();
+  for (Asker& asker : askers_) {
+    if (asker.handle == 0 || !front_end->IsComplete(asker.handle)) {
+      continue;
+    }
+    client::Completion completion;
+    front_end->Wait(std::exchange(asker.handle, 0), &completion);  // it is complete
+    has_served = true;
+    if (completion.error == ErrorCode::kOk && Serve(asker) == ErrorCode::kOk) {
+      (void)Listen(&asker);
+    }
+  }
+  return has_served;
+}
+
+void PrivateService::Work() {
+  for (Asker& asker : askers_) {
+    (void)Listen(&asker);
+  }
+  std::unique_lock lock(mutex_);
+  std::chrono::microseconds rest = kShortestRest;
+  while (!stops_.wait_for(lock, rest, [this] { return is_stopping_; }) &&
+         front_end->poison() == ErrorCode::kOk) {
+    lock.unlock();
+    const bool has_served = ServeAll();
+    lock.lock();
+    rest = has_served ? kShortestRest : std::min(rest * 2, kLongestRest);
+  }
+  lock.unlock();
+  for (Asker& asker : askers_) {
+    if (asker.handle != 0) {
+      client::Completion completion;
+      (void)front_end->Cancel(asker.handle);
+      front_end->Wait(asker.handle, &completion);
+    }
+  }
+}
+
+ErrorCode PrivateService::Serve(const Asker& asker) {
+  const PrivateWish& wish = asker.wish;
+  std::vector<PrivateRun> runs(wish.run_count, wish.run);
+  if (wish.run_count > 1) {
+    const ErrorCode error = Receive(MessageWith(asker.in_job, WishContext(win_), kRunsTag,
+                                                runs.data(), runs.size() * sizeof(PrivateRun)));
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+  }
+  const uint64_t data_bytes = DataBytes(wish);
+  const std::unique_ptr<std::byte[]> data(new std::byte[data_bytes]);
+  if (data_bytes != 0) {
+    const ErrorCode error =
+        Receive(MessageWith(asker.in_job, WishContext(win_), kDataTag, data.get(), data_bytes));
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+  }
+  const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
+  const std::unique_ptr<std::byte[]> found(new std::byte[found_bytes]);
+  const int32_t error_class = CarryOut(win_, wish, runs, data.get(), found.get()).error_class;
+  ErrorCode error = Send(MessageWith(asker.in_job, AnswerContext(win_), kAnswerTag, &error_class,
+                                     sizeof(error_class)));
+  if (error == ErrorCode::kOk && found_bytes != 0) {
+    error =
+        Send(MessageWith(asker.in_job, AnswerContext(win_), kFoundTag, found.get(), found_bytes));
+  }
+  return error;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,262 @@
+#include "client/mpi/window/window.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "client/mpi/base/connection.h"
+#include "client/mpi/window/attached.h"
+#include "client/mpi/window/operation.h"
+#include "client/mpi/window/private_memory.h"
+#include "client/mpi/window/waiting.h"
+#include "shm/atomic.h"
+
+namespace ferry::mpi {
+
+// ---- Memory that windows allocate ---------------------------------------------------------------
+
+Failure WindowMemory::Allocate(uint64_t size_bytes, uint64_t alignment) {
+  const uint64_t room = std::max<uint64_t>(size_bytes, 1) + alignment;
+  const StatusOr<void*> block = front_end->AllocateMemory(room, client::MemoryKind::kHost, 0);
+  auto* begin = static_cast<std::byte*>(block.ok() ? *block : nullptr);
+  if (block.ok()) {
+    block_ = *block;
+  } else {
+    const StatusOr<UniqueFd> fd = shm::CreateSegment("ferry-window", room);
+    StatusOr<shm::Mapping> mapping =
+        fd.ok() ? shm::MapSegment(fd->get(), 0) : StatusOr<shm::Mapping>(fd.status());
+    const Status status =
+        !mapping.ok() ? mapping.status()
+                      : front_end->ShareMemory(fd->get(), mapping->base(), mapping->size_bytes());
+    if (!status.ok()) {
+      return {MPI_ERR_NO_MEM, "no memory for a window of " + std::to_string(size_bytes) +
+                                  " bytes: " + status.message()};
+    }
+    segment_ = std::move(*mapping);
+    begin = segment_.base();
+  }
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  base_ = begin + ((address + alignment - 1) / alignment * alignment - address);
+  return {};
+}
+
+void WindowMemory::Free() {
+  if (block_ != nullptr) {
+    (void)front_end->FreeMemory(block_);  // which was allocated
+  }
+  if (segment_.valid() && front_end->UnshareMemory(segment_.base()).ok()) {
+    segment_ = {};
+  }
+  Leave();
+}
+
+void WindowMemory::Leave() {
+  (void)segment_.Release();
+  block_ = nullptr;
+  base_ = nullptr;
+}
+
+// ---- Hints --------------------------------------------------------------------------------------
+
+namespace {
+
+struct Hint {
+  const char* key;
+  const char* value;                  // at first
+  std::vector<std::string> possible;  // empty: those of accumulate_ordering
+};
+
+// MPI 5.0, section 12.2.1. Ferry knows them; none changes what it does, since it promises what the
+// defaults ask for.
+const std::vector<Hint>& KnownHints() {
+  static const std::vector<Hint>& hints = *new std::vector<Hint>{
+      {"no_locks", "false", {"true", "false"}},
+      {"accumulate_ordering", "rar,raw,war,waw", {}},
+      {"accumulate_ops", "same_op_no_op", {"same_op", "same_op_no_op"}},
+      {"same_size", "false", {"true", "false"}},
+      {"same_disp_unit", "false", {"true", "false"}},
+      {"alloc_shared_noncontig", "false", {"true", "false"}},
+  };
+  return hints;
+}
+
+bool IsOrdering(const std::string& value) {
+  if (value == "none") {
+    return true;
+  }
+  for (size_t at = 0; at <= value.size();) {
+    const size_t end = std::min(value.find(',', at), value.size());
+    const std::string word = value.substr(at, end - at);
+    if (word != "rar" && word != "raw" && word != "war" && word != "waw") {
+      return false;
+    }
+    at = end + 1;
+  }
+  return true;
+}
+
+bool IsPossible(const Hint& hint, const std::string& value) {
+  return hint.possible.empty() ? IsOrdering(value)
+                               : std::ranges::find(hint.possible, value) != hint.possible.end();
+}
+
+}  // namespace
+
+std::vector<Info::Entry> Win::hints() const {
+  std::lock_guard lock(hints_mutex_);
+  return hints_;
+}
+
+void Win::TakeHints(const std::vector<Info::Entry>& given) {
+  std::lock_guard lock(hints_mutex_);
+  for (size_t i = 0; i < KnownHints().size(); ++i) {
+    for (const Info::Entry& wish : given) {
+      if (wish.first == KnownHints()[i].key && IsPossible(KnownHints()[i], wish.second)) {
+        hints_[i].second = wish.second;
+      }
+    }
+  }
+}
+
+// ---- Windows ------------------------------------------------------------------------------------
+
+Win::Win(Ref<Comm> comm, int flavor)
+    : comm_(std::move(comm)),
+      flavor_(flavor),
+      targets_(static_cast<size_t>(comm_->size())),
+      context_(front_end->one_sided().MakeContext()),
+      epochs_(comm_->size()) {
+  for (const Hint& hint : KnownHints()) {
+    hints_.emplace_back(hint.key, hint.value);
+  }
+}
+
+Win::~Win() { front_end->one_sided().FreeContext(context_); }
+
+bool Win::PredefinedAttribute(int keyval, void** value) {
+  switch (keyval) {
+    case MPI_WIN_BASE:
+      *value = base_;
+      return true;
+    case MPI_WIN_SIZE:
+      *value = &size_attribute_;
+      return true;
+    case MPI_WIN_DISP_UNIT:
+      *value = &disp_unit_attribute_;
+      return true;
+    case MPI_WIN_CREATE_FLAVOR:
+      *value = &flavor_;
+      return true;
+    case MPI_WIN_MODEL:
+      *value = &model_;
+      return true;
+    default:
+      return false;
+  }
+}
+
+ErrorCode Win::Deaths() const {
+  for (const Target& target : targets_) {
+    if (const ErrorCode state = front_end->PeerState(target.rank); state != ErrorCode::kOk) {
+      return state;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode Win::DeathAmong(const std::vector<int>& ranks) const {
+  for (const int rank : ranks) {
+    if (const ErrorCode state = front_end->PeerState(target(rank).rank); state != ErrorCode::kOk) {
+      return state;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+// ---- The end of operations ----------------------------------------------------------------------
+
+void Win::AddOperation(Ref<Operation> operation) {
+  std::lock_guard lock(operations_mutex_);
+  std::erase_if(operations_, [](const Ref<Operation>& other) { return other->is_over(); });
+  operations_.push_back(std::move(operation));
+}
+
+Failure Win::Quiet() {
+  std::list<Ref<Operation>> operations;
+  {
+    std::lock_guard lock(operations_mutex_);
+    operations.swap(operations_);
+  }
+  Failure failure;
+  for (const Ref<Operation>& operation : operations) {
+    const Failure ended = operation->Finish();  // its request tells its failure
+    failure = failure.ok() ? ended : failure;
+  }
+  uint32_t rank = 0;
+  const ErrorCode error = front_end->one_sided().Quiet(context_, &rank);
+  return failure.ok() ? FailureOf(error) : failure;
+}
+
+Failure Win::QuietWith(int target) {
+  std::list<Ref<Operation>> operations;
+  {
+    std::lock_guard lock(operations_mutex_);
+    for (auto each = operations_.begin(); each != operations_.end();) {
+      const auto next = std::next(each);
+      if ((*each)->target() == target) {
+        operations.splice(operations.end(), operations_, each);
+      }
+      each = next;
+    }
+  }
+  Failure failure;
+  for (const Ref<Operation>& operation : operations) {
+    const Failure ended = operation->Finish();
+    failure = failure.ok() ? ended : failure;
+  }
+  const ErrorCode error = front_end->one_sided().QuietWith(context_, this->target(target).rank);
+  return failure.ok() ? FailureOf(error) : failure;
+}
+
+// In round k a process tells the one 2^k further on that it has come, and waits for the one 2^k
+// before it: after the last, each has heard of all (D. Hensgen, R. Finkel, U. Manber, "Two
+// algorithms for barrier synchronization", 1988). The words count barriers, so none is cleared.
+Failure Win::Barrier() {
+  const uint64_t number = ++rounds_;
+  const ControlBlock& mine = own().control;
+  for (int k = 0, distance = 1; distance < size(); ++k, distance *= 2) {
+    const ErrorCode told =
+        target((rank() + distance) % size()).control.Tell(ControlLayout::round(k), number);
+    if (told != ErrorCode::kOk) {
+      return FailureOf(told);
+    }
+    FERRY_RETURN_FAILURE(AwaitWords(
+        waits_from_,
+        [&] {
+          uint64_t found = 0;
+          (void)mine.Load(ControlLayout::round(k), &found);  // its own: it is there
+          return found >= number;
+        },
+        [this] { return Deaths(); }));
+  }
+  return {};
+}
+
+void Win::StopService() { service_.reset(); }
+
+// Once a process leaves the barrier, nobody tells it anything, or asks it for anything, any more.
+Failure Win::End() {
+  const Failure ended = Quiet();
+  const Failure met = Barrier();
+  StopService();
+  if (met.ok()) {
+    control_memory_.Free();
+    data_memory_.Free();
+  } else {
+    control_memory_.Leave();
+    data_memory_.Leave();
+  }
+  return ended.ok() ? met : ended;
+}
+
+}  // namespace ferry::mpi
