@@ -60,5 +60,3 @@ using Displacement = MPI_Aint;
 #define FERRY_ELSEWHERE_Comm_disconnect ~,
 #define FERRY_ELSEWHERE_Win_create_keyval ~,
 #define FERRY_ELSEWHERE_Win_free_keyval ~,
-#define FERRY_ELSEWHERE_Comm_create_from_group ~,
-#define FERRY_ELSEWHERE_Intercomm_create_from_groups ~,

@@ -1,5 +1,5 @@
 // The calls that Ferry does not have yet: one-sided communication, files, spawning and connecting
-// processes, sessions, the tool interface. docs/mpi.md lists them.
+// processes, the tool interface. docs/mpi.md lists them.
 //
 // The public headers are the table. Each declares its calls by FERRY_MPI(result, name, parameters);
 // read a second time, with another FERRY_MPI, they define them.
@@ -14,7 +14,6 @@
 
 #undef FERRY_MPI_FILES_H_
 #undef FERRY_MPI_PROCESSES_H_
-#undef FERRY_MPI_SESSIONS_H_
 #undef FERRY_MPI_TOOLS_H_
 #undef FERRY_MPI_WINDOWS_H_
 
@@ -49,7 +48,6 @@ extern "C" {
 #define FERRY_FAIL ferry::mpi::FailUnsupported
 #include "ferry/mpi/ferry_mpi/files.h"
 #include "ferry/mpi/ferry_mpi/processes.h"
-#include "ferry/mpi/ferry_mpi/sessions.h"
 #include "ferry/mpi/ferry_mpi/windows.h"
 
 #undef FERRY_FAIL

@@ -136,6 +136,7 @@ class Info;
 class MatchedMessage;
 class Op;
 class Request;
+class Session;
 
 // Those of this process.
 extern HandleTable<Comm, MPI_Comm> comms;
@@ -146,5 +147,6 @@ extern HandleTable<Info, MPI_Info> infos;
 extern HandleTable<MatchedMessage, MPI_Message> matched_messages;
 extern HandleTable<Op, MPI_Op> ops;
 extern HandleTable<Request, MPI_Request> requests;
+extern HandleTable<Session, MPI_Session> sessions;
 
 }  // namespace ferry::mpi

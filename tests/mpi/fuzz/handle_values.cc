@@ -65,6 +65,9 @@ HandleKind InfoKind(World& world) {
 HandleKind OpKind(World& world) {
   return {Word(MPI_OP_NULL), Word(world.freed_op), Word(world.comm)};
 }
+HandleKind SessionKind(World& world) {
+  return {Word(MPI_SESSION_NULL), Word(world.ended_session), Word(world.comm)};
+}
 HandleKind ErrorHandlerKind(World& world) {
   return {Word(MPI_ERRHANDLER_NULL), Word(world.freed_handler), Word(world.comm)};
 }
@@ -159,21 +162,28 @@ Choices OtherHandles(Kind kind, World& world) {
       return AddWrong(list, world, OpKind(world)).Take();
     }
     case Kind::kErrorHandler:
-    case Kind::kFileErrorHandler: {
+    case Kind::kFileErrorHandler:
+    case Kind::kSessionErrorHandler: {
       ValueList list(8, {MPI_ERR_ERRHANDLER, MPI_ERR_ARG});
-      const bool of_file = kind == Kind::kFileErrorHandler;
       list.Good("MPI_ERRORS_RETURN", MPI_ERRORS_RETURN);
       list.Odd("of communicators", world.handler).Odd("of files", world.file_handler);
-      list.Bad("of another kind of object", of_file ? world.handler : world.file_handler);
+      list.Odd("of sessions", world.session_handler);
+      list.Bad("of another kind of object",
+               kind == Kind::kErrorHandler ? world.file_handler : world.handler);
       return AddWrong(list, world, ErrorHandlerKind(world)).Take();
     }
     case Kind::kAbsentObject:  // MPI_FILE_NULL alone has a handler
-      return ValueList(8, {MPI_ERR_SESSION, MPI_ERR_WIN, MPI_ERR_FILE, MPI_ERR_ARG})
+      return ValueList(8, {MPI_ERR_WIN, MPI_ERR_FILE, MPI_ERR_ARG})
           .Odd("MPI_FILE_NULL", MPI_FILE_NULL)
           .Odd("MPI_WIN_NULL", MPI_WIN_NULL)
           .Bad("the address of a buffer", world.send_buffer())
           .Bad("all bits", ~uint64_t{0})
           .Take();
+    case Kind::kSession: {
+      ValueList list(8, {MPI_ERR_SESSION});
+      list.Good("session", world.session);
+      return AddWrong(list, world, SessionKind(world)).Take();
+    }
     default:
       return {};
   }
@@ -220,6 +230,11 @@ Choices FreedHandles(Kind kind, World& world) {
       list.GoodAt("user's", {Word(world.handler)}).BadNull();
       list.OddAt("MPI_ERRORS_RETURN", {Word(MPI_ERRORS_RETURN)});
       return AddWrong(list, world, ErrorHandlerKind(world), true).Take();
+    }
+    case Kind::kSessionToEnd: {
+      ValueList list(8, {MPI_ERR_SESSION, MPI_ERR_ARG});
+      list.GoodAt("session", {Word(world.session)}).BadNull();
+      return AddWrong(list, world, SessionKind(world), true).Take();
     }
     default:
       return {};

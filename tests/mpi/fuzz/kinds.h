@@ -43,8 +43,13 @@ enum class Kind {
   kOpToFree,
   kErrorHandler,
   kFileErrorHandler,
+  kSessionErrorHandler,
   kErrorHandlerToFree,
-  kAbsentObject,  // a session, window or file
+  kAbsentObject,  // a window or file
+  kSession,
+  kSessionToEnd,
+  kProcessSet,  // its name
+  kProcessSetNumber,
   kRequest,
   kGeneralizedRequest,
   kRequestToEnd,

@@ -109,6 +109,7 @@ class Table {
 #undef FERRY_MPI_PARTITIONED_H_
 #undef FERRY_MPI_POINT_TO_POINT_H_
 #undef FERRY_MPI_PROCESSES_H_
+#undef FERRY_MPI_SESSIONS_H_
 #undef FERRY_MPI_WINDOWS_H_
 
 std::vector<CallSignature> AllSignatures() {
@@ -122,6 +123,7 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/neighbours.h"
 #include "ferry/mpi/ferry_mpi/partitioned.h"
 #include "ferry/mpi/ferry_mpi/point_to_point.h"
+#include "ferry/mpi/ferry_mpi/sessions.h"
 
 // Of these chapters, adds only the calls that Ferry has; the others are in
 // client/mpi/api/unsupported.cc.

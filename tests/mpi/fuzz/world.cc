@@ -35,6 +35,7 @@ void Add(void* in, void* inout, int* count, MPI_Datatype* type) {
 
 void Ignore(MPI_Comm*, int*, ...) {}
 void IgnoreFile(MPI_File*, int*, ...) {}
+void IgnoreSession(MPI_Session*, int*, ...) {}
 int Query(void*, MPI_Status* status) { return MPI_Status_set_elements(status, MPI_INT, 0); }
 int Free(void*) { return MPI_SUCCESS; }
 int Cancel(void*, int) { return MPI_SUCCESS; }
@@ -114,6 +115,12 @@ void DetachAll() {
     int size = 0;
     MPI_Comm_detach_buffer(*comm, &own, &size);
   });
+  ForEachLive(sessions, [](MPI_Session* session) {
+    void* own = nullptr;
+    int size = 0;
+    MPI_Session_set_errhandler(*session, MPI_ERRORS_RETURN);
+    MPI_Session_detach_buffer(*session, &own, &size);
+  });
 }
 
 }  // namespace
@@ -128,6 +135,7 @@ std::set<uint64_t> LiveHandles() {
   CollectLive(error_handlers, &live);
   CollectLive(requests, &live);
   CollectLive(matched_messages, &live);
+  CollectLive(sessions, &live);
   return live;
 }
 
@@ -155,6 +163,8 @@ World::World() {
   FERRY_MUST(MPI_Op_create(Add, 1, &op));
   FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &handler));
   FERRY_MUST(MPI_File_create_errhandler(IgnoreFile, &file_handler));
+  FERRY_MUST(MPI_Session_create_errhandler(IgnoreSession, &session_handler));
+  FERRY_MUST(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
   FERRY_MUST(
       MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &comm_keyval, nullptr));
   FERRY_MUST(
@@ -200,6 +210,8 @@ void World::MakeFreed() {
   FERRY_MUST(MPI_Recv_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &freed_request));
   FERRY_MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &freed_keyval,
                                     nullptr));
+  FERRY_MUST(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &ended_session));
+  FERRY_MUST(FreeCopy(MPI_Session_finalize, ended_session));
   FERRY_MUST(FreeCopy(MPI_Comm_free_keyval, freed_keyval));
   FERRY_MUST(FreeCopy(MPI_Request_free, freed_request));
   FERRY_MUST(FreeCopy(MPI_Errhandler_free, freed_handler));
@@ -300,6 +312,7 @@ World::~World() {
     MPI_Type_delete_attr(predefined, type_keyval);
   }
   ForEachLive(comms, [](MPI_Comm* handle) { MPI_Comm_free(handle); });
+  ForEachLive(sessions, [](MPI_Session* handle) { MPI_Session_finalize(handle); });
   ForEachLive(groups, [](MPI_Group* handle) { MPI_Group_free(handle); });
   ForEachLive(infos, [](MPI_Info* handle) { MPI_Info_free(handle); });
   ForEachLive(ops, [](MPI_Op* handle) { MPI_Op_free(handle); });

@@ -69,6 +69,8 @@ class World {
   MPI_Op op = MPI_OP_NULL;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Errhandler file_handler = MPI_ERRHANDLER_NULL;
+  MPI_Errhandler session_handler = MPI_ERRHANDLER_NULL;
+  MPI_Session session = MPI_SESSION_NULL;
   MPI_Request inactive = MPI_REQUEST_NULL;  // persistent
   MPI_Request pending = MPI_REQUEST_NULL;   // a receive without a message
   MPI_Request completed = MPI_REQUEST_NULL;
@@ -89,6 +91,7 @@ class World {
   MPI_Op freed_op = MPI_OP_NULL;
   MPI_Errhandler freed_handler = MPI_ERRHANDLER_NULL;
   MPI_Request freed_request = MPI_REQUEST_NULL;
+  MPI_Session ended_session = MPI_SESSION_NULL;
 
  private:
   struct Memory {
