@@ -55,8 +55,6 @@ using Displacement = MPI_Aint;
 }  // namespace ferry::mpi
 
 // Calls of the chapters in unsupported.cc that other files of this folder define. One line each:
-//   #define FERRY_ELSEWHERE_Comm_get_parent ~,
-#define FERRY_ELSEWHERE_Comm_get_parent ~,
-#define FERRY_ELSEWHERE_Comm_disconnect ~,
+//   #define FERRY_ELSEWHERE_Win_create_keyval ~,
 #define FERRY_ELSEWHERE_Win_create_keyval ~,
 #define FERRY_ELSEWHERE_Win_free_keyval ~,

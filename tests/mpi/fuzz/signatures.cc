@@ -108,7 +108,6 @@ class Table {
 #undef FERRY_MPI_NEIGHBOURS_H_
 #undef FERRY_MPI_PARTITIONED_H_
 #undef FERRY_MPI_POINT_TO_POINT_H_
-#undef FERRY_MPI_PROCESSES_H_
 #undef FERRY_MPI_SESSIONS_H_
 #undef FERRY_MPI_WINDOWS_H_
 
@@ -133,8 +132,10 @@ std::vector<CallSignature> AllSignatures() {
 #define FERRY_ADD(name, parameters) table.Add("MPI_" #name, #parameters, &MPI_##name)
 #define FERRY_MPI(result, name, parameters) \
   FERRY_WHERE(FERRY_ELSEWHERE_##name, FERRY_ADD(name, parameters))
-#include "ferry/mpi/ferry_mpi/processes.h"
 #include "ferry/mpi/ferry_mpi/windows.h"
+  // The others of their chapter are refused, whatever they are given.
+  table.Add("MPI_Comm_get_parent", "(MPI_Comm* parent)", &MPI_Comm_get_parent);
+  table.Add("MPI_Comm_disconnect", "(MPI_Comm* comm)", &MPI_Comm_disconnect);
 
 #define FERRY_ADD_OWN(name, parameters) table.Add("MPIX_" #name, #parameters, &MPIX_##name);
   FERRY_MPIX_CALLS(FERRY_ADD_OWN)
