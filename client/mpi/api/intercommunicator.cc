@@ -156,6 +156,10 @@ FERRY_MPI_CALL(int, Comm_create_from_group,
   NeedText(call, stringtag);
   const Info* const hints = call.FindOrNull(info);
   call.Need(newcomm, "newcomm");
+  if (call.ok() && members->ranks.empty()) {  // then the call is local
+    *newcomm = MPI_COMM_NULL;
+    return call.result();
+  }
   NeedMember(call, members, "group");
   return call.Then([&] {
     GiveWith(call,

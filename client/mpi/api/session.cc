@@ -88,16 +88,21 @@ constexpr std::array<ProcessSet, 3> kProcessSets = {{
     {"ferry://NODE", Node},
 }};
 
-const ProcessSet* FindSet(std::string_view name) {
+// Null: the call has failed.
+const ProcessSet* FindSet(Call& call, const char* name) {
+  call.Need(name, "pset_name");
   for (const ProcessSet& set : kProcessSets) {
-    if (set.name == name) {
+    if (call.ok() && set.name == name) {
       return &set;
     }
   }
+  if (call.ok()) {
+    call.Refuse(MPI_ERR_ARG, "there is no process set \"" + std::string(name) +
+                                 "\"; MPI_Session_get_nth_pset gives the names of those that there "
+                                 "are");
+  }
   return nullptr;
 }
-
-void NeedName(Call& call, const char* name) { call.Need(name, "pset_name"); }
 
 }  // namespace
 
@@ -191,14 +196,8 @@ FERRY_MPI_CALL(int, Session_get_pset_info,
                (MPI_Session session, const char* pset_name, MPI_Info* info)) {
   Call call(FERRY_MPI_NAME);
   (void)call.Find(session);
-  NeedName(call, pset_name);
+  const ProcessSet* const set = FindSet(call, pset_name);
   call.Need(info, "info");
-  const ProcessSet* const set = call.ok() ? FindSet(pset_name) : nullptr;
-  if (set == nullptr) {
-    call.Refuse(MPI_ERR_ARG,
-                "there is no process set of that name; MPI_Session_get_nth_pset gives "
-                "those that there are");
-  }
   return call.Then([&] {
     call.Give(MakeRef<Info>(
                   std::vector<Info::Entry>{{"mpi_size", std::to_string(set->members().size())}}),
@@ -206,21 +205,17 @@ FERRY_MPI_CALL(int, Session_get_pset_info,
   });
 }
 
-// MPI_GROUP_NULL, without an error, where there is no set of that name.
+// Where there is no such set, programs find MPI_GROUP_NULL if they go on.
 FERRY_MPI_CALL(int, Group_from_session_pset,
                (MPI_Session session, const char* pset_name, MPI_Group* newgroup)) {
   Call call(FERRY_MPI_NAME);
   Session* const found = call.Find(session);
-  NeedName(call, pset_name);
   call.Need(newgroup, "newgroup");
   FERRY_RETURN_ERROR(call.result());
-  const ProcessSet* const set = FindSet(pset_name);
-  if (set == nullptr) {
-    *newgroup = MPI_GROUP_NULL;
-    return call.result();
-  }
-  call.Give(MakeRef<Group>(set->members(), Ref<Session>::Share(found)), newgroup);
-  return call.result();
+  *newgroup = MPI_GROUP_NULL;
+  const ProcessSet* const set = FindSet(call, pset_name);
+  return call.Then(
+      [&] { call.Give(MakeRef<Group>(set->members(), Ref<Session>::Share(found)), newgroup); });
 }
 
 }  // namespace ferry::mpi

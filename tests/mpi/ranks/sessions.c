@@ -407,16 +407,17 @@ static void handlers(void) {
 
 static void mistakes(void) {
   MPI_Session session = open_plain(), stale = session, none = MPI_SESSION_NULL;
-  MPI_Group group = MPI_GROUP_EMPTY;
+  MPI_Group group = MPI_GROUP_EMPTY, all, self, others;
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Info info = MPI_INFO_NULL;
   int number = -1;
   char name[MPI_MAX_PSET_NAME_LEN];
   step = "mistakes";
-  OK(MPI_Group_from_session_pset(session, "mpi://NOBODY", &group));
+  expect_error(MPI_Group_from_session_pset(session, "mpi://NOBODY", &group), MPI_ERR_ARG,
+               "there is no process set \"mpi://NOBODY\"");
   CHECK(group == MPI_GROUP_NULL);
   expect_error(MPI_Session_get_pset_info(session, "mpi://NOBODY", &info), MPI_ERR_ARG,
-               "there is no process set of that name");
+               "MPI_Session_get_nth_pset gives the names");
   number = sizeof(name);
   expect_error(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, -1, &number, name), MPI_ERR_ARG,
                "n is -1; the process sets have the numbers 0 to");
@@ -424,10 +425,14 @@ static void mistakes(void) {
                "pset_name is a null pointer");
   expect_error(MPI_Group_from_session_pset(session, NULL, &group), MPI_ERR_ARG, "pset_name is a");
   expect_error(MPI_Session_get_info(session, NULL), MPI_ERR_ARG, "info_used is a null pointer");
-  /* MPI_COMM_WORLD is not there. */
-  expect_error(
-      MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm),
-      MPI_ERR_GROUP, "this process is not in group");
+  comm = (MPI_Comm)&number;
+  OK(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  CHECK(comm == MPI_COMM_NULL);
+  all = group_of(session, "mpi://WORLD");
+  self = group_of(session, "mpi://SELF");
+  OK(MPI_Group_difference(all, self, &others));
+  expect_error(MPI_Comm_create_from_group(others, "", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm),
+               MPI_ERR_GROUP, "this process is not in group");
   /* Calls without an object: the handler that the program began with. */
   expect_error(MPI_Comm_rank(MPI_COMM_WORLD, &number), MPI_ERR_COMM,
                "MPI_COMM_WORLD is there between MPI_Init and MPI_Finalize");
