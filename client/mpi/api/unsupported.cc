@@ -3,8 +3,6 @@
 //
 // The public headers are the table. Each declares its calls by FERRY_MPI(result, name, parameters);
 // read a second time, with another FERRY_MPI, they define them.
-#include <string>
-
 #include "client/mpi/api/function.h"
 #include "client/mpi/runtime/fail.h"
 #include "ferry/mpi/mpi.h"
@@ -13,7 +11,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #undef FERRY_MPI_FILES_H_
-#undef FERRY_MPI_TOOLS_H_
 #undef FERRY_MPI_WINDOWS_H_
 
 // FERRY_FAIL is the function that the call returns.
@@ -37,14 +34,6 @@ int FailFiles(const char* call) {
               "ROMIO, or write by the system's calls at offsets that MPI_Exscan gives each rank");
 }
 
-// Calls of the tool interface may precede MPI_Init, and no error handler sees them (MPI 5.0,
-// chapter 15).
-int FailTool(const char* call) {
-  Remember(MPI_ERR_UNSUPPORTED_OPERATION,
-           std::string(call) + ": Ferry does not have the tool interface yet (docs/mpi.md)");
-  return MPI_ERR_UNSUPPORTED_OPERATION;
-}
-
 }  // namespace
 }  // namespace ferry::mpi
 
@@ -56,8 +45,4 @@ extern "C" {
 #undef FERRY_FAIL
 #define FERRY_FAIL ferry::mpi::FailUnsupported
 #include "ferry/mpi/ferry_mpi/windows.h"
-
-#undef FERRY_FAIL
-#define FERRY_FAIL ferry::mpi::FailTool
-#include "ferry/mpi/ferry_mpi/tools.h"
 }
