@@ -50,16 +50,20 @@ const Category* At(ToolCall& call, int index) {
   return call.ok() ? &Categories()[static_cast<size_t>(index)] : nullptr;
 }
 
-int PutIndices(const char* name, int index, int len, int* indices,
-               const std::vector<int> Category::*members) {
-  ToolCall call(name);
-  const Category* const category = At(call, index);
+void NeedRoom(ToolCall& call, int len, const int* indices) {
   if (len < 0) {
     call.Refuse(MPI_T_ERR_INVALID, "len is " + std::to_string(len));
   }
   if (len > 0) {
     call.Need(indices, "indices");
   }
+}
+
+int PutIndices(const char* name, int index, int len, int* indices,
+               const std::vector<int> Category::*members) {
+  ToolCall call(name);
+  const Category* const category = At(call, index);
+  NeedRoom(call, len, indices);
   return call.Then([&] {
     const std::vector<int>& all = category->*members;
     std::copy_n(all.begin(), std::min(all.size(), static_cast<size_t>(len)), indices);
@@ -116,23 +120,21 @@ FERRY_MPI_CALL(int, T_category_get_pvars, (int cat_index, int len, int indices[]
 
 namespace {
 
-int PutNothing(const char* name, int index, int len) {
+int PutNothing(const char* name, int index, int len, const int* indices) {
   ToolCall call(name);
   (void)At(call, index);
-  if (len < 0) {
-    call.Refuse(MPI_T_ERR_INVALID, "len is " + std::to_string(len));
-  }
+  NeedRoom(call, len, indices);
   return call.result();
 }
 
 }  // namespace
 
-FERRY_MPI_CALL(int, T_category_get_categories, (int cat_index, int len, int[])) {
-  return PutNothing(FERRY_MPI_NAME, cat_index, len);
+FERRY_MPI_CALL(int, T_category_get_categories, (int cat_index, int len, int indices[])) {
+  return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
 }
 
-FERRY_MPI_CALL(int, T_category_get_events, (int cat_index, int len, int[])) {
-  return PutNothing(FERRY_MPI_NAME, cat_index, len);
+FERRY_MPI_CALL(int, T_category_get_events, (int cat_index, int len, int indices[])) {
+  return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
 }
 
 FERRY_MPI_CALL(int, T_category_get_num_events, (int cat_index, int* num_events)) {

@@ -52,6 +52,7 @@ constexpr const char* kAtAnyTime[] = {
     "MPI_Keyval_*",
     "MPI_Session_*",
     "MPI_Group_from_session_pset",
+    "MPI_T_*",
     "MPI_Status_*",
     "MPI_Test_cancelled",
     "MPI_Get_count*",

@@ -38,6 +38,7 @@ constexpr ClassRule kClassRules[] = {
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
     {"MPI_Session_*tach_buffer*", MPI_ERR_BUFFER},
     {"MPI_Session_init", MPI_ERR_INFO_VALUE},
+    {"MPI_T_*", MPI_T_ERR_INVALID},
     {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are the same
     {"MPI_Abi_set_*", MPI_ERR_ABI},
     {"MPI_*", MPI_ERR_NO_MEM},

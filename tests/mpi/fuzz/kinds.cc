@@ -22,6 +22,23 @@ constexpr Rule kRules[] = {
     {"*_toint", "*", "*", Kind::kHandleToConvert},
     {"*_fromint", "*", "*", Kind::kNumberToConvert},
 
+    // ---- The tool interface ----
+    {"MPI_T_*", "MPI_T_enum", "*", Kind::kToolEnum},
+    {"MPI_T_*", "MPI_T_cvar_handle", "*", Kind::kControlHandle},
+    {"MPI_T_*_free", "MPI_T_cvar_handle*", "*", Kind::kControlToFree},
+    {"MPI_T_*", "MPI_T_pvar_session", "*", Kind::kCounterSession},
+    {"MPI_T_*_free", "MPI_T_pvar_session*", "*", Kind::kCounterSessionToFree},
+    {"MPI_T_*", "MPI_T_pvar_handle", "*", Kind::kCounterHandle},
+    {"MPI_T_*_free", "MPI_T_pvar_handle*", "*", Kind::kCounterToFree},
+    {"MPI_T_*", "int", "var_class", Kind::kCounterClass},
+    {"MPI_T_*", "int", "*ind*x", Kind::kToolIndex},
+    {"MPI_T_*", "int", "len", Kind::kSmallCount},
+    {"MPI_T_*", "const char*", "name", Kind::kToolName},
+    {"MPI_T_*", "void*", "obj_handle", Kind::kAnything},
+    {"MPI_T_*_get_info", "*", "*", Kind::kOptionalOutput},
+    {"MPI_T_*_get_item", "*", "*", Kind::kOptionalOutput},
+    {"MPI_T_*", "*", "*", Kind::kOutput},
+
     // ---- Communicators ----
     {"*eighbor_*", "MPI_Comm", "*", Kind::kTopologyComm},
     {"MPI_Cart_create", "MPI_Comm", "*", Kind::kComm},

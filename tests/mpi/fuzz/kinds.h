@@ -50,6 +50,16 @@ enum class Kind {
   kSessionToEnd,
   kProcessSet,  // its name
   kProcessSetNumber,
+  kToolEnum,  // of the tool interface, as the following
+  kControlHandle,
+  kControlToFree,
+  kCounterSession,
+  kCounterSessionToFree,
+  kCounterHandle,
+  kCounterToFree,
+  kCounterClass,
+  kToolIndex,
+  kToolName,
   kRequest,
   kGeneralizedRequest,
   kRequestToEnd,

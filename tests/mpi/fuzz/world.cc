@@ -177,6 +177,7 @@ World::World() {
   FERRY_MUST(MPI_Comm_set_attr(comm, comm_keyval, nullptr));
   FERRY_MUST(MPI_Type_set_attr(MPI_INT, type_keyval, nullptr));
   MakeRequests();
+  MakeTools();
   MakeFreed();
 }
 
@@ -197,6 +198,23 @@ void World::MakeRequests() {
   FERRY_MUST(MPI_Irecv(receive_buffer(), 1, MPI_INT, 0, 99, MPI_COMM_SELF, &pending));
   FERRY_MUST(MPI_Isend(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &completed));
   FERRY_MUST(MPI_Grequest_start(Query, Free, Cancel, nullptr, &generalized));
+}
+
+void World::MakeTools() {
+  int number = 0;
+  FERRY_MUST(MPI_T_init_thread(MPI_THREAD_SINGLE, &number));
+  FERRY_MUST(MPI_T_cvar_get_index("gpu_backend", &number));
+  FERRY_MUST(MPI_T_cvar_get_info(number, nullptr, nullptr, nullptr, nullptr, &tool_enum, nullptr,
+                                 nullptr, nullptr, nullptr));
+  FERRY_MUST(MPI_T_cvar_get_index("heap_bytes", &number));
+  const int heap_bytes = number;
+  FERRY_MUST(MPI_T_cvar_handle_alloc(heap_bytes, nullptr, &control, &number));
+  FERRY_MUST(MPI_T_pvar_session_create(&counters));
+  FERRY_MUST(MPI_T_pvar_handle_alloc(counters, 0, nullptr, &counter, &number));
+  FERRY_MUST(MPI_T_cvar_handle_alloc(heap_bytes, nullptr, &freed_control, &number));
+  FERRY_MUST(MPI_T_pvar_session_create(&freed_counters));
+  FERRY_MUST(FreeCopy(MPI_T_cvar_handle_free, freed_control));
+  FERRY_MUST(FreeCopy(MPI_T_pvar_session_free, freed_counters));
 }
 
 // Done last, so that nothing else has these handles.
@@ -311,6 +329,7 @@ World::~World() {
   for (const MPI_Datatype predefined : {MPI_INT, MPI_DOUBLE, MPI_BYTE}) {
     MPI_Type_delete_attr(predefined, type_keyval);
   }
+  MPI_T_finalize();
   ForEachLive(comms, [](MPI_Comm* handle) { MPI_Comm_free(handle); });
   ForEachLive(sessions, [](MPI_Session* handle) { MPI_Session_finalize(handle); });
   ForEachLive(groups, [](MPI_Group* handle) { MPI_Group_free(handle); });
