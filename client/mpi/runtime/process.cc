@@ -187,9 +187,11 @@ Failure Leave() {
 }
 
 // A process that has used sessions leaves the job when it ends: in good order if all that it began
-// has ended. Else the others learn that it has died.
+// has ended. Else the others learn that it has died. A program that has called ferry_init may have
+// ended the connection itself.
 void LeaveAtExit() {
-  if (getpid() == state.owner && Process::HasJoined() && !Process::IsRunning()) {
+  if (getpid() == state.owner && Process::HasJoined() && !Process::IsRunning() &&
+      ferry_initialized() != 0) {
     (void)Leave();  // nobody is there to be told
   }
 }
