@@ -156,7 +156,6 @@ struct PredefinedOnly {
 };
 
 constexpr PredefinedOnly<MPI_File> kFiles;
-constexpr PredefinedOnly<MPI_Session> kSessions;
 
 }  // namespace
 
@@ -172,7 +171,7 @@ FERRY_HANDLE_NUMBER(Info, MPI_Info, infos)
 FERRY_HANDLE_NUMBER(Message, MPI_Message, matched_messages)
 FERRY_HANDLE_NUMBER(Op, MPI_Op, ops)
 FERRY_HANDLE_NUMBER(Request, MPI_Request, requests)
-FERRY_HANDLE_NUMBER(Session, MPI_Session, kSessions)
+FERRY_HANDLE_NUMBER(Session, MPI_Session, sessions)
 FERRY_HANDLE_NUMBER(Type, MPI_Datatype, datatypes)
 FERRY_HANDLE_NUMBER(Win, MPI_Win, wins)
 

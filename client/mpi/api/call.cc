@@ -10,7 +10,8 @@ template <typename T, typename Handle, typename Table>
 T* Call::FindIn(const Table& table, Handle handle, int error_class, const char* kind) {
   T* found = table.Find(handle);
   if (ok() && found == nullptr) {
-    result_ = FailHandle(name_, comm_, error_class, kind, handle);
+    NeedRunning();
+    Refuse(error_class, NoSuchHandle(kind, handle));
   }
   return ok() ? found : nullptr;
 }
@@ -66,6 +67,20 @@ Comm* Call::FindInter(MPI_Comm handle) {
   return ok() ? found : nullptr;
 }
 
+Session* Call::Find(MPI_Session handle) {
+  Session* const found = sessions.Find(handle);
+  if (ok() && found == nullptr) {
+    Refuse(MPI_ERR_SESSION, handle == MPI_SESSION_NULL
+                                ? "the session is MPI_SESSION_NULL"
+                                : "the session does not exist: was it finalised?");
+  }
+  if (!ok()) {
+    return nullptr;
+  }
+  Blame(found->error_handler(), handle);
+  return found;
+}
+
 Info* Call::Find(MPI_Info handle) {
   Info* found = infos.Find(handle);
   if (ok() && found == nullptr) {
@@ -103,6 +118,12 @@ void Call::NeedRunning() {
   }
 }
 
+void Call::NeedWorld() {
+  if (ok()) {
+    result_ = CheckInWorld(name_);
+  }
+}
+
 void Call::RefuseNull(const char* argument) {
   Refuse(MPI_ERR_ARG, std::string(argument) + " is a null pointer");
 }
@@ -127,7 +148,7 @@ void Call::NeedCount(int count, const char* argument, int error_class) {
 
 void Call::Refuse(const Failure& failure) {
   if (ok() && !failure.ok()) {
-    result_ = Fail(name_, comm_, failure);
+    result_ = handler_ ? FailBy(name_, handler_, object_, failure) : Fail(name_, comm_, failure);
   }
 }
 
@@ -175,6 +196,13 @@ void Call::Give(Ref<Datatype> type, MPI_Datatype* handle) {
 
 void Call::Give(Ref<Win> win, MPI_Win* handle) {
   if (Win* const made = GiveIn(&wins, std::move(win), handle, "no memory for another window")) {
+    made->SetHandle(*handle);
+  }
+}
+
+void Call::Give(Ref<Session> session, MPI_Session* handle) {
+  if (Session* const made =
+          GiveIn(&sessions, std::move(session), handle, "no memory for another session")) {
     made->SetHandle(*handle);
   }
 }

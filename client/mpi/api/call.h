@@ -16,12 +16,14 @@
 #include "client/mpi/base/error_handler.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/handle_table.h"
+#include "client/mpi/base/session.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/op/op.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/runtime/fail.h"
+#include "client/mpi/runtime/process.h"
 #include "client/mpi/window/window.h"
 
 namespace ferry::mpi {
@@ -47,14 +49,24 @@ class Call {
   Request* Find(MPI_Request handle);
   // The same as of a communicator.
   Win* Find(MPI_Win handle);
+  // A session's error handler counts for what follows.
+  Session* Find(MPI_Session handle);
   // The same; null without a failure for MPI_INFO_NULL.
   Info* FindOrNull(MPI_Info handle);
   // An intracommunicator, or an intercommunicator; MPI_ERR_COMM for the other kind.
   Comm* FindIntra(MPI_Comm handle);
   Comm* FindInter(MPI_Comm handle);
 
-  // Fails before MPI_Init and after MPI_Finalize.
+  // Fails while MPI is not running: neither between MPI_Init and MPI_Finalize, nor with a session.
   void NeedRunning();
+  // Fails before MPI_Init and after MPI_Finalize.
+  void NeedWorld();
+  // This handler counts for what follows, where the call belongs to no object yet; the one of
+  // `object`, a handle of the handler's kind.
+  void Blame(Ref<ErrorHandler> handler, void* object) {
+    handler_ = std::move(handler);
+    object_ = object;
+  }
   // MPI_ERR_ARG for a null pointer. Several: pairs of pointer and name.
   void Need(const void* pointer, const char* argument) {
     if (pointer == nullptr) [[unlikely]] {
@@ -100,6 +112,7 @@ class Call {
   void Give(Ref<ErrorHandler> handler, MPI_Errhandler* handle);
   void Give(Ref<Op> op, MPI_Op* handle);
   void Give(Ref<Comm> comm, MPI_Comm* handle);
+  void Give(Ref<Session> session, MPI_Session* handle);
   void Give(Ref<Datatype> type, MPI_Datatype* handle);
   void Give(Ref<Win> win, MPI_Win* handle);
   // The same, or refuses the failure.
@@ -122,8 +135,14 @@ class Call {
 
   const char* const name_;
   Comm* comm_ = nullptr;
+  Ref<ErrorHandler> handler_;  // see Blame; null: that of comm_
+  void* object_ = nullptr;
   int result_ = MPI_SUCCESS;
 };
+
+// ---- What calls that begin MPI need beside ------------------------------------------------------
+
+const Process::Joining& HowToJoin();
 
 // ---- What calls on datatypes need beside --------------------------------------------------------
 

@@ -191,7 +191,7 @@ int Free(Call call, MPI_Comm* comm, bool waits) {
     call.Refuse(found->attributes().DeleteAll(*comm));
   }
   return call.Then([&] {
-    FreeBuffer(*found);
+    FreeBuffer(found);
     comms.Remove(*comm)->Release();
     *comm = MPI_COMM_NULL;
   });
@@ -246,7 +246,7 @@ FERRY_MPI_CALL(int, Comm_group, (MPI_Comm comm, MPI_Group* group)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(group, "group");
-  return call.Then([&] { call.Give(MakeRef<Group>(found->group()), group); });
+  return call.Then([&] { call.Give(MakeRef<Group>(found->group(), found->session()), group); });
 }
 
 // ---- New communicators --------------------------------------------------------------------------

@@ -20,16 +20,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Once in a process.
+void PrepareProcess() {
+  infos.SetPredefined(MPI_INFO_ENV, MakeEnvironment().Leave());
+  MakeCompletedRequest();
+  Process::AtLeave([] {
+    FlushAllBuffers();
+    AwaitAbandoned();
+    DropLeftRequests();
+    DropOrphans();
+    return Failure();
+  });
+}
+
 int Begin(Call call, int required, int* provided) {
-  call.Refuse(Process::Initialize(required, provided, AgreeOnCollectiveTable));
+  call.Refuse(Process::Initialize(required, provided, HowToJoin()));
   return call.Then([] {
-    infos.SetPredefined(MPI_INFO_ENV, MakeEnvironment().Leave());
-    MakeCompletedRequest();
     Process::AtFinalize([] {
       FlushAllBuffers();
-      AwaitAbandoned();
-      DropLeftRequests();
-      DropOrphans();
       return Failure();
     });
     // Before anything else ends (MPI 5.0, section 11.2.4).
@@ -49,6 +57,11 @@ void PutText(const std::string& text, char* to, size_t room, int* length) {
 
 }  // namespace
 
+const Process::Joining& HowToJoin() {
+  static constexpr Process::Joining joining = {AgreeOnCollectiveTable, PrepareProcess};
+  return joining;
+}
+
 // ---- Start and end ------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Init, (int*, char***)) {
@@ -61,7 +74,7 @@ FERRY_MPI_CALL(int, Init_thread, (int*, char***, int required, int* provided)) {
 
 FERRY_MPI_CALL(int, Finalize, (void)) {
   Call call(FERRY_MPI_NAME);
-  call.NeedRunning();
+  call.NeedWorld();
   return call.Then(Process::Finalize);
 }
 
@@ -79,14 +92,14 @@ FERRY_MPI_CALL(int, Finalized, (int* flag)) {
 
 FERRY_MPI_CALL(int, Query_thread, (int* provided)) {
   Call call(FERRY_MPI_NAME);
-  call.NeedRunning();
+  call.NeedWorld();
   call.NeedPlace(provided, kNoResult);
-  return call.Then([&] { *provided = Threads::level(); });
+  return call.Then([&] { *provided = Process::thread_level(); });
 }
 
 FERRY_MPI_CALL(int, Is_thread_main, (int* flag)) {
   Call call(FERRY_MPI_NAME);
-  call.NeedRunning();
+  call.NeedWorld();
   call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::IsMainThread() ? 1 : 0; });
 }

@@ -1,7 +1,7 @@
 // Error classes, codes and their strings (MPI 5.0, sections 9.4 and 9.5), which may be used before
-// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Sessions and files, which
-// Ferry does not have, can have handlers made for them; the null file has a handler, too: that of
-// files that cannot be opened.
+// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Files, which Ferry does not
+// have, can have handlers made for them; the null file has a handler, too: that of files that
+// cannot be opened.
 #include <algorithm>
 #include <mutex>
 #include <string>
@@ -215,7 +215,7 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
   const Ref<ErrorHandler> handler = FileHandler();
   const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
   if (handler->kind == ErrorHandler::Kind::kUser) {
-    handler->file_function(&file, &errorcode);
+    handler->Tell(file, errorcode);
   } else if (handler->kind == ErrorHandler::Kind::kReturn) {
     Remember(errorcode, sentence);
   } else {
@@ -254,23 +254,35 @@ FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int errorcode)) {
   return MPI_SUCCESS;
 }
 
-// ---- Sessions: there are none -------------------------------------------------------------------
+// ---- Sessions -----------------------------------------------------------------------------------
 
-#define FERRY_NO_OBJECTS(kind, Handle, owner, error_class)                                 \
-  FERRY_MPI_CALL(int, kind##_create_errhandler,                                            \
-                 (Handle##_errhandler_function * function, MPI_Errhandler * errhandler)) { \
-    return CreateHandler(FERRY_MPI_NAME, function != nullptr, owner, errhandler);          \
-  }                                                                                        \
-  FERRY_MPI_CALL(int, kind##_set_errhandler, (Handle object, MPI_Errhandler)) {            \
-    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
-  }                                                                                        \
-  FERRY_MPI_CALL(int, kind##_get_errhandler, (Handle object, MPI_Errhandler*)) {           \
-    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
-  }                                                                                        \
-  FERRY_MPI_CALL(int, kind##_call_errhandler, (Handle object, int)) {                      \
-    return FailHandle(FERRY_MPI_NAME, nullptr, error_class, #Handle, object);              \
-  }
+FERRY_MPI_CALL(int, Session_create_errhandler,
+               (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
 
-FERRY_NO_OBJECTS(Session, MPI_Session, Owner::kSession, MPI_ERR_SESSION)
+FERRY_MPI_CALL(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  Session* const found = call.Find(session);
+  ErrorHandler* const handler = call.FindFor(Owner::kSession, errhandler);
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
+}
+
+FERRY_MPI_CALL(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  const Session* const found = call.Find(session);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, Session_call_errhandler, (MPI_Session session, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  const Session* const found = call.Find(session);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  (void)FailBy(FERRY_MPI_NAME, found->error_handler(), session,
+               {errorcode, SaidByProgram(errorcode)});
+  return MPI_SUCCESS;
+}
 
 }  // namespace ferry::mpi

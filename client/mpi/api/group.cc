@@ -15,12 +15,12 @@ using SetOperation = RankSet (*)(const RankSet&, const RankSet&);
 using Selection = Failure (*)(const RankSet&, std::span<const int>, RankSet*);
 
 // The empty group is always MPI_GROUP_EMPTY, with which programs compare (MPI 5.0, section 7.3.2).
-int Give(Call& call, RankSet ranks, MPI_Group* newgroup) {
+int Give(Call& call, RankSet ranks, const Ref<Session>& session, MPI_Group* newgroup) {
   if (call.ok() && ranks.empty()) {
     *newgroup = MPI_GROUP_EMPTY;
     return call.result();
   }
-  call.Give(MakeRef<Group>(std::move(ranks)), newgroup);
+  call.Give(MakeRef<Group>(std::move(ranks), session), newgroup);
   return call.result();
 }
 
@@ -30,7 +30,9 @@ int Combine(Call call, SetOperation operation, MPI_Group group1, MPI_Group group
   const Group* const first = call.Find(group1);
   const Group* const second = call.Find(group2);
   call.Need(newgroup, "newgroup");
-  return call.ok() ? Give(call, operation(first->ranks, second->ranks), newgroup) : call.result();
+  return call.ok() ? Give(call, operation(first->ranks, second->ranks),
+                          first->session ? first->session : second->session, newgroup)
+                   : call.result();
 }
 
 int SelectRanks(Call call, Selection selection, MPI_Group group, int n, const int* ranks,
@@ -43,7 +45,7 @@ int SelectRanks(Call call, Selection selection, MPI_Group group, int n, const in
   FERRY_RETURN_ERROR(call.result());
   RankSet selected;
   call.Refuse(selection(found->ranks, {ranks, static_cast<size_t>(n)}, &selected));
-  return Give(call, std::move(selected), newgroup);
+  return Give(call, std::move(selected), found->session, newgroup);
 }
 
 int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*ranges)[3],
@@ -64,7 +66,7 @@ int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*r
   if (call.ok()) {
     call.Refuse(selection(found->ranks, ranks, &selected));
   }
-  return Give(call, std::move(selected), newgroup);
+  return Give(call, std::move(selected), found->session, newgroup);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ FERRY_MPI_CALL(int, Comm_remote_group, (MPI_Comm comm, MPI_Group* group)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindInter(comm);
   call.Need(group, "group");
-  return call.Then([&] { call.Give(MakeRef<Group>(found->peers()), group); });
+  return call.Then([&] { call.Give(MakeRef<Group>(found->peers(), found->session()), group); });
 }
 
 FERRY_MPI_CALL(int, Intercomm_create,
@@ -122,15 +122,26 @@ void NeedRank(Call& call, const Group* group, int rank, const char* argument) {
   }
 }
 
-void GiveWith(Call& call, Result<Ref<Comm>> made, const Info* info, ErrorHandler* handler,
-              MPI_Comm* newcomm) {
+void GiveWith(Call& call, Result<Ref<Comm>> made, const Group& group, const Info* info,
+              ErrorHandler* handler, MPI_Comm* newcomm) {
   if (made.ok()) {
+    made.value()->SetSession(group.session);
     made.value()->SetErrorHandler(Ref<ErrorHandler>::Share(handler));
     if (info != nullptr) {
       made.value()->SetHints(WithHints(DefaultHints(), info->entries(), ServedMemoryKinds()));
     }
   }
   call.Give(std::move(made), newcomm);
+}
+
+// The new communicator's handler, which also hears of a failure to make it (MPI 5.0, section
+// 7.4.2).
+ErrorHandler* FindToBlame(Call& call, MPI_Errhandler errhandler) {
+  ErrorHandler* const handler = call.FindFor(ErrorHandler::Owner::kComm, errhandler);
+  if (handler != nullptr) {
+    call.Blame(Ref<ErrorHandler>::Share(handler), MPI_COMM_NULL);
+  }
+  return handler;
 }
 
 }  // namespace
@@ -140,16 +151,20 @@ FERRY_MPI_CALL(int, Comm_create_from_group,
                 MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
+  ErrorHandler* const handler = FindToBlame(call, errhandler);
   const Group* const members = call.Find(group);
   NeedText(call, stringtag);
   const Info* const hints = call.FindOrNull(info);
-  ErrorHandler* const handler = call.FindFor(ErrorHandler::Owner::kComm, errhandler);
   call.Need(newcomm, "newcomm");
+  if (call.ok() && members->ranks.empty()) {  // then the call is local
+    *newcomm = MPI_COMM_NULL;
+    return call.result();
+  }
   NeedMember(call, members, "group");
   return call.Then([&] {
     GiveWith(call,
              CreateGroup(Process::world(), members->ranks, TagOf(stringtag), Traffic::kFromGroup),
-             hints, handler, newcomm);
+             *members, hints, handler, newcomm);
   });
 }
 
@@ -160,10 +175,10 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
                 MPI_Comm* newintercomm)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
+  ErrorHandler* const handler = FindToBlame(call, errhandler);
   const Group* const local = call.Find(local_group);
   NeedText(call, stringtag);
   const Info* const hints = call.FindOrNull(info);
-  ErrorHandler* const handler = call.FindFor(ErrorHandler::Owner::kComm, errhandler);
   call.Need(newintercomm, "newintercomm");
   NeedMember(call, local, "local_group");
   NeedRank(call, local, local_leader, "local_leader");
@@ -186,7 +201,7 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
     bridge.remote_leader = leads ? remote->ranks.WorldRank(remote_leader) : 0;
     bridge.tag = TagOf(stringtag);
     bridge.traffic = Traffic::kFromGroup;
-    GiveWith(call, CreateInter(*side.value(), bridge), hints, handler, newintercomm);
+    GiveWith(call, CreateInter(*side.value(), bridge), *local, hints, handler, newintercomm);
   });
 }
 

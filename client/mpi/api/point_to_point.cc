@@ -325,47 +325,45 @@ FERRY_MPI_TWINS(Recv_init, (FERRY_RECEIVE, MPI_Request* request),
 
 namespace {
 
-// `comm` null: the buffer of the process, of calls that name no communicator.
-
-int Attach(Call& call, Comm* comm, void* buffer, int64_t size) {
+int Attach(Call& call, BufferOwner owner, void* buffer, int64_t size) {
   call.NeedRunning();
-  return call.Then([&] { return AttachBuffer(comm, buffer, size); });
+  return call.Then([&] { return AttachBuffer(owner, buffer, size); });
 }
 
 template <typename Size>
-int Detach(Call& call, Comm* comm, void* address, Size* size) {
+int Detach(Call& call, BufferOwner owner, void* address, Size* size) {
   call.NeedRunning();
   call.NeedPlace(address, "the address for a result is null");
   call.NeedPlace(size, "the address for a result is null");
   void* buffer = nullptr;
   int64_t bytes = 0;
-  (void)call.Then([&] { return DetachBuffer(comm, &buffer, &bytes); });
+  (void)call.Then([&] { return DetachBuffer(owner, &buffer, &bytes); });
   return call.Then([&] {
     std::memcpy(address, &buffer, sizeof(buffer));
     *size = static_cast<Size>(bytes);
   });
 }
 
-int Flush(Call& call, Comm* comm) {
+int Flush(Call& call, BufferOwner owner) {
   call.NeedRunning();
-  return call.Then([&] { return FlushBuffer(comm); });
+  return call.Then([&] { return FlushBuffer(owner); });
 }
 
-int Iflush(Call& call, Comm* comm, MPI_Request* request) {
+int Iflush(Call& call, BufferOwner owner, MPI_Request* request) {
   call.NeedRunning();
   call.NeedPlace(request, "the address for the request is null");
-  return call.Then([&] { *request = BeginFlush(comm).Leave()->Publish(); });
+  return call.Then([&] { *request = BeginFlush(owner).Leave()->Publish(); });
 }
 
-// use(call, comm, arguments...) for the process' buffer, or for that of a communicator.
+// use(call, owner, arguments...) for the process' buffer, or for that of a communicator or session.
 template <typename Use, typename... Arguments>
 int OfProcess(Call call, Use&& use, Arguments... arguments) {
   return use(call, nullptr, arguments...);
 }
-template <typename Use, typename... Arguments>
-int OfComm(Call call, MPI_Comm handle, Use&& use, Arguments... arguments) {
-  Comm* const comm = call.Find(handle);
-  return call.ok() ? use(call, comm, arguments...) : call.result();
+template <typename Handle, typename Use, typename... Arguments>
+int Of(Call call, Handle handle, Use&& use, Arguments... arguments) {
+  const auto* const owner = call.Find(handle);
+  return call.ok() ? use(call, owner, arguments...) : call.result();
 }
 
 }  // namespace
@@ -380,14 +378,23 @@ FERRY_MPI_CALL(int, Buffer_iflush, (MPI_Request * request)) {
 }
 
 FERRY_MPI_TWINS(Comm_attach_buffer, (MPI_Comm comm, void* buffer, Count size),
-                OfComm(FERRY_MPI_NAME, comm, Attach, buffer, size));
+                Of(FERRY_MPI_NAME, comm, Attach, buffer, size));
 FERRY_MPI_TWINS(Comm_detach_buffer, (MPI_Comm comm, void* address, Count* size),
-                OfComm(FERRY_MPI_NAME, comm, Detach<Count>, address, size));
-FERRY_MPI_CALL(int, Comm_flush_buffer, (MPI_Comm comm)) {
-  return OfComm(FERRY_MPI_NAME, comm, Flush);
-}
+                Of(FERRY_MPI_NAME, comm, Detach<Count>, address, size));
+FERRY_MPI_CALL(int, Comm_flush_buffer, (MPI_Comm comm)) { return Of(FERRY_MPI_NAME, comm, Flush); }
 FERRY_MPI_CALL(int, Comm_iflush_buffer, (MPI_Comm comm, MPI_Request* request)) {
-  return OfComm(FERRY_MPI_NAME, comm, Iflush, request);
+  return Of(FERRY_MPI_NAME, comm, Iflush, request);
+}
+
+FERRY_MPI_TWINS(Session_attach_buffer, (MPI_Session session, void* buffer, Count size),
+                Of(FERRY_MPI_NAME, session, Attach, buffer, size));
+FERRY_MPI_TWINS(Session_detach_buffer, (MPI_Session session, void* address, Count* size),
+                Of(FERRY_MPI_NAME, session, Detach<Count>, address, size));
+FERRY_MPI_CALL(int, Session_flush_buffer, (MPI_Session session)) {
+  return Of(FERRY_MPI_NAME, session, Flush);
+}
+FERRY_MPI_CALL(int, Session_iflush_buffer, (MPI_Session session, MPI_Request* request)) {
+  return Of(FERRY_MPI_NAME, session, Iflush, request);
 }
 
 }  // namespace ferry::mpi

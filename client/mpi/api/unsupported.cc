@@ -1,10 +1,8 @@
-// The calls that Ferry does not have yet: one-sided communication, files, spawning and connecting
-// processes, sessions, the tool interface. docs/mpi.md lists them.
+// The calls that Ferry does not have: one-sided communication and the tool interface, yet, and
+// files. docs/mpi.md lists them.
 //
 // The public headers are the table. Each declares its calls by FERRY_MPI(result, name, parameters);
 // read a second time, with another FERRY_MPI, they define them.
-#include <string>
-
 #include "client/mpi/api/function.h"
 #include "client/mpi/runtime/fail.h"
 #include "ferry/mpi/mpi.h"
@@ -13,9 +11,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #undef FERRY_MPI_FILES_H_
-#undef FERRY_MPI_PROCESSES_H_
-#undef FERRY_MPI_SESSIONS_H_
-#undef FERRY_MPI_TOOLS_H_
 #undef FERRY_MPI_WINDOWS_H_
 
 // FERRY_FAIL is the function that the call returns.
@@ -33,12 +28,10 @@
 namespace ferry::mpi {
 namespace {
 
-// Calls of the tool interface may precede MPI_Init, and no error handler sees them (MPI 5.0,
-// chapter 15).
-int FailTool(const char* call) {
-  Remember(MPI_ERR_UNSUPPORTED_OPERATION,
-           std::string(call) + ": Ferry does not have the tool interface yet (docs/mpi.md)");
-  return MPI_ERR_UNSUPPORTED_OPERATION;
+int FailFiles(const char* call) {
+  return Fail(call, nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
+              "Ferry has no files (docs/mpi.md): use a library that brings MPI-IO over any MPI, as "
+              "ROMIO, or write by the system's calls at offsets that MPI_Exscan gives each rank");
 }
 
 }  // namespace
@@ -46,13 +39,10 @@ int FailTool(const char* call) {
 
 extern "C" {
 
-#define FERRY_FAIL ferry::mpi::FailUnsupported
+#define FERRY_FAIL ferry::mpi::FailFiles
 #include "ferry/mpi/ferry_mpi/files.h"
-#include "ferry/mpi/ferry_mpi/processes.h"
-#include "ferry/mpi/ferry_mpi/sessions.h"
-#include "ferry/mpi/ferry_mpi/windows.h"
 
 #undef FERRY_FAIL
-#define FERRY_FAIL ferry::mpi::FailTool
-#include "ferry/mpi/ferry_mpi/tools.h"
+#define FERRY_FAIL ferry::mpi::FailUnsupported
+#include "ferry/mpi/ferry_mpi/windows.h"
 }

@@ -23,7 +23,11 @@ void Threads::Begin(int level) {
 
 void Threads::End() { threads_may_meet.store(true, std::memory_order_relaxed); }
 
-int Threads::level() { return thread_level; }
+void Threads::Raise(int level) {
+  if (level >= MPI_THREAD_MULTIPLE) {
+    AllowForGood();
+  }
+}
 
 void Threads::Allow() {
   if (!AreAllowed()) {

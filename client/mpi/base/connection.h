@@ -23,7 +23,9 @@ class Threads {
   // With the connection: what MPI_Init asked for (MPI_THREAD_SINGLE and so on). Called once.
   static void Begin(int level);
   static void End();
-  static int level();
+  // For another user of the connection, with a level of its own: what it asks for counts from now
+  // on. Call it as AllowThreads of the front end.
+  static void Raise(int level);
 
   // From now on several threads may call, Ferry's own among them, whatever the thread level. Called
   // by a thread of the program's.

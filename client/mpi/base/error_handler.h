@@ -23,16 +23,40 @@ class ErrorHandler : public Object {
       : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kFile), file_function(function) {}
   explicit ErrorHandler(MPI_Win_errhandler_function* function)
       : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kWindow), win_function(function) {}
-  // Of objects that Ferry does not have: never called.
-  explicit ErrorHandler(Owner owner) : Object(ForAnyThread()), kind(Kind::kUser), owner(owner) {}
+  explicit ErrorHandler(MPI_Session_errhandler_function* function)
+      : Object(ForAnyThread()),
+        kind(Kind::kUser),
+        owner(Owner::kSession),
+        session_function(function) {}
 
   bool IsFor(Owner object) const { return owner == Owner::kAny || owner == object; }
+
+  // Calls a program's own handler for an object, which may be null, of its kind.
+  void Tell(void* object, int code) const {
+    auto* const comm = static_cast<MPI_Comm>(object);
+    auto* const file = static_cast<MPI_File>(object);
+    auto* const session = static_cast<MPI_Session>(object);
+    auto* const win = static_cast<MPI_Win>(object);
+    TellBy(comm_function, comm, code);
+    TellBy(file_function, file, code);
+    TellBy(session_function, session, code);
+    TellBy(win_function, win, code);
+  }
 
   const Kind kind;
   const Owner owner = Owner::kAny;
   MPI_Comm_errhandler_function* const comm_function = nullptr;
   MPI_File_errhandler_function* const file_function = nullptr;
   MPI_Win_errhandler_function* const win_function = nullptr;
+  MPI_Session_errhandler_function* const session_function = nullptr;
+
+ private:
+  template <typename Function, typename Handle>
+  static void TellBy(Function* function, Handle handle, int code) {
+    if (function != nullptr) {
+      function(&handle, &code);
+    }
+  }
 };
 
 }  // namespace ferry::mpi

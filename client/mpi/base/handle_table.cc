@@ -105,6 +105,7 @@ constinit HandleTable<Info, MPI_Info> infos;
 constinit HandleTable<MatchedMessage, MPI_Message> matched_messages;
 constinit HandleTable<Op, MPI_Op> ops;
 constinit HandleTable<Request, MPI_Request> requests;
+constinit HandleTable<Session, MPI_Session> sessions;
 constinit HandleTable<Win, MPI_Win> wins;
 
 }  // namespace ferry::mpi

@@ -136,6 +136,7 @@ class Info;
 class MatchedMessage;
 class Op;
 class Request;
+class Session;
 class Win;
 
 // Those of this process.
@@ -147,6 +148,7 @@ extern HandleTable<Info, MPI_Info> infos;
 extern HandleTable<MatchedMessage, MPI_Message> matched_messages;
 extern HandleTable<Op, MPI_Op> ops;
 extern HandleTable<Request, MPI_Request> requests;
+extern HandleTable<Session, MPI_Session> sessions;
 extern HandleTable<Win, MPI_Win> wins;
 
 }  // namespace ferry::mpi

@@ -162,7 +162,7 @@ void CallWatch::StartListening() {
   std::lock_guard lock(listeners_mutex);
   if (!is_stopped_by_finalize) {
     is_stopped_by_finalize = true;
-    Process::AtFinalize([] {
+    Process::AtLeave([] {
       std::lock_guard all(listeners_mutex);
       for (CallWatch* const watch : listeners) {
         watch->StopListening();

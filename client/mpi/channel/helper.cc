@@ -45,7 +45,7 @@ class Helper {
     }
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { Work(); });
-      Process::AtFinalize([this] { return Stop(); });
+      Process::AtLeave([this] { return Stop(); });
     }
     if (is_at_rest_) {
       has_work_.notify_one();

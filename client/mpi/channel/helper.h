@@ -2,10 +2,10 @@
 // (MPI 5.0, section 6.12: nonblocking collectives).
 //
 // There is one per process, from the first nonblocking collective that is not over at once, or
-// partitioned message that needs it, until MPI_Finalize. While some are under way it looks now and
-// then whether the program carries them on by itself, in tests and waits; where it does not, the
-// thread does, and sleeps meanwhile as libferry's waiting calls do. It rests while none is under
-// way. While it rests, threads of the program need not mind it (Threads::BeginCall).
+// partitioned message that needs it, until the process leaves the job. While some are under way it
+// looks now and then whether the program carries them on by itself, in tests and waits; where it
+// does not, the thread does, and sleeps meanwhile as libferry's waiting calls do. It rests while
+// none is under way. While it rests, threads of the program need not mind it (Threads::BeginCall).
 //
 // Calling thread: any. Nothing blocks, but for the start of the thread.
 #pragma once

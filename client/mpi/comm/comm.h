@@ -22,6 +22,7 @@
 #include "client/mpi/base/attribute.h"
 #include "client/mpi/base/error_handler.h"
 #include "client/mpi/base/object.h"
+#include "client/mpi/base/session.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/rank_set.h"
 #include "client/mpi/info/info.h"
@@ -126,6 +127,10 @@ class Comm : public Object {
     }
     return extension_owner_.get();
   }
+  // The session that it belongs to. Null: none, as all communicators made of MPI_COMM_WORLD. Set
+  // before others see the communicator.
+  const Ref<Session>& session() const { return session_; }
+  void SetSession(Ref<Session> session) { session_ = std::move(session); }
   // The handle that callbacks get. Set once, before others see the communicator.
   MPI_Comm handle() const { return handle_; }
   void SetHandle(MPI_Comm handle) { handle_ = handle; }
@@ -136,6 +141,7 @@ class Comm : public Object {
   const bool is_inter_ = false;
   const RankSet group_;
   const RankSet peers_;
+  Ref<Session> session_;
   MPI_Comm handle_ = MPI_COMM_NULL;
   std::shared_ptr<const Topology> topology_;
   AttributeSet attributes_;

@@ -46,12 +46,17 @@ int WorldRankOfSelf() { return static_cast<int>(front_end->rank()); }
 
 Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group) {
   int rank = group.RankOf(WorldRankOfSelf());
-  return MakeRef<Comm>(number, std::move(group), rank, parent.error_handler());
+  Ref<Comm> comm = MakeRef<Comm>(number, std::move(group), rank, parent.error_handler());
+  comm->SetSession(parent.session());
+  return comm;
 }
 
 Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote) {
   int rank = group.RankOf(WorldRankOfSelf());
-  return MakeRef<Comm>(number, std::move(group), rank, std::move(remote), parent.error_handler());
+  Ref<Comm> comm =
+      MakeRef<Comm>(number, std::move(group), rank, std::move(remote), parent.error_handler());
+  comm->SetSession(parent.session());
+  return comm;
 }
 
 namespace {

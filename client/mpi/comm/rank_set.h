@@ -18,6 +18,7 @@
 
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
+#include "client/mpi/base/session.h"
 
 namespace ferry::mpi {
 
@@ -109,9 +110,11 @@ Failure TranslateRanks(const RankSet& from, std::span<const int> ranks, const Ra
 // The object of an MPI_Group.
 class Group : public Object {
  public:
-  explicit Group(RankSet ranks) : ranks(std::move(ranks)) {}
+  explicit Group(RankSet ranks, Ref<Session> session = nullptr)
+      : ranks(std::move(ranks)), session(std::move(session)) {}
 
   const RankSet ranks;
+  const Ref<Session> session;  // that it comes from; null: it comes from MPI_COMM_WORLD
 };
 
 // ---- Which processes come together when a communicator is split (MPI_Comm_split) ----------------

@@ -38,18 +38,25 @@ struct Attached {
 
 struct Buffers {
   std::mutex mutex;
-  // By the communicator's context; 0: the process'.
-  std::map<uint32_t, std::shared_ptr<Attached>> attached;
-  // Buffers of communicators that were freed, until their messages have left.
+  std::map<uint64_t, std::shared_ptr<Attached>> attached;  // by BufferOwner::key
+  // Buffers of communicators and sessions that are gone, until their messages have left.
   std::vector<std::shared_ptr<Attached>> freed;
 };
 Buffers& buffers = *new Buffers();
 
-uint32_t KeyOf(const Comm* comm) { return comm == nullptr ? 0 : comm->context(); }
-
-std::shared_ptr<Attached> Find(const Comm* comm) {
-  const auto found = buffers.attached.find(KeyOf(comm));
+// Under the lock. Null: nothing is attached.
+std::shared_ptr<Attached> Find(BufferOwner owner) {
+  const auto found = buffers.attached.find(owner.key());
   return found == buffers.attached.end() ? nullptr : found->second;
+}
+
+// Under the lock: the buffer that a message of this communicator takes. Null: there is none.
+std::shared_ptr<Attached> FindFor(const Comm& comm) {
+  std::shared_ptr<Attached> attached = Find(&comm);
+  if (attached == nullptr && comm.session()) {
+    attached = Find(comm.session().get());
+  }
+  return attached != nullptr ? attached : Find(nullptr);
 }
 
 // Under the lock: lets go of copies that have left.
@@ -169,7 +176,7 @@ bool AwaitRoom(Attached& attached, int64_t charge) {
 
 }  // namespace
 
-Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
+Failure AttachBuffer(BufferOwner owner, void* buffer, int64_t size_bytes) {
   std::lock_guard lock(buffers.mutex);
   if (size_bytes < 0) {
     return {MPI_ERR_ARG, "the size of the buffer is " + std::to_string(size_bytes)};
@@ -177,26 +184,26 @@ Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
   if (buffer == nullptr && size_bytes > 0) {
     return {MPI_ERR_BUFFER, "the buffer is null, but has " + std::to_string(size_bytes) + " bytes"};
   }
-  if (Find(comm) != nullptr) {
+  if (Find(owner) != nullptr) {
     return {MPI_ERR_BUFFER, "a buffer is attached already; detach it first"};
   }
   ReclaimFreed();
   auto attached = std::make_shared<Attached>();
   attached->buffer = buffer;
   attached->size_bytes = size_bytes;
-  buffers.attached[KeyOf(comm)] = std::move(attached);
+  buffers.attached[owner.key()] = std::move(attached);
   return {};
 }
 
-Failure DetachBuffer(Comm* comm, void** buffer, int64_t* size_bytes) {
+Failure DetachBuffer(BufferOwner owner, void** buffer, int64_t* size_bytes) {
   std::shared_ptr<Attached> attached;
   {
     std::lock_guard lock(buffers.mutex);
-    attached = Find(comm);
+    attached = Find(owner);
     if (attached == nullptr) {
       return {MPI_ERR_BUFFER, "no buffer is attached"};
     }
-    buffers.attached.erase(KeyOf(comm));
+    buffers.attached.erase(owner.key());
   }
   Await(*attached);
   *buffer = attached->buffer;
@@ -204,11 +211,11 @@ Failure DetachBuffer(Comm* comm, void** buffer, int64_t* size_bytes) {
   return {};
 }
 
-Failure FlushBuffer(Comm* comm) {
+Failure FlushBuffer(BufferOwner owner) {
   std::shared_ptr<Attached> attached;
   {
     std::lock_guard lock(buffers.mutex);
-    attached = Find(comm);
+    attached = Find(owner);
   }
   if (attached != nullptr) {
     Await(*attached);
@@ -216,9 +223,9 @@ Failure FlushBuffer(Comm* comm) {
   return {};
 }
 
-void FreeBuffer(Comm& comm) {
+void FreeBuffer(BufferOwner owner) {
   std::lock_guard lock(buffers.mutex);
-  if (const auto found = buffers.attached.find(KeyOf(&comm)); found != buffers.attached.end()) {
+  if (const auto found = buffers.attached.find(owner.key()); found != buffers.attached.end()) {
     buffers.freed.push_back(std::move(found->second));
     buffers.attached.erase(found);
   }
@@ -239,17 +246,14 @@ void FlushAllBuffers() {
   }
 }
 
-Ref<Request> BeginFlush(Comm* comm) {
+Ref<Request> BeginFlush(BufferOwner owner) {
   std::lock_guard lock(buffers.mutex);
-  return MakeRef<Flush>(Find(comm));
+  return MakeRef<Flush>(Find(owner));
 }
 
 Failure BufferedSend(Comm& comm, Payload payload, client::Message message) {
   std::lock_guard lock(buffers.mutex);
-  std::shared_ptr<Attached> attached = Find(&comm);
-  if (attached == nullptr) {
-    attached = Find(nullptr);
-  }
+  const std::shared_ptr<Attached> attached = FindFor(comm);
   const int64_t charge = payload.size_bytes() + MPI_BSEND_OVERHEAD;
   if (attached == nullptr || !AwaitRoom(*attached, charge)) {
     return NoRoom(attached.get(), charge);

@@ -23,23 +23,23 @@ std::string HexText(const void* handle) {
 }
 
 const char* NotRunning() {
+  if (Process::HasUsedSessions()) {
+    return "no session is open, and MPI is not between MPI_Init and MPI_Finalize: call "
+           "MPI_Session_init first";
+  }
   return Process::phase() == Phase::kBefore ? "call MPI_Init or MPI_Init_thread first"
                                             : "MPI_Finalize was called";
 }
 
-// The communicator of a window has the window's handler and handle (window/window.h).
-void CallProgram(const ErrorHandler& handler, const Comm& comm, int code) {
-  if (handler.owner == ErrorHandler::Owner::kWindow) {
-    auto handle = reinterpret_cast<MPI_Win>(comm.handle());
-    handler.win_function(&handle, &code);
-  } else {
-    MPI_Comm handle = comm.handle();
-    handler.comm_function(&handle, &code);
-  }
+// In the words of the interface, which programs know.
+std::string CommText(MPI_Comm handle) {
+  return handle == MPI_COMM_WORLD  ? "MPI_COMM_WORLD"
+         : handle == MPI_COMM_SELF ? "MPI_COMM_SELF"
+                                   : HexText(handle);
 }
 
 [[noreturn]] void Die(int error_class, const std::string& sentence) {
-  if (Process::phase() != Phase::kRunning) {
+  if (!Process::HasJoined()) {
     SayToUser(-1, sentence);
     std::exit(error_class);
   }
@@ -60,37 +60,50 @@ int Fail(const char* call, Comm* comm, const Failure& failure) {
 }
 
 int Fail(const char* call, Comm* comm, int error_class, std::string text) {
-  std::string sentence = std::string(call) + ": " + std::move(text);
   if (comm == nullptr && Process::phase() == Phase::kRunning) {
     comm = &Process::self();
   }
-  const Ref<ErrorHandler> handler = comm == nullptr ? nullptr : comm->error_handler();
+  const Failure failure{error_class, std::move(text)};
+  return comm == nullptr ? FailBy(call, nullptr, nullptr, failure)
+                         : FailBy(call, comm->error_handler(), comm->handle(), failure);
+}
+
+int FailBy(const char* call, const Ref<ErrorHandler>& handler, void* object,
+           const Failure& failure) {
+  std::string sentence = std::string(call) + ": " + failure.text;
   if (!handler ? Process::initial_error_handler() != MPI_ERRORS_RETURN
                : handler->kind == ErrorHandler::Kind::kFatal ||
                      handler->kind == ErrorHandler::Kind::kAbort) {
-    Die(error_class, sentence);
+    Die(failure.error_class, sentence);
   }
-  Remember(error_class, std::move(sentence));
+  Remember(failure.error_class, std::move(sentence));
   if (handler && handler->kind == ErrorHandler::Kind::kUser) {
-    CallProgram(*handler, *comm, error_class);
+    handler->Tell(object, failure.error_class);
   }
-  return error_class;
+  return failure.error_class;
 }
 
 int FailComm(const char* call, MPI_Comm handle) {
   FERRY_RETURN_ERROR(CheckRunning(call));
+  const bool is_of_world = handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF;
   return Fail(call, nullptr, MPI_ERR_COMM,
-              handle == MPI_COMM_NULL
-                  ? "the communicator is MPI_COMM_NULL"
-                  : "the communicator " + HexText(handle) + " does not exist: was it freed?");
+              handle == MPI_COMM_NULL ? "the communicator is MPI_COMM_NULL"
+              : is_of_world
+                  ? CommText(handle) +
+                        " is there between MPI_Init and MPI_Finalize; of a session's group, "
+                        "MPI_Comm_create_from_group makes a communicator"
+                  : "the communicator " + CommText(handle) + " does not exist: was it freed?");
 }
 
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind,
                const void* handle) {
   FERRY_RETURN_ERROR(CheckRunning(call));
-  return Fail(call, comm, error_class,
-              "the " + std::string(kind) + " " + HexText(handle) +
-                  " does not exist: is it null, or was it freed?");
+  return Fail(call, comm, error_class, NoSuchHandle(kind, handle));
+}
+
+std::string NoSuchHandle(const char* kind, const void* handle) {
+  return "the " + std::string(kind) + " " + HexText(handle) +
+         " does not exist: is it null, or was it freed?";
 }
 
 int FailUnsupported(const char* call) {
@@ -99,8 +112,17 @@ int FailUnsupported(const char* call) {
 }
 
 int CheckRunning(const char* call) {
-  return Process::phase() == Phase::kRunning ? MPI_SUCCESS
-                                             : Fail(call, nullptr, MPI_ERR_OTHER, NotRunning());
+  return Process::IsRunning() ? MPI_SUCCESS : Fail(call, nullptr, MPI_ERR_OTHER, NotRunning());
+}
+
+int CheckInWorld(const char* call) {
+  FERRY_RETURN_ERROR(CheckRunning(call));
+  return Process::phase() == Phase::kRunning
+             ? MPI_SUCCESS
+             : Fail(call, nullptr, MPI_ERR_OTHER,
+                    Process::phase() == Phase::kBefore
+                        ? "MPI_Init was not called: it takes more than a session"
+                        : "MPI_Finalize was called: it takes more than a session");
 }
 
 }  // namespace ferry::mpi

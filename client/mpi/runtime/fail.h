@@ -36,6 +36,11 @@ int Conclude(const char* call, const Operation& operation, const Failure& failur
   return failure.ok() ? MPI_SUCCESS : Fail(call, operation.comm(), failure);
 }
 
+// The same for a call whose failure this handler is to hear of, as that of `object`: the handle of
+// the handler's kind. Null: the initial handler.
+int FailBy(const char* call, const Ref<ErrorHandler>& handler, void* object,
+           const Failure& failure);
+
 // Fails for a communicator's handle that `comms` does not know, and says why.
 int FailComm(const char* call, MPI_Comm handle);
 // Fails for any other handle that stands for nothing: `kind` is the handle's type, such as
@@ -48,7 +53,13 @@ int FailUnsupported(const char* call);
 const std::string& LastMessage(int error_class);
 void Remember(int error_class, std::string sentence);
 
-// Fails before MPI_Init and after MPI_Finalize, when most calls are errors; else MPI_SUCCESS.
+// The words for a handle that stands for nothing.
+std::string NoSuchHandle(const char* kind, const void* handle);
+
+// Fails while MPI is not running, when most calls are errors: it runs between MPI_Init and
+// MPI_Finalize, and while a session is open. Else MPI_SUCCESS.
 int CheckRunning(const char* call);
+// Fails before MPI_Init and after MPI_Finalize, whatever sessions are open.
+int CheckInWorld(const char* call);
 
 }  // namespace ferry::mpi

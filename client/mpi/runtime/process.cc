@@ -1,11 +1,14 @@
 #include "client/mpi/runtime/process.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,12 +26,21 @@
 namespace ferry::mpi {
 namespace {
 
+using Actions = std::vector<std::function<Failure()>>;
+
 struct State {
+  std::mutex mutex;  // held while the process joins, leaves, or begins to run
   std::atomic<Phase> phase{Phase::kBefore};
+  std::atomic<int> users{0};  // the world model, and each open session
+  std::atomic<bool> has_joined{false};
+  std::atomic<bool> has_used_sessions{false};
+  pid_t owner = 0;  // the process that has used sessions; children that are forked are no ranks
   std::thread::id main_thread;
+  int thread_level = MPI_THREAD_SINGLE;
   Ref<Comm> world;
   Ref<Comm> self;
-  std::vector<std::function<Failure()>> at_finalize;
+  Actions at_finalize;
+  Actions at_leave;
 };
 
 // Not destroyed at exit: threads of the program may still run.
@@ -62,14 +74,9 @@ Failure Disconnect() {
   return {};
 }
 
-// Predefined objects are never freed: those that have no handle any more are kept here.
-std::vector<Object*>& kept = *new std::vector<Object*>();
-
-// Puts the objects that the standard predefines, other than communicators, into their tables.
+// Puts the objects that the standard predefines, other than communicators and error handlers, into
+// their tables.
 void MakePredefined() {
-  error_handlers.SetPredefined(MPI_ERRORS_ARE_FATAL, new ErrorHandler(ErrorHandler::Kind::kFatal));
-  error_handlers.SetPredefined(MPI_ERRORS_ABORT, new ErrorHandler(ErrorHandler::Kind::kAbort));
-  error_handlers.SetPredefined(MPI_ERRORS_RETURN, new ErrorHandler(ErrorHandler::Kind::kReturn));
   groups.SetPredefined(MPI_GROUP_EMPTY, new Group(RankSet()));
   for (const BasicType& basic : BasicTypes()) {
     datatypes.SetPredefined(basic.handle, new Datatype(basic));
@@ -79,17 +86,33 @@ void MakePredefined() {
   }
 }
 
-// Takes datatypes and operations out again, so that their handles stand for nothing. The objects
-// stay: a program may still hold datatypes made of them.
-void ForgetPredefined() {
+// Datatypes and operations have no handles while MPI does not run. The objects stay: a program may
+// still hold datatypes made of them.
+struct Hidden {
+  std::vector<std::pair<MPI_Datatype, Datatype*>> datatypes;
+  std::vector<std::pair<MPI_Op, Op*>> ops;
+};
+Hidden& hidden = *new Hidden();
+
+void HidePredefined() {
   for (const BasicType& basic : BasicTypes()) {
-    kept.push_back(datatypes.Find(basic.handle));
+    hidden.datatypes.emplace_back(basic.handle, datatypes.Find(basic.handle));
     datatypes.SetPredefined(basic.handle, nullptr);
   }
   for (const PredefinedOp& op : PredefinedOps()) {
-    kept.push_back(ops.Find(op.handle));
+    hidden.ops.emplace_back(op.handle, ops.Find(op.handle));
     ops.SetPredefined(op.handle, nullptr);
   }
+}
+
+void ShowPredefined() {
+  for (const auto& [handle, datatype] : hidden.datatypes) {
+    datatypes.SetPredefined(handle, datatype);
+  }
+  for (const auto& [handle, op] : hidden.ops) {
+    ops.SetPredefined(handle, op);
+  }
+  hidden = {};
 }
 
 Ref<Comm> MakePredefinedComm(MPI_Comm handle, const char* name, uint32_t number, RankSet group,
@@ -99,7 +122,6 @@ Ref<Comm> MakePredefinedComm(MPI_Comm handle, const char* name, uint32_t number,
       Ref<ErrorHandler>::Share(error_handlers.Find(Process::initial_error_handler())));
   comm->SetHandle(handle);
   comm->SetName(name);
-  comms.SetPredefined(handle, comm.get());
   return comm;
 }
 
@@ -112,26 +134,87 @@ void MakeCommunicators() {
                                   RankSet::Strided(rank, 1, 1), 0);
 }
 
+// ---- Joining and leaving. All under the lock ----------------------------------------------------
+
+Failure Join(int level, const Process::Joining& joining) {
+  FERRY_RETURN_FAILURE(Connect(level));
+  if (Failure failure = joining.agree(); !failure.ok()) {
+    (void)Disconnect();  // what was wrong before it says more
+    return failure;
+  }
+  Process::MakeErrorHandlers();
+  MakePredefined();
+  MakeCommunicators();
+  state.has_joined.store(true, std::memory_order_release);
+  joining.prepare();
+  return {};
+}
+
+// One more that uses MPI, at this thread level.
+Failure BeginUse(int level, const Process::Joining& joining) {
+  if (!Process::HasJoined()) {
+    FERRY_RETURN_FAILURE(Join(level, joining));
+  } else {
+    Threads::Raise(level);
+    if (!Process::IsRunning()) {
+      ShowPredefined();
+    }
+  }
+  state.users.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+void EndUse() {
+  if (state.users.fetch_sub(1, std::memory_order_release) == 1) {
+    HidePredefined();
+  }
+}
+
+Failure RunAll(Actions* actions) {
+  while (!actions->empty()) {
+    const std::function<Failure()> action = std::move(actions->back());
+    actions->pop_back();
+    FERRY_RETURN_FAILURE(action());
+  }
+  return {};
+}
+
+Failure Leave() {
+  FERRY_RETURN_FAILURE(RunAll(&state.at_leave));
+  FERRY_RETURN_FAILURE(Disconnect());
+  state.has_joined.store(false, std::memory_order_release);
+  return {};
+}
+
+// A process that has used sessions leaves the job when it ends: in good order if all that it began
+// has ended. Else the others learn that it has died. A program that has called ferry_init may have
+// ended the connection itself.
+void LeaveAtExit() {
+  if (getpid() == state.owner && Process::HasJoined() && !Process::IsRunning() &&
+      ferry_initialized() != 0) {
+    (void)Leave();  // nobody is there to be told
+  }
+}
+
 }  // namespace
 
-Failure Process::Initialize(int required, int* provided, Failure (*agree)()) {
+Failure Process::Initialize(int required, int* provided, const Joining& joining) {
+  std::lock_guard lock(state.mutex);
   if (phase() != Phase::kBefore) {
     return {MPI_ERR_OTHER, phase() == Phase::kRunning
                                ? "MPI was initialised before"
-                               : "MPI_Finalize was called; MPI cannot be initialised again"};
+                               : "MPI_Finalize was called; MPI cannot be initialised again, but "
+                                 "sessions can be opened any number of times (MPI_Session_init)"};
   }
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     return {MPI_ERR_ARG, "the thread level " + std::to_string(required) +
                              " is none of MPI_THREAD_SINGLE, FUNNELED, SERIALIZED and MULTIPLE"};
   }
-  FERRY_RETURN_FAILURE(Connect(required));
-  if (Failure failure = agree(); !failure.ok()) {
-    (void)Disconnect();  // what was wrong before it says more
-    return failure;
-  }
-  MakePredefined();
-  MakeCommunicators();
+  FERRY_RETURN_FAILURE(BeginUse(required, joining));
+  comms.SetPredefined(MPI_COMM_WORLD, state.world.get());
+  comms.SetPredefined(MPI_COMM_SELF, state.self.get());
   state.main_thread = std::this_thread::get_id();
+  state.thread_level = required;
   if (provided != nullptr) {
     *provided = required;
   }
@@ -140,17 +223,50 @@ Failure Process::Initialize(int required, int* provided, Failure (*agree)()) {
 }
 
 Failure Process::Finalize() {
-  while (!state.at_finalize.empty()) {
-    const std::function<Failure()> action = std::move(state.at_finalize.back());
-    state.at_finalize.pop_back();
-    FERRY_RETURN_FAILURE(action());
+  FERRY_RETURN_FAILURE(RunAll(&state.at_finalize));  // without the lock: programs' callbacks run
+  std::lock_guard lock(state.mutex);
+  if (!HasUsedSessions()) {
+    FERRY_RETURN_FAILURE(Leave());
   }
-  FERRY_RETURN_FAILURE(Disconnect());
   comms.SetPredefined(MPI_COMM_WORLD, nullptr);
   comms.SetPredefined(MPI_COMM_SELF, nullptr);
-  ForgetPredefined();
+  EndUse();
   state.phase.store(Phase::kAfter, std::memory_order_release);
   return {};
+}
+
+Failure Process::OpenSession(int thread_level, const Joining& joining) {
+  std::lock_guard lock(state.mutex);
+  if (!HasJoined() && phase() == Phase::kAfter) {
+    return {MPI_ERR_OTHER,
+            "MPI_Finalize has left the job, which nobody can join twice: open the first session "
+            "before MPI_Finalize; then others can be opened after it"};
+  }
+  // Above MPI_THREAD_SINGLE, threads of other sessions may call at the same time.
+  FERRY_RETURN_FAILURE(BeginUse(
+      thread_level == MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, joining));
+  if (!state.has_used_sessions.exchange(true)) {
+    state.owner = getpid();
+    (void)std::atexit(LeaveAtExit);
+  }
+  return {};
+}
+
+void Process::CloseSession() {
+  std::lock_guard lock(state.mutex);
+  EndUse();
+}
+
+void Process::MakeErrorHandlers() {
+  static const bool made = [] {
+    for (const auto& [handle, kind] : {std::pair{MPI_ERRORS_ARE_FATAL, ErrorHandler::Kind::kFatal},
+                                       std::pair{MPI_ERRORS_ABORT, ErrorHandler::Kind::kAbort},
+                                       std::pair{MPI_ERRORS_RETURN, ErrorHandler::Kind::kReturn}}) {
+      error_handlers.SetPredefined(handle, new ErrorHandler(kind));
+    }
+    return true;
+  }();
+  (void)made;
 }
 
 void Process::Abort(int exit_code, const std::string& sentence) {
@@ -174,12 +290,20 @@ MPI_Errhandler Process::initial_error_handler() {
 }
 
 Phase Process::phase() { return state.phase.load(std::memory_order_acquire); }
+bool Process::IsRunning() { return state.users.load(std::memory_order_acquire) != 0; }
+bool Process::HasJoined() { return state.has_joined.load(std::memory_order_acquire); }
+bool Process::HasUsedSessions() { return state.has_used_sessions.load(std::memory_order_acquire); }
 bool Process::IsMainThread() { return std::this_thread::get_id() == state.main_thread; }
+int Process::thread_level() { return state.thread_level; }
 Comm& Process::world() { return *state.world; }
 Comm& Process::self() { return *state.self; }
 
 void Process::AtFinalize(std::function<Failure()> action) {
   state.at_finalize.push_back(std::move(action));
+}
+
+void Process::AtLeave(std::function<Failure()> action) {
+  state.at_leave.push_back(std::move(action));
 }
 
 // ---- How it was started -------------------------------------------------------------------------
@@ -211,7 +335,7 @@ StartFacts FactsOfStart() {
     facts.host = system.nodename;
     facts.arch = system.machine;
   }
-  if (Process::phase() == Phase::kRunning) {
+  if (Process::HasJoined()) {
     facts.memory_alloc_kinds = front_end->options().memory_alloc_kinds;
     const uint64_t told = front_end->options().app_size;
     facts.max_processes = told != 0 ? static_cast<int>(told) : Process::world().size();

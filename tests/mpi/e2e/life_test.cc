@@ -48,6 +48,10 @@ TEST_P(LifeTest, BuffersThatWereNotDetachedEndWithIt) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/life", "buffers"}, "nothing is missed");
 }
 
+TEST_P(LifeTest, OtherProcessesAreRefusedWithWhatToDo) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/life", "spawn"}, "nobody else comes");
+}
+
 TEST_P(LifeTest, AbortEndsTheJobWithItsCode) {
   const e2e::CommandResult result = Live("abort");
   EXPECT_EQ(result.exit_code, 42) << result.err;

@@ -65,6 +65,15 @@ HandleKind InfoKind(World& world) {
 HandleKind OpKind(World& world) {
   return {Word(MPI_OP_NULL), Word(world.freed_op), Word(world.comm)};
 }
+HandleKind ControlKind(World& world) {
+  return {Word(MPI_T_CVAR_HANDLE_NULL), Word(world.freed_control), Word(world.counters)};
+}
+HandleKind CounterSessionKind(World& world) {
+  return {Word(MPI_T_PVAR_SESSION_NULL), Word(world.freed_counters), Word(world.control)};
+}
+HandleKind SessionKind(World& world) {
+  return {Word(MPI_SESSION_NULL), Word(world.ended_session), Word(world.comm)};
+}
 HandleKind ErrorHandlerKind(World& world) {
   return {Word(MPI_ERRHANDLER_NULL), Word(world.freed_handler), Word(world.comm)};
 }
@@ -166,20 +175,47 @@ Choices OtherHandles(Kind kind, World& world) {
       return AddWrong(list, world, OpKind(world)).Take();
     }
     case Kind::kErrorHandler:
-    case Kind::kFileErrorHandler: {
+    case Kind::kFileErrorHandler:
+    case Kind::kSessionErrorHandler: {
       ValueList list(8, {MPI_ERR_ERRHANDLER, MPI_ERR_ARG});
-      const bool of_file = kind == Kind::kFileErrorHandler;
       list.Good("MPI_ERRORS_RETURN", MPI_ERRORS_RETURN);
       list.Odd("of communicators", world.handler).Odd("of files", world.file_handler);
-      list.Bad("of another kind of object", of_file ? world.handler : world.file_handler);
+      list.Odd("of sessions", world.session_handler);
+      list.Bad("of another kind of object",
+               kind == Kind::kErrorHandler ? world.file_handler : world.handler);
       return AddWrong(list, world, ErrorHandlerKind(world)).Take();
     }
     case Kind::kAbsentObject:  // MPI_FILE_NULL alone has a handler
-      return ValueList(8, {MPI_ERR_SESSION, MPI_ERR_FILE, MPI_ERR_ARG})
+      return ValueList(8, {MPI_ERR_FILE, MPI_ERR_ARG})
           .Odd("MPI_FILE_NULL", MPI_FILE_NULL)
           .Bad("the address of a buffer", world.send_buffer())
           .Bad("all bits", ~uint64_t{0})
           .Take();
+    case Kind::kToolEnum: {
+      ValueList list(8, {MPI_T_ERR_INVALID});
+      list.Good("of a variable", world.tool_enum);
+      return AddWrong(list, world, {0, 0, Word(world.control)}).Take();
+    }
+    case Kind::kControlHandle: {
+      ValueList list(8, {MPI_T_ERR_INVALID_HANDLE});
+      list.Good("of a number", world.control);
+      return AddWrong(list, world, ControlKind(world)).Take();
+    }
+    case Kind::kCounterSession: {
+      ValueList list(8, {MPI_T_ERR_INVALID_SESSION});
+      list.Good("session", world.counters);
+      return AddWrong(list, world, CounterSessionKind(world)).Take();
+    }
+    case Kind::kCounterHandle: {
+      ValueList list(8, {MPI_T_ERR_INVALID_HANDLE});
+      list.Good("of a counter", world.counter).Odd("all", MPI_T_PVAR_ALL_HANDLES);
+      return AddWrong(list, world, ControlKind(world)).Take();
+    }
+    case Kind::kSession: {
+      ValueList list(8, {MPI_ERR_SESSION});
+      list.Good("session", world.session);
+      return AddWrong(list, world, SessionKind(world)).Take();
+    }
     default:
       return {};
   }
@@ -266,6 +302,26 @@ Choices FreedHandles(Kind kind, World& world) {
       list.GoodAt("user's", {Word(world.handler)}).BadNull();
       list.OddAt("MPI_ERRORS_RETURN", {Word(MPI_ERRORS_RETURN)});
       return AddWrong(list, world, ErrorHandlerKind(world), true).Take();
+    }
+    case Kind::kControlToFree: {
+      ValueList list(8, {MPI_T_ERR_INVALID_HANDLE});
+      list.GoodAt("of a number", {Word(world.control)}).BadNull();
+      return AddWrong(list, world, ControlKind(world), true).Take();
+    }
+    case Kind::kCounterSessionToFree: {
+      ValueList list(8, {MPI_T_ERR_INVALID_SESSION});
+      list.GoodAt("session", {Word(world.counters)}).BadNull();
+      return AddWrong(list, world, CounterSessionKind(world), true).Take();
+    }
+    case Kind::kCounterToFree: {
+      ValueList list(8, {MPI_T_ERR_INVALID_HANDLE});
+      list.GoodAt("of a counter", {Word(world.counter)}).BadNull();
+      return AddWrong(list, world, ControlKind(world), true).Take();
+    }
+    case Kind::kSessionToEnd: {
+      ValueList list(8, {MPI_ERR_SESSION, MPI_ERR_ARG});
+      list.GoodAt("session", {Word(world.session)}).BadNull();
+      return AddWrong(list, world, SessionKind(world), true).Take();
     }
     default:
       return {};

@@ -36,6 +36,9 @@ constexpr ClassRule kClassRules[] = {
     {"MPI_Pready_*", MPI_ERR_REQUEST},      // a partition is readied twice
     {"MPI_*uffer_*tach*", MPI_ERR_BUFFER},  // one is attached already, or none
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
+    {"MPI_Session_*tach_buffer*", MPI_ERR_BUFFER},
+    {"MPI_Session_init", MPI_ERR_INFO_VALUE},
+    {"MPI_T_*", MPI_T_ERR_INVALID},
     {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are the same
     {"MPI_Abi_set_*", MPI_ERR_ABI},
     {"MPI_*ccumulate*", MPI_ERR_UNSUPPORTED_OPERATION},

@@ -46,9 +46,24 @@ enum class Kind {
   kPredefinedOp,
   kErrorHandler,
   kFileErrorHandler,
+  kSessionErrorHandler,
   kErrorHandlerToFree,
-  kAbsentObject,  // a session or file
-  kWindow,        // in no epoch
+  kAbsentObject,  // a file
+  kSession,
+  kSessionToEnd,
+  kProcessSet,  // its name
+  kProcessSetNumber,
+  kToolEnum,  // of the tool interface, as the following
+  kControlHandle,
+  kControlToFree,
+  kCounterSession,
+  kCounterSessionToFree,
+  kCounterHandle,
+  kCounterToFree,
+  kCounterClass,
+  kToolIndex,
+  kToolName,
+  kWindow,  // in no epoch
   kDynamicWindow,
   kWindowToFree,
   kLockedWindow,   // rank 0 is locked

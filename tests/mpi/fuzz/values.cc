@@ -182,6 +182,15 @@ Choices CountsAndSizes(Kind kind, bool wide) {
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_VALUE}).Good({10}).Odd({0}).Bad({-1}).Take();
     case Kind::kKeyIndex:
       return ValueList(4, {MPI_ERR_ARG, MPI_ERR_INFO_NOKEY}).Good({0}).Bad({1, -1, INT_MAX}).Take();
+    case Kind::kCounterClass:
+      return ValueList(4, {MPI_T_ERR_INVALID_NAME})
+          .Good({MPI_T_PVAR_CLASS_COUNTER})
+          .Odd({0, 99})
+          .Take();
+    case Kind::kToolIndex:
+      return ValueList(4, {MPI_T_ERR_INVALID_INDEX}).Good({0}).Bad({-1, 100000, INT_MIN}).Take();
+    case Kind::kProcessSetNumber:
+      return ValueList(4, {MPI_ERR_ARG}).Good({0, 1}).Bad({-1, 99, INT_MIN}).Take();
     case Kind::kArgumentCount:
       return ValueList(4, {MPI_ERR_ARG}).Good({1}).Odd({0}).Bad({-1}).Take();
     default:
@@ -482,6 +491,21 @@ Choices Texts(Kind kind, World&) {
       return ValueList(8, {MPI_ERR_ARG, MPI_ERR_INFO_VALUE, MPI_ERR_NAME})
           .Good("\"name\"", "name")
           .Odd("\"\"", "")
+          .Odd("5,000 bytes", endless.c_str())
+          .BadNull()
+          .Take();
+    case Kind::kToolName:  // of one of the three kinds of things
+      return ValueList(8, {MPI_T_ERR_INVALID_NAME})
+          .Odd("\"heap_bytes\"", "heap_bytes")
+          .Odd("\"messages_sent\"", "messages_sent")
+          .Odd("\"Counters\"", "Counters")
+          .Odd("5,000 bytes", endless.c_str())
+          .BadNull()
+          .Take();
+    case Kind::kProcessSet:
+      return ValueList(8, {MPI_ERR_ARG})
+          .Good("\"mpi://SELF\"", "mpi://SELF")
+          .Odd("\"nobody\"", "nobody")
           .Odd("5,000 bytes", endless.c_str())
           .BadNull()
           .Take();

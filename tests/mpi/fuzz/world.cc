@@ -35,6 +35,7 @@ void Add(void* in, void* inout, int* count, MPI_Datatype* type) {
 
 void Ignore(MPI_Comm*, int*, ...) {}
 void IgnoreFile(MPI_File*, int*, ...) {}
+void IgnoreSession(MPI_Session*, int*, ...) {}
 int Query(void*, MPI_Status* status) { return MPI_Status_set_elements(status, MPI_INT, 0); }
 int Free(void*) { return MPI_SUCCESS; }
 int Cancel(void*, int) { return MPI_SUCCESS; }
@@ -132,6 +133,12 @@ void DetachAll() {
     int size = 0;
     MPI_Comm_detach_buffer(*comm, &own, &size);
   });
+  ForEachLive(sessions, [](MPI_Session* session) {
+    void* own = nullptr;
+    int size = 0;
+    MPI_Session_set_errhandler(*session, MPI_ERRORS_RETURN);
+    MPI_Session_detach_buffer(*session, &own, &size);
+  });
 }
 
 }  // namespace
@@ -146,6 +153,7 @@ std::set<uint64_t> LiveHandles() {
   CollectLive(error_handlers, &live);
   CollectLive(requests, &live);
   CollectLive(matched_messages, &live);
+  CollectLive(sessions, &live);
   CollectLive(wins, &live);
   return live;
 }
@@ -174,6 +182,8 @@ World::World() {
   FERRY_MUST(MPI_Op_create(Add, 1, &op));
   FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &handler));
   FERRY_MUST(MPI_File_create_errhandler(IgnoreFile, &file_handler));
+  FERRY_MUST(MPI_Session_create_errhandler(IgnoreSession, &session_handler));
+  FERRY_MUST(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
   FERRY_MUST(
       MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &comm_keyval, nullptr));
   FERRY_MUST(
@@ -186,6 +196,7 @@ World::World() {
   FERRY_MUST(MPI_Comm_set_attr(comm, comm_keyval, nullptr));
   FERRY_MUST(MPI_Type_set_attr(MPI_INT, type_keyval, nullptr));
   MakeRequests();
+  MakeTools();
   MakeFreed();
 }
 
@@ -208,6 +219,23 @@ void World::MakeRequests() {
   FERRY_MUST(MPI_Grequest_start(Query, Free, Cancel, nullptr, &generalized));
 }
 
+void World::MakeTools() {
+  int number = 0;
+  FERRY_MUST(MPI_T_init_thread(MPI_THREAD_SINGLE, &number));
+  FERRY_MUST(MPI_T_cvar_get_index("gpu_backend", &number));
+  FERRY_MUST(MPI_T_cvar_get_info(number, nullptr, nullptr, nullptr, nullptr, &tool_enum, nullptr,
+                                 nullptr, nullptr, nullptr));
+  FERRY_MUST(MPI_T_cvar_get_index("heap_bytes", &number));
+  const int heap_bytes = number;
+  FERRY_MUST(MPI_T_cvar_handle_alloc(heap_bytes, nullptr, &control, &number));
+  FERRY_MUST(MPI_T_pvar_session_create(&counters));
+  FERRY_MUST(MPI_T_pvar_handle_alloc(counters, 0, nullptr, &counter, &number));
+  FERRY_MUST(MPI_T_cvar_handle_alloc(heap_bytes, nullptr, &freed_control, &number));
+  FERRY_MUST(MPI_T_pvar_session_create(&freed_counters));
+  FERRY_MUST(FreeCopy(MPI_T_cvar_handle_free, freed_control));
+  FERRY_MUST(FreeCopy(MPI_T_pvar_session_free, freed_counters));
+}
+
 // Done last, so that nothing else has these handles.
 void World::MakeFreed() {
   FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &freed_comm));
@@ -219,6 +247,8 @@ void World::MakeFreed() {
   FERRY_MUST(MPI_Recv_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &freed_request));
   FERRY_MUST(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &freed_keyval,
                                     nullptr));
+  FERRY_MUST(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &ended_session));
+  FERRY_MUST(FreeCopy(MPI_Session_finalize, ended_session));
   FERRY_MUST(FreeCopy(MPI_Comm_free_keyval, freed_keyval));
   FERRY_MUST(FreeCopy(MPI_Request_free, freed_request));
   FERRY_MUST(FreeCopy(MPI_Errhandler_free, freed_handler));
@@ -347,7 +377,9 @@ World::~World() {
   for (const MPI_Datatype predefined : {MPI_INT, MPI_DOUBLE, MPI_BYTE}) {
     MPI_Type_delete_attr(predefined, type_keyval);
   }
+  MPI_T_finalize();
   ForEachLive(comms, [](MPI_Comm* handle) { MPI_Comm_free(handle); });
+  ForEachLive(sessions, [](MPI_Session* handle) { MPI_Session_finalize(handle); });
   ForEachLive(groups, [](MPI_Group* handle) { MPI_Group_free(handle); });
   ForEachLive(infos, [](MPI_Info* handle) { MPI_Info_free(handle); });
   ForEachLive(ops, [](MPI_Op* handle) { MPI_Op_free(handle); });

@@ -81,6 +81,12 @@ class World {
   MPI_Op op = MPI_OP_NULL;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Errhandler file_handler = MPI_ERRHANDLER_NULL;
+  MPI_Errhandler session_handler = MPI_ERRHANDLER_NULL;
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_T_enum tool_enum = MPI_T_ENUM_NULL;
+  MPI_T_cvar_handle control = MPI_T_CVAR_HANDLE_NULL;  // of a number
+  MPI_T_pvar_session counters = MPI_T_PVAR_SESSION_NULL;
+  MPI_T_pvar_handle counter = MPI_T_PVAR_HANDLE_NULL;
   MPI_Request inactive = MPI_REQUEST_NULL;  // persistent
   MPI_Request pending = MPI_REQUEST_NULL;   // a receive without a message
   MPI_Request completed = MPI_REQUEST_NULL;
@@ -101,6 +107,9 @@ class World {
   MPI_Op freed_op = MPI_OP_NULL;
   MPI_Errhandler freed_handler = MPI_ERRHANDLER_NULL;
   MPI_Request freed_request = MPI_REQUEST_NULL;
+  MPI_Session ended_session = MPI_SESSION_NULL;
+  MPI_T_cvar_handle freed_control = MPI_T_CVAR_HANDLE_NULL;
+  MPI_T_pvar_session freed_counters = MPI_T_PVAR_SESSION_NULL;
 
  private:
   struct Memory {
@@ -113,6 +122,7 @@ class World {
 
   void MakeCommunicators();
   void MakeRequests();
+  void MakeTools();
   void MakeFreed();
   // Ends their rounds, whichever the call has started, and the queue.
   void EndPartitioned();

@@ -39,7 +39,6 @@ NOT_PASSED = {
     "errors/pt2pt/truncmsg2": "types that do not match are not looked for in messages",
     "attr/keyval_double_free_win": "windows are not there yet",
     "info/infocreateenv": "the thread level is known after MPI_Init only",
-    "threads/init/mult_session": "sessions are not there yet",
     "threads/pt2pt/multisend4": "25 threads wait busily for each other: minutes on few cores",
     "threads/pt2pt/mt_improbe_*": "compares messages with MPI_REQUEST_NULL",
     "threads/pt2pt/threads": "minutes on few cores",

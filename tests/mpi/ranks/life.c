@@ -87,6 +87,41 @@ static void leave_buffers(void) {
   }
 }
 
+/* Other processes cannot join the job: each call says what to do, to its communicator's handler. */
+static void refuse_processes(void) {
+  const int unsupported = MPI_ERR_UNSUPPORTED_OPERATION;
+  const char* const together = "have ferryrun start them all, several programs with colons";
+  const char* const one_job = "start both programs as one job";
+  char* commands[] = {"worker", "worker"};
+  const int ones[] = {1, 1};
+  const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+  char port[MPI_MAX_PORT_NAME] = "";
+  MPI_Comm comm = MPI_COMM_NULL;
+  step = "processes of another job";
+  return_errors();
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL)); /* it hears of none of these */
+  expect_error(MPI_Comm_spawn("worker", MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm,
+                              MPI_ERRCODES_IGNORE),
+               unsupported, together);
+  expect_error(MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, ones, infos, 0, MPI_COMM_WORLD,
+                                       &comm, MPI_ERRCODES_IGNORE),
+               unsupported, together);
+  expect_error(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm), unsupported,
+               one_job);
+  expect_error(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm), unsupported,
+               one_job);
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  expect_error(MPI_Comm_spawn("worker", MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_NULL, &comm,
+                              MPI_ERRCODES_IGNORE),
+               MPI_ERR_COMM, "MPI_COMM_NULL");
+  expect_error(MPI_Open_port(MPI_INFO_NULL, port), unsupported, one_job);
+  expect_error(MPI_Close_port(port), unsupported, one_job);
+  expect_error(MPI_Comm_join(0, &comm), unsupported, one_job);
+  expect_error(MPI_Publish_name("service", MPI_INFO_NULL, port), unsupported, one_job);
+  expect_error(MPI_Unpublish_name("service", MPI_INFO_NULL, port), unsupported, one_job);
+  expect_error(MPI_Lookup_name("service", MPI_INFO_NULL, port), unsupported, one_job);
+}
+
 int main(int argc, char** argv) {
   int data = 0;
   const char* what = argc > 1 ? argv[1] : "";
@@ -98,6 +133,11 @@ int main(int argc, char** argv) {
     if (what[0] == 'b') leave_buffers();
     OK(MPI_Finalize());
     puts("nothing is missed");
+  } else if (strcmp(what, "spawn") == 0) {
+    live(&argc, &argv);
+    refuse_processes();
+    OK(MPI_Finalize());
+    puts("nobody else comes");
   } else if (strcmp(what, "abort") == 0) {
     live(&argc, &argv);
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 42);
@@ -130,7 +170,8 @@ int main(int argc, char** argv) {
     fflush(stdout);
     _Exit(0);
   } else {
-    fprintf(stderr, "usage: life whole|requests|buffers|abort|fatal|before|after|again|dies\n");
+    fprintf(stderr,
+            "usage: life whole|requests|buffers|spawn|abort|fatal|before|after|again|dies\n");
     return 2;
   }
   return 0;
