@@ -122,8 +122,8 @@ Failure Check(const NumberGrant& grant);
 // This process' rank in the job.
 int WorldRankOfSelf();
 
-// A communicator of that number in which the caller is; it has `parent`'s error handler, and belongs
-// to its session.
+// A communicator of that number in which the caller is; it has `parent`'s error handler, and
+// belongs to its session.
 Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group);
 Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote);
 
