@@ -130,7 +130,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
     }
     const engine::LaneSet forgotten = engine.ForgetLanes();
     const uint32_t sequence = wake.PrepareToSleep();
-    if (engine.HasWork(forgotten) || done()) {
+    if (engine.HasWork(forgotten) || progress_->has_copies_elsewhere() || done()) {
       wake.CancelSleep();
       waiter.Reset();
       continue;
@@ -509,7 +509,8 @@ void Client::Rest(uint64_t longest_ns) {
     wake.BeginRest();
     const engine::LaneSet forgotten = engine.ForgetLanes();
     const uint32_t sequence = wake.PrepareToSleep();
-    if (engine.HasWork(forgotten) || has_changed() || poison() != ErrorCode::kOk) {
+    if (engine.HasWork(forgotten) || progress_->has_copies_elsewhere() || has_changed() ||
+        poison() != ErrorCode::kOk) {
       wake.CancelSleep();
     } else {
       const bool unannounced = engine.WaitsForRoom() || matching_->any_started();

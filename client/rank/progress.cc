@@ -55,11 +55,13 @@ void Progress::Perform(const engine::Effects& effects, engine::LaneSet* later) {
 
 void Progress::PerformElsewhere(const engine::Effects& effects) {
   TellOthers(effects, nullptr);
-  if (effects.self) {
-    wake_.Publish();
+  const bool has_copies = effects.transfer_count != 0;
+  if (has_copies) {
+    shm::StoreRelease(copies_elsewhere_, 1U);  // Pairs with TakeCopiesElsewhere.
+    AskToAttendSelf();                         // the program's threads may all be away
   }
-  if (effects.transfer_count != 0) {
-    AskToAttendSelf();  // copies of which no thread of the program knows
+  if (effects.self || has_copies) {
+    wake_.Publish();
   }
 }
 

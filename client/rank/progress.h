@@ -115,6 +115,13 @@ class Progress {
   // The same for a thread that is none of the program's: those may sleep, whatever they are
   // allowed.
   void PerformElsewhere(const engine::Effects& effects);
+  // Whether that has found copies to be made, of which no thread of the program knows. The worker
+  // makes them for a rank whose threads are all away, and leaves them to one that waits.
+  bool has_copies_elsewhere() const { return shm::LoadAcquire(copies_elsewhere_) != 0; }
+  bool TakeCopiesElsewhere() {
+    return has_copies_elsewhere() &&
+           shm::Exchange(copies_elsewhere_, 0U, std::memory_order_acq_rel) != 0;
+  }
   // Tells a rank of this node that its lane from here has something new.
   void Announce(uint32_t rank) {
     shm::Wake(peers_.by_rank[rank].inbox.wake()).PublishLane(own_lane_);
@@ -194,6 +201,7 @@ class Progress {
   const uint32_t own_lane_;
   const uint32_t holder_;  // of the lease, when only one thread calls at a time
   const int doorbell_;
+  uint32_t copies_elsewhere_ = 0;
   LinkTurns* links_ = nullptr;
   std::function<void(const engine::Effects&)> note_transfers_;
   bool threads_;

@@ -435,7 +435,7 @@ void Requests::NoteTransfers(const engine::Effects& effects) {
   }
 }
 
-// There may have been more than the effects have room for. Call it with the lock held.
+// Looks for all that is to be copied, where effects did not tell. Call it with the lock held.
 void Requests::FindTransfers() {
   const uint32_t fresh = shm::LoadAcquire(progress_.view().layout->request_fresh);
   for (uint32_t request = 1; request < fresh; ++request) {
@@ -461,6 +461,10 @@ void Requests::HandOver(const engine::Effects& matched) {
 
 // The lock is held meanwhile, so that Forget returns only when nobody touches the request any more.
 bool Requests::HelpBackground() {
+  if (progress_.TakeCopiesElsewhere()) [[unlikely]] {
+    std::lock_guard lock(mutex_);
+    FindTransfers();
+  }
   if (!progress_.threads() && background_.empty() && offered_.empty()) {
     return false;
   }

@@ -854,5 +854,19 @@ TEST_F(LinkKeeperTest, ARankWithoutLinksTurnsNothing) {
   EXPECT_NE(FakeLinks::last->turns, 0U);
 }
 
+// The daemon's worker leaves them to a rank that waits in the library.
+TEST_F(LinkKeeperTest, CopiesThatTheLinkThreadHasFoundAreTheRanksToo) {
+  Make();
+  EXPECT_FALSE(progress_.TakeCopiesElsewhere());
+  const uint32_t sequence = progress_.wake().PrepareToSleep();
+  engine::Effects effects;
+  effects.transfers[effects.transfer_count++] = 7;
+  progress_.PerformElsewhere(effects);
+  progress_.wake().Sleep(sequence, 0);  // for ever, had nobody been woken
+  EXPECT_TRUE(progress_.has_copies_elsewhere());
+  EXPECT_TRUE(progress_.TakeCopiesElsewhere());
+  EXPECT_FALSE(progress_.TakeCopiesElsewhere());
+}
+
 }  // namespace
 }  // namespace ferry::client

@@ -136,9 +136,9 @@ constexpr std::chrono::microseconds kLongestRest(1000);
 namespace {
 
 // For programs that leave windows behind.
-void StopAtFinalize() {
+void StopAtLeave() {
   static const bool once = [] {
-    Process::AtFinalize([] {
+    Process::AtLeave([] {
       wins.ForEach([](MPI_Win, Win* win) { win->StopService(); });
       return Failure{};
     });
@@ -150,7 +150,7 @@ void StopAtFinalize() {
 }  // namespace
 
 PrivateService::PrivateService(Win& win) : win_(win) {
-  StopAtFinalize();
+  StopAtLeave();
   Threads::AllowForGood();
   for (int rank = 0; rank < win.size(); ++rank) {
     if (rank != win.rank()) {
