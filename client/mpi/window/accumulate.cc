@@ -1,12 +1,15 @@
 #include "client/mpi/window/accumulate.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/window/elements.h"
 #include "client/mpi/window/private_memory.h"
+#include "shm/accumulate.h"
 #include "shm/atomic_operation.h"
 
 namespace ferry::mpi {
@@ -17,36 +20,20 @@ using shm::OneSidedOperation;
 
 // ---- One word of a target -----------------------------------------------------------------------
 
-class Word {
- public:
-  Word(Win& win, const Spot& spot, int64_t offset, uint32_t width)
-      : win_(win), width_(width), place_(spot.memory->place) {
-    place_.offset += static_cast<uint64_t>(offset);
-    if (spot.memory->mapped != nullptr) {
-      mapped_ = spot.memory->mapped + offset;
-    }
+ErrorCode CompareSwapWord(Win& win, const Spot& spot, size_t width, uint64_t compare,
+                          uint64_t value, uint64_t* found) {
+  constexpr OneSidedOperation kOperation = OneSidedOperation::kCompareSwap;
+  if (spot.memory->mapped != nullptr) {
+    *found = shm::ApplyAtomicAt(spot.memory->mapped + spot.offset, static_cast<uint32_t>(width),
+                                kOperation, value, compare);
+    return ErrorCode::kOk;
   }
-
-  // *found may be null: nobody waits for it.
-  ErrorCode Change(OneSidedOperation operation, uint64_t operand, uint64_t compare,
-                   uint64_t* found) const {
-    if (mapped_ != nullptr) {
-      const uint64_t before = shm::ApplyAtomicAt(mapped_, width_, operation, operand, compare);
-      if (found != nullptr) {
-        *found = before;
-      }
-      return ErrorCode::kOk;
-    }
-    return front_end->one_sided().Atomic(
-        win_.context(), {place_, operation, width_, operand, compare}, found, WhenDone::kAtReturn);
-  }
-
- private:
-  Win& win_;
-  const uint32_t width_;
-  client::Place place_;
-  std::byte* mapped_ = nullptr;
-};
+  client::Place place = spot.memory->place;
+  place.offset += static_cast<uint64_t>(spot.offset);
+  return front_end->one_sided().Atomic(
+      win.context(), {place, kOperation, static_cast<uint32_t>(width), value, compare}, found,
+      WhenDone::kAtReturn);
+}
 
 uint64_t Load(const void* bytes, size_t width) {
   uint64_t word = 0;
@@ -54,126 +41,96 @@ uint64_t Load(const void* bytes, size_t width) {
   return word;
 }
 
-// kNone: the CPU has no such operation.
-OneSidedOperation AtomicOf(OpKind op, NumberKind kind) {
-  const bool is_integer = kind <= NumberKind::kUint64;
-  switch (op) {
-    case OpKind::kSum:
-      return is_integer ? OneSidedOperation::kAdd : OneSidedOperation::kNone;
-    case OpKind::kBand:
-      return OneSidedOperation::kAnd;
-    case OpKind::kBor:
-      return OneSidedOperation::kOr;
-    case OpKind::kBxor:
-      return OneSidedOperation::kXor;
-    case OpKind::kReplace:
-      return OneSidedOperation::kSwap;
-    case OpKind::kNoOp:
-      return OneSidedOperation::kFetch;
-    default:
-      return OneSidedOperation::kNone;
-  }
+// ---- Rows of elements ---------------------------------------------------------------------------
+
+std::optional<shm::Accumulation> AccumulationOf(const Op& op, const BasicType& basic) {
+  return basic.IsPair() ? shm::Accumulation::Of(op.kind(), basic.kind, basic.index_kind)
+                        : shm::Accumulation::Of(op.kind(), basic.kind);
 }
 
-// ---- One element --------------------------------------------------------------------------------
-
-// An element of less than 4 bytes is changed within the word of 4 that it lies in.
-class Element {
+// Changes what lies at `offset` of a target's memory, and on. Operands and `found` lie as there.
+class Row {
  public:
-  Element(Win& win, const Spot& spot, int64_t offset, size_t bytes)
-      : bytes_(bytes),
-        // Where it lies in the word: segments, and mappings, begin at multiples of 8.
-        within_(bytes < sizeof(uint32_t)
-                    ? (AddressOf(spot) + static_cast<uint64_t>(offset)) % sizeof(uint32_t)
-                    : 0),
-        word_(win, spot, offset - static_cast<int64_t>(within_),
-              bytes < sizeof(uint32_t) ? sizeof(uint32_t) : static_cast<uint32_t>(bytes)) {}
+  Row(Win& win, const Spot& spot, shm::Accumulation what)
+      : win_(win), place_(spot.memory->place), what_(what) {}
 
-  static bool IsAligned(const Spot& spot, int64_t offset, size_t bytes) {
-    return (AddressOf(spot) + static_cast<uint64_t>(offset)) % bytes == 0;
-  }
-
-  bool is_word() const { return bytes_ >= sizeof(uint32_t); }
-  const Word& word() const { return word_; }
-
-  // change(the element before, room for that after) returns whether it is to be changed.
-  template <typename Compute>
-  ErrorCode Change(Compute&& compute, std::byte* found) const {
-    uint64_t before = 0;
-    ErrorCode error = word_.Change(OneSidedOperation::kFetch, 0, 0, &before);
-    while (error == ErrorCode::kOk) {
-      uint64_t after = before;
-      auto* const element = reinterpret_cast<std::byte*>(&after) + within_;
-      std::byte old[sizeof(after)];
-      std::memcpy(old, element, bytes_);
-      if (compute(old, element)) {
-        uint64_t seen = 0;
-        error = word_.Change(OneSidedOperation::kCompareSwap, after, before, &seen);
-        if (error == ErrorCode::kOk && seen != before) {
-          before = seen;
-          continue;
-        }
-      }
-      if (found != nullptr) {
-        std::memcpy(found, old, bytes_);
-      }
-      break;
-    }
-    return error;
+  ErrorCode Change(int64_t offset, int64_t elements, const std::byte* operands,
+                   std::byte* found) const {
+    client::Place place = place_;
+    place.offset += static_cast<uint64_t>(offset);
+    return front_end->one_sided().Accumulate(win_.context(),
+                                             {place, what_, static_cast<uint64_t>(elements)},
+                                             operands, found, WhenDone::kAtReturn);
   }
 
  private:
-  static uint64_t AddressOf(const Spot& spot) { return spot.memory->place.offset; }
-
-  const size_t bytes_;
-  const uint64_t within_;
-  const Word word_;
+  Win& win_;
+  const client::Place place_;
+  const shm::Accumulation what_;
 };
 
-ErrorCode Accumulate(const Element& element, const Op& op, const Datatype& type,
-                     const std::byte* data, std::byte* found) {
-  const auto bytes = static_cast<size_t>(type.size_bytes());
-  const OneSidedOperation atomic =
-      element.is_word() ? AtomicOf(op.kind(), type.predefined()->kind) : OneSidedOperation::kNone;
-  if (atomic != OneSidedOperation::kNone && !type.predefined()->IsPair()) {
-    const uint64_t operand = op.kind() == OpKind::kNoOp ? 0 : Load(data, bytes);
-    uint64_t before = 0;
-    const ErrorCode error =
-        element.word().Change(atomic, operand, 0, found == nullptr ? nullptr : &before);
-    if (found != nullptr) {
-      std::memcpy(found, &before, bytes);
+// The elements are dense, or of one piece.
+Failure AccumulateRuns(const Row& row, const Spot& spot, const Elements& there, int64_t bytes,
+                       const std::byte* data, std::byte* found) {
+  return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+    const ErrorCode error = row.Change(offset, length / bytes, data, found);
+    data = data == nullptr ? nullptr : data + length;
+    found = found == nullptr ? nullptr : found + length;
+    return error == ErrorCode::kOk ? Failure{} : FailureOf(error);
+  });
+}
+
+// Pairs with gaps, which packed data do not have: one by one. A run may end within a pair, and
+// begin with an index.
+Failure AccumulatePairs(const Row& row, const Spot& spot, const Elements& there,
+                        const BasicType& pair, const std::byte* data, std::byte* found) {
+  constexpr size_t kMost = shm::Accumulation::kMostElementBytes;
+  const int64_t value_bytes = pair.value->size_bytes;
+  const int64_t index_bytes = pair.size_bytes - value_bytes;
+  const auto change = [&](int64_t offset, int64_t packed) {
+    std::byte operand[kMost] = {};
+    std::byte before[kMost];
+    if (data != nullptr) {
+      std::memcpy(operand, data + packed, static_cast<size_t>(value_bytes));
+      std::memcpy(operand + pair.index_offset, data + packed + value_bytes,
+                  static_cast<size_t>(index_bytes));
+    }
+    const ErrorCode error = row.Change(offset, 1, operand, found == nullptr ? nullptr : before);
+    if (error == ErrorCode::kOk && found != nullptr) {
+      std::memcpy(found + packed, before, static_cast<size_t>(value_bytes));
+      std::memcpy(found + packed + value_bytes, before + pair.index_offset,
+                  static_cast<size_t>(index_bytes));
     }
     return error;
-  }
-  return element.Change(
-      [&](const std::byte* old, std::byte* now) {
-        std::memcpy(now, old, bytes);
-        CombineElements(op, type, data, now, static_cast<int64_t>(bytes));
-        return op.kind() != OpKind::kNoOp;
-      },
-      found);
+  };
+  int64_t packed = 0;
+  return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+    for (const int64_t end = packed + length; packed < end;) {
+      const int64_t within = packed % pair.size_bytes;
+      if (within == 0) {
+        if (const ErrorCode error = change(offset, packed); error != ErrorCode::kOk) {
+          return FailureOf(error);
+        }
+      }
+      const int64_t part_end = within < value_bytes ? value_bytes : pair.size_bytes;
+      const int64_t step = std::min(part_end - within, end - packed);
+      packed += step;
+      offset += step;
+    }
+    return Failure{};
+  });
 }
 
 // ---- Refusals -----------------------------------------------------------------------------------
 
 Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
 
-Failure CheckReach(const Exposed& memory, const Datatype& type) {
-  const BasicType& basic = *type.predefined();
-  if (basic.size_bytes != basic.extent_bytes) {
-    return Unsupported("Ferry does not have accumulates of " + std::string(basic.name) +
-                       ", whose elements have gaps, yet (docs/mpi.md)");
-  }
-  if (memory.reach == Reach::kByStream) {
-    return Unsupported(
-        "Ferry does not have accumulates in memory that only streams of a device reach yet "
-        "(docs/mpi.md): use MPI_Put and MPI_Get there, or host memory");
-  }
-  if (memory.reach == Reach::kShared && basic.size_bytes > 8) {
-    return Unsupported("Ferry does not have accumulates of elements of more than 8 bytes (" +
-                       std::string(basic.name) + ") yet (docs/mpi.md)");
-  }
-  return {};
+Failure CheckReach(const Exposed& memory) {
+  return memory.reach == Reach::kByStream
+             ? Unsupported(
+                   "Ferry does not have accumulates in memory that only streams of a device reach "
+                   "yet (docs/mpi.md): use MPI_Put and MPI_Get there, or host memory")
+             : Failure{};
 }
 
 Failure NotAligned(int64_t offset, int64_t bytes) {
@@ -202,13 +159,19 @@ Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, cons
                          const std::byte* data, std::byte* found) {
   const Datatype* type = nullptr;
   FERRY_RETURN_FAILURE(FindElements(op, *there.type, &type));
-  FERRY_RETURN_FAILURE(CheckReach(*spot.memory, *type));
+  FERRY_RETURN_FAILURE(CheckReach(*spot.memory));
   FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
   if (there.size_bytes() == 0) {
     return {};
   }
-  const int64_t bytes = type->size_bytes();
+  const BasicType& basic = *type->predefined();
+  const bool is_dense = basic.size_bytes == basic.extent_bytes;
   if (spot.memory->reach == Reach::kPrivate) {
+    if (!is_dense) {
+      return Unsupported("Ferry does not have accumulates of " + std::string(basic.name) +
+                         ", whose elements have gaps, in memory of the program's own yet: take "
+                         "that of MPI_Win_allocate or MPI_Alloc_mem (docs/mpi.md)");
+    }
     PrivateWish wish;
     wish.kind =
         found != nullptr ? PrivateWish::Kind::kGetAccumulate : PrivateWish::Kind::kAccumulate;
@@ -219,27 +182,20 @@ Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, cons
                                                       : 0);
     return AccumulatePrivate(win, spot, there, wish, data == nullptr ? none.data() : data, found);
   }
-  return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-    for (const int64_t end = offset + length; offset < end; offset += bytes) {
-      if (!Element::IsAligned(spot, offset, static_cast<size_t>(bytes))) {
-        return NotAligned(offset, bytes);
-      }
-      const ErrorCode error = Accumulate(Element(win, spot, offset, static_cast<size_t>(bytes)), op,
-                                         *type, data, found);
-      if (error != ErrorCode::kOk) {
-        return FailureOf(error);
-      }
-      data = data == nullptr ? nullptr : data + bytes;
-      found = found == nullptr ? nullptr : found + bytes;
-    }
-    return Failure{};
-  });
+  const std::optional<shm::Accumulation> what = AccumulationOf(op, basic);
+  if (!what.has_value()) {
+    return Unsupported("Ferry does not have this operation on elements of " +
+                       std::string(basic.name));
+  }
+  const Row row(win, spot, *what);
+  return is_dense ? AccumulateRuns(row, spot, there, basic.size_bytes, data, found)
+                  : AccumulatePairs(row, spot, there, basic, data, found);
 }
 
 Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
                            const void* value, void* found) {
   const auto bytes = static_cast<size_t>(type.size_bytes());
-  FERRY_RETURN_FAILURE(CheckReach(*spot.memory, type));
+  FERRY_RETURN_FAILURE(CheckReach(*spot.memory));
   FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
   if (spot.memory->reach == Reach::kPrivate) {
     std::vector<std::byte> both(2 * bytes);
@@ -250,23 +206,14 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
     return AccumulatePrivate(win, spot, {nullptr, 1, &type}, wish, both.data(),
                              static_cast<std::byte*>(found));
   }
-  if (!Element::IsAligned(spot, spot.offset, bytes)) {
+  if ((spot.memory->place.offset + static_cast<uint64_t>(spot.offset)) % bytes != 0) {
     return NotAligned(spot.offset, type.size_bytes());
   }
-  const Element element(win, spot, spot.offset, bytes);
-  if (element.is_word()) {
-    uint64_t before = 0;
-    const ErrorCode error = element.word().Change(
-        OneSidedOperation::kCompareSwap, Load(value, bytes), Load(compare, bytes), &before);
-    std::memcpy(found, &before, bytes);
-    return FailureOf(error);
-  }
-  return FailureOf(element.Change(
-      [&](const std::byte* old, std::byte* now) {
-        std::memcpy(now, value, bytes);
-        return std::memcmp(old, compare, bytes) == 0;
-      },
-      static_cast<std::byte*>(found)));
+  uint64_t before = 0;
+  const ErrorCode error =
+      CompareSwapWord(win, spot, bytes, Load(compare, bytes), Load(value, bytes), &before);
+  std::memcpy(found, &before, bytes);
+  return FailureOf(error);
 }
 
 }  // namespace ferry::mpi

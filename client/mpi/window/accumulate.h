@@ -1,13 +1,12 @@
 // Accumulates (MPI 5.0, sections 12.3.4 and 12.3.5): operations that change elements of a target's
 // memory, each element at once for all who accumulate.
 //
-// An element is changed by an atomic operation of a CPU of the target's node
-// (client/core/one_sided.h), or, where that has none such, by a loop that compares and swaps: so
-// all of them agree. That is for elements of up to 8 bytes that lie at multiples of their size;
-// others are refused (MPI_ERR_UNSUPPORTED_OPERATION). In private memory the owner carries all out
-// (private_memory.h).
+// Elements are changed on the target's node, by the core's accumulates (OneSided::Accumulate),
+// which say what is atomic with what (shm/accumulate.h). In memory that only streams of a device
+// reach they are refused (MPI_ERR_UNSUPPORTED_OPERATION). In private memory the owner carries all
+// out (private_memory.h).
 //
-// Calling thread: that of the call. Blocks, but for sums and the like of integers without a result.
+// Calling thread: that of the call. Blocks where there is a result.
 #pragma once
 
 #include <cstddef>
