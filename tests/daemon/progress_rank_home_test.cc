@@ -74,25 +74,6 @@ TEST_F(ProgressRankHomeTest, LongMessagesArePushedToTheirPlace) {
   EXPECT_EQ(ends_[1]->reads(), 0U);
 }
 
-TEST_F(ProgressRankHomeTest, WhatFollowsTheLastReceiveWaitsForTheNextOne) {
-  const std::vector<std::byte> sent = Pattern(50'000, 1);
-  std::vector<std::byte> first(sent.size());
-  std::vector<std::byte> second(sent.size());
-  const uint32_t receive = Receive(1, first);
-  const uint32_t sends[] = {Send(0, sent), Send(0, sent)};
-  Turn();
-  rank(1).Progress();
-  ExpectReceived(1, receive);
-  const uint32_t next = Receive(1, second);
-  Settle();
-  ExpectReceived(1, next);
-  EXPECT_EQ(second, sent);
-  ASSERT_EQ(ends_[1]->places.size(), 2U);
-  EXPECT_EQ(ends_[1]->places[1], second.data());
-  ExpectSent(0, sends[0]);
-  ExpectSent(0, sends[1]);
-}
-
 TEST_F(ProgressRankHomeTest, StreamsGoOnBeyondTheWindowOfWhatIsPushed) {
   constexpr uint32_t kMessages = 100;
   const std::vector<std::byte> sent = Pattern(100'000, 1);
