@@ -2,7 +2,8 @@
 // loopback, without libferry and daemons. Beside it, bare sockets: a head, and the data straight to
 // its place.
 //
-//   out/bin/benchmarks/links/homes [RUNS]
+//   bazel build //benchmarks/links:homes //client/direct:libferry_direct.so
+//   cd out/bin && benchmarks/links/homes [RUNS]
 //
 // Microseconds one way, and GB/s of windows of 64 messages: the median of 7 batches, of which each
 // run has one line.
@@ -273,7 +274,7 @@ void RunAll(const char* name, Bench& bench, bool prints) {
 
 int Main(int runs) {
   const std::array<UniqueFd, 2> sockets = ConnectedSockets();
-  PeerProcess peer([&](LinkedRank& rank) {
+  LinkedProcess peer([&](LinkedRank& rank) {
     PinTo(1);
     LinkEnd link(rank);
     Bench by_link(link.AsEnd(), 1), bare(SocketEnd(sockets[1].get()), 1);
