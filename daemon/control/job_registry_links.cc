@@ -43,8 +43,8 @@ class JobRegistry::BookCalls final : public LinkCalls {
   bool IsParted(uint32_t rank, uint32_t peer) override {
     return registry_.data_plane_.AreParted(job_.spec.id, rank, peer);
   }
-  bool Rejoin(uint32_t rank, uint32_t peer) override {
-    return registry_.data_plane_.RejoinRanks(job_.spec.id, rank, peer);
+  bool AreRejoined(uint32_t rank, uint32_t peer) override {
+    return registry_.data_plane_.AreRejoined(job_.spec.id, rank, peer);
   }
 
  private:

@@ -375,7 +375,7 @@ void LinkBook::LookAfter(Entry& entry) {
     entry.is_parted = true;
     Tell(entry, LinkNews::PARTED);
   }
-  if (entry.is_parted && entry.is_peer_parted && calls_.Rejoin(entry.rank, entry.peer)) {
+  if (entry.is_parted && entry.is_peer_parted && calls_.AreRejoined(entry.rank, entry.peer)) {
     entry.joined_link = entry.link = std::max(entry.link, entry.parted_link);
     Refuse(entry, {ErrorCode::kLinkDown, entry.why});
   }

@@ -64,8 +64,8 @@ class LinkCalls {
   virtual void Part(uint32_t rank, uint32_t peer) = 0;
   // Whether that is over.
   virtual bool IsParted(uint32_t rank, uint32_t peer) = 0;
-  // Both are parted: messages pass between them again. False: not yet, try again.
-  virtual bool Rejoin(uint32_t rank, uint32_t peer) = 0;
+  // Whether messages pass between the two, which are parted, again.
+  virtual bool AreRejoined(uint32_t rank, uint32_t peer) = 0;
 };
 
 inline constexpr uint32_t kAnyRank = UINT32_MAX;

@@ -157,7 +157,8 @@ class DataPlane {
 
   // Routes packets of the job to node `node` of it. After a cut (NodeFailed with kLinkDown) with
   // another life of the link: kWouldBlock while ranks here have not noticed the cut yet (try
-  // again); then packets are taken from the node, and NodeReturned lets the ranks send.
+  // again); then packets are taken from the node, and NodeReturned, or a first packet from there,
+  // lets the ranks send.
   virtual Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) = 0;
 
   // The node, too, takes packets of the job again: its ranks may be talked to.
@@ -176,8 +177,8 @@ class DataPlane {
   virtual void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
   // Whether the rank has noticed it, and nothing of before is said any more. Ask again until it is.
   virtual bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
-  // Messages pass between the two again. False: what the other node said before may still come.
-  virtual bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
+  // Whether messages pass between the two again: they do once both nodes have said so much.
+  virtual bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;
 

@@ -454,10 +454,10 @@ bool ProgressPlane::AreParted(const std::string& job_id, uint32_t rank, uint32_t
   return are_parted;
 }
 
-bool ProgressPlane::RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  bool are_joined = false;
-  thread_->Call([&] { are_joined = core_->RejoinRanks(job_id, rank, peer); });
-  return are_joined;
+bool ProgressPlane::AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  bool are_rejoined = false;
+  thread_->Call([&] { are_rejoined = core_->AreRejoined(job_id, rank, peer); });
+  return are_rejoined;
 }
 
 void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {

@@ -100,7 +100,13 @@ Job* Arrivals::Admit(const PacketHeader& header) {
                        route.receive_key == header.key && job->IsRank(header.source) &&
                        job->plan.node_of_rank[header.source] == header.source_node &&
                        job->IsRank(header.destination) && job->IsLocal(header.destination);
-  return genuine ? job : nullptr;
+  if (!genuine) {
+    return nullptr;
+  }
+  if (route.is_returning) [[unlikely]] {
+    hooks_.on_returned(*job, header.source_node);
+  }
+  return job;
 }
 
 std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet, uint64_t now_ns) {
@@ -123,7 +129,8 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       return HandleEnded(job, packet);
     case PacketKind::kParted:
       if (rank != nullptr) {
-        rank->parted_there.insert(source);
+        rank->partings[source].is_there = true;
+        hooks_.on_parted(*rank, source);
       }
       return std::nullopt;
     case PacketKind::kPull:
@@ -375,7 +382,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleEnded(Job& job, const Packet& p
   if (job.ended[source] != ErrorCode::kOk) {
     return std::nullopt;
   }
-  on_ended_(job, source, error);
+  hooks_.on_ended(job, source, error);
   if (error != ErrorCode::kNotFound) {
     return std::nullopt;
   }

@@ -28,13 +28,20 @@ namespace ferry::progress {
 
 class Arrivals {
  public:
-  // What a rank of another node has under way here ends, before the ranks here hear that it is
-  // gone; if it has died, that tells them.
-  using OnEnded = std::function<void(Job&, uint32_t rank, ErrorCode error)>;
+  struct Hooks {
+    // What a rank of another node has under way here ends, before the ranks here hear that it is
+    // gone; if it has died, that tells them.
+    std::function<void(Job&, uint32_t rank, ErrorCode error)> on_ended;
+    // The peer has said its last word of before (kParted).
+    std::function<void(ServedRank&, uint32_t peer)> on_parted;
+    // A node has sent something after a cut: so it takes packets again, too. Comes before that is
+    // looked at.
+    std::function<void(Job&, uint32_t node)> on_returned;
+  };
 
   // All outlive this. `extension` may be null.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, OneSided& one_sided, Extension* extension, OnEnded on_ended)
+           Puts& puts, OneSided& one_sided, Extension* extension, Hooks hooks)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
@@ -43,7 +50,7 @@ class Arrivals {
         puts_(puts),
         one_sided_(one_sided),
         extension_(extension),
-        on_ended_(std::move(on_ended)) {}
+        hooks_(std::move(hooks)) {}
 
   // A failure that is final.
   struct Trouble {
@@ -119,7 +126,7 @@ class Arrivals {
   Puts& puts_;
   OneSided& one_sided_;
   Extension* const extension_;
-  const OnEnded on_ended_;
+  const Hooks hooks_;
   bool from_ranks_ = false;
   uint64_t dropped_ = 0;
 };

@@ -89,13 +89,17 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
       commands_(outbound_, pulls_, feeds_, registrations_, private_memory_, pushes_, adverts_,
                 puts_, one_sided_, hooks_),
       arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, one_sided_,
-                extension_.get(), [this](Job& job, uint32_t rank, ErrorCode error) {
-                  if (error == ErrorCode::kNotFound) {
-                    EndWork(job, rank, error);
-                  } else {
-                    RankDied(job, rank, error);
-                  }
-                }) {
+                extension_.get(),
+                {.on_ended =
+                     [this](Job& job, uint32_t rank, ErrorCode error) {
+                       if (error == ErrorCode::kNotFound) {
+                         EndWork(job, rank, error);
+                       } else {
+                         RankDied(job, rank, error);
+                       }
+                     },
+                 .on_parted = [this](ServedRank& rank, uint32_t peer) { TryJoin(rank, peer); },
+                 .on_returned = [this](Job& job, uint32_t node) { ReturnNode(job, node); }}) {
   landings_.on_carried = [this](ServedRank& rank, uint32_t source, Delivery::Result result) {
     if (const auto trouble = arrivals_.Judge(rank, source, result)) {
       OnTrouble(*trouble);

@@ -159,7 +159,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // The first two are called in this order, the second until it is true, once.
   void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer);
   bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer);
-  bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer);
+  bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer);
   void PoisonJob(const std::string& job_id, ErrorCode error);
   // The job's worker process is gone, or was given up: the job cannot go on here.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
@@ -216,6 +216,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
   void ReportBrokenLinks();
   void BreakLink(Link& link, const std::string& text);
+  void ReturnNode(Job& job, uint32_t node);
+  void TryJoin(ServedRank& rank, uint32_t peer);
   static bool HasSettled(ServedRank& rank);
   static bool HaveSettled(const Job& job);
   void FailLink(Link& link, ErrorCode error);

@@ -198,7 +198,7 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     --added.link->routes;
   }
   ++link->routes;
-  added = {link, route.send_key, route.receive_key, added.was_cut};
+  added = {link, route.send_key, route.receive_key, added.was_cut, added.was_cut};
   for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
     if (job->IsLocal(rank) && job->left[rank]) {  // before there was a way to say so
       TellOfEnd(*job, rank, ErrorCode::kNotFound, node);
@@ -233,27 +233,33 @@ void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
   if (job == nullptr || node >= job->routes.size()) {
     return;
   }
-  for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
-    if (job->plan.node_of_rank[rank] != node || job->ended[rank] != ErrorCode::kLinkDown) {
+  ReturnNode(*job, node);
+}
+
+// Its ranks hear of it before they get anything that the node sends: one that has a message of
+// after a cut can answer it.
+void ProgressCore::ReturnNode(Job& job, uint32_t node) {
+  job.routes[node].is_returning = false;
+  for (uint32_t rank = 0; rank < job.plan.size(); ++rank) {
+    if (job.plan.node_of_rank[rank] != node || job.ended[rank] != ErrorCode::kLinkDown) {
       continue;
     }
-    if (job->left[rank]) {  // nobody says so again
-      MarkDead(*job, rank, ErrorCode::kNotFound);
+    if (job.left[rank]) {  // nobody says so again
+      MarkDead(job, rank, ErrorCode::kNotFound);
       continue;
     }
-    job->ended[rank] = ErrorCode::kOk;
-    for (ServedRank* served : job->served) {
+    job.ended[rank] = ErrorCode::kOk;
+    for (ServedRank* served : job.served) {
       if (served == nullptr) {
         continue;
       }
-      served->parted.erase(rank);
-      served->parted_there.erase(rank);
+      served->partings.erase(rank);
       if (tells_deaths()) {  // Pairs with RankEngine::CanLeave.
         shm::StoreRelease(served->session->layout()->peers[rank].dead, 0U);
       }
     }
   }
-  AnnounceDeaths(*job);
+  AnnounceDeaths(job);
 }
 
 void ProgressCore::Connect(uint64_t number, uint64_t now_ns) {

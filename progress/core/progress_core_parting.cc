@@ -4,6 +4,8 @@
 // messages. What they have under way with each other by this core fails, too, as after a cut of
 // their nodes; but other ranks do not notice, and the link between the nodes goes on. So packets of
 // before may still come: they are dropped until the other node has said its last one (kParted).
+#include <utility>
+
 #include "progress/core/progress_core.h"
 #include "shm/atomic.h"
 
@@ -13,7 +15,7 @@ void ProgressCore::PartRanks(const std::string& job_id, uint32_t rank, uint32_t 
   ServedRank* served = directory_.FindServed(job_id, rank);
   if (served == nullptr || served->ended || !served->job->IsRank(peer) ||
       served->job->IsLocal(peer) || served->job->ended[peer] != ErrorCode::kOk ||
-      !served->parted.insert(peer).second) {
+      std::exchange(served->partings[peer].is_here, true)) {
     return;
   }
   constexpr ErrorCode kError = ErrorCode::kLinkDown;
@@ -35,32 +37,41 @@ void ProgressCore::PartRanks(const std::string& job_id, uint32_t rank, uint32_t 
 // A rank that is gone, or whose peer is, has nothing to notice.
 bool ProgressCore::AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) {
   ServedRank* served = directory_.FindServed(job_id, rank);
-  if (served == nullptr || served->ended || !served->parted.contains(peer)) {
+  if (served == nullptr || served->ended || !served->IsPartedFrom(peer)) {
     return true;
   }
   if (!HasSettled(*served)) {
     return false;
   }
-  outbound_.Post(*served->job, PacketKind::kParted, rank, peer,
-                 WireEnded{static_cast<uint32_t>(ErrorCode::kLinkDown), 0}, now_ns_);
+  if (!std::exchange(served->partings[peer].is_told, true)) {
+    outbound_.Post(*served->job, PacketKind::kParted, rank, peer,
+                   WireEnded{static_cast<uint32_t>(ErrorCode::kLinkDown), 0}, now_ns_);
+    TryJoin(*served, peer);
+  }
   return true;
 }
 
-bool ProgressCore::RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
+// Each node joins the two as soon as both have said their last words. So whatever one of them sends
+// then comes to a rank that can answer: the word of the other one went before it.
+void ProgressCore::TryJoin(ServedRank& rank, uint32_t peer) {
+  const auto parting = rank.partings.find(peer);
+  if (!parting->second.is_here || !parting->second.is_told || !parting->second.is_there) {
+    return;
+  }
+  rank.partings.erase(parting);
+  if (rank.job->ended[peer] == ErrorCode::kOk) {  // Pairs with RankEngine::CanLeave.
+    shm::StoreRelease(rank.session->layout()->peers[peer].dead, 0U);
+    AnnounceDeath(rank);
+  }
+}
+
+bool ProgressCore::AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) {
   ServedRank* served = directory_.FindServed(job_id, rank);
-  if (served == nullptr || !served->parted.contains(peer)) {
-    return true;
+  if (served != nullptr && served->job->IsRank(peer) &&
+      served->job->ended[peer] != ErrorCode::kOk) {
+    served->partings.erase(peer);  // nobody says anything more
   }
-  if (served->job->ended[peer] == ErrorCode::kOk && served->parted_there.erase(peer) == 0) {
-    return false;
-  }
-  served->parted.erase(peer);
-  served->parted_there.erase(peer);
-  if (served->job->ended[peer] == ErrorCode::kOk) {  // Pairs with RankEngine::CanLeave.
-    shm::StoreRelease(served->session->layout()->peers[peer].dead, 0U);
-    AnnounceDeath(*served);
-  }
-  return true;
+  return served == nullptr || !served->IsPartedFrom(peer);
 }
 
 }  // namespace ferry::progress

@@ -252,8 +252,8 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
                                          uint64_t now_ns) {
   // What was written before the rank noticed that it is parted from its peer; OneSided looks
   // itself.
-  const bool is_stale = !rank.parted.empty() && rank.parted.contains(command.destination) &&
-                        KindOf(command) != DescriptorKind::kOneSided;
+  const bool is_stale =
+      rank.IsPartedFrom(command.destination) && KindOf(command) != DescriptorKind::kOneSided;
   ErrorCode code = is_stale ? ErrorCode::kLinkDown : ErrorCode::kOk;
   switch (is_stale ? DescriptorKind::kNone : KindOf(command)) {
     case DescriptorKind::kNone:

@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +58,8 @@ struct Route {
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
   bool was_cut = false;
+  // It takes packets again after a cut; whether the node does is not known yet (NodeReturned).
+  bool is_returning = false;
 };
 
 // A region of a rank: what transfers need of it is registered with the NIC when they need it; of
@@ -215,14 +216,21 @@ struct ServedRank {
   uint64_t ahead = 0;
   uint32_t operations = 0;  // pulls, feeds and puts that touch its memory
 
-  // Ranks elsewhere from which this one is parted (ProgressCore::PartRanks), and those that have
-  // been parted from it at their end, and say no more of before.
-  std::set<uint32_t> parted;
-  std::set<uint32_t> parted_there;
-  // Whether what comes from that one elsewhere is of before. Behind its last word of that nothing
-  // is, though this rank may be parted for a while yet: its peer may have joined it already.
+  // How far it is parted from ranks elsewhere (progress_core_parting.cc), by rank.
+  struct Parting {
+    bool is_here = false;   // this rank is parted from that one
+    bool is_told = false;   // and has said its last word of before
+    bool is_there = false;  // that one has said its last word of before
+  };
+  std::map<uint32_t, Parting> partings;
+  bool IsPartedFrom(uint32_t peer) const {
+    const auto found = partings.find(peer);
+    return found != partings.end() && found->second.is_here;
+  }
+  // Whether what comes from that one elsewhere is of before.
   bool IsStaleFrom(uint32_t source) const {
-    return !parted.empty() && parted.contains(source) && !parted_there.contains(source);
+    const auto found = partings.find(source);
+    return found != partings.end() && found->second.is_here && !found->second.is_there;
   }
   // Why nothing passes between the rank and that one elsewhere; kOk: it does.
   ErrorCode StateOf(uint32_t peer) const;
@@ -258,7 +266,7 @@ struct Job {
 
 inline ErrorCode ServedRank::StateOf(uint32_t peer) const {
   const ErrorCode ended = job->ended[peer];
-  return ended == ErrorCode::kOk && parted.contains(peer) ? ErrorCode::kLinkDown : ended;
+  return ended == ErrorCode::kOk && IsPartedFrom(peer) ? ErrorCode::kLinkDown : ended;
 }
 
 // A record for the trace of something that `rank` of this node does with remote rank `peer`: it

@@ -487,7 +487,7 @@ TEST_F(DirectLinksTest, TwoRanksWhoseLinkBreaksArePartedAndJoined) {
   for (uint32_t rank : {0, 1}) {
     EXPECT_EQ(NextOrder(rank, LinkOp::kRefuse).code, static_cast<int32_t>(ErrorCode::kLinkDown));
     EXPECT_EQ(daemons_[rank]->data_plane.Count("PartRanks job"), 1U);
-    EXPECT_EQ(daemons_[rank]->data_plane.Count("RejoinRanks job"), 1U);
+    EXPECT_EQ(daemons_[rank]->data_plane.Count("AreRejoined job"), 1U);
   }
 }
 

@@ -104,8 +104,8 @@ class FakeDataPlane final : public DataPlane {
     Record("PartRanks " + job_id + " " + std::to_string(rank) + " " + std::to_string(peer));
   }
   bool AreParted(const std::string&, uint32_t, uint32_t) override { return true; }
-  bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override {
-    Record("RejoinRanks " + job_id + " " + std::to_string(rank) + " " + std::to_string(peer));
+  bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) override {
+    Record("AreRejoined " + job_id + " " + std::to_string(rank) + " " + std::to_string(peer));
     return true;
   }
   void PoisonJob(const std::string& job_id, ErrorCode error) override {

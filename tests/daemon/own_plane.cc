@@ -170,10 +170,10 @@ bool OwnPlane::AreParted(const std::string& job_id, uint32_t rank, uint32_t peer
   return are_parted;
 }
 
-bool OwnPlane::RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) {
-  bool are_joined = false;
-  Tell([&](auto& core) { are_joined = core.RejoinRanks(job_id, rank, peer); });
-  return are_joined;
+bool OwnPlane::AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  bool are_rejoined = false;
+  Tell([&](auto& core) { are_rejoined = core.AreRejoined(job_id, rank, peer); });
+  return are_rejoined;
 }
 
 void OwnPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {

@@ -57,7 +57,7 @@ class OwnPlane final : public DataPlane, private progress::Home {
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
   void PartRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override;
   bool AreParted(const std::string& job_id, uint32_t rank, uint32_t peer) override;
-  bool RejoinRanks(const std::string& job_id, uint32_t rank, uint32_t peer) override;
+  bool AreRejoined(const std::string& job_id, uint32_t rank, uint32_t peer) override;
   void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override { mailbox_.Post(std::move(answer)); }

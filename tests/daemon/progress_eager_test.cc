@@ -348,6 +348,30 @@ TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   EXPECT_EQ(Carry(0, 1, 3), ErrorCode::kOk);
 }
 
+// Node 1 has not heard yet that node 0 takes packets again; but what comes from there says so.
+TEST_F(ProgressEagerTest, WhoeverHasAMessageOfTheNextLifeCanAnswerIt) {
+  Start({1, 1}, FastOptions());
+  ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
+  uint64_t word = 0;
+  const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
+  Cut();
+  EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
+  ASSERT_NO_FATAL_FAILURE(Reconnect(1));
+  const uint32_t early = rank(1).Send(0, 3, &word, sizeof(word));
+  ASSERT_NE(early, 0U);
+  EXPECT_EQ(rank(1).Wait(early), ErrorCode::kLinkDown);
+  plane(0).NodeReturned(kJob, 1);
+
+  const uint32_t told = rank(0).Send(1, 3, &word, sizeof(word));
+  ASSERT_NE(told, 0U);
+  EXPECT_EQ(rank(0).Wait(told), ErrorCode::kLinkDown);
+  rank(0).Send(1, 4, &word, sizeof(word));
+  EXPECT_TRUE(Meanwhile([&] {  // until the message has come
+    return rank(1).Wait(rank(1).Receive(0, 4, Private(&word), sizeof(word))) == ErrorCode::kOk;
+  }));
+  EXPECT_EQ(Carry(1, 0, 5), ErrorCode::kOk);
+}
+
 // One node may hear later than the other that the link is back. Its ranks still fail receives with
 // that node when messages of the next life arrive: a receive that finds such an offer fetches it,
 // or its sender would wait for ever.
