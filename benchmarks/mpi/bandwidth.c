@@ -11,6 +11,10 @@ static double Megabytes(const Side* side, double round_s) {
 }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"bandwidth", MessageBytes, Check, Repeat, Megabytes};
+  static const Pattern kPattern = {.name = "bandwidth",
+                                   .bytes = MessageBytes,
+                                   .check = Check,
+                                   .repeat = Repeat,
+                                   .figure = Megabytes};
   return RunPattern(argc, argv, &kPattern);
 }

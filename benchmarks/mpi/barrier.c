@@ -33,6 +33,7 @@ static double Repeat(void* context, int rounds) {
 }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"barrier", Bytes, Check, Repeat, Microseconds};
+  static const Pattern kPattern = {
+      .name = "barrier", .bytes = Bytes, .check = Check, .repeat = Repeat, .figure = Microseconds};
   return RunPattern(argc, argv, &kPattern);
 }

@@ -48,12 +48,15 @@ static inline void CheckCollective(const Side* side) {
   Compare(side);
 }
 
-#define COLLECTIVE_MAIN(name)                                                                  \
-  int main(int argc, char** argv) {                                                            \
-    static const Pattern kPattern = {name, CollectiveBytes, CheckCollective, RepeatCollective, \
-                                     Microseconds};                                            \
-    is_nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;                          \
-    return RunPattern(argc - is_nonblocking, argv + is_nonblocking, &kPattern);                \
+#define COLLECTIVE_MAIN(pattern_name)                                           \
+  int main(int argc, char** argv) {                                             \
+    static const Pattern kPattern = {.name = pattern_name,                      \
+                                     .bytes = CollectiveBytes,                  \
+                                     .check = CheckCollective,                  \
+                                     .repeat = RepeatCollective,                \
+                                     .figure = Microseconds};                   \
+    is_nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;           \
+    return RunPattern(argc - is_nonblocking, argv + is_nonblocking, &kPattern); \
   }
 
 #endif /* BENCHMARKS_MPI_COLLECTIVE_H_ */

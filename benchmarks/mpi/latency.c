@@ -31,6 +31,7 @@ static double Repeat(void* context, int rounds) {
 static double OneWay(const Side* side, double round_s) { return Microseconds(side, round_s) / 2; }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"latency", MessageBytes, Check, Repeat, OneWay};
+  static const Pattern kPattern = {
+      .name = "latency", .bytes = MessageBytes, .check = Check, .repeat = Repeat, .figure = OneWay};
   return RunPattern(argc, argv, &kPattern);
 }

@@ -30,6 +30,7 @@ typedef struct {
   size_t size; /* the bytes that the table names */
   char* out;   /* what a rank contributes */
   char* in;    /* what it gets */
+  MPI_Win win; /* of a pattern of windows: `in` is its memory */
 } Side;
 
 typedef struct Pattern {
@@ -42,6 +43,10 @@ typedef struct Pattern {
   double (*repeat)(void* side, int rounds);
   /* The figure that rank 0 prints for the seconds that a round takes. */
   double (*figure)(const Side* side, double round_s);
+  /* NULL: both buffers are PatternMemory. Else gets them, `bytes` each, of the kind of memory that
+   * the command line names. */
+  void (*open)(Side* side, const char* memory, size_t bytes);
+  void (*close)(Side* side); /* NULL: nothing to do */
 } Pattern;
 
 static inline void Mistaken(const Side* side, const char* what, size_t at) {
@@ -140,8 +145,12 @@ static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
     }
     bytes = pattern->bytes(&side) > bytes ? pattern->bytes(&side) : bytes;
   }
-  side.out = PatternMemory(argv[1], bytes);
-  side.in = PatternMemory(argv[1], bytes);
+  if (pattern->open != NULL) {
+    pattern->open(&side, argv[1], bytes);
+  } else {
+    side.out = PatternMemory(argv[1], bytes);
+    side.in = PatternMemory(argv[1], bytes);
+  }
   for (int i = 4; i < argc; ++i) {
     side.size = strtoull(argv[i], NULL, 10);
     pattern->check(&side);
@@ -154,6 +163,9 @@ static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
     }
   }
   Barrier();
+  if (pattern->close != NULL) {
+    pattern->close(&side);
+  }
   Finish();
   return 0;
 }

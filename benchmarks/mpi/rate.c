@@ -11,6 +11,7 @@ static double Millions(const Side* side, double round_s) {
 }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"rate", MessageBytes, Check, Repeat, Millions};
+  static const Pattern kPattern = {
+      .name = "rate", .bytes = MessageBytes, .check = Check, .repeat = Repeat, .figure = Millions};
   return RunPattern(argc, argv, &kPattern);
 }

@@ -7,6 +7,7 @@ import math
 
 COLLECTIVES = ("barrier", "bcast", "datatype", "allreduce", "allgather", "alltoall", "reduce")
 NONBLOCKING = ("ibcast", "iallreduce", "iallgather", "ialltoall", "ireduce")
+WINDOWS = ("put", "get", "puts", "gets", "accumulate", "fetch_and_op", "compare_and_swap", "fence", "put_fence")
 OPEN_MPI = "Open MPI"  # with mpi_yield_when_idle where ranks outnumber cores
 
 
@@ -36,11 +37,28 @@ def target_of(row):
         return Target(cell=1 / 1.15)
     if row.benchmark.startswith("mpi_device/"):
         return Target(mean=2.0, peer="Ferry, naive")
+    if pattern.endswith("_computing"):
+        return Target(cell=10) if row.layout == "tcp" else None
+    if pattern in WINDOWS:
+        return window_target(pattern, row)
     if pattern in NONBLOCKING:
         return None if "oversubscribed" in row.layout or row.layout == "tcp" else Target(1.0, 1 / 1.15)
     if pattern in COLLECTIVES:
         return None if row.layout == "tcp" else Target(1.1, 1 / 1.1)
     return point_to_point_target(pattern, row.layout, row.size_bytes)
+
+
+def window_target(pattern, row):
+    """Those of the memory of MPI_Win_allocate."""
+    if not row.benchmark.endswith("/allocated"):
+        return None
+    if row.layout == "tcp":
+        return Target(cell=1 / 1.15)
+    if pattern in ("fetch_and_op", "compare_and_swap", "fence"):
+        return Target(cell=1 / 0.8)
+    if pattern in ("put", "get") and row.size_bytes in (8, 65536, 1048576):
+        return Target(cell=1 / 0.8 if row.size_bytes == 8 else 1.0)
+    return Target(cell=1.0) if pattern == "puts" else None
 
 
 def point_to_point_target(pattern, layout, size):

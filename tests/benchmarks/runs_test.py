@@ -138,6 +138,20 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(rows["mpi/latency/allocated", 8]["ratio_to_best_peer"], 0.2)
         self.assertNotIn(("mpi/bcast/allocated", 8), rows)
 
+    def test_windows_of_mpi_have_targets_for_the_memory_that_they_allocate(self):
+        self.write(FERRYRUN, PATTERN % (5, 2))
+        self.write("bin/mpirun.openmpi", PATTERN % (4, 20))
+        code, page, rows = self.start("mpi", "--pattern", "put", "--pattern", "fetch_and_op_computing")
+        self.assertEqual(code, 0, self.said)
+        self.assertIn("memory of MPI_Win_allocate", page)
+        self.assert_peers_are_named(page)
+        self.assertEqual(rows["mpi/put/allocated", 1048576]["ratio_to_best_peer"], 0.1)
+        self.assertNotIn(("mpi/fetch_and_op_computing/allocated", 1024), rows)
+        missed = page[page.index("## What misses its target"):]
+        self.assertNotIn("mpi/put", missed)
+        self.assertNotIn("same_node", missed)
+        self.assertIn("mpi/fetch_and_op_computing, tcp, 8 B: 0.80 (wanted: 10.00 of the best peer)", missed)
+
     def test_kernels_stand_beside_what_their_cutovers_choose_from(self):
         self.write(FERRYRUN, KERNELS)
         self.write("out/bin/tools/tune/ferry-kernel-meter", "")
