@@ -48,6 +48,16 @@ int With(Call call, MPI_Win win, Failure (*use)(Win&)) {
   return call.Then([&] { return use(*found); });
 }
 
+// `use`, of the window and the members of a group.
+template <typename Use>
+int WithGroup(Call call, MPI_Group group, int assertions, int possible, MPI_Win win, Use use) {
+  Win* const found = call.Find(win);
+  const Group* const members = call.Find(group);
+  NeedAssertions(call, assertions, possible);
+  std::vector<int> ranks = RanksOf(call, found, members);
+  return call.Then([&] { return use(*found, std::move(ranks)); });
+}
+
 int FlushRank(Call call, int rank, MPI_Win win) {
   Win* const found = call.Find(win);
   NeedRank(call, found, rank);
@@ -125,21 +135,14 @@ FERRY_MPI_CALL(int, Win_sync, (MPI_Win win)) {
 }
 
 FERRY_MPI_CALL(int, Win_post, (MPI_Group group, int assertions, MPI_Win win)) {
-  Call call(FERRY_MPI_NAME);
-  Win* const found = call.Find(win);
-  const Group* const members = call.Find(group);
-  NeedAssertions(call, assertions, kPostAssertions);
-  std::vector<int> origins = RanksOf(call, found, members);
-  return call.Then([&] { return Post(*found, std::move(origins)); });
+  return WithGroup(FERRY_MPI_NAME, group, assertions, kPostAssertions, win, Post);
 }
 
 FERRY_MPI_CALL(int, Win_start, (MPI_Group group, int assertions, MPI_Win win)) {
-  Call call(FERRY_MPI_NAME);
-  Win* const found = call.Find(win);
-  const Group* const members = call.Find(group);
-  NeedAssertions(call, assertions, MPI_MODE_NOCHECK);
-  std::vector<int> targets = RanksOf(call, found, members);
-  return call.Then([&] { return Start(*found, std::move(targets), assertions); });
+  return WithGroup(FERRY_MPI_NAME, group, assertions, MPI_MODE_NOCHECK, win,
+                   [&](Win& found, std::vector<int> targets) {
+                     return Start(found, std::move(targets), assertions);
+                   });
 }
 
 FERRY_MPI_CALL(int, Win_complete, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Complete); }
