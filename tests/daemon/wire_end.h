@@ -25,15 +25,19 @@ class WireEnd final : public transport::Transport {
   void Join(WireEnd& other) { other_ = &other; }
 
   // ---- What a test may do
-  bool lands_in_place = true;  // else attachments come with their messages
-  bool holds_data = false;     // of attachments, the second half does not come
-  bool holds_reports = false;  // nobody hears that messages have been taken
-  uint32_t heads = 0;          // that were asked about
-  std::vector<void*> places;   // where attachments went
+  bool lands_in_place = true;   // else attachments come with their messages
+  bool holds_data = false;      // of attachments, the second half does not come
+  bool holds_reports = false;   // nobody hears that messages have been taken
+  bool holds_messages = false;  // none comes here
+  bool repeats = false;         // each message comes twice, as by no transport
+  uint32_t heads = 0;           // that were asked about
+  std::vector<void*> places;    // where attachments went
   size_t registered() const { return regions_.size(); }
   uint64_t reads() const { return statistics_.reads; }
   // The connection has ended with nothing under way.
   void Lose(bool lossless) { loses_.push_back(lossless); }
+  // Messages that are on their way here come in the other order, as by no transport.
+  void Reverse() { std::reverse(incoming_.begin(), incoming_.end()); }
   // The connection breaks: what is under way is lost.
   void Break() {
     for (WireEnd* const end : {this, other_}) {
@@ -137,7 +141,7 @@ class WireEnd final : public transport::Transport {
     if (std::exchange(broken_landing_, false)) {
       sink.OnLanded(landing_.context, ErrorCode::kNodeUnreachable);
     }
-    while (Finish(sink) && !incoming_.empty()) {
+    while (Finish(sink) && !holds_messages && !incoming_.empty()) {
       Begin(sink);
       ++events;
     }
@@ -182,6 +186,9 @@ class WireEnd final : public transport::Transport {
     }
     message.header.insert(message.header.end(), message.data.begin(), message.data.end());
     sink.OnReceive(transport::kUnknownPeer, message.header);
+    if (repeats) {
+      sink.OnReceive(transport::kUnknownPeer, message.header);
+    }
   }
   // Whether nothing is in the middle.
   bool Finish(transport::CompletionSink& sink) {
