@@ -29,7 +29,7 @@ class WireEnd final : public transport::Transport {
   bool holds_data = false;      // of attachments, the second half does not come
   bool holds_reports = false;   // nobody hears that messages have been taken
   bool holds_messages = false;  // none comes here
-  bool repeats = false;         // each message comes twice, as by no transport
+  bool repeats = false;         // each message comes again behind others, as by no transport
   uint32_t heads = 0;           // that were asked about
   std::vector<void*> places;    // where attachments went
   size_t registered() const { return regions_.size(); }
@@ -145,6 +145,10 @@ class WireEnd final : public transport::Transport {
       Begin(sink);
       ++events;
     }
+    if (again_.size() > kRepeatedBehind) {
+      incoming_.push_back(std::move(again_.front()));
+      again_.pop_front();
+    }
     return events;
   }
   void DropLanding(uint64_t context) override {
@@ -160,6 +164,7 @@ class WireEnd final : public transport::Transport {
   struct Message {
     std::vector<std::byte> header;
     std::vector<std::byte> data;
+    bool is_again = false;
   };
   struct Range final : transport::Registration {
     Range(std::byte* its_base, uint64_t its_bytes) : base(its_base), bytes(its_bytes) {}
@@ -186,8 +191,9 @@ class WireEnd final : public transport::Transport {
     }
     message.header.insert(message.header.end(), message.data.begin(), message.data.end());
     sink.OnReceive(transport::kUnknownPeer, message.header);
-    if (repeats) {
-      sink.OnReceive(transport::kUnknownPeer, message.header);
+    if (repeats && !message.is_again) {
+      message.is_again = true;
+      again_.push_back(std::move(message));
     }
   }
   // Whether nothing is in the middle.
@@ -206,6 +212,7 @@ class WireEnd final : public transport::Transport {
     return true;
   }
 
+  static constexpr size_t kRepeatedBehind = 3;
   static constexpr uint64_t kDropped = UINT64_MAX - 1;
 
   WireEnd* other_ = nullptr;
@@ -216,6 +223,7 @@ class WireEnd final : public transport::Transport {
   std::map<uint64_t, std::pair<std::byte*, uint64_t>> regions_;  // by key
   uint64_t last_key_ = 0;
   std::deque<Message> incoming_;
+  std::deque<Message> again_;  // have come once
   std::vector<uint64_t> sent_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;
   std::vector<bool> loses_;

@@ -108,6 +108,7 @@ class WiredAccumulateTest : public WiredCoresTest,
     EXPECT_TRUE(producer.TryPush(command));
     by_link() ? rank(from).RingLink() : rank(from).RingDaemon();
     asked_.push_back(std::move(one));
+    ++said_[from];
     return true;
   }
   uint16_t FreeAnswer(uint32_t from) const {
@@ -124,7 +125,15 @@ class WiredAccumulateTest : public WiredCoresTest,
     }
     return shm::kNoAnswer;
   }
+  // How many of a rank's are over, as its daemon or core tells it.
+  uint64_t Done(uint32_t from) {
+    return shm::LoadAcquire(rank(from).view().layout->one_sided[1].done);
+  }
   void TakeAnswers() {
+    for (const uint32_t from : {0U, 1U}) {
+      EXPECT_GE(Done(from), done_[from]) << "what was over is not any more";
+      done_[from] = Done(from);
+    }
     for (Asked& one : asked_) {
       const shm::SessionLayout& session = *rank(one.from).view().layout;
       const shm::AnswerLayout& answer = session.answers[one.answer];
@@ -169,6 +178,8 @@ class WiredAccumulateTest : public WiredCoresTest,
     for (const Asked& one : asked_) {
       ASSERT_TRUE(one.is_over) << "value " << one.value << " of rank " << one.from;
     }
+    EXPECT_EQ(done_[0], said_[0]);
+    EXPECT_EQ(done_[1], said_[1]);
     for (const uint64_t offset : {kAligned, kElsewhere}) {
       for (uint64_t element = 0; element < kMostElements; ++element) {
         SCOPED_TRACE("element " + std::to_string(element) + " at " + std::to_string(offset));
@@ -220,6 +231,8 @@ class WiredAccumulateTest : public WiredCoresTest,
   std::mt19937 random_;
   std::vector<Asked> asked_;
   uint64_t last_value_ = 0;
+  uint64_t said_[2] = {};
+  uint64_t done_[2] = {};
 };
 
 TEST_P(WiredAccumulateTest, EachIsCarriedOutOnceAndInOrder) {
