@@ -39,6 +39,10 @@ TEST_P(RmaTest, AccumulatesReachDevicesBehindALink) {
             kBehindALink);
 }
 
+TEST_P(RmaTest, MemoryOfDevicesBehindALinkIsAttached) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/rma_shared"}, "all memory was right", kBehindALink);
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, RmaTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 // The same of two nodes, without direct links, and by them from the first message on.
