@@ -1,6 +1,5 @@
 // The synchronisation of windows (MPI 5.0, section 12.5).
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "client/mpi/api/call.h"
@@ -54,8 +53,8 @@ int WithGroup(Call call, MPI_Group group, int assertions, int possible, MPI_Win 
   Win* const found = call.Find(win);
   const Group* const members = call.Find(group);
   NeedAssertions(call, assertions, possible);
-  std::vector<int> ranks = RanksOf(call, found, members);
-  return call.Then([&] { return use(*found, std::move(ranks)); });
+  const std::vector<int> ranks = RanksOf(call, found, members);
+  return call.Then([&] { return use(*found, ranks); });
 }
 
 int FlushRank(Call call, int rank, MPI_Win win) {
@@ -140,8 +139,8 @@ FERRY_MPI_CALL(int, Win_post, (MPI_Group group, int assertions, MPI_Win win)) {
 
 FERRY_MPI_CALL(int, Win_start, (MPI_Group group, int assertions, MPI_Win win)) {
   return WithGroup(FERRY_MPI_NAME, group, assertions, MPI_MODE_NOCHECK, win,
-                   [&](Win& found, std::vector<int> targets) {
-                     return Start(found, std::move(targets), assertions);
+                   [&](Win& found, const std::vector<int>& targets) {
+                     return Start(found, targets, assertions);
                    });
 }
 

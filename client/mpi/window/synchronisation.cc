@@ -121,18 +121,17 @@ Failure TellEach(Win& win, const std::vector<int>& ranks, uint64_t offset, uint6
 
 }  // namespace
 
-Failure Post(Win& win, std::vector<int> origins) {
+Failure Post(Win& win, const std::vector<int>& origins) {
   FERRY_RETURN_FAILURE(win.epochs().Post(origins));
   Sync();
-  const Failure failure =
-      TellEach(win, origins, win.control().post(win.rank()), &Target::posts_told);
+  Failure failure = TellEach(win, origins, win.control().post(win.rank()), &Target::posts_told);
   if (!failure.ok()) {
     win.epochs().Wait();
   }
   return failure;
 }
 
-Failure Start(Win& win, std::vector<int> targets, int assertions) {
+Failure Start(Win& win, const std::vector<int>& targets, int assertions) {
   FERRY_RETURN_FAILURE(win.epochs().Start(targets));
   if ((assertions & MPI_MODE_NOCHECK) == 0) {
     const Failure failure = AwaitCounts(
