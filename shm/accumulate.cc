@@ -84,15 +84,26 @@ bool Accumulation::IsAtomicAt(uint64_t address) const {
                                            (kHasWideWords && element_bytes_ == sizeof(WideWord)));
 }
 
+Accumulation::Stretches Accumulation::stretches() const {
+  return index_bytes_ == 0 || index_offset_ == value_bytes_
+             ? Stretches{{0, uint32_t{value_bytes_} + index_bytes_}, {}}
+             : Stretches{{0, value_bytes_}, {index_offset_, index_bytes_}};
+}
+
+// Of an element, without gaps of a pair.
+void Accumulation::CopyNumbers(void* to, const void* from) const {
+  std::memcpy(to, from, value_bytes_);
+  std::memcpy(static_cast<std::byte*>(to) + index_offset_,
+              static_cast<const std::byte*>(from) + index_offset_, index_bytes_);
+}
+
 // Makes of an element what it becomes; `after` is as `before` already: gaps of a pair stay as they
 // are.
 void Accumulation::Change(const void* before, const void* operand, void* after) const {
   if (kernel_ != nullptr) {
     kernel_(operand, before, after, 1);
   } else if (operation_ == OpKind::kReplace) {
-    std::memcpy(after, operand, value_bytes_);
-    std::memcpy(static_cast<std::byte*>(after) + index_offset_,
-                static_cast<const std::byte*>(operand) + index_offset_, index_bytes_);
+    CopyNumbers(after, operand);
   }
 }
 
@@ -151,19 +162,38 @@ void Accumulation::Apply(std::byte* target, const void* operands, void* found,
   }
 }
 
+// Elements without gaps are combined all at once.
+void Accumulation::ApplyToRow(std::byte* target, const std::byte* operands, std::byte* found,
+                              uint64_t count) const {
+  const uint64_t bytes = count * element_bytes_;
+  if (found != nullptr) {
+    std::memcpy(found, target, bytes);
+  }
+  if (kernel_ != nullptr) {
+    kernel_(operands, target, target, static_cast<int64_t>(count));
+  } else if (operation_ == OpKind::kReplace) {
+    std::memcpy(target, operands, bytes);
+  }
+}
+
 void Accumulation::ApplyAlone(std::byte* target, const void* operands, void* found,
                               uint64_t count) const {
+  const auto* const from = static_cast<const std::byte*>(operands);
+  auto* const to = static_cast<std::byte*>(found);
+  if (!has_gaps()) {
+    return ApplyToRow(target, from, to, count);
+  }
   const uint64_t size = element_bytes_;
   for (uint64_t i = 0; i < count; ++i) {
-    std::byte before[kMostElementBytes];
-    std::byte after[kMostElementBytes];
-    std::memcpy(before, target + i * size, size);
-    std::memcpy(after, before, size);
-    Change(before, takes_operands() ? static_cast<const std::byte*>(operands) + i * size : nullptr,
-           after);
-    std::memcpy(target + i * size, after, size);
-    if (found != nullptr) {
-      std::memcpy(static_cast<std::byte*>(found) + i * size, before, size);
+    std::byte before[kMostElementBytes] = {};
+    CopyNumbers(before, target + i * size);
+    if (takes_operands()) {
+      std::byte after[kMostElementBytes] = {};
+      Change(before, from + i * size, after);
+      CopyNumbers(target + i * size, after);
+    }
+    if (to != nullptr) {
+      std::memcpy(to + i * size, before, size);
     }
   }
 }

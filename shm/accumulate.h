@@ -39,15 +39,29 @@ class Accumulation {
   static bool TakesOperands(uint32_t packed);
 
   uint32_t element_bytes() const { return element_bytes_; }
+  // The numbers of an element: those of a pair are two stretches, or one where no gap is between.
+  struct Stretch {
+    uint32_t offset = 0;
+    uint32_t size_bytes = 0;
+  };
+  struct Stretches {
+    Stretch value;
+    Stretch index;  // of no bytes: there is none, or it is a part of the other one
+  };
+  Stretches stretches() const;
+  bool has_gaps() const { return uint32_t{value_bytes_} + index_bytes_ != element_bytes_; }
   bool takes_operands() const { return operation_ != reduction::OpKind::kNoOp; }
   // Whether Apply does for elements from there on. Of an address, or of an offset in memory that
   // begins at a multiple of 16.
   bool IsAtomicAt(uint64_t address) const;
 
   // target = target op operand, element by element; `operands` are of no interest if it takes none.
-  // `found`, unless null, gets what was there. Only the target must be where IsAtomicAt says.
+  // `found`, unless null, gets what was there; of gaps it gets anything that is in the target, or
+  // zeros. Only the target must be where IsAtomicAt says.
   void Apply(std::byte* target, const void* operands, void* found, uint64_t count) const;
-  // The same by the only one who changes such elements, wherever they are.
+  // The same by the only one who changes such elements, wherever they are. Gaps of the target are
+  // neither read nor written: others may change what lies there, and behind the last element there
+  // may be nothing.
   void ApplyAlone(std::byte* target, const void* operands, void* found, uint64_t count) const;
 
  private:
@@ -58,6 +72,9 @@ class Accumulation {
   template <typename Word>
   Word ApplyToWord(Word& word, const std::byte* operand) const;
   void Change(const void* before, const void* operand, void* after) const;
+  void CopyNumbers(void* to, const void* from) const;
+  void ApplyToRow(std::byte* target, const std::byte* operands, std::byte* found,
+                  uint64_t count) const;
 
   reduction::OpKind operation_ = reduction::OpKind::kNoOp;
   bool adds_integers_ = false;

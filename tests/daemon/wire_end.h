@@ -25,15 +25,19 @@ class WireEnd final : public transport::Transport {
   void Join(WireEnd& other) { other_ = &other; }
 
   // ---- What a test may do
-  bool lands_in_place = true;  // else attachments come with their messages
-  bool holds_data = false;     // of attachments, the second half does not come
-  bool holds_reports = false;  // nobody hears that messages have been taken
-  uint32_t heads = 0;          // that were asked about
-  std::vector<void*> places;   // where attachments went
+  bool lands_in_place = true;   // else attachments come with their messages
+  bool holds_data = false;      // of attachments, the second half does not come
+  bool holds_reports = false;   // nobody hears that messages have been taken
+  bool holds_messages = false;  // none comes here
+  bool repeats = false;         // each message comes again behind others, as by no transport
+  uint32_t heads = 0;           // that were asked about
+  std::vector<void*> places;    // where attachments went
   size_t registered() const { return regions_.size(); }
   uint64_t reads() const { return statistics_.reads; }
   // The connection has ended with nothing under way.
   void Lose(bool lossless) { loses_.push_back(lossless); }
+  // Messages that are on their way here come in the other order, as by no transport.
+  void Reverse() { std::reverse(incoming_.begin(), incoming_.end()); }
   // The connection breaks: what is under way is lost.
   void Break() {
     for (WireEnd* const end : {this, other_}) {
@@ -137,9 +141,13 @@ class WireEnd final : public transport::Transport {
     if (std::exchange(broken_landing_, false)) {
       sink.OnLanded(landing_.context, ErrorCode::kNodeUnreachable);
     }
-    while (Finish(sink) && !incoming_.empty()) {
+    while (Finish(sink) && !holds_messages && !incoming_.empty()) {
       Begin(sink);
       ++events;
+    }
+    if (again_.size() > kRepeatedBehind) {
+      incoming_.push_back(std::move(again_.front()));
+      again_.pop_front();
     }
     return events;
   }
@@ -156,6 +164,7 @@ class WireEnd final : public transport::Transport {
   struct Message {
     std::vector<std::byte> header;
     std::vector<std::byte> data;
+    bool is_again = false;
   };
   struct Range final : transport::Registration {
     Range(std::byte* its_base, uint64_t its_bytes) : base(its_base), bytes(its_bytes) {}
@@ -182,6 +191,10 @@ class WireEnd final : public transport::Transport {
     }
     message.header.insert(message.header.end(), message.data.begin(), message.data.end());
     sink.OnReceive(transport::kUnknownPeer, message.header);
+    if (repeats && !message.is_again) {
+      message.is_again = true;
+      again_.push_back(std::move(message));
+    }
   }
   // Whether nothing is in the middle.
   bool Finish(transport::CompletionSink& sink) {
@@ -199,6 +212,7 @@ class WireEnd final : public transport::Transport {
     return true;
   }
 
+  static constexpr size_t kRepeatedBehind = 3;
   static constexpr uint64_t kDropped = UINT64_MAX - 1;
 
   WireEnd* other_ = nullptr;
@@ -209,6 +223,7 @@ class WireEnd final : public transport::Transport {
   std::map<uint64_t, std::pair<std::byte*, uint64_t>> regions_;  // by key
   uint64_t last_key_ = 0;
   std::deque<Message> incoming_;
+  std::deque<Message> again_;  // have come once
   std::vector<uint64_t> sent_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;
   std::vector<bool> loses_;

@@ -3,6 +3,8 @@
 #include "shm/accumulate.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,12 +26,27 @@ using reduction::OpKind;
 
 constexpr int kOperations = static_cast<int>(OpKind::kUser);
 
+// std::is_integral and std::numeric_limits leave out __int128.
+template <typename T>
+constexpr bool kIsInteger = std::is_integral_v<T> || std::is_same_v<T, __int128>;
+
+template <typename T>
+T Largest() {
+  if constexpr (std::is_same_v<T, __int128>) {
+    return static_cast<T>(~(static_cast<unsigned __int128>(1) << 127));
+  } else if constexpr (std::is_same_v<T, __float128>) {
+    return T(std::numeric_limits<double>::max()) * T(std::numeric_limits<double>::max());
+  } else {
+    return std::numeric_limits<T>::max();
+  }
+}
+
 // What C makes of one number; nothing: there is no such operation on such numbers. `target` first.
 template <typename T>
 std::optional<T> Expected(OpKind operation, T target, T operand) {
-  constexpr bool kIsInteger = std::is_integral_v<T>;
+  using Wide = unsigned __int128;
   const auto of_integers = [&](auto compute) -> std::optional<T> {
-    if constexpr (kIsInteger) {
+    if constexpr (kIsInteger<T>) {
       return static_cast<T>(compute(target, operand));
     } else {
       return std::nullopt;
@@ -37,14 +54,14 @@ std::optional<T> Expected(OpKind operation, T target, T operand) {
   };
   switch (operation) {
     case OpKind::kSum:
-      if constexpr (kIsInteger) {
-        return static_cast<T>(static_cast<uint64_t>(target) + static_cast<uint64_t>(operand));
+      if constexpr (kIsInteger<T>) {
+        return static_cast<T>(static_cast<Wide>(target) + static_cast<Wide>(operand));
       } else {
         return target + operand;
       }
     case OpKind::kProd:
-      if constexpr (kIsInteger) {
-        return static_cast<T>(static_cast<uint64_t>(target) * static_cast<uint64_t>(operand));
+      if constexpr (kIsInteger<T>) {
+        return static_cast<T>(static_cast<Wide>(target) * static_cast<Wide>(operand));
       } else {
         return target * operand;
       }
@@ -84,7 +101,7 @@ struct Row {
 
 template <typename T>
 void ExpectAllOperations(NumberKind kind) {
-  const T targets[] = {T(5), T(0), std::numeric_limits<T>::max()};
+  const T targets[] = {T(5), T(0), Largest<T>()};
   const T operands[] = {T(3), T(7), T(2)};
   for (int number = 0; number < kOperations; ++number) {
     const auto operation = static_cast<OpKind>(number);
@@ -106,10 +123,10 @@ void ExpectAllOperations(NumberKind kind) {
         (*again.*apply)(reinterpret_cast<std::byte*>(row.target), from, is_asked ? found : nullptr,
                         3);
         for (int i = 0; i < 3; ++i) {
-          EXPECT_EQ(row.target[i], *Expected(operation, targets[i], operands[i]))
+          EXPECT_TRUE(row.target[i] == *Expected(operation, targets[i], operands[i]))
               << "operation " << number << " on kind " << static_cast<int>(kind) << ", element "
               << i;
-          EXPECT_EQ(found[i], is_asked ? targets[i] : T(1));
+          EXPECT_TRUE(found[i] == (is_asked ? targets[i] : T(1)));
         }
       }
     }
@@ -128,6 +145,47 @@ TEST(AccumulateTest, AllOperationsOnAllNumbers) {
   ExpectAllOperations<float>(NumberKind::kFloat32);
   ExpectAllOperations<double>(NumberKind::kFloat64);
   ExpectAllOperations<long double>(NumberKind::kLongDouble);
+  ExpectAllOperations<__int128>(NumberKind::kInt128);
+  ExpectAllOperations<__float128>(NumberKind::kFloat128);
+}
+
+// Numbers that a compiler may not know can be moved in any case: as words of their size.
+template <typename Word>
+void ExpectMoves(NumberKind kind) {
+  for (const ApplyIt apply : kWays) {
+    for (const OpKind operation : {OpKind::kReplace, OpKind::kNoOp}) {
+      const std::optional<Accumulation> made = Accumulation::Of(operation, kind);
+      ASSERT_TRUE(made);
+      EXPECT_EQ(made->element_bytes(), sizeof(Word));
+      const Word before[3] = {0x3c00, 0x4000, 0x4200};
+      const Word operands[3] = {0x4400, 0x4500, 0x4600};
+      Word target[3] = {before[0], before[1], before[2]};
+      Word found[3] = {};
+      (*made.*apply)(reinterpret_cast<std::byte*>(target), operands, found, 3);
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(found[i], before[i]);
+        EXPECT_EQ(target[i], operation == OpKind::kReplace ? operands[i] : before[i]);
+      }
+    }
+  }
+}
+
+TEST(AccumulateTest, HalvesAreMovedAndCombinedIfTheCompilerKnowsThem) {
+  ExpectMoves<uint16_t>(NumberKind::kFloat16);
+  ExpectMoves<uint32_t>(NumberKind::kComplex16);
+#ifdef __FLT16_MANT_DIG__
+  const std::optional<Accumulation> sum = Accumulation::Of(OpKind::kSum, NumberKind::kFloat16);
+  ASSERT_TRUE(sum);
+  uint16_t target = 0x3c00;  // 1
+  const uint16_t operand = 0x4000;
+  sum->Apply(reinterpret_cast<std::byte*>(&target), &operand, nullptr, 1);
+  EXPECT_EQ(target, 0x4200);
+#else
+  for (int number = 0; number < static_cast<int>(OpKind::kReplace); ++number) {
+    EXPECT_FALSE(Accumulation::Of(static_cast<OpKind>(number), NumberKind::kFloat16)) << number;
+    EXPECT_FALSE(Accumulation::Of(static_cast<OpKind>(number), NumberKind::kComplex16)) << number;
+  }
+#endif
 }
 
 // Sums, products, replacing and looking; complex numbers have no order and no bits.
@@ -178,6 +236,7 @@ TEST(AccumulateTest, ComplexNumbers) {
   ExpectComplex<float>(NumberKind::kComplex32);
   ExpectComplex<double>(NumberKind::kComplex64);
   ExpectComplex<long double>(NumberKind::kComplexLongDouble);
+  ExpectComplex<__float128>(NumberKind::kComplex128);
 }
 
 template <typename Value, typename Index>
@@ -248,6 +307,55 @@ TEST(AccumulateTest, Pairs) {
   EXPECT_FALSE(Accumulation::Of(OpKind::kMinloc, NumberKind::kComplex32, NumberKind::kInt32));
 }
 
+// The last pair ends with a gap, and the memory before it: whoever looks further dies.
+TEST(AccumulateTest, AloneNobodyTouchesWhatLiesBehindTheLastPair) {
+  struct Pair {
+    long value;
+    int index;
+  };
+  constexpr size_t kNumbers = offsetof(Pair, index) + sizeof(int);
+  constexpr size_t kPairs = 3;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = static_cast<std::byte*>(pages) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  std::byte* const target = end - (kPairs - 1) * sizeof(Pair) - kNumbers;
+  for (const OpKind operation : {OpKind::kMaxloc, OpKind::kReplace, OpKind::kNoOp}) {
+    const Accumulation what = *Accumulation::Of(operation, NumberKind::kInt64, NumberKind::kInt32);
+    EXPECT_TRUE(what.has_gaps());
+    EXPECT_EQ(what.stretches().value.size_bytes, kNumbers);
+    EXPECT_EQ(what.stretches().index.size_bytes, 0U);
+    Pair before[kPairs];
+    Pair operands[kPairs];
+    Pair found[kPairs];
+    std::memset(static_cast<void*>(before), 0x5c, sizeof(before));
+    std::memset(static_cast<void*>(operands), 0x5c, sizeof(operands));
+    for (size_t i = 0; i < kPairs; ++i) {
+      before[i].value = 5;
+      before[i].index = 1;
+      operands[i].value = 7;
+      operands[i].index = static_cast<int>(i);
+    }
+    std::memcpy(target, before, static_cast<size_t>(end - target));
+    what.ApplyAlone(target, operands, found, kPairs);
+    for (size_t i = 0; i < kPairs; ++i) {
+      Pair now{};
+      std::memcpy(&now, target + i * sizeof(Pair), kNumbers);
+      EXPECT_EQ(now.value, operation == OpKind::kNoOp ? 5 : 7);
+      EXPECT_EQ(now.index, operation == OpKind::kNoOp ? 1 : static_cast<int>(i));
+      EXPECT_EQ(found[i].value, 5);
+      EXPECT_EQ(found[i].index, 1);
+      // Nothing of the one who changes it comes back in gaps.
+      int gap = 1;
+      std::memcpy(&gap, reinterpret_cast<const std::byte*>(&found[i]) + kNumbers, sizeof(gap));
+      EXPECT_EQ(gap, 0);
+    }
+  }
+  EXPECT_EQ(munmap(pages, 2 * page), 0);
+}
+
 // The numbers are what nodes tell each other: "bump kProtocolVersion".
 TEST(AccumulateTest, PackedWordsAreCheckedAndNeverChange) {
   EXPECT_EQ(Accumulation::Of(OpKind::kSum, NumberKind::kInt8)->packed(), 0x7f0000U);
@@ -285,6 +393,10 @@ TEST(AccumulateTest, SaysWhereItIsAtomic) {
   EXPECT_FALSE(at(NumberKind::kComplex32, 4));
   EXPECT_EQ(at(NumberKind::kComplex64, 16), kHasWideWords);
   EXPECT_FALSE(at(NumberKind::kComplex64, 8));
+  EXPECT_EQ(at(NumberKind::kInt128, 32), kHasWideWords);
+  EXPECT_EQ(at(NumberKind::kFloat128, 48), kHasWideWords);
+  EXPECT_FALSE(at(NumberKind::kFloat128, 24));
+  EXPECT_FALSE(at(NumberKind::kComplex128, 32));
   EXPECT_FALSE(at(NumberKind::kComplexLongDouble, 32));
 }
 
@@ -311,8 +423,8 @@ void ExpectSum(NumberKind kind) {
       sum.Apply(reinterpret_cast<std::byte*>(words), ones, nullptr, 2);
     }
   });
-  EXPECT_EQ(words[0], T(kThreads * kRounds));
-  EXPECT_EQ(words[1], T(2 * kThreads * kRounds));
+  EXPECT_TRUE(words[0] == T(kThreads * kRounds));
+  EXPECT_TRUE(words[1] == T(2 * kThreads * kRounds));
 }
 
 TEST(AccumulateTest, ThreadsLoseNoSum) {
@@ -321,6 +433,8 @@ TEST(AccumulateTest, ThreadsLoseNoSum) {
   ExpectSum<float>(NumberKind::kFloat32);
   ExpectSum<double>(NumberKind::kFloat64);
   ExpectSum<long double>(NumberKind::kLongDouble);
+  ExpectSum<__int128>(NumberKind::kInt128);
+  ExpectSum<__float128>(NumberKind::kFloat128);
 }
 
 TEST(AccumulateTest, AgreesWithAtomicOperations) {

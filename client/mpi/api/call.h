@@ -10,9 +10,9 @@
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <utility>
 
+#include "client/mpi/api/then.h"
 #include "client/mpi/base/error_handler.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/handle_table.h"
@@ -28,7 +28,7 @@
 
 namespace ferry::mpi {
 
-class Call {
+class Call : public HasThen<Call> {
  public:
   // `name` with MPI_; it must live as long.
   Call(const char* name) : name_(name) {}  // NOLINT: implicit, for functions that are a call's all
@@ -90,19 +90,6 @@ class Call {
   // Refuses a failure, and returns what the call is to return.
   int Return(const Failure& failure) {
     Refuse(failure);
-    return result_;
-  }
-  // Calls `use` unless something has failed, refuses the failure that it may return, and returns
-  // what the call is to return.
-  template <typename Use>
-  int Then(Use&& use) {
-    if (ok()) {
-      if constexpr (std::is_void_v<std::invoke_result_t<Use>>) {
-        use();
-      } else {
-        Refuse(use());
-      }
-    }
     return result_;
   }
 

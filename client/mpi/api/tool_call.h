@@ -10,13 +10,13 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
-#include <type_traits>
 
+#include "client/mpi/api/then.h"
 #include "client/mpi/base/failure.h"
 
 namespace ferry::mpi {
 
-class ToolCall {
+class ToolCall : public HasThen<ToolCall> {
  public:
   // MPI_T_ERR_NOT_INITIALIZED outside of MPI_T_init_thread and MPI_T_finalize.
   explicit ToolCall(const char* name);
@@ -31,19 +31,6 @@ class ToolCall {
   void Need(const void* pointer, const char* argument);
   // MPI_T_ERR_INVALID_INDEX unless 0 <= index < size. `what` are counted: "control variables".
   void NeedIndex(int index, size_t size, const char* what);
-  // Calls `use` unless something has failed; it may return a Failure. Returns what the call is to
-  // return.
-  template <typename Use>
-  int Then(Use&& use) {
-    if (ok()) {
-      if constexpr (std::is_void_v<std::invoke_result_t<Use>>) {
-        use();
-      } else {
-        Refuse(use());
-      }
-    }
-    return result_;
-  }
 
   // How often MPI_T_init_thread was called without its MPI_T_finalize. Under the lock of a call.
   static int& uses();

@@ -1,6 +1,5 @@
 // The synchronisation of windows (MPI 5.0, section 12.5).
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "client/mpi/api/call.h"
@@ -46,6 +45,16 @@ std::vector<int> RanksOf(Call& call, const Win* win, const Group* group) {
 int With(Call call, MPI_Win win, Failure (*use)(Win&)) {
   Win* const found = call.Find(win);
   return call.Then([&] { return use(*found); });
+}
+
+// `use`, of the window and the members of a group.
+template <typename Use>
+int WithGroup(Call call, MPI_Group group, int assertions, int possible, MPI_Win win, Use use) {
+  Win* const found = call.Find(win);
+  const Group* const members = call.Find(group);
+  NeedAssertions(call, assertions, possible);
+  const std::vector<int> ranks = RanksOf(call, found, members);
+  return call.Then([&] { return use(*found, ranks); });
 }
 
 int FlushRank(Call call, int rank, MPI_Win win) {
@@ -125,21 +134,14 @@ FERRY_MPI_CALL(int, Win_sync, (MPI_Win win)) {
 }
 
 FERRY_MPI_CALL(int, Win_post, (MPI_Group group, int assertions, MPI_Win win)) {
-  Call call(FERRY_MPI_NAME);
-  Win* const found = call.Find(win);
-  const Group* const members = call.Find(group);
-  NeedAssertions(call, assertions, kPostAssertions);
-  std::vector<int> origins = RanksOf(call, found, members);
-  return call.Then([&] { return Post(*found, std::move(origins)); });
+  return WithGroup(FERRY_MPI_NAME, group, assertions, kPostAssertions, win, Post);
 }
 
 FERRY_MPI_CALL(int, Win_start, (MPI_Group group, int assertions, MPI_Win win)) {
-  Call call(FERRY_MPI_NAME);
-  Win* const found = call.Find(win);
-  const Group* const members = call.Find(group);
-  NeedAssertions(call, assertions, MPI_MODE_NOCHECK);
-  std::vector<int> targets = RanksOf(call, found, members);
-  return call.Then([&] { return Start(*found, std::move(targets), assertions); });
+  return WithGroup(FERRY_MPI_NAME, group, assertions, MPI_MODE_NOCHECK, win,
+                   [&](Win& found, const std::vector<int>& targets) {
+                     return Start(found, targets, assertions);
+                   });
 }
 
 FERRY_MPI_CALL(int, Win_complete, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Complete); }

@@ -5,6 +5,9 @@
 
 #include <mpi.h>
 
+#include <mutex>
+#include <utility>
+
 #include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
@@ -57,6 +60,25 @@ class ErrorHandler : public Object {
       function(&handle, &code);
     }
   }
+};
+
+// What an object with an error handler is made of beside others. Any thread may change the handler.
+class HasErrorHandler {
+ public:
+  explicit HasErrorHandler(Ref<ErrorHandler> handler) : handler_(std::move(handler)) {}
+
+  Ref<ErrorHandler> error_handler() const {
+    std::lock_guard lock(mutex_);
+    return handler_;
+  }
+  void SetErrorHandler(Ref<ErrorHandler> handler) {
+    std::lock_guard lock(mutex_);
+    handler_ = std::move(handler);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Ref<ErrorHandler> handler_;
 };
 
 }  // namespace ferry::mpi

@@ -10,7 +10,6 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -19,37 +18,27 @@
 
 namespace ferry::mpi {
 
-class Session : public Object {
+class Session : public Object, public HasErrorHandler {
  public:
   // `number`: no other session of this process has it, or had it. `memory_kinds`: those that the
   // program asked for.
   Session(uint32_t number, int thread_level, std::string memory_kinds, Ref<ErrorHandler> handler)
       : Object(ForAnyThread()),
+        HasErrorHandler(std::move(handler)),
         number(number),
         thread_level(thread_level),
-        memory_kinds(std::move(memory_kinds)),
-        error_handler_(std::move(handler)) {}
+        memory_kinds(std::move(memory_kinds)) {}
 
   const uint32_t number;
   const int thread_level;
   const std::string memory_kinds;
 
-  Ref<ErrorHandler> error_handler() const {
-    std::lock_guard lock(mutex_);
-    return error_handler_;
-  }
-  void SetErrorHandler(Ref<ErrorHandler> handler) {
-    std::lock_guard lock(mutex_);
-    error_handler_ = std::move(handler);
-  }
   // The handle that error handlers get. Set once, before others see the session.
   MPI_Session handle() const { return handle_; }
   void SetHandle(MPI_Session handle) { handle_ = handle; }
 
  private:
   MPI_Session handle_ = MPI_SESSION_NULL;
-  mutable std::mutex mutex_;  // guards what follows
-  Ref<ErrorHandler> error_handler_;
 };
 
 }  // namespace ferry::mpi

@@ -43,23 +43,23 @@ std::vector<Info::Entry> DefaultHints();
 std::vector<Info::Entry> WithHints(std::vector<Info::Entry> hints,
                                    const std::vector<Info::Entry>& given, const MemoryKinds& kinds);
 
-class Comm : public Object {
+class Comm : public Object, public HasErrorHandler {
  public:
   // `number`: see context_ids.h; `rank` is this process' in `group`.
   Comm(uint32_t number, RankSet group, int rank, Ref<ErrorHandler> error_handler)
-      : number_(number),
+      : HasErrorHandler(std::move(error_handler)),
+        number_(number),
         rank_(rank),
         group_(group),
-        peers_(std::move(group)),
-        error_handler_(std::move(error_handler)) {}
+        peers_(std::move(group)) {}
   // An intercommunicator.
   Comm(uint32_t number, RankSet group, int rank, RankSet remote, Ref<ErrorHandler> error_handler)
-      : number_(number),
+      : HasErrorHandler(std::move(error_handler)),
+        number_(number),
         rank_(rank),
         is_inter_(true),
         group_(std::move(group)),
-        peers_(std::move(remote)),
-        error_handler_(std::move(error_handler)) {}
+        peers_(std::move(remote)) {}
 
   uint32_t number() const { return number_; }
   uint32_t context(Traffic traffic = Traffic::kPointToPoint) const {
@@ -82,14 +82,6 @@ class Comm : public Object {
   // The other way round; RankSet::kAbsent for others.
   int RankOf(int world_rank) const { return peers_.RankOf(world_rank); }
 
-  Ref<ErrorHandler> error_handler() const {
-    std::lock_guard lock(mutex_);
-    return error_handler_;
-  }
-  void SetErrorHandler(Ref<ErrorHandler> handler) {
-    std::lock_guard lock(mutex_);
-    error_handler_ = std::move(handler);
-  }
   std::string name() const {
     std::lock_guard lock(mutex_);
     return name_;
@@ -146,7 +138,6 @@ class Comm : public Object {
   std::shared_ptr<const Topology> topology_;
   AttributeSet attributes_;
   mutable std::mutex mutex_;  // guards what follows
-  Ref<ErrorHandler> error_handler_;
   std::string name_;
   std::vector<Info::Entry> hints_;  // empty: as they are at first
   std::unique_ptr<Extension> extension_owner_;

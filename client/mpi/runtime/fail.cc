@@ -16,12 +16,6 @@ struct Last {
 };
 thread_local Last last;
 
-std::string HexText(const void* handle) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%p", handle);
-  return handle == nullptr ? "0x0" : text;
-}
-
 const char* NotRunning() {
   if (Process::HasUsedSessions()) {
     return "no session is open, and MPI is not between MPI_Init and MPI_Finalize: call "
@@ -99,6 +93,12 @@ int FailHandle(const char* call, Comm* comm, int error_class, const char* kind,
                const void* handle) {
   FERRY_RETURN_ERROR(CheckRunning(call));
   return Fail(call, comm, error_class, NoSuchHandle(kind, handle));
+}
+
+std::string HexText(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%p", address);
+  return address == nullptr ? "0x0" : text;
 }
 
 std::string NoSuchHandle(const char* kind, const void* handle) {

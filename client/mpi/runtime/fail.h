@@ -53,6 +53,8 @@ int FailUnsupported(const char* call);
 const std::string& LastMessage(int error_class);
 void Remember(int error_class, std::string sentence);
 
+// An address, or a handle, as messages have it.
+std::string HexText(const void* address);
 // The words for a handle that stands for nothing.
 std::string NoSuchHandle(const char* kind, const void* handle);
 

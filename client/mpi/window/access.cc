@@ -41,13 +41,13 @@ Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* 
   return {};
 }
 
-namespace {
-
 Place PlaceAt(const Spot& spot, int64_t offset) {
   Place place = spot.memory->place;
   place.offset += static_cast<uint64_t>(offset);
   return place;
 }
+
+namespace {
 
 bool IsDense(const Elements& elements) { return elements.type->IsDense(elements.count); }
 
@@ -74,8 +74,22 @@ void CopyHere(const Elements& from, const Elements& to) {
   }
 }
 
-bool IsCopiedHere(const Spot& spot, const Elements& here) {
-  return spot.memory->mapped != nullptr && !front_end->MayBeByStream(here.buffer);
+// Whether nothing is left to do: there was nothing, or it was a copy of this process, or it fails.
+bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, bool is_put,
+              Failure* failure) {
+  if (const ErrorCode state = front_end->PeerState(spot.target->rank); state != ErrorCode::kOk) {
+    *failure = FailureOf(state);
+    return true;
+  }
+  if (there.size_bytes() == 0) {
+    return true;
+  }
+  if (spot.memory->mapped == nullptr || front_end->MayBeByStream(here.buffer)) {
+    return false;
+  }
+  const Elements mapped = Mapped(spot, there);
+  CopyHere(is_put ? here : mapped, is_put ? mapped : here);
+  return true;
 }
 
 ErrorCode CopyPrivate(const Spot& spot, int64_t offset, void* here, int64_t bytes, bool is_put) {
@@ -132,17 +146,10 @@ bool IsOverAtOnce(const Spot& spot) {
 
 Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& there,
             Operation* operation, bool* is_over) {
+  Failure failure;
   *is_over = true;
-  const Target& target = *spot.target;
-  if (const ErrorCode state = front_end->PeerState(target.rank); state != ErrorCode::kOk) {
-    return FailureOf(state);
-  }
-  if (there.size_bytes() == 0) {
-    return {};
-  }
-  if (IsCopiedHere(spot, here)) [[likely]] {
-    CopyHere(here, Mapped(spot, there));
-    return {};
+  if (MoveHere(spot, here, there, true, &failure)) [[likely]] {
+    return failure;
   }
   Payload payload(here.buffer, here.count, *here.type);
   FERRY_RETURN_FAILURE(payload.Pack());
@@ -151,7 +158,7 @@ Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& th
     return spot.memory->mapped != nullptr ? MoveByStream(spot, there, packed, true)
                                           : MovePrivate(win, spot, there, packed, true);
   }
-  *is_over = target.is_near;
+  *is_over = spot.target->is_near;
   client::OneSidedContext* const context =
       operation == nullptr ? win.context() : operation->context();
   const WhenDone when = payload.is_dense() ? WhenDone::kAtQuiet : WhenDone::kAtReturn;
@@ -166,17 +173,10 @@ Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& th
 // Unpacks what has come once the operation is over.
 Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& there,
             const Ref<Operation>& operation, bool* is_over) {
+  Failure failure;
   *is_over = true;
-  const Target& target = *spot.target;
-  if (const ErrorCode state = front_end->PeerState(target.rank); state != ErrorCode::kOk) {
-    return FailureOf(state);
-  }
-  if (there.size_bytes() == 0) {
-    return {};
-  }
-  if (IsCopiedHere(spot, here)) [[likely]] {
-    CopyHere(Mapped(spot, there), here);
-    return {};
+  if (MoveHere(spot, here, there, false, &failure)) [[likely]] {
+    return failure;
   }
   auto payload = std::make_shared<Payload>(here.buffer, here.count, *here.type);
   FERRY_RETURN_FAILURE(payload->MakeRoom());
@@ -188,7 +188,7 @@ Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& th
                              : MovePrivate(win, spot, there, packed, false));
     return payload->Unpack(bytes);
   }
-  *is_over = target.is_near;
+  *is_over = spot.target->is_near;
   Ref<Operation> rest = operation;
   if (!rest && !payload->is_dense()) {
     rest = MakeRef<Operation>(win, spot.rank);

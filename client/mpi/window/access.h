@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "client/core/one_sided.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/window/operation.h"
@@ -38,6 +39,9 @@ struct Spot {
 };
 // MPI_ERR_DISP, MPI_ERR_RMA_RANGE: some of the elements do not lie in what the target exposes.
 Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* spot);
+
+// What lies there, as one-sided operations name it.
+client::Place PlaceAt(const Spot& spot, int64_t offset);
 
 // Calls use(offset from the beginning of the target's memory, length) for each run of bytes there,
 // in packed order, until one fails.

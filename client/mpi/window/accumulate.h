@@ -2,9 +2,8 @@
 // memory, each element at once for all who accumulate.
 //
 // Elements are changed on the target's node, by the core's accumulates (OneSided::Accumulate),
-// which say what is atomic with what (shm/accumulate.h). In memory that only streams of a device
-// reach they are refused (MPI_ERR_UNSUPPORTED_OPERATION). In private memory the owner carries all
-// out (private_memory.h).
+// which say what is atomic with what (shm/accumulate.h). In private memory, and in device memory
+// that only streams reach, the owner carries all out (private_memory.h).
 //
 // Calling thread: that of the call. Blocks where there is a result.
 #pragma once
@@ -24,6 +23,8 @@ namespace ferry::mpi {
 Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
                          const std::byte* data, std::byte* found);
 // If the element is `compare`, it becomes `value`; `found` is what was there.
+// MPI_ERR_UNSUPPORTED_OPERATION: it is longer than 8 bytes, or lies elsewhere than at a multiple of
+// its size, in memory that the owner does not change for all.
 Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
                            const void* value, void* found);
 

@@ -6,20 +6,12 @@
 #include <utility>
 
 #include "client/mpi/base/connection.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/window/access.h"
 #include "client/mpi/window/waiting.h"
 #include "shm/atomic.h"
 
 namespace ferry::mpi {
-namespace {
-
-std::string HexText(uint64_t address) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(address));
-  return text;
-}
-
-}  // namespace
 
 // ---- What this process has attached -------------------------------------------------------------
 
@@ -33,7 +25,7 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
                          std::prev(after)->address + std::prev(after)->size_bytes > address);
   if (overlaps) {
     return {MPI_ERR_RMA_ATTACH, "some of the " + std::to_string(size_bytes) + " bytes at " +
-                                    HexText(address) + " are attached already"};
+                                    HexText(base) + " are attached already"};
   }
   const shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
   const auto added = entries_.insert(after, {address, size_bytes, location});
@@ -49,7 +41,7 @@ Failure AttachedMemory::Detach(const void* base) {
   std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(entries_, address, &AttachedEntry::address);
   if (found == entries_.end()) {
-    return {MPI_ERR_RMA_ATTACH, "nothing is attached that begins at " + HexText(address)};
+    return {MPI_ERR_RMA_ATTACH, "nothing is attached that begins at " + HexText(base)};
   }
   entries_.erase(found);
   return Publish();  // which needs no more room
@@ -168,7 +160,8 @@ Failure FindAttached(Win& win, Target* target, const AttachedRange& range, Spot*
   const auto after = std::ranges::upper_bound(attached, low, {}, &Exposed::address);
   if (after == attached.begin() ||
       high > std::prev(after)->address + std::prev(after)->size_bytes || high < low) {
-    return {MPI_ERR_RMA_RANGE, "the " + std::to_string(high - low) + " bytes at " + HexText(low) +
+    return {MPI_ERR_RMA_RANGE, "the " + std::to_string(high - low) + " bytes at " +
+                                   HexText(reinterpret_cast<const void*>(low)) +
                                    " are not all in one piece of memory that the target has "
                                    "attached"};
   }

@@ -197,7 +197,9 @@ class WindowMaker {
     if (is_contiguous_) {
       FERRY_RETURN_FAILURE(OpenShares());
     }
-    if ((own_.reach == Reach::kPrivate || win_->is_dynamic()) && win_->size() > 1) {
+    const bool may_be_asked =
+        own_.reach == Reach::kPrivate || own_.reach == Reach::kByStream || win_->is_dynamic();
+    if (may_be_asked && win_->size() > 1) {
       win_->service_ = std::make_unique<PrivateService>(*win_);
     }
     return {};

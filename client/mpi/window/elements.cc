@@ -23,14 +23,39 @@ Failure FindElements(const Op& op, const Datatype& type, const Datatype** elemen
                                                                      : op.Check(**elements);
 }
 
-void CombineElements(const Op& op, const Datatype& type, const std::byte* data, std::byte* target,
-                     int64_t bytes) {
-  if (op.kind() == OpKind::kReplace) {
-    std::memcpy(target, data, static_cast<size_t>(bytes));
-  } else if (op.kind() != OpKind::kNoOp) {
-    // The target's elements are the left operands (MPI 5.0, section 12.3.4).
-    op.Combine(target, data, target, bytes / type.size_bytes(), type);
+std::optional<shm::Accumulation> AccumulationOf(const Op& op, const BasicType& basic) {
+  return basic.IsPair() ? shm::Accumulation::Of(op.kind(), basic.kind, basic.index_kind)
+                        : shm::Accumulation::Of(op.kind(), basic.kind);
+}
+
+namespace {
+
+// Calls copy(packed place, place in memory, bytes) for each number of pairs with gaps.
+template <typename Copy>
+void ForEachNumber(const BasicType& pair, size_t laid_out_bytes, Copy&& copy) {
+  const auto value_bytes = static_cast<size_t>(pair.value->size_bytes);
+  const auto pair_bytes = static_cast<size_t>(pair.size_bytes);
+  const auto index = static_cast<size_t>(pair.index_offset);
+  const auto extent = static_cast<size_t>(pair.extent_bytes);
+  for (size_t packed = 0, there = 0; there < laid_out_bytes;
+       packed += pair_bytes, there += extent) {
+    copy(packed, there, value_bytes);
+    copy(packed + value_bytes, there + index, pair_bytes - value_bytes);
   }
+}
+
+}  // namespace
+
+void LayOutPairs(const BasicType& pair, const std::byte* packed, std::vector<std::byte>* laid_out) {
+  ForEachNumber(pair, laid_out->size(), [&](size_t from, size_t to, size_t bytes) {
+    std::memcpy(laid_out->data() + to, packed + from, bytes);
+  });
+}
+
+void PackPairs(const BasicType& pair, const std::vector<std::byte>& laid_out, std::byte* packed) {
+  ForEachNumber(pair, laid_out.size(), [&](size_t to, size_t from, size_t bytes) {
+    std::memcpy(packed + to, laid_out.data() + from, bytes);
+  });
 }
 
 }  // namespace ferry::mpi

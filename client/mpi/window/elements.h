@@ -1,15 +1,18 @@
 // The elements of accumulates (MPI 5.0, section 12.3.4): which operations they take, and how they
-// are combined.
+// lie in memory.
 //
 // Calling thread: any. Blocks: never.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "client/mpi/base/failure.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/op/op.h"
+#include "shm/accumulate.h"
 
 namespace ferry::mpi {
 
@@ -18,9 +21,12 @@ namespace ferry::mpi {
 // is not made of one predefined one.
 Failure FindElements(const Op& op, const Datatype& type, const Datatype** elements);
 
-// target = target op data, for packed elements of the predefined `type`, `bytes` in sum. Whether
-// others see it at once is the caller's affair.
-void CombineElements(const Op& op, const Datatype& type, const std::byte* data, std::byte* target,
-                     int64_t bytes);
+// The operation, as whoever carries it out knows it. Nothing: there is none on such elements.
+std::optional<shm::Accumulation> AccumulationOf(const Op& op, const BasicType& basic);
+
+// Pairs with gaps, which packed data do not have: `packed` has as many as `laid_out`, where each
+// lies as in memory. Gaps become zeros.
+void LayOutPairs(const BasicType& pair, const std::byte* packed, std::vector<std::byte>* laid_out);
+void PackPairs(const BasicType& pair, const std::vector<std::byte>& laid_out, std::byte* packed);
 
 }  // namespace ferry::mpi

@@ -5,16 +5,15 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
-#include "client/mpi/datatype/datatype.h"
-#include "client/mpi/op/op.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/window/elements.h"
 #include "client/mpi/window/window.h"
+#include "shm/accumulate.h"
 
 namespace ferry::mpi {
 namespace {
@@ -52,16 +51,93 @@ ErrorCode Receive(const client::Message& message) {
   return error == ErrorCode::kOk ? completion.error : error;
 }
 
-bool HasData(Kind kind) { return kind != Kind::kGet; }
 bool Finds(Kind kind) { return kind != Kind::kPut && kind != Kind::kAccumulate; }
 uint64_t DataBytes(const PrivateWish& wish) {
-  return wish.kind == Kind::kCompareSwap ? 2 * wish.bytes : HasData(wish.kind) ? wish.bytes : 0;
+  switch (wish.kind) {
+    case Kind::kPut:
+      return wish.bytes;
+    case Kind::kGet:
+      return 0;
+    case Kind::kCompareSwap:
+      return 2 * wish.bytes;
+    default:
+      return shm::Accumulation::TakesOperands(wish.what) ? wish.bytes : 0;
+  }
 }
 
-void Accumulate(const PrivateWish& wish, std::byte* at, const std::byte* data, int64_t bytes) {
-  const Op& op = *ops.Find(reinterpret_cast<MPI_Op>(static_cast<uintptr_t>(wish.op)));
-  const Datatype& type = *datatypes.Find(reinterpret_cast<MPI_Datatype>(wish.type));
-  CombineElements(op, type, data, at, bytes);
+// ---- In the own memory --------------------------------------------------------------------------
+
+// Of an accumulate, the most that is copied of what only streams reach at once.
+constexpr uint64_t kPieceBytes = 256 << 10;
+
+Failure Move(void* to, const void* from, uint64_t bytes, bool by_stream) {
+  if (by_stream) {
+    return FailureOf(front_end->Copy(to, from, bytes));
+  }
+  std::memcpy(to, from, bytes);
+  return {};
+}
+
+// Back to where only streams reach, and gaps are left alone.
+Failure CopyBack(const shm::Accumulation& what, std::byte* at, const std::byte* piece,
+                 uint64_t count) {
+  if (!what.has_gaps()) {
+    return Move(at, piece, count * what.element_bytes(), true);
+  }
+  const auto [value, index] = what.stretches();
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t element = i * what.element_bytes();
+    for (const auto& stretch : {value, index}) {
+      if (stretch.size_bytes != 0) {
+        const uint64_t offset = element + stretch.offset;
+        FERRY_RETURN_FAILURE(Move(at + offset, piece + offset, stretch.size_bytes, true));
+      }
+    }
+  }
+  return {};
+}
+
+Failure AccumulateByStream(const shm::Accumulation& what, std::byte* at, const std::byte* operands,
+                           std::byte* found, uint64_t count) {
+  const uint64_t size = what.element_bytes();
+  const auto [value, index] = what.stretches();
+  // Behind the last element's numbers there may be nothing.
+  const uint64_t end_gap =
+      size - std::max(value.offset + value.size_bytes, index.offset + index.size_bytes);
+  std::vector<std::byte> piece(std::min(count * size, kPieceBytes / size * size));
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t elements = std::min<uint64_t>(count - done, piece.size() / size);
+    const uint64_t offset = done * size;
+    FERRY_RETURN_FAILURE(Move(piece.data(), at + offset, elements * size - end_gap, true));
+    what.ApplyAlone(piece.data(), operands == nullptr ? nullptr : operands + offset,
+                    found == nullptr ? nullptr : found + offset, elements);
+    if (what.takes_operands()) {
+      FERRY_RETURN_FAILURE(CopyBack(what, at + offset, piece.data(), elements));
+    }
+    done += elements;
+  }
+  return {};
+}
+
+Failure Accumulate(const PrivateWish& wish, std::byte* at, const std::byte* operands,
+                   std::byte* found, uint64_t bytes) {
+  const std::optional<shm::Accumulation> what = shm::Accumulation::Unpack(wish.what);
+  if (!what) {
+    return {MPI_ERR_INTERN, "another rank wants an operation that there is not"};
+  }
+  const uint64_t count = bytes / what->element_bytes();
+  if (front_end->IsByStream(at)) {
+    return AccumulateByStream(*what, at, operands, found, count);
+  }
+  what->ApplyAlone(at, operands, found, count);
+  return {};
+}
+
+Failure CompareSwap(std::byte* at, const std::byte* data, std::byte* found, uint64_t bytes) {
+  const bool by_stream = front_end->IsByStream(at);
+  FERRY_RETURN_FAILURE(Move(found, at, bytes, by_stream));
+  return std::memcmp(found, data, bytes) == 0 ? Move(at, data + bytes, bytes, by_stream)
+                                              : Failure{};
 }
 
 }  // namespace
@@ -74,21 +150,18 @@ Failure CarryOut(Win& win, const PrivateWish& wish, std::span<const PrivateRun> 
       is_atomic ? std::unique_lock(win.private_mutex()) : std::unique_lock<std::mutex>();
   for (const PrivateRun& run : runs) {
     std::byte* const at = base + run.offset;
-    const auto bytes = static_cast<size_t>(run.length);
-    if (Finds(wish.kind)) {
-      std::memcpy(found, at, bytes);
-      found += bytes;
-    }
+    const auto bytes = static_cast<uint64_t>(run.length);
     if (wish.kind == Kind::kPut) {
       std::memcpy(at, data, bytes);
+    } else if (wish.kind == Kind::kGet) {
+      std::memcpy(found, at, bytes);
     } else if (wish.kind == Kind::kCompareSwap) {
-      if (std::memcmp(at, data, bytes) == 0) {
-        std::memcpy(at, data + bytes, bytes);
-      }
-    } else if (wish.kind != Kind::kGet) {
-      Accumulate(wish, at, data, run.length);
+      return CompareSwap(at, data, found, bytes);  // of one element
+    } else {
+      FERRY_RETURN_FAILURE(Accumulate(wish, at, data, found, bytes));
     }
-    data += HasData(wish.kind) ? bytes : 0;
+    data = data == nullptr ? nullptr : data + bytes;
+    found = found == nullptr ? nullptr : found + bytes;
   }
   return {};
 }
@@ -119,7 +192,7 @@ Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const Private
   }
   if (error == ErrorCode::kOk && error_class != MPI_SUCCESS) {
     return {error_class, "rank " + std::to_string(target) +
-                             " of the window has no memory to carry the operation out"};
+                             " of the window could not carry the operation out in its memory"};
   }
   return FailureOf(error);
 }
@@ -230,7 +303,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
     }
   }
   const uint64_t data_bytes = DataBytes(wish);
-  const std::unique_ptr<std::byte[]> data(new std::byte[data_bytes]);
+  const std::unique_ptr<std::byte[]> data(data_bytes == 0 ? nullptr : new std::byte[data_bytes]);
   if (data_bytes != 0) {
     const ErrorCode error =
         Receive(MessageWith(asker.in_job, WishContext(win_), kDataTag, data.get(), data_bytes));
@@ -239,7 +312,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
     }
   }
   const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
-  const std::unique_ptr<std::byte[]> found(new std::byte[found_bytes]);
+  const std::unique_ptr<std::byte[]> found(found_bytes == 0 ? nullptr : new std::byte[found_bytes]);
   const int32_t error_class = CarryOut(win_, wish, runs, data.get(), found.get()).error_class;
   ErrorCode error = Send(MessageWith(asker.in_job, AnswerContext(win_), kAnswerTag, &error_class,
                                      sizeof(error_class)));

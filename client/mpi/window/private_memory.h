@@ -1,7 +1,8 @@
 // Memory of the program's own that a window exposes (MPI_Win_create): other ranks cannot map it,
 // nor their daemons reach it. So its owner has a thread that carries out what they ask for, by
 // messages in the contexts of the window's communicator. Ranks of its node whom the kernel lets
-// copy its memory need not ask for puts and gets.
+// copy its memory need not ask for puts and gets. Of device memory that only streams reach others
+// ask the owner for accumulates alone: it copies elements, changes them, and copies them back.
 //
 // Accumulates of all come together in that thread, or, the owner's own, under the same mutex: so
 // they agree with each other.
@@ -32,17 +33,16 @@ struct PrivateRun {
 struct PrivateWish {
   enum class Kind : uint32_t { kPut, kGet, kAccumulate, kGetAccumulate, kCompareSwap };
   Kind kind = Kind::kPut;
-  // Predefined handles (their numbers) of the operation, and of the elements' type.
-  uint32_t op = 0;
-  uint64_t type = 0;
-  uint64_t bytes = 0;      // of the data, which the runs have in sum
+  uint32_t what = 0;       // kAccumulate, kGetAccumulate: shm::Accumulation::packed()
+  uint64_t bytes = 0;      // which the runs have in sum
   uint64_t run_count = 0;  // if it is 1, `run` is it
   PrivateRun run;
 };
 
-// Carries it out in this process' own memory. `data`: the packed elements; of kCompareSwap the
-// value to compare with, then the new one. `found`: kGet, kGetAccumulate, kCompareSwap: what was
-// there.
+// Carries it out in this process' own memory. `data`: the bytes of all runs; of accumulates whole
+// elements, or null if they take no operands; of kCompareSwap the value to compare with, then the
+// new one. `found`: kGet, kGetAccumulate, kCompareSwap: what was there, as many bytes. Gaps of
+// pairs count as bytes of both, and are left alone in the memory. Failures: of copies by streams.
 Failure CarryOut(Win& win, const PrivateWish& wish, std::span<const PrivateRun> runs,
                  const std::byte* data, std::byte* found);
 // Has the owner, another rank of the window, do that.

@@ -107,24 +107,31 @@ Failure AwaitCounts(Win& win, const std::vector<int>& ranks, Offset offset, Expe
   return {};
 }
 
+// Counts up this rank's word at `offset` in the block of each of them, of which `told` is the
+// count. After a failure, too: the others wait for it.
+Failure TellEach(Win& win, const std::vector<int>& ranks, uint64_t offset, uint64_t Target::*told) {
+  Failure failure;
+  for (const int rank : ranks) {
+    Target& target = win.target(rank);
+    const ErrorCode error = target.control.Tell(offset, ++(target.*told));
+    failure = failure.ok() ? FailureOf(error) : failure;
+  }
+  return failure;
+}
+
 }  // namespace
 
-Failure Post(Win& win, std::vector<int> origins) {
+Failure Post(Win& win, const std::vector<int>& origins) {
   FERRY_RETURN_FAILURE(win.epochs().Post(origins));
   Sync();
-  Failure failure;
-  for (const int origin : origins) {
-    Target& target = win.target(origin);
-    const ErrorCode told = target.control.Tell(win.control().post(win.rank()), ++target.posts_told);
-    failure = failure.ok() ? FailureOf(told) : failure;
-  }
+  Failure failure = TellEach(win, origins, win.control().post(win.rank()), &Target::posts_told);
   if (!failure.ok()) {
     win.epochs().Wait();
   }
   return failure;
 }
 
-Failure Start(Win& win, std::vector<int> targets, int assertions) {
+Failure Start(Win& win, const std::vector<int>& targets, int assertions) {
   FERRY_RETURN_FAILURE(win.epochs().Start(targets));
   if ((assertions & MPI_MODE_NOCHECK) == 0) {
     const Failure failure = AwaitCounts(
@@ -145,15 +152,11 @@ Failure Start(Win& win, std::vector<int> targets, int assertions) {
 Failure Complete(Win& win) {
   std::vector<int> targets;
   FERRY_RETURN_FAILURE(win.epochs().FindStarted(&targets));
-  Failure failure = win.Quiet();
-  for (const int rank : targets) {
-    Target& target = win.target(rank);
-    const ErrorCode told =
-        target.control.Tell(win.control().complete(win.rank()), ++target.completes_told);
-    failure = failure.ok() ? FailureOf(told) : failure;
-  }
+  const Failure ended = win.Quiet();
+  const Failure told =
+      TellEach(win, targets, win.control().complete(win.rank()), &Target::completes_told);
   win.epochs().Complete();
-  return failure;
+  return ended.ok() ? told : ended;
 }
 
 namespace {

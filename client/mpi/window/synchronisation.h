@@ -26,8 +26,8 @@ Failure UnlockAllTargets(Win& win);
 // `target` may be Epochs::kAnyTarget: all.
 Failure Flush(Win& win, int target);
 
-Failure Post(Win& win, std::vector<int> origins);
-Failure Start(Win& win, std::vector<int> targets, int assertions);
+Failure Post(Win& win, const std::vector<int>& origins);
+Failure Start(Win& win, const std::vector<int>& targets, int assertions);
 Failure Complete(Win& win);
 Failure Wait(Win& win);
 Failure Test(Win& win, bool* is_over);

@@ -140,9 +140,10 @@ class Win : public Object {
   // Nobody is answered any more.
   void StopService();
 
-  // Held while this process carries out others' accumulates, or its own, in its private memory.
+  // Held while this process carries out others' accumulates, or its own, in its private memory or
+  // where only streams reach.
   std::mutex& private_mutex() { return private_mutex_; }
-  // Held while this process asks another one for what is to be done in its private memory.
+  // Held while this process asks another one for what is to be done there.
   std::mutex& asking_mutex() { return asking_mutex_; }
 
   // ---- What the program caches and sets ----

@@ -120,6 +120,8 @@ void RowsOfEveryLength() {
       CheckRow<float>(to, NumberKind::kFloat32, count);
       CheckRow<double>(to, NumberKind::kFloat64, count);
       CheckRow<long double>(to, NumberKind::kLongDouble, count);
+      CheckRow<__int128>(to, NumberKind::kInt128, count);
+      CheckRow<__float128>(to, NumberKind::kFloat128, count);
       CheckRow<std::complex<float>>(to, NumberKind::kComplex32, count);
       CheckRow<std::complex<double>>(to, NumberKind::kComplex64, count);
     }
@@ -159,6 +161,8 @@ void SumsFromEverywhereAddUp() {
   SumFromEverywhere<double>(NumberKind::kFloat64, 0);
   SumFromEverywhere<std::complex<float>>(NumberKind::kComplex32, 8);
   SumFromEverywhere<long double>(NumberKind::kLongDouble, 0);
+  SumFromEverywhere<__int128>(NumberKind::kInt128, 16);
+  SumFromEverywhere<__float128>(NumberKind::kFloat128, 32);
 }
 
 // Which no CPU changes at once.
@@ -167,6 +171,7 @@ void LongElementsAndThoseThatLieAnywhere() {
   SumFromEverywhere<double>(NumberKind::kFloat64, 12);
   SumFromEverywhere<uint16_t>(NumberKind::kUint16, 1);
   SumFromEverywhere<std::complex<double>>(NumberKind::kComplex64, 8);
+  SumFromEverywhere<__int128>(NumberKind::kInt128, 8);
   Clear();
   for (int to = 0; to < ranks; ++to) {
     CheckRow<std::complex<long double>>(to, NumberKind::kComplexLongDouble, 1000);

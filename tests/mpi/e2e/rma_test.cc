@@ -8,6 +8,10 @@ namespace {
 
 const std::vector<std::string> kWithoutLinks = {"FERRY_DIRECT_LINKS=off"};
 const std::vector<std::string> kAlwaysByLinks = {"FERRY_DIRECT_LINKS=always"};
+// Any access to the emulated devices' memory without a stream is a fault.
+const std::vector<std::string> kBehindALink = {
+    "FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000",
+    "FERRY_HOST_LINK_LATENCY_US=2", "FERRY_HOST_LINK_GUARD=1"};
 
 class RmaTest : public testing::TestWithParam<Placement> {
  protected:
@@ -26,11 +30,17 @@ TEST_P(RmaTest, AccumulatesAgree) { Run("accumulates", "all accumulates were rig
 
 TEST_P(RmaTest, MemoryIsSharedAndAttached) { Run("shared", "all memory was right"); }
 
-// Any access to the emulated devices' memory without a stream is a fault.
 TEST_P(RmaTest, PutsAndGetsReachDevicesBehindALink) {
-  ExpectJob(GetParam(), {"tests/mpi/ranks/rma_moves"}, "all moves were right",
-            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000",
-             "FERRY_HOST_LINK_LATENCY_US=2", "FERRY_HOST_LINK_GUARD=1"});
+  ExpectJob(GetParam(), {"tests/mpi/ranks/rma_moves"}, "all moves were right", kBehindALink);
+}
+
+TEST_P(RmaTest, AccumulatesReachDevicesBehindALink) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/rma_accumulates"}, "all accumulates were right",
+            kBehindALink);
+}
+
+TEST_P(RmaTest, MemoryOfDevicesBehindALinkIsAttached) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/rma_shared"}, "all memory was right", kBehindALink);
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, RmaTest, testing::ValuesIn(AllPlacements()), NameOf);

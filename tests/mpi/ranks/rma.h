@@ -4,6 +4,7 @@
 #ifndef FERRY_TESTS_MPI_RANKS_RMA_H_
 #define FERRY_TESTS_MPI_RANKS_RMA_H_
 
+#include <ferry/ferry.h>
 #include <signal.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -75,6 +76,11 @@ static inline void drop_window(struct window* window) {
   CHECK(window->win == MPI_WIN_NULL);
   if (window->memory == heap || window->memory == device) OK(MPI_Free_mem(window->base));
   if (window->memory == ordinary) free(window->base);
+}
+
+/* Also of memory that only streams reach. */
+static inline void copy(void* to, const void* from, size_t bytes) {
+  CHECK(ferry_memcpy(to, from, bytes) == FERRY_SUCCESS);
 }
 
 static inline void barrier(void) { OK(MPI_Barrier(MPI_COMM_WORLD)); }

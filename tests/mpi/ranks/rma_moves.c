@@ -2,8 +2,6 @@
  * of how data travel, requests, and what lies outside of the window.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <ferry/ferry.h>
-
 #include "tests/mpi/ranks/rma.h"
 
 enum { room = 300000 };
@@ -11,11 +9,6 @@ static const int lengths[] = {1, 8, 16, 17, 100, 4096, 8192, 8193, 20000, 100000
 enum { length_count = sizeof(lengths) / sizeof(lengths[0]) };
 
 static unsigned char *here, *image;
-
-/* Also of memory that only streams reach. */
-static void copy(void* to, const void* from, size_t bytes) {
-  CHECK(ferry_memcpy(to, from, bytes) == FERRY_SUCCESS);
-}
 
 static void clear_window(const struct window* window) {
   memset(image, 0x55, window->bytes);

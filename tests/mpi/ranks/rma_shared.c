@@ -109,7 +109,7 @@ static MPI_Aint address_of(const void* memory) {
 
 /* Each rank attaches memory of all kinds, tells where, and detaches it again. */
 static void dynamic(void) {
-  enum { pieces = 40, length = 600 };
+  enum { pieces = 42, length = 600 };
   MPI_Win win;
   MPI_Aint mine[pieces], theirs[pieces];
   unsigned char *memory[pieces], data[length];
@@ -120,13 +120,16 @@ static void dynamic(void) {
   int flag = 0;
   OK(MPI_Win_get_attr(win, MPI_WIN_BASE, &value, &flag));
   CHECK(flag && value == MPI_BOTTOM);
+  MPI_Info info = device_info();
+  memset(data, 0, length);
   for (int i = 0; i < pieces; ++i) {
-    if (i % 2 == 0) memory[i] = malloc(length);
-    if (i % 2 == 1) OK(MPI_Alloc_mem(length, MPI_INFO_NULL, &memory[i]));
-    memset(memory[i], 0, length);
+    if (i % 3 == 0) memory[i] = malloc(length);
+    if (i % 3 != 0) OK(MPI_Alloc_mem(length, i % 3 == 1 ? MPI_INFO_NULL : info, &memory[i]));
+    copy(memory[i], data, length);
     OK(MPI_Win_attach(win, memory[i], length));
     mine[i] = address_of(memory[i]);
   }
+  OK(MPI_Info_free(&info));
   expect_error(MPI_Win_attach(win, memory[3] + 10, 20), MPI_ERR_RMA_ATTACH, "already");
   expect_error(MPI_Win_attach(win, memory[3] - 1, 2), MPI_ERR_RMA_ATTACH, "already");
   expect_error(MPI_Win_attach(win, memory[3], -2), MPI_ERR_SIZE, "-2");
@@ -158,8 +161,10 @@ static void dynamic(void) {
   OK(MPI_Win_unlock_all(win));
   barrier();
   for (int i = 0; i < pieces; ++i) {
-    CHECK(*(int64_t*)(void*)memory[i] == 1);
-    CHECK(is_filled(memory[i] + 8, length - 8, (unsigned)(before + i)));
+    int64_t count = 0;
+    copy(&count, memory[i], sizeof(count));
+    copy(data, memory[i] + 8, length - 8);
+    CHECK(count == 1 && is_filled(data, length - 8, (unsigned)(before + i)));
     OK(MPI_Win_detach(win, memory[i]));
   }
   barrier();
@@ -169,8 +174,8 @@ static void dynamic(void) {
   OK(MPI_Win_unlock(next, win));
   barrier();
   for (int i = 0; i < pieces; ++i) {
-    if (i % 2 == 0) free(memory[i]);
-    if (i % 2 == 1) OK(MPI_Free_mem(memory[i]));
+    if (i % 3 == 0) free(memory[i]);
+    if (i % 3 != 0) OK(MPI_Free_mem(memory[i]));
   }
   OK(MPI_Win_free(&win));
 }

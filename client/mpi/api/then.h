@@ -1,0 +1,31 @@
+// What the calls of both interfaces, MPI's and that of tools, do once their arguments have been
+// looked at.
+//
+// Calling thread: any.
+#pragma once
+
+#include <type_traits>
+
+namespace ferry::mpi {
+
+// A base of `Call`, which has ok(), result() and Refuse(Failure).
+template <typename Call>
+class HasThen {
+ public:
+  // Calls `use` unless something has failed, refuses the failure that it may return, and returns
+  // what the call is to return.
+  template <typename Use>
+  int Then(Use&& use) {
+    auto& call = static_cast<Call&>(*this);
+    if (call.ok()) {
+      if constexpr (std::is_void_v<std::invoke_result_t<Use>>) {
+        use();
+      } else {
+        call.Refuse(use());
+      }
+    }
+    return call.result();
+  }
+};
+
+}  // namespace ferry::mpi
