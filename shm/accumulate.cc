@@ -131,16 +131,46 @@ Word Accumulation::ApplyToWord(Word& word, const std::byte* operand) const {
   return found;
 }
 
+// `count` elements that fill one wide word.
+void Accumulation::ApplyTogether(std::byte* target, const std::byte* operands, std::byte* found,
+                                 uint64_t count) const {
+  auto& word = *reinterpret_cast<WideWord*>(target);
+  WideWord before = LoadRelaxed(word);
+  WideWord after = 0;
+  do {
+    if (kernel_ != nullptr) {
+      kernel_(operands, &before, &after, static_cast<int64_t>(count));
+    } else {
+      std::memcpy(&after, operands, sizeof(after));
+    }
+  } while (!CompareExchange(word, before, after, kOrder));
+  if (found != nullptr) {
+    std::memcpy(found, &before, sizeof(before));
+  }
+}
+
+// An atomic operation costs the same whatever it changes. So elements side by side share one of 16
+// bytes, which is whole for those, too, who change one of them alone.
 template <typename Word>
 void Accumulation::ApplyToWords(std::byte* target, const std::byte* operands, std::byte* found,
                                 uint64_t count) const {
+  constexpr uint64_t kTogether = sizeof(WideWord) / sizeof(Word);
+  const bool may_share = kHasWideWords && kTogether > 1 && takes_operands() && !has_gaps();
   auto* const words = reinterpret_cast<Word*>(target);
   const uint64_t step = takes_operands() ? sizeof(Word) : 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    const Word before = ApplyToWord(words[i], operands + i * step);
-    if (found != nullptr) {
-      std::memcpy(found + i * sizeof(Word), &before, sizeof(Word));
+  for (uint64_t i = 0; i < count;) {
+    std::byte* const found_here = found == nullptr ? nullptr : found + i * sizeof(Word);
+    if (may_share && count - i >= kTogether &&
+        reinterpret_cast<uintptr_t>(words + i) % sizeof(WideWord) == 0) {
+      ApplyTogether(target + i * sizeof(Word), operands + i * step, found_here, kTogether);
+      i += kTogether;
+      continue;
     }
+    const Word before = ApplyToWord(words[i], operands + i * step);
+    if (found_here != nullptr) {
+      std::memcpy(found_here, &before, sizeof(Word));
+    }
+    ++i;
   }
 }
 

@@ -71,6 +71,8 @@ class Accumulation {
                     uint64_t count) const;
   template <typename Word>
   Word ApplyToWord(Word& word, const std::byte* operand) const;
+  void ApplyTogether(std::byte* target, const std::byte* operands, std::byte* found,
+                     uint64_t count) const;
   void Change(const void* before, const void* operand, void* after) const;
   void CopyNumbers(void* to, const void* from) const;
   void ApplyToRow(std::byte* target, const std::byte* operands, std::byte* found,

@@ -457,6 +457,66 @@ TEST(AccumulateTest, AgreesWithAtomicOperations) {
             uint64_t{kThreads} * kRounds);  // the high bit has changed an even number of times
 }
 
+// Rows share words of 16 bytes; they neither begin nor end with one here.
+template <typename T>
+void ExpectRowsAsSingles(NumberKind kind) {
+  constexpr uint64_t kCount = 37;
+  for (int number = 0; number < kOperations; ++number) {
+    const auto what = Accumulation::Of(static_cast<OpKind>(number), kind);
+    if (!what) {
+      continue;
+    }
+    alignas(16) T row[kCount + 2];
+    T single[kCount + 2];
+    T operands[kCount];
+    T found[kCount] = {};
+    for (uint64_t i = 0; i < kCount + 2; ++i) {
+      row[i] = single[i] = T(i % 5 + 1);
+    }
+    for (uint64_t i = 0; i < kCount; ++i) {
+      operands[i] = T(i % 3);
+    }
+    what->Apply(reinterpret_cast<std::byte*>(row + 1), operands, found, kCount);
+    for (uint64_t i = 0; i < kCount; ++i) {
+      T before{};
+      what->Apply(reinterpret_cast<std::byte*>(single + 1 + i), operands + i, &before, 1);
+      EXPECT_EQ(found[i], before) << "operation " << number << ", element " << i;
+    }
+    for (uint64_t i = 0; i < kCount + 2; ++i) {
+      EXPECT_EQ(row[i], single[i]) << "operation " << number << ", element " << i;
+    }
+  }
+}
+
+TEST(AccumulateTest, RowsAreAsTheirElements) {
+  ExpectRowsAsSingles<uint8_t>(NumberKind::kUint8);
+  ExpectRowsAsSingles<int16_t>(NumberKind::kInt16);
+  ExpectRowsAsSingles<float>(NumberKind::kFloat32);
+  ExpectRowsAsSingles<uint32_t>(NumberKind::kUint32);
+  ExpectRowsAsSingles<double>(NumberKind::kFloat64);
+}
+
+TEST(AccumulateTest, RowsAgreeWithSingleElements) {
+  constexpr uint64_t kCount = 11;
+  const Accumulation sum = *Accumulation::Of(OpKind::kSum, NumberKind::kFloat32);
+  alignas(16) float row[kCount + 1] = {};
+  const std::vector<float> ones(kCount, 1);
+  OnThreads([&](int thread) {
+    for (int i = 0; i < kRounds / 4; ++i) {
+      for (uint64_t each = 0; thread % 2 == 1 && each < kCount; ++each) {
+        sum.Apply(reinterpret_cast<std::byte*>(row + 1 + each), ones.data(), nullptr, 1);
+      }
+      if (thread % 2 == 0) {
+        sum.Apply(reinterpret_cast<std::byte*>(row + 1), ones.data(), nullptr, kCount);
+      }
+    }
+  });
+  EXPECT_EQ(row[0], 0);
+  for (uint64_t each = 0; each < kCount; ++each) {
+    EXPECT_EQ(row[1 + each], kThreads * (kRounds / 4)) << each;
+  }
+}
+
 // Each thread writes both halves alike, so whoever finds two that differ has seen a torn one.
 TEST(AccumulateTest, WideElementsAreFoundWhole) {
   const Accumulation replace = *Accumulation::Of(OpKind::kReplace, NumberKind::kComplex64);

@@ -1,14 +1,17 @@
 // Access to windows: puts, gets and accumulates (MPI 5.0, section 12.3).
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/message_arguments.h"
+#include "client/mpi/api/near.h"
 #include "client/mpi/runtime/fail.h"
 #include "client/mpi/window/access.h"
 #include "client/mpi/window/accumulate.h"
+#include "client/mpi/window/elements.h"
 #include "client/mpi/window/operation.h"
 #include "client/mpi/window/window.h"
 
@@ -101,6 +104,16 @@ Failure FindMove(const AccessArguments& arguments, bool is_request, Access* acce
   return CheckSizes("origin's", access->here.size_bytes(), access->there.size_bytes());
 }
 
+// What the short way needs to know; elements of two types are none for it.
+std::optional<NearCall> NearCallOf(const AccessArguments& arguments) {
+  if (arguments.datatype != arguments.target_datatype ||
+      arguments.count != arguments.target_count) {
+    return std::nullopt;
+  }
+  return NearCall{arguments.win, arguments.rank, arguments.disp, arguments.datatype,
+                  arguments.count};
+}
+
 int FindWin(const char* call, MPI_Win handle, Access* access) {
   access->win = wins.Find(handle);
   return access->win != nullptr ? MPI_SUCCESS
@@ -141,6 +154,10 @@ int WithRequest(const char* call, Access& access, MPI_Request* request, Begin&& 
 // ---- Puts and gets ------------------------------------------------------------------------------
 
 int PutNow(const AccessArguments& arguments) {
+  if (const auto near = NearCallOf(arguments); near && PutNear(*near, arguments.buffer))
+      [[likely]] {
+    return MPI_SUCCESS;
+  }
   Access access;
   FERRY_RETURN_ERROR(FindWin(arguments.call, arguments.win, &access));
   Failure failure = FindMove(arguments, false, &access);
@@ -152,6 +169,10 @@ int PutNow(const AccessArguments& arguments) {
 }
 
 int GetNow(const AccessArguments& arguments) {
+  if (const auto near = NearCallOf(arguments);
+      near && GetNear(*near, const_cast<void*>(arguments.buffer))) [[likely]] {
+    return MPI_SUCCESS;
+  }
   Access access;
   FERRY_RETURN_ERROR(FindWin(arguments.call, arguments.win, &access));
   Failure failure = FindMove(arguments, false, &access);
@@ -250,6 +271,13 @@ Failure AccumulateAt(const AccessArguments& arguments, const ResultArguments* re
 }
 
 int AccumulateNow(const AccessArguments& arguments, const ResultArguments* result, MPI_Op op) {
+  const auto near = NearCallOf(arguments);
+  const bool is_same_result = result == nullptr || (result->datatype == arguments.datatype &&
+                                                    result->count == arguments.count);
+  if (near && is_same_result &&
+      AccumulateNear(*near, op, arguments.buffer, result == nullptr ? nullptr : result->buffer)) {
+    return MPI_SUCCESS;
+  }
   Access access;
   FERRY_RETURN_ERROR(FindWin(arguments.call, arguments.win, &access));
   return End(arguments.call, access, AccumulateAt(arguments, result, op, false, &access));
@@ -277,21 +305,14 @@ Failure NeedPredefined(MPI_Datatype datatype) {
              : Failure{MPI_ERR_TYPE, "the call takes an element of a predefined datatype"};
 }
 
-// MPI 5.0, section 12.3.4: C integer, Fortran integer, logical, multi-language types, or byte.
 Failure NeedComparable(MPI_Datatype datatype) {
   FERRY_RETURN_FAILURE(NeedPredefined(datatype));
-  switch (datatypes.Find(datatype)->predefined()->type_class) {
-    case TypeClass::kCInteger:
-    case TypeClass::kFortranInteger:
-    case TypeClass::kLogical:
-    case TypeClass::kMultiLanguage:
-    case TypeClass::kByte:
-      return {};
-    default:
-      return {MPI_ERR_TYPE, "elements of " + std::string(datatypes.Find(datatype)->name()) +
-                                " cannot be compared and swapped: the call takes integers, "
-                                "logicals and bytes"};
-  }
+  const Datatype& type = *datatypes.Find(datatype);
+  return IsComparable(*type.predefined())
+             ? Failure{}
+             : Failure{MPI_ERR_TYPE, "elements of " + std::string(type.name()) +
+                                         " cannot be compared and swapped: the call takes "
+                                         "integers, logicals and bytes"};
 }
 
 Failure CompareAndSwap(const AccessArguments& arguments, const void* compare, void* result,
@@ -375,6 +396,10 @@ FERRY_MPI_TWINS(Rget_accumulate,
 FERRY_MPI_CALL(int, Fetch_and_op,
                (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                 MPI_Aint target_disp, MPI_Op op, MPI_Win win)) {
+  if (AccumulateNear({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
+      [[likely]] {
+    return MPI_SUCCESS;
+  }
   Access access;
   FERRY_RETURN_ERROR(FindWin(FERRY_MPI_NAME, win, &access));
   FERRY_RETURN_ERROR(End(FERRY_MPI_NAME, access, NeedPredefined(datatype)));
@@ -388,6 +413,10 @@ FERRY_MPI_CALL(int, Fetch_and_op,
 FERRY_MPI_CALL(int, Compare_and_swap,
                (const void* origin_addr, const void* compare_addr, void* result_addr,
                 MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win)) {
+  if (CompareSwapNear({win, target_rank, target_disp, datatype, 1}, compare_addr, origin_addr,
+                      result_addr)) [[likely]] {
+    return MPI_SUCCESS;
+  }
   Access access;
   FERRY_RETURN_ERROR(FindWin(FERRY_MPI_NAME, win, &access));
   return End(FERRY_MPI_NAME, access,

@@ -4,6 +4,7 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/api/near.h"
 #include "client/mpi/window/synchronisation.h"
 #include "client/mpi/window/window.h"
 
@@ -57,7 +58,11 @@ int WithGroup(Call call, MPI_Group group, int assertions, int possible, MPI_Win 
   return call.Then([&] { return use(*found, ranks); });
 }
 
-int FlushRank(Call call, int rank, MPI_Win win) {
+int FlushRank(const char* name, int rank, MPI_Win win) {
+  if (FlushNear(win, rank)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  Call call(name);
   Win* const found = call.Find(win);
   NeedRank(call, found, rank);
   return call.Then([&] { return rank == MPI_PROC_NULL ? Failure{} : Flush(*found, rank); });

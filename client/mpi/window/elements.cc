@@ -58,4 +58,17 @@ void PackPairs(const BasicType& pair, const std::vector<std::byte>& laid_out, st
   });
 }
 
+bool IsComparable(const BasicType& type) {
+  switch (type.type_class) {
+    case TypeClass::kCInteger:
+    case TypeClass::kFortranInteger:
+    case TypeClass::kLogical:
+    case TypeClass::kMultiLanguage:
+    case TypeClass::kByte:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace ferry::mpi

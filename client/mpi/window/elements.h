@@ -29,4 +29,7 @@ std::optional<shm::Accumulation> AccumulationOf(const Op& op, const BasicType& b
 void LayOutPairs(const BasicType& pair, const std::byte* packed, std::vector<std::byte>* laid_out);
 void PackPairs(const BasicType& pair, const std::vector<std::byte>& laid_out, std::byte* packed);
 
+// Whether MPI_Compare_and_swap takes such elements (section 12.3.4).
+bool IsComparable(const BasicType& type);
+
 }  // namespace ferry::mpi

@@ -24,7 +24,7 @@ Failure Epochs::CheckAccess(int target) const {
 
 Failure Epochs::CheckPassive(int target) const {
   std::lock_guard lock(mutex_);
-  if (lock_all_ != LockKind::kNone ||
+  if (IsAllLocked() ||
       (target == kAnyTarget ? lock_count_ != 0 : locks_[target] != LockKind::kNone)) {
     return {};
   }
@@ -37,7 +37,7 @@ Failure Epochs::CheckPassive(int target) const {
 // Nothing that has to be ended is open. `call`: what cannot come now.
 Failure Epochs::CheckQuiet(const char* call) const {
   const std::string wrong = std::string(call) + " cannot come ";
-  if (lock_all_ != LockKind::kNone) {
+  if (IsAllLocked()) {
     return WrongNow(wrong + "between MPI_Win_lock_all and MPI_Win_unlock_all");
   }
   if (lock_count_ != 0) {
@@ -74,7 +74,7 @@ void Epochs::Fence(bool opens) {
 
 Failure Epochs::Lock(int target, LockKind kind) {
   std::lock_guard lock(mutex_);
-  if (lock_all_ != LockKind::kNone) {
+  if (IsAllLocked()) {
     return WrongNow("MPI_Win_lock cannot come between MPI_Win_lock_all and MPI_Win_unlock_all");
   }
   if (locks_[target] != LockKind::kNone) {
@@ -108,7 +108,7 @@ void Epochs::Unlock(int target) {
 
 Failure Epochs::LockAll(LockKind kind) {
   std::lock_guard lock(mutex_);
-  if (lock_all_ != LockKind::kNone || lock_count_ != 0 || started_) {
+  if (IsAllLocked() || lock_count_ != 0 || started_) {
     return CheckQuiet("MPI_Win_lock_all");
   }
   is_fenced_ = false;
@@ -119,7 +119,7 @@ Failure Epochs::LockAll(LockKind kind) {
 
 Failure Epochs::FindLockAll(LockKind* kind) const {
   std::lock_guard lock(mutex_);
-  *kind = lock_all_;
+  *kind = lock_all_.load(std::memory_order_relaxed);
   return *kind != LockKind::kNone ? Failure{} : WrongNow("MPI_Win_lock_all was not called");
 }
 
@@ -133,7 +133,7 @@ void Epochs::UnlockAll() {
 
 Failure Epochs::Start(std::vector<int> targets) {
   std::lock_guard lock(mutex_);
-  if (lock_all_ != LockKind::kNone || lock_count_ != 0 || started_) {
+  if (IsAllLocked() || lock_count_ != 0 || started_) {
     return CheckQuiet("MPI_Win_start");
   }
   if (std::exchange(is_fenced_, false)) {

@@ -35,6 +35,8 @@ class Epochs {
   // (kAbsent) any.
   static constexpr int kAnyTarget = -1;
   Failure CheckPassive(int target) const;
+  // MPI_Win_lock_all was called: for all targets. Takes no lock.
+  bool IsAllLocked() const { return lock_all_.load(std::memory_order_relaxed) != LockKind::kNone; }
   // MPI_Win_free may come now.
   Failure CheckFree() const;
 
@@ -71,7 +73,7 @@ class Epochs {
   bool is_fenced_ = false;
   std::vector<LockKind> locks_;  // by target
   int lock_count_ = 0;
-  LockKind lock_all_ = LockKind::kNone;
+  std::atomic<LockKind> lock_all_{LockKind::kNone};
   std::optional<std::vector<int>> started_;
   std::optional<std::vector<int>> posted_;
 };

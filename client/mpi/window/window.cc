@@ -179,6 +179,7 @@ void Win::AddOperation(Ref<Operation> operation) {
   std::lock_guard lock(operations_mutex_);
   std::erase_if(operations_, [](const Ref<Operation>& other) { return other->is_over(); });
   operations_.push_back(std::move(operation));
+  has_operations_.store(true, std::memory_order_relaxed);
 }
 
 Failure Win::Quiet() {
@@ -186,6 +187,7 @@ Failure Win::Quiet() {
   {
     std::lock_guard lock(operations_mutex_);
     operations.swap(operations_);
+    has_operations_.store(false, std::memory_order_relaxed);
   }
   Failure failure;
   for (const Ref<Operation>& operation : operations) {
@@ -208,6 +210,7 @@ Failure Win::QuietWith(int target) {
       }
       each = next;
     }
+    has_operations_.store(!operations_.empty(), std::memory_order_relaxed);
   }
   Failure failure;
   for (const Ref<Operation>& operation : operations) {

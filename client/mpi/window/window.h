@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -129,6 +130,7 @@ class Win : public Object {
   client::OneSidedContext* context() const { return context_; }
   // An operation with a request of its own, until it is over: Quiet waits for it, too.
   void AddOperation(Ref<Operation> operation);
+  bool has_operations() const { return has_operations_.load(std::memory_order_relaxed); }
   // Returns when all operations are over, everywhere; or those with one target. The first failure.
   Failure Quiet();
   Failure QuietWith(int target);
@@ -185,6 +187,7 @@ class Win : public Object {
   std::mutex asking_mutex_;
   std::mutex operations_mutex_;
   std::list<Ref<Operation>> operations_;
+  std::atomic<bool> has_operations_{false};
   AttributeSet attributes_;
   mutable std::mutex hints_mutex_;
   std::vector<Info::Entry> hints_;
