@@ -157,13 +157,13 @@ uint64_t NumberOf(const void* handle) { return reinterpret_cast<uintptr_t>(handl
 
 Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
                          const std::byte* data, std::byte* found) {
+  FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
+  if (there.size_bytes() == 0) {  // whatever the operation, as elsewhere
+    return {};
+  }
   const Datatype* type = nullptr;
   FERRY_RETURN_FAILURE(FindElements(op, *there.type, &type));
   FERRY_RETURN_FAILURE(CheckReach(*spot.memory));
-  FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
-  if (there.size_bytes() == 0) {
-    return {};
-  }
   const BasicType& basic = *type->predefined();
   const bool is_dense = basic.size_bytes == basic.extent_bytes;
   if (spot.memory->reach == Reach::kPrivate) {
