@@ -50,6 +50,13 @@ inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 // As the peer or the tag of a receive or a probe: any.
 inline constexpr int32_t kAny = -1;
 
+// How a receive looks to `ferryctl why`, which would take it for the program's own otherwise.
+enum class Service : uint8_t {
+  kNone,
+  kServes,  // for what other ranks may want of a thread that serves them: nobody waits for it
+  kServed,  // for what such a thread answers, whatever its rank's program does
+};
+
 // What a call needs to know to start a message. Peers are ranks of the job.
 struct Message {
   void* buffer = nullptr;
@@ -59,6 +66,7 @@ struct Message {
   uint32_t context = kUserContext;
   bool synchronous = false;  // a send completes only once it has been matched
   bool ready = false;        // a persistent, matched send whose receive is already started
+  Service service = Service::kNone;
 };
 
 struct Completion {
@@ -300,7 +308,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 20;
+inline constexpr uint32_t kFrontEndVersion = 21;
 
 }  // namespace ferry::client
 

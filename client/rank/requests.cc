@@ -33,6 +33,18 @@ ErrorCode Told(const Status& status) { return FailureWords::Tell(status.code(), 
 
 void* UserOf(const RequestLayout& slot) { return reinterpret_cast<void*>(slot.user_address); }
 
+uint32_t FlagOf(Service service) {
+  switch (service) {
+    case Service::kNone:
+      return 0;
+    case Service::kServes:
+      return shm::kRequestServes;
+    case Service::kServed:
+      return shm::kRequestServed;
+  }
+  return 0;
+}
+
 }  // namespace
 
 // ---- Beginning ----------------------------------------------------------------------------------
@@ -92,6 +104,7 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
   if (message.synchronous) {
     slot.flags |= shm::kRequestSynchronous;
   }
+  slot.flags |= FlagOf(message.service);
   const ErrorCode error = UseShadow(slot, message, kind);
   if (error == ErrorCode::kOk) {
     SetState(slot, RequestState::kInactive);

@@ -33,6 +33,12 @@ RequestState StateOf(const RequestLayout& slot) {
   return static_cast<RequestState>(LoadRelaxed(slot.state));
 }
 
+// Whether the rank, or a thread of its, waits for something.
+bool IsWaiting(const RequestLayout& slot, RequestState state) {
+  return IsUnfinished(state) &&
+         (state != RequestState::kPosted || (LoadRelaxed(slot.flags) & shm::kRequestServes) == 0);
+}
+
 RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState state) {
   RequestView view;
   view.index = index;
@@ -48,6 +54,7 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
   view.transfer_index = LoadRelaxed(slot.transfer_index);
   view.transfer_generation = LoadRelaxed(slot.transfer_generation);
   view.lost = LoadRelaxed(slot.link_end) == static_cast<uint32_t>(shm::LinkEnd::kHeld);
+  view.served = (LoadRelaxed(slot.flags) & shm::kRequestServed) != 0;
   return view;
 }
 
@@ -155,7 +162,7 @@ bool IsUnfinished(RequestState state) {
 uint32_t CountUnfinished(const Session& session) {
   const auto used = UsedRequests(session);
   return static_cast<uint32_t>(std::count_if(
-      used.begin(), used.end(), [](const auto& slot) { return IsUnfinished(StateOf(slot)); }));
+      used.begin(), used.end(), [](const auto& slot) { return IsWaiting(slot, StateOf(slot)); }));
 }
 
 RankView ReadRank(const Session& session) {
@@ -171,7 +178,7 @@ RankView ReadRank(const Session& session) {
   }
   uint32_t index = 0;
   for (const RequestLayout& slot : UsedRequests(session)) {
-    if (const RequestState state = StateOf(slot); IsUnfinished(state)) {
+    if (const RequestState state = StateOf(slot); IsWaiting(slot, state)) {
       ++view.unfinished;
       if (view.requests.size() < kMaxRequestsShown) {
         view.requests.push_back(ReadRequest(slot, index, state));

@@ -39,7 +39,8 @@ struct RequestView {
   uint32_t transfer_rank = 0;
   uint32_t transfer_index = 0;
   uint32_t transfer_generation = 0;
-  bool lost = false;  // with the direct link; why, the daemons have still to say
+  bool lost = false;    // with the direct link; why, the daemons have still to say
+  bool served = false;  // by a thread of the peer's: its program need not act
 };
 
 // A message that no receive has wanted yet.
@@ -70,7 +71,8 @@ inline constexpr uint32_t kMaxUnexpectedRead = 65536;  // entries of the match t
 
 // Whether a request in this state waits for something.
 bool IsUnfinished(shm::RequestState state);
-// The number of unfinished requests alone.
+// The number of unfinished requests alone. Receives for what others may want of a thread that
+// serves them are left out, here and in ReadRank, until something comes.
 uint32_t CountUnfinished(const Session& session);
 RankView ReadRank(const Session& session);
 

@@ -158,8 +158,9 @@ std::string Verdict(const Chain& chain, WhySteps* steps) {
   }
   text += " " + known.condition.phrase;
   if (known.condition.kind == Kind::kWaits) {
-    text += known.view.unfinished == 0 ? ", without a request: in a probe, or just done"
-                                       : ": for any rank, or for a copy that is under way";
+    text += known.view.unfinished == 0
+                ? ", without a request: in a probe, for memory that others change, or just done"
+                : ": for any rank, or for a copy that is under way";
   } else if (known.view.unfinished != 0) {
     text += "; " + std::to_string(known.view.unfinished) + " of its requests are unfinished";
   }

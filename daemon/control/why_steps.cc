@@ -255,7 +255,7 @@ Step WhySteps::Queued(uint32_t rank, const RequestView& request) {
 Step WhySteps::Posted(uint32_t rank, const RequestView& request) {
   Step step;
   step.text = "posted, unmatched";
-  step.stuck = true;
+  step.stuck = !request.served;
   const Session& own = *SessionOf(rank);
   if (request.peer >= 0) {
     const auto peer = static_cast<uint32_t>(request.peer);

@@ -31,6 +31,10 @@ inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once 
 inline constexpr uint32_t kRequestReady = 8;        // send: its receive is there
 inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
 inline constexpr uint32_t kRequestByLink = 32;      // send: it was offered by the direct link
+// For `ferryctl why`, of receives: for what others may want of a thread that serves them, so that
+// nobody waits for it; and for what such a thread answers, whatever its rank's program does.
+inline constexpr uint32_t kRequestServes = 64;
+inline constexpr uint32_t kRequestServed = 128;
 
 // RequestLayout::link_end: of a request in state kRemoteWait whose data goes by a direct link that
 // was lost. It ends once its core has let go of it, and the daemon has said what became of the

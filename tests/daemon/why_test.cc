@@ -244,6 +244,37 @@ TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
   EXPECT_EQ(ask().ranks_size(), 0);
 }
 
+// A thread of the rank's serves others: nobody waits for its receives, until something comes.
+TEST_F(WhyTest, ReceivesOfAThreadThatServesOthersAreNoWait) {
+  Start(0);
+  shm::RequestLayout& request = Request(1, RequestState::kPosted, shm::RequestKind::kReceive);
+  EXPECT_EQ(Why().reasons_size(), 1);
+  EXPECT_EQ(Why().chain_size(), 2);
+  request.flags = shm::kRequestServes;
+  EXPECT_EQ(Why().reasons_size(), 0);
+  EXPECT_EQ(Why().unfinished(), 0U);
+  EXPECT_EQ(Why().chain_size(), 1);
+  request.state = static_cast<uint32_t>(RequestState::kLanded);
+  EXPECT_EQ(Why().unfinished(), 1U);
+}
+
+// Rank 0 waits for what a thread of rank 1 answers, and rank 1's program for rank 0.
+TEST_F(WhyTest, WhatAThreadOfTheOtherRankAnswersIsNoDeadlock) {
+  Start(0);
+  rank1_->session()->request_fresh = 10;
+  rank1_->inbox()->wake.inside = 1;
+  rank1_->inbox()->wake.sleepers = 1;
+  shm::RequestLayout& answer = Request(1, RequestState::kPosted, shm::RequestKind::kReceive);
+  shm::RequestLayout& other = rank1_->request(1);
+  other.state = static_cast<uint32_t>(RequestState::kPosted);
+  other.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  other.peer = 0;
+  EXPECT_TRUE(Why().deadlock());
+  answer.flags = shm::kRequestServed;
+  EXPECT_FALSE(Why().deadlock());
+  EXPECT_EQ(Why().reasons_size(), 1);
+}
+
 TEST_F(WhyTest, APoisonedRankSaysSo) {
   Start(0);
   rank0_->inbox()->wake.poison = static_cast<int32_t>(ErrorCode::kLimitExceeded);

@@ -24,10 +24,13 @@ using testing::SizeIs;
 class WhyTest : public testing::Test {
  protected:
   void Start(int ranks, int nodes, const std::string& what) {
+    StartProgram(ranks, nodes, {"tests/e2e/ranks/waits", what});
+  }
+  void StartProgram(int ranks, int nodes, const Words& program) {
     job_ = std::make_unique<Command>(
         PrivateJob({"-n", std::to_string(ranks), "--nodes", std::to_string(nodes),
                     "--peer_timeout_ms=60000", "--operation_timeout_ms=60000"},
-                   {"tests/e2e/ranks/waits", what}));
+                   program));
     ASSERT_TRUE(UnderWay(job_.get(), ranks));
     directories_ = Daemons(*job_);
     ASSERT_THAT(directories_, SizeIs(nodes));
@@ -169,6 +172,17 @@ TEST_F(WhyTest, ACircleOfReceivesIsADeadlockOfAll) {
   EXPECT_THAT(Ferryctl(0, {"why", id_}).out,
               AllOf(HasSubstr("RANK"), HasSubstr("deadlock: rank 0 waits for rank 1, which waits "
                                                  "for rank 2, which waits for rank 0")));
+}
+
+// Each rank has receives from the others, for what they may ask of its window.
+TEST_F(WhyTest, AWindowOverMemoryOfTheProgramsOwnIsNoDeadlock) {
+  StartProgram(3, 1, {"tests/mpi/ranks/rma_waits"});
+  const json why = Why(0, 0, "posted, unmatched; nothing else from rank 2 has come");
+  EXPECT_THAT(why["reasons"], SizeIs(1));
+  EXPECT_EQ(why["deadlock"], false);
+  EXPECT_THAT(why["chain"], ElementsAre(0, 2));
+  EXPECT_THAT(why["verdict"].get<std::string>(),
+              HasSubstr("rank 0 waits for rank 2, which is outside Ferry"));
 }
 
 TEST_F(WhyTest, AChainEndsAtTheRankThatIsStopped) {

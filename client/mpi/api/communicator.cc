@@ -361,8 +361,7 @@ FERRY_MPI_CALL(int, Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
   call.Need(info_used, "info_used");
   return call.Then([&] {
     std::vector<Info::Entry> hints = found->hints();
-    hints.emplace_back("mpi_memory_alloc_kinds",
-                       ServedMemoryKinds().Supported(front_end->options().memory_alloc_kinds));
+    hints.push_back(MemoryKindsFor(found->session().get()));
     call.Give(MakeRef<Info>(std::move(hints)), info_used);
   });
 }

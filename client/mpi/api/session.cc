@@ -3,10 +3,12 @@
 // intercommunicator.cc.
 //
 // There are three process sets: the two of the standard, and the processes of this node.
+#include <strings.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +63,13 @@ int LevelIn(Call& call, const Info* info) {
   return MPI_THREAD_SINGLE;
 }
 
+// Where any thread may call anyway, sessions that ask for less allow that, too.
+int LeastLevel() {
+  return Process::phase() == Phase::kRunning && Process::thread_level() == MPI_THREAD_MULTIPLE
+             ? MPI_THREAD_MULTIPLE
+             : MPI_THREAD_SINGLE;
+}
+
 // ---- Process sets -------------------------------------------------------------------------------
 
 RankSet World() { return Process::world().group(); }
@@ -78,10 +87,11 @@ RankSet Node() {
 }
 
 struct ProcessSet {
-  std::string_view name;
+  const char* name;
   RankSet (*members)();
 };
-// Names that begin with mpi:// are the standard's.
+// Names that begin with mpi:// are the standard's. As elsewhere, capitals and small letters are
+// one.
 constexpr std::array<ProcessSet, 3> kProcessSets = {{
     {"mpi://WORLD", World},
     {"mpi://SELF", Self},
@@ -92,7 +102,7 @@ constexpr std::array<ProcessSet, 3> kProcessSets = {{
 const ProcessSet* FindSet(Call& call, const char* name) {
   call.Need(name, "pset_name");
   for (const ProcessSet& set : kProcessSets) {
-    if (call.ok() && set.name == name) {
+    if (call.ok() && strcasecmp(set.name, name) == 0) {
       return &set;
     }
   }
@@ -119,7 +129,7 @@ FERRY_MPI_CALL(int, Session_init,
   }
   const Info* const asked = call.FindOrNull(info);
   call.Need(session, "session");
-  const int level = call.ok() ? LevelIn(call, asked) : MPI_THREAD_SINGLE;
+  const int level = std::max(call.ok() ? LevelIn(call, asked) : MPI_THREAD_SINGLE, LeastLevel());
   (void)call.Then([&] { return Process::OpenSession(level, HowToJoin()); });
   FERRY_RETURN_ERROR(call.result());
   call.Give(MakeRef<Session>(made.fetch_add(1) + 1, level,
@@ -152,11 +162,8 @@ FERRY_MPI_CALL(int, Session_get_info, (MPI_Session session, MPI_Info* info_used)
   const Session* const found = call.Find(session);
   call.Need(info_used, "info_used");
   return call.Then([&] {
-    const std::string& asked =
-        found->memory_kinds.empty() ? front_end->options().memory_alloc_kinds : found->memory_kinds;
-    call.Give(MakeRef<Info>(
-                  std::vector<Info::Entry>{{kThreadLevel, NameOfLevel(found->thread_level)},
-                                           {kMemoryKinds, ServedMemoryKinds().Supported(asked)}}),
+    call.Give(MakeRef<Info>(std::vector<Info::Entry>{
+                  {kThreadLevel, NameOfLevel(found->thread_level)}, MemoryKindsFor(found)}),
               info_used);
   });
 }

@@ -214,7 +214,11 @@ FERRY_MPI_CALL(int, Win_get_info, (MPI_Win win, MPI_Info* info_used)) {
   Call call(FERRY_MPI_NAME);
   const Win* const found = call.Find(win);
   call.Need(info_used, "info_used");
-  return call.Then([&] { call.Give(MakeRef<Info>(found->hints()), info_used); });
+  return call.Then([&] {
+    std::vector<Info::Entry> hints = found->hints();
+    hints.push_back(MemoryKindsFor(found->comm().session().get()));
+    call.Give(MakeRef<Info>(std::move(hints)), info_used);
+  });
 }
 
 FERRY_MPI_CALL(int, Win_set_name, (MPI_Win win, const char* win_name)) {

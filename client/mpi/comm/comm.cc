@@ -1,15 +1,8 @@
 #include "client/mpi/comm/comm.h"
 
-#include <string_view>
-
 #include "client/mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
-namespace {
-
-constexpr std::string_view kAssertKinds = "mpi_assert_memory_alloc_kinds";
-
-}  // namespace
 
 std::vector<Info::Entry> DefaultHints() {
   return {{"mpi_assert_no_any_tag", "false"},
@@ -21,12 +14,8 @@ std::vector<Info::Entry> DefaultHints() {
 std::vector<Info::Entry> WithHints(std::vector<Info::Entry> hints,
                                    const std::vector<Info::Entry>& given,
                                    const MemoryKinds& kinds) {
+  TakeAssertedKinds(given, kinds, &hints);
   for (const Info::Entry& wish : given) {
-    if (wish.first == kAssertKinds && kinds.HasAll(wish.second)) {
-      std::erase_if(hints, [](const Info::Entry& hint) { return hint.first == kAssertKinds; });
-      hints.push_back(wish);
-      continue;
-    }
     for (Info::Entry& hint : hints) {
       if (hint.first == wish.first && (wish.second == "true" || wish.second == "false")) {
         hint.second = wish.second;

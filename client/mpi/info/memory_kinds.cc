@@ -5,6 +5,8 @@
 namespace ferry::mpi {
 namespace {
 
+constexpr std::string_view kAssertKinds = "mpi_assert_memory_alloc_kinds";
+
 // Backends by the names that users choose them by.
 std::string_view KindOfBackend(std::string_view backend) {
   return backend == "cuda"         ? "cuda"
@@ -85,6 +87,16 @@ std::string MemoryKinds::Supported(std::string_view requested) const {
     text += (text.empty() ? "" : ",") + kind;
   }
   return text;
+}
+
+void TakeAssertedKinds(const std::vector<Info::Entry>& given, const MemoryKinds& kinds,
+                       std::vector<Info::Entry>* hints) {
+  for (const Info::Entry& wish : given) {
+    if (wish.first == kAssertKinds && kinds.HasAll(wish.second)) {
+      std::erase_if(*hints, [](const Info::Entry& hint) { return hint.first == kAssertKinds; });
+      hints->push_back(wish);
+    }
+  }
 }
 
 }  // namespace ferry::mpi

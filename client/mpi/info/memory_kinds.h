@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "client/mpi/info/info.h"
+
 namespace ferry::mpi {
 
 class MemoryKinds {
@@ -36,5 +38,11 @@ class MemoryKinds {
 
   std::vector<Kind> kinds_;
 };
+
+// mpi_assert_memory_alloc_kinds, by which the program promises what memory it will pass
+// (communicators: MPI 5.0, section 7.4.4, windows: 12.2.1). A hint of that name is among `hints`
+// once it was `given` with kinds that are all among `kinds`; other values are ignored.
+void TakeAssertedKinds(const std::vector<Info::Entry>& given, const MemoryKinds& kinds,
+                       std::vector<Info::Entry>* hints);
 
 }  // namespace ferry::mpi

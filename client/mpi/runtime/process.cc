@@ -348,6 +348,13 @@ const MemoryKinds& ServedMemoryKinds() {
   return kinds;
 }
 
+Info::Entry MemoryKindsFor(const Session* session) {
+  const std::string& asked = session == nullptr || session->memory_kinds.empty()
+                                 ? front_end->options().memory_alloc_kinds
+                                 : session->memory_kinds;
+  return {"mpi_memory_alloc_kinds", ServedMemoryKinds().Supported(asked)};
+}
+
 Ref<Info> MakeEnvironment() {
   StartFacts facts = FactsOfStart();
   DescribeOwnCommand(&facts);

@@ -19,6 +19,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/failure.h"
 #include "client/mpi/base/object.h"
+#include "client/mpi/base/session.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/info/memory_kinds.h"
@@ -80,6 +81,9 @@ class Process {
 StartFacts FactsOfStart();
 // The kinds of memory that this process' MPI serves, over its GPU backend. Once it has joined.
 const MemoryKinds& ServedMemoryKinds();
+// What mpi_memory_alloc_kinds is for objects that belong to the session (null: to none): these
+// kinds, with those that the session, or the launcher, has asked for. Once it has joined.
+Info::Entry MemoryKindsFor(const Session* session);
 // Makes the contents of MPI_INFO_ENV. Once it has joined.
 Ref<Info> MakeEnvironment();
 

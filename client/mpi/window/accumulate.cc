@@ -132,12 +132,12 @@ Failure AccumulatePairs(Win& win, const Spot& spot, const Elements& there, const
 
 Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
                          const std::byte* data, std::byte* found) {
-  const Datatype* type = nullptr;
-  FERRY_RETURN_FAILURE(FindElements(op, *there.type, &type));
   FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
-  if (there.size_bytes() == 0) {
+  if (there.size_bytes() == 0) {  // whatever the operation, as elsewhere
     return {};
   }
+  const Datatype* type = nullptr;
+  FERRY_RETURN_FAILURE(FindElements(op, *there.type, &type));
   const BasicType& basic = *type->predefined();
   const std::optional<shm::Accumulation> what = AccumulationOf(op, basic);
   if (!what.has_value()) {

@@ -119,6 +119,25 @@ ErrorCode Fetch(Win& win, const Target& target, uint64_t version,
   return error;
 }
 
+// Pieces that lie behind each other become one: an operation may take bytes of several.
+void Join(std::vector<AttachedEntry>* entries) {
+  size_t kept = 0;
+  for (size_t i = 1; i < entries->size(); ++i) {
+    AttachedEntry& last = (*entries)[kept];
+    const AttachedEntry& entry = (*entries)[i];
+    const bool continues = last.address + last.size_bytes == entry.address &&
+                           last.location.region == entry.location.region &&
+                           last.location.flags == entry.location.flags &&
+                           last.location.address + last.size_bytes == entry.location.address;
+    if (continues) {
+      last.size_bytes += entry.size_bytes;
+    } else {
+      (*entries)[++kept] = entry;
+    }
+  }
+  entries->resize(std::min(entries->size(), kept + 1));
+}
+
 Failure Refresh(Win& win, Target* target) {
   uint64_t version = 0;
   ErrorCode error = target->control.Load(ControlLayout::attached(), &version);
@@ -136,6 +155,7 @@ Failure Refresh(Win& win, Target* target) {
       },
       [&] { return front_end->PeerState(target->rank); }));
   FERRY_RETURN_FAILURE(FailureOf(error));
+  Join(&entries);
   auto attached = std::make_shared<std::vector<Exposed>>(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     FERRY_RETURN_FAILURE(OpenEntry(*target, entries[i], &(*attached)[i]));

@@ -223,7 +223,7 @@ class WindowMaker {
     memory.size_bytes = offer.size_bytes;
     memory.place = {target.rank, client::SegmentOf(offer.data), offer.data.address};
     memory.location = offer.data;
-    if (is_own && memory.reach != Reach::kByStream) {
+    if (is_own && memory.reach != Reach::kByStream && offer.size_bytes != 0) {
       memory.mapped = win_->base_;
     } else if (target.is_near && memory.reach == Reach::kShared) {
       return Map(target.rank, offer.data, offer.size_bytes, &memory.mapping, &memory.mapped);

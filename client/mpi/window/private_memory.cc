@@ -45,8 +45,10 @@ ErrorCode Send(const client::Message& message) {
   return error == ErrorCode::kOk ? completion.error : error;
 }
 
-ErrorCode Receive(const client::Message& message) {
+// Of what another rank's thread sends, or is about to.
+ErrorCode Receive(client::Message message) {
   client::Completion completion;
+  message.service = client::Service::kServed;
   const ErrorCode error = front_end->Receive(message, &completion);
   return error == ErrorCode::kOk ? completion.error : error;
 }
@@ -243,9 +245,10 @@ PrivateService::~PrivateService() {
 }
 
 ErrorCode PrivateService::Listen(Asker* asker) {
-  const ErrorCode error = front_end->StartReceive(
-      MessageWith(asker->in_job, WishContext(win_), kWishTag, &asker->wish, sizeof(asker->wish)),
-      &asker->handle);
+  client::Message message =
+      MessageWith(asker->in_job, WishContext(win_), kWishTag, &asker->wish, sizeof(asker->wish));
+  message.service = client::Service::kServes;
+  const ErrorCode error = front_end->StartReceive(message, &asker->handle);
   if (error != ErrorCode::kOk) {
     asker->handle = 0;
   }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "client/mpi/base/connection.h"
+#include "client/mpi/runtime/process.h"
 #include "client/mpi/window/attached.h"
 #include "client/mpi/window/operation.h"
 #include "client/mpi/window/private_memory.h"
@@ -60,24 +62,14 @@ void WindowMemory::Leave() {
 
 namespace {
 
-struct Hint {
-  const char* key;
-  const char* value;                  // at first
-  std::vector<std::string> possible;  // empty: those of accumulate_ordering
-};
+bool IsTruth(const std::string& value) { return value == "true" || value == "false"; }
 
-// MPI 5.0, section 12.2.1. Ferry knows them; none changes what it does, since it promises what the
-// defaults ask for.
-const std::vector<Hint>& KnownHints() {
-  static const std::vector<Hint>& hints = *new std::vector<Hint>{
-      {"no_locks", "false", {"true", "false"}},
-      {"accumulate_ordering", "rar,raw,war,waw", {}},
-      {"accumulate_ops", "same_op_no_op", {"same_op", "same_op_no_op"}},
-      {"same_size", "false", {"true", "false"}},
-      {"same_disp_unit", "false", {"true", "false"}},
-      {"alloc_shared_noncontig", "false", {"true", "false"}},
-  };
-  return hints;
+bool IsChoiceOfOps(const std::string& value) {
+  return value == "same_op" || value == "same_op_no_op";
+}
+
+bool IsNumber(const std::string& value) {
+  return !value.empty() && value.find_first_not_of("0123456789") == value.npos;
 }
 
 bool IsOrdering(const std::string& value) {
@@ -95,10 +87,23 @@ bool IsOrdering(const std::string& value) {
   return true;
 }
 
-bool IsPossible(const Hint& hint, const std::string& value) {
-  return hint.possible.empty() ? IsOrdering(value)
-                               : std::ranges::find(hint.possible, value) != hint.possible.end();
-}
+struct Hint {
+  const char* key;
+  const char* value;  // at first
+  bool (*is_possible)(const std::string& value);
+};
+
+// MPI 5.0, section 12.2.1, but for that of the kinds of memory, which has no value at first. Ferry
+// knows them; none changes what it does, since it promises what the defaults ask for.
+constexpr Hint kKnownHints[] = {
+    {"no_locks", "false", IsTruth},
+    {"accumulate_ordering", "rar,raw,war,waw", IsOrdering},
+    {"accumulate_ops", "same_op_no_op", IsChoiceOfOps},
+    {"mpi_accumulate_granularity", "0", IsNumber},
+    {"same_size", "false", IsTruth},
+    {"same_disp_unit", "false", IsTruth},
+    {"alloc_shared_noncontig", "false", IsTruth},
+};
 
 }  // namespace
 
@@ -109,13 +114,14 @@ std::vector<Info::Entry> Win::hints() const {
 
 void Win::TakeHints(const std::vector<Info::Entry>& given) {
   std::lock_guard lock(hints_mutex_);
-  for (size_t i = 0; i < KnownHints().size(); ++i) {
+  for (size_t i = 0; i < std::size(kKnownHints); ++i) {
     for (const Info::Entry& wish : given) {
-      if (wish.first == KnownHints()[i].key && IsPossible(KnownHints()[i], wish.second)) {
+      if (wish.first == kKnownHints[i].key && kKnownHints[i].is_possible(wish.second)) {
         hints_[i].second = wish.second;
       }
     }
   }
+  TakeAssertedKinds(given, ServedMemoryKinds(), &hints_);
 }
 
 // ---- Windows ------------------------------------------------------------------------------------
@@ -126,7 +132,7 @@ Win::Win(Ref<Comm> comm, int flavor)
       targets_(static_cast<size_t>(comm_->size())),
       context_(front_end->one_sided().MakeContext()),
       epochs_(comm_->size()) {
-  for (const Hint& hint : KnownHints()) {
+  for (const Hint& hint : kKnownHints) {
     hints_.emplace_back(hint.key, hint.value);
   }
 }

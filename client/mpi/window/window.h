@@ -156,7 +156,8 @@ class Win : public Object {
   std::string name() const { return comm_->name(); }
   void SetName(std::string name) { comm_->SetName(std::move(name)); }
   std::vector<Info::Entry> hints() const;
-  // Keys that Ferry does not know, and values that a key cannot have, are ignored.
+  // Keys that Ferry does not know, and values that a key cannot have, are ignored. As
+  // communicators, a window has mpi_assert_memory_alloc_kinds once it was given.
   void TakeHints(const std::vector<Info::Entry>& given);
   AttributeSet& attributes() { return attributes_; }
   // False: it is none of windows. *value points to what stays as long as the window, but for

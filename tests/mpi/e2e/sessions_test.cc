@@ -21,6 +21,7 @@ TEST_P(SessionsTest, BeginAndEndManyTimes) { Expect("again"); }
 TEST_P(SessionsTest, LiveSideBySide) { Expect("at-once"); }
 TEST_P(SessionsTest, LiveInThreadsOfTheirOwn) { Expect("threads"); }
 TEST_P(SessionsTest, LiveBeforeBesideAndAfterTheWorld) { Expect("beside"); }
+TEST_P(SessionsTest, HaveTheThreadsThatTheWorldHas) { Expect("beside-threads"); }
 TEST_P(SessionsTest, MayBeSomeRanksAlone) { Expect("some"); }
 TEST_P(SessionsTest, HaveBuffersOfTheirOwn) { Expect("buffers"); }
 

@@ -469,6 +469,25 @@ static void vectors(enum memory memory) {
   drop_window(&window);
 }
 
+/* Where there is nothing to do, datatypes and operations need not fit each other. */
+static void nothing(enum memory memory) {
+  struct window window = make_window(memory, 64, 1);
+  MPI_Datatype none;
+  char data[8], found[8];
+  step = "no data";
+  OK(MPI_Type_contiguous(0, MPI_INT, &none));
+  OK(MPI_Type_commit(&none));
+  OK(MPI_Win_fence(0, window.win));
+  OK(MPI_Accumulate(data, 1, none, next, 0, 2, none, MPI_SUM, window.win));
+  OK(MPI_Accumulate(NULL, 0, MPI_INT, next, 0, 1, none, MPI_SUM, window.win));
+  OK(MPI_Accumulate(NULL, 0, MPI_BYTE, next, 0, 0, MPI_BYTE, MPI_SUM, window.win));
+  OK(MPI_Get_accumulate(data, 1, none, found, 0, MPI_INT, next, 0, 1, none, MPI_REPLACE,
+                        window.win));
+  OK(MPI_Win_fence(0, window.win));
+  OK(MPI_Type_free(&none));
+  drop_window(&window);
+}
+
 static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)in, (void)inout, (void)count, (void)type;
 }
@@ -526,6 +545,7 @@ int main(int argc, char** argv) {
     wide_swaps((enum memory)memory);
     operations((enum memory)memory);
     vectors((enum memory)memory);
+    nothing((enum memory)memory);
   }
   mistakes();
   return end_well("all accumulates were right");

@@ -87,6 +87,43 @@ static void names_and_groups(void) {
   drop_window(&window);
 }
 
+static const char* win_hint(MPI_Win win, const char* key) {
+  MPI_Info info;
+  OK(MPI_Win_get_info(win, &info));
+  const char* const value = value_in(info, key);
+  OK(MPI_Info_free(&info));
+  return value;
+}
+
+/* A window takes the promise when it is made, and later; of kinds that there are. */
+static void memory_kinds(void) {
+  static const char kinds[] = "mpi_memory_alloc_kinds", promise[] = "mpi_assert_memory_alloc_kinds";
+  char served[MPI_MAX_INFO_VAL];
+  char* base = NULL;
+  MPI_Win win;
+  step = "kinds of memory";
+  struct window window = make_window(ordinary, 64, 1);
+  strcpy(served, hint_of(MPI_COMM_WORLD, kinds));
+  CHECK(strcmp(win_hint(window.win, kinds), served) == 0);
+  CHECK(strcmp(win_hint(window.win, promise), "none") == 0);
+  MPI_Info info = info_with(promise, "system,ferry:device");
+  OK(MPI_Win_set_info(window.win, info));
+  CHECK(strcmp(win_hint(window.win, promise), "system,ferry:device") == 0);
+  OK(MPI_Info_set(info, promise, "system,gold")); /* there is no such memory */
+  OK(MPI_Win_set_info(window.win, info));
+  CHECK(strcmp(win_hint(window.win, promise), "system,ferry:device") == 0);
+  CHECK(strcmp(win_hint(window.win, kinds), served) == 0);
+  drop_window(&window);
+  OK(MPI_Win_allocate(64, 1, info, MPI_COMM_WORLD, &base, &win));
+  CHECK(strcmp(win_hint(win, promise), "none") == 0);
+  OK(MPI_Win_free(&win));
+  OK(MPI_Info_set(info, promise, "mpi:win_allocate"));
+  OK(MPI_Win_allocate(64, 1, info, MPI_COMM_WORLD, &base, &win));
+  CHECK(strcmp(win_hint(win, promise), "mpi:win_allocate") == 0);
+  OK(MPI_Win_free(&win));
+  OK(MPI_Info_free(&info));
+}
+
 static void hints(void) {
   struct window window = make_window(allocated, 64, 1);
   MPI_Info info;
@@ -97,6 +134,8 @@ static void hints(void) {
   CHECK(strcmp(value_in(info, "accumulate_ops"), "same_op_no_op") == 0);
   CHECK(strcmp(value_in(info, "same_size"), "false") == 0);
   CHECK(strcmp(value_in(info, "same_disp_unit"), "false") == 0);
+  CHECK(strcmp(value_in(info, "mpi_accumulate_granularity"), "0") == 0);
+  OK(MPI_Info_set(info, "mpi_accumulate_granularity", "4096"));
   OK(MPI_Info_set(info, "same_size", "true"));
   OK(MPI_Info_set(info, "accumulate_ordering", "none"));
   OK(MPI_Info_set(info, "accumulate_ops", "some_op"));
@@ -108,6 +147,10 @@ static void hints(void) {
   CHECK(strcmp(value_in(info, "accumulate_ordering"), "none") == 0);
   CHECK(strcmp(value_in(info, "accumulate_ops"), "same_op_no_op") == 0);
   CHECK(strcmp(value_in(info, "nonsense"), "none") == 0);
+  CHECK(strcmp(value_in(info, "mpi_accumulate_granularity"), "4096") == 0);
+  OK(MPI_Info_set(info, "mpi_accumulate_granularity", "-1"));
+  OK(MPI_Win_set_info(window.win, info));
+  CHECK(strcmp(win_hint(window.win, "mpi_accumulate_granularity"), "4096") == 0);
   OK(MPI_Info_free(&info));
   drop_window(&window);
   step = "an alignment";
@@ -206,6 +249,7 @@ int main(int argc, char** argv) {
   attributes();
   names_and_groups();
   hints();
+  memory_kinds();
   error_handlers();
   wrong_creation();
   sizes();

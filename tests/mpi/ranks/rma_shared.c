@@ -89,6 +89,11 @@ static void query_of_others(void) {
   OK(MPI_Win_shared_query(window.win, rank, &bytes, &unit, &theirs));
   CHECK(bytes == 64 && unit == 4 && theirs == (char*)window.base);
   const int near = size_of(node) == size;
+  MPI_Win none;
+  OK(MPI_Win_allocate(rank == 0 ? 0 : 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &none));
+  OK(MPI_Win_shared_query(none, 0, &bytes, &unit, &theirs)); /* the same for all */
+  CHECK(bytes == 0 && theirs == NULL);
+  OK(MPI_Win_free(&none));
   OK(MPI_Win_shared_query(window.win, next, &bytes, &unit, &theirs));
   CHECK(!near || (bytes == 64 && theirs != NULL));
   CHECK((bytes == 0) == (theirs == NULL));
@@ -180,6 +185,46 @@ static void dynamic(void) {
   OK(MPI_Win_free(&win));
 }
 
+/* Of memory that was attached piece by piece, an operation may take bytes of several. */
+static void adjacent(void) {
+  enum { pieces = 3, length = 800 };
+  for (int is_heap = 0; is_heap < 2; ++is_heap) {
+    MPI_Win win;
+    MPI_Aint mine, theirs = -1;
+    unsigned char *memory = NULL, data[pieces * length];
+    step = is_heap ? "pieces of the heap behind each other" : "pieces behind each other";
+    if (is_heap) OK(MPI_Alloc_mem(pieces * length, MPI_INFO_NULL, &memory));
+    if (!is_heap) memory = malloc(pieces * length);
+    memset(memory, 0, pieces * length);
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    for (int i = pieces - 1; i >= 0; --i) OK(MPI_Win_attach(win, memory + i * length, length));
+    mine = address_of(memory);
+    OK(MPI_Sendrecv(&mine, 1, MPI_AINT, before, 1, &theirs, 1, MPI_AINT, next, 1, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
+    fill(data, sizeof(data), (unsigned)rank);
+    OK(MPI_Put(data, sizeof(data) - 8, MPI_BYTE, next, theirs, sizeof(data) - 8, MPI_BYTE, win));
+    OK(MPI_Accumulate(data + sizeof(data) - 8, 8, MPI_BYTE, next,
+                      MPI_Aint_add(theirs, sizeof(data) - 8), 8, MPI_BYTE, MPI_REPLACE, win));
+    OK(MPI_Win_unlock(next, win));
+    barrier();
+    CHECK(is_filled(memory, sizeof(data), (unsigned)before));
+    /* Without the one in the middle they are apart. */
+    OK(MPI_Win_detach(win, memory + length));
+    barrier();
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
+    expect_error(
+        MPI_Get(data, 2, MPI_BYTE, next, MPI_Aint_add(theirs, length - 1), 2, MPI_BYTE, win),
+        MPI_ERR_RMA_RANGE, "attached");
+    OK(MPI_Win_unlock(next, win));
+    barrier();
+    OK(MPI_Win_free(&win));
+    if (is_heap) OK(MPI_Free_mem(memory));
+    if (!is_heap) free(memory);
+  }
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   bound_time(60);
@@ -190,6 +235,7 @@ int main(int argc, char** argv) {
   of_one();
   query_of_others();
   dynamic();
+  adjacent();
   OK(MPI_Comm_free(&node));
   return end_well("all memory was right");
 }

@@ -103,6 +103,10 @@ static void look_at_sets(MPI_Session session) {
     if (strcmp(name, "mpi://SELF") == 0) CHECK(group_size == 1);
   }
   CHECK(found == 2);
+  MPI_Group self = group_of(session, "mpi://self"); /* some programs write them so */
+  OK(MPI_Group_size(self, &found));
+  CHECK(found == 1);
+  OK(MPI_Group_free(&self));
 }
 
 /* The processes of the node are those that MPI_Comm_split_type finds. */
@@ -129,6 +133,32 @@ static void look_at_facts(MPI_Session session) {
   CHECK(MPI_Session_f2c(MPI_Session_c2f(session)) == session);
 }
 
+/* What belongs to a session serves the kinds of memory that it has asked for. */
+static void look_at_kinds(void) {
+  static const char key[] = "mpi_memory_alloc_kinds";
+  char of_session[MPI_MAX_INFO_VAL];
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Win win = MPI_WIN_NULL;
+  void* base = NULL;
+  MPI_Info info = info_with(key, "system,ferry:device");
+  step = "kinds of memory";
+  OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
+  OK(MPI_Info_free(&info));
+  OK(MPI_Session_get_info(session, &info));
+  strcpy(of_session, value_in(info, key));
+  OK(MPI_Info_free(&info));
+  CHECK(strstr(of_session, "ferry:device") != NULL);
+  MPI_Comm comm = comm_of(session, "mpi://WORLD", "kinds");
+  CHECK(strcmp(hint_of(comm, key), of_session) == 0);
+  OK(MPI_Win_allocate(8, 1, MPI_INFO_NULL, comm, &base, &win));
+  OK(MPI_Win_get_info(win, &info));
+  CHECK(strcmp(value_in(info, key), of_session) == 0);
+  OK(MPI_Info_free(&info));
+  OK(MPI_Win_free(&win));
+  OK(MPI_Comm_free(&comm));
+  end_session(&session);
+}
+
 static void without_init(void) {
   MPI_Session session = open_session("MPI_THREAD_SERIALIZED");
   MPI_Comm all, self;
@@ -136,6 +166,7 @@ static void without_init(void) {
   look_at_facts(session);
   look_at_sets(session);
   look_at_node(session);
+  look_at_kinds();
   step = "its communicators";
   all = comm_of(session, "mpi://WORLD", "org.example.all");
   use(all, 1);
@@ -239,6 +270,29 @@ static void beside_world(void) {
   use(of_after, 90);
   OK(MPI_Comm_free(&of_after));
   end_session(&after);
+}
+
+/* Where any thread may call anyway, sessions say so, and keep it. */
+static void beside_threads(void) {
+  MPI_Session session;
+  MPI_Info info;
+  int level = -1;
+  step = "a session beside threads";
+  OK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level));
+  CHECK(level == MPI_THREAD_MULTIPLE);
+  return_errors();
+  session = open_plain();
+  OK(MPI_Session_get_info(session, &info));
+  CHECK(strcmp(value_in(info, "thread_level"), "MPI_THREAD_MULTIPLE") == 0);
+  OK(MPI_Info_free(&info));
+  OK(MPI_Finalize());
+  in_threads();
+  end_session(&session);
+  session = open_plain();
+  OK(MPI_Session_get_info(session, &info));
+  CHECK(strcmp(value_in(info, "thread_level"), "MPI_THREAD_SINGLE") == 0);
+  OK(MPI_Info_free(&info));
+  end_session(&session);
 }
 
 /* Only some ranks have sessions beside MPI_Init: the others leave the job when these have ended. */
@@ -479,10 +533,12 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } ways[] = {{"alone", without_init}, {"again", again},         {"at-once", at_once},
-              {"threads", in_threads}, {"beside", beside_world}, {"some", some_beside_world},
-              {"groups", from_groups}, {"buffers", buffers},     {"handlers", handlers},
-              {"mistakes", mistakes},  {"too-late", too_late},   {"dies", one_dies}};
+  } ways[] = {
+      {"alone", without_init},     {"again", again},         {"at-once", at_once},
+      {"threads", in_threads},     {"beside", beside_world}, {"beside-threads", beside_threads},
+      {"some", some_beside_world}, {"groups", from_groups},  {"buffers", buffers},
+      {"handlers", handlers},      {"mistakes", mistakes},   {"too-late", too_late},
+      {"dies", one_dies}};
   for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
     if (argc > 1 && strcmp(argv[1], ways[i].name) == 0) {
       ways[i].run();
