@@ -47,6 +47,10 @@ TEST(HaloCellsTest, SendsThatWaitUntilTheReceiverIsReady) {
                      With({"FERRY_MATCHED_CELL_BYTES=0"}, {"tests/e2e/ranks/halo"})));
 }
 
+TEST(HaloByCpuTest, MessagesThatComeBeforeTheLastOneIsUnpackedHurtNothing) {
+  RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/halo", "late"}));
+}
+
 TEST(HaloMistakesTest, NeighboursThatDisagreeBothSaySo) {
   RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/halo", "disagree"}));
 }

@@ -31,7 +31,11 @@
 // neighbours, before the constructor returns. No buffer in use is overwritten either: receives k+1
 // go into what was unpacked in exchange k-1, earlier on the same stream.
 // With standard sends one set is enough: Ferry itself holds a send back until its receive is
-// started.
+// started, and the stream starts that after the unpack before.
+//
+// Where the CPU starts the requests, receives k+1 are started while the stream may not have come to
+// unpack k yet. So there are two sets, too: receives k+1 go into what was unpacked in exchange k-1,
+// and the CPU has waited for the stream since.
 #pragma once
 
 #include <cstddef>
@@ -126,7 +130,7 @@ class BasicHalo {
 
   void MakeSets() {
     const auto kind = sends_ == Sends::kReady ? Set::Kind::kReady : Set::Kind::kStandard;
-    for (int i = 0; i < (sends_ == Sends::kReady ? 2 : 1); ++i) {
+    for (int i = 0; i < (sends_ == Sends::kStandard ? 1 : 2); ++i) {
       sets_.push_back(
           std::make_unique<Set>(block_, neighbours_, kind, /*staged=*/sends_ == Sends::kStaged));
     }

@@ -1,17 +1,21 @@
 // Halo exchanges on streams and by CPUs: every cell of every block, owned or ghost, is compared
 // with a serial program's. Runs every box of ranks that the job's number of ranks makes, in one to
 // three dimensions. With the word "disagree": two ranks whose descriptions do not fit together.
+// With "late": the neighbour's next message is there before the stream has unpacked the last one.
 // With "death": one rank is killed, while ready sends are used, or standard ones with one word
 // more.
 #include "ferry/halo.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <semaphore>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/ranks/check.h"
@@ -360,6 +364,101 @@ void RunDisagreement(ferry_stream stream) {
                 [&] { ferry::Halo(block, stream, Sends::kReady); });
 }
 
+// A device whose stream stands still until the CPU waits for it and the neighbour's message of this
+// exchange is there.
+struct LateDevice : ferry::EmulatedDevice {
+  static constexpr int kNeighbour = 1;
+  static constexpr int kSentTag = 1;  // the neighbour: it has sent, and the data have been taken
+
+  template <typename Body>
+  static void Launch(Stream stream, const ferry::HaloKernel* kernel) {
+    Hold(stream);
+    EmulatedDevice::Launch<Body>(stream, kernel);
+  }
+  static void Copy(Stream stream, void* destination, const void* source, size_t size_bytes) {
+    Hold(stream);
+    EmulatedDevice::Copy(stream, destination, source, size_bytes);
+  }
+  static void Synchronize(Stream stream) {
+    if (std::exchange(is_held, false)) {
+      ferry::Request::Receive(nullptr, 0, kNeighbour, kSentTag).Wait();
+      gate.release();
+    }
+    EmulatedDevice::Synchronize(stream);
+  }
+
+ private:
+  static void Hold(Stream stream) {
+    if (!std::exchange(is_held, true)) {
+      ferry::Check(ferry_stream_launch(
+          stream, [](void*) { gate.acquire(); }, nullptr));
+    }
+  }
+
+  static inline bool is_held = false;
+  static inline std::binary_semaphore gate{0};
+};
+
+constexpr int kLateRounds = 4;
+
+// The neighbour of a late rank. Its messages are long and lie where the other one reads them: they
+// are copied once, so they have been sent only when they are where the receive wants them.
+void RunNeighbourOfLate(const ferry::HaloBlock& block, Sends sends) {
+  const auto neighbours = ferry::halo::NeighboursOf(block, ferry_rank());
+  ferry::halo::CompareWithNeighbours(block, static_cast<int>(sends), neighbours);
+  const ferry::halo::Neighbour& late = neighbours.at(0);
+  const int receive_tag = ferry::halo::TagOf(block, ferry::halo::Opposite(late.step));
+  const ferry::Buffer<uint8_t> in(block.element_bytes);
+  const ferry::Buffer<uint8_t> out(block.element_bytes);
+  for (int round = 0; round < kLateRounds; ++round) {
+    auto receive = ferry::Request::Receive(in.data(), in.size(), late.rank, receive_tag);
+    std::fill_n(out.data(), out.size(), static_cast<uint8_t>(round));
+    ferry::Request::Send(out.data(), out.size(), late.rank, ferry::halo::TagOf(block, late.step))
+        .Wait();
+    ferry::Request::Send(nullptr, 0, late.rank, LateDevice::kSentTag).Wait();
+    receive.Wait();
+  }
+  ferry::Request::Send(nullptr, 0, late.rank, LateDevice::kSentTag).Wait();
+}
+
+// What a ghost cell holds when the stream comes by.
+struct GhostSeen {
+  const uint8_t* cell;
+  size_t size_bytes;
+  int number;
+  size_t wrong = 0;
+};
+
+void LookAtGhost(void* argument) {
+  GhostSeen& seen = *static_cast<GhostSeen*>(argument);
+  seen.wrong =
+      seen.size_bytes - static_cast<size_t>(std::count(seen.cell, seen.cell + seen.size_bytes,
+                                                       static_cast<uint8_t>(seen.number)));
+}
+
+void RunLate(ferry_stream stream, Sends sends) {
+  ferry::HaloBlock block;
+  block.dimensions = 1;
+  block.cells = {2, 1, 1};
+  block.ranks = {2, 1, 1};
+  block.element_bytes = 100'000;
+  if (ferry_rank() == LateDevice::kNeighbour) {
+    return RunNeighbourOfLate(block, sends);
+  }
+  ferry::BasicHalo<LateDevice> halo(block, stream, sends);
+  const ferry::Buffer<uint8_t> field(halo.field_bytes(), FERRY_MEMORY_DEVICE);
+  std::deque<GhostSeen> ghosts;
+  for (int round = 0; round < kLateRounds; ++round) {
+    halo.EnqueueGather(field.data());
+    ghosts.push_back({field.data() + 3 * block.element_bytes, block.element_bytes, round});
+    ferry::Check(ferry_stream_launch(stream, LookAtGhost, &ghosts.back()));
+  }
+  halo.Wait();
+  for (const GhostSeen& seen : ghosts) {
+    CHECK_EQ(seen.wrong, 0);
+  }
+}
+
 // Rank 1 dies between exchanges. The others' streams do not hang, and their halos can be freed.
 void RunDeath(ferry_stream stream, ferry::Sends sends) {
   ferry::HaloBlock block;
@@ -396,6 +495,9 @@ int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "disagree") {
       RunDisagreement(stream);
+    } else if (what == "late") {
+      RunLate(stream, Sends::kByCpu);
+      RunLate(stream, Sends::kStaged);
     } else if (what == "death") {
       RunDeath(stream, argc > 2 ? Sends::kStandard : Sends::kReady);
       std::printf("rank %d has seen it\n", ferry_rank());
