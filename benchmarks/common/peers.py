@@ -36,7 +36,8 @@ def open_mpi(mpirun, environment, shared_memory, agent):
     same_node = btl(shared_memory, "self")
     more = {
         "oversubscribed": same_node + OPEN_MPI_YIELDS,
-        "tcp": btl("tcp", "self"),
+        # Without hosts of their own the ranks' windows would be shared memory.
+        "tcp": btl("tcp", "self") + agent + ["-host", "node0:1,node1:1", "--map-by", "ppr:1:node"],
         # Two ranks of a node share memory, as they do with Ferry.
         "tcp_oversubscribed": btl("tcp", shared_memory, "self") + OPEN_MPI_YIELDS + agent + [
             "-host", "node0:2,node1:2"],

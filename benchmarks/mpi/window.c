@@ -6,7 +6,9 @@
  * the flush after it, within one MPI_Win_lock_all. puts, gets: windows of 64 of them with one
  * flush. fence: nothing but fences; put_fence: both ranks put, then come to a fence. Meanwhile the
  * target waits in MPI_Barrier, where every library makes progress; "computing": it computes for 100
- * ms without a call of MPI, and one operation is measured that begins in the midst of that.
+ * ms without a call of MPI, and one operation is measured that begins in the midst of that. A put
+ * is over then once the flush has returned and the target has found the data: some libraries flush
+ * what they have sent, not what has come.
  *
  * "allocated" is the memory of MPI_Win_allocate, "private" memory of the program's own with
  * MPI_Win_create. The origin's buffer is the program's own. */
@@ -174,23 +176,40 @@ static double RepeatFences(const Side* side, int rounds) {
   return MeanOverRanks(Now() - start, side->ranks);
 }
 
-static void Compute(double until) {
+static double Later(double one, double other) { return one > other ? one : other; }
+
+/* When the byte was seen to be `last`; the end if it was not. */
+static double Compute(double until, const volatile char* byte, char last) {
+  double seen = 0;
   while (Now() < until) {
+    if (seen == 0 && *byte == last) {
+      seen = Now();
+    }
   }
+  return seen != 0 ? seen : Now();
 }
 
 static double RepeatComputing(const Side* side, int rounds) {
+  static char last; /* another one than in the round before */
   double inside_s = 0;
   for (int i = 0; i < rounds; ++i) {
+    ++last;
+    if (operation->begin == Put) {
+      side->out[side->size - 1] = last;
+    }
     Barrier();
     const double start = Now();
     if (Leads(side)) {
-      Compute(start + kOriginIsLaterSeconds);
+      Compute(start + kOriginIsLaterSeconds, side->out, 0);
       const double begun = Now();
       Operate(side);
-      inside_s += Now() - begun;
+      const double flushed = Now();
+      double seen = 0;
+      Receive(&seen, sizeof(seen), Peer(side));
+      inside_s += (operation->begin == Put ? Later(flushed, seen) : flushed) - begun;
     } else {
-      Compute(start + kComputesSeconds);
+      const double seen = Compute(start + kComputesSeconds, side->in + side->size - 1, last);
+      Send(&seen, sizeof(seen), Peer(side));
     }
     Barrier();
   }
