@@ -1,4 +1,6 @@
-"""Runs mpi4py's own tests in this rank: mpi4py_suite.py FOLDER_OF_TESTS [NAME...].
+"""Runs mpi4py's own tests in this rank: mpi4py_suite.py [--ordinary] FOLDER_OF_TESTS [NAME...].
+
+With --ordinary, memory that the tests take from MPI_Alloc_mem is Python's own.
 
 What fails with MPI_ERR_UNSUPPORTED_OPERATION is skipped, with the library's message: docs/mpi.md
 lists those calls. Prints how many tests passed, failed and were skipped, and ends with 1 if any failed.
@@ -44,10 +46,6 @@ class _NoFile(MPI.File):
     Open = _Missing.missing
 
 
-class _NoWindow(MPI.Win):
-    Create = Allocate = Allocate_shared = Create_dynamic = _Missing.missing
-
-
 def _is_unsupported(error):
     return (
         isinstance(error, MPI.Exception)
@@ -63,10 +61,16 @@ class _Result(unittest.TextTestResult):
             super().addError(test, err)
 
 
+def take_ordinary_memory():
+    """Windows over memory that MPI has not allocated: MPI_Alloc_mem gives Python's."""
+    MPI.Alloc_mem = lambda size, info=None: MPI.buffer.allocate(size, clear=True)
+    MPI.Free_mem = lambda memory: None
+
+
 def load(folder, names):
     """The tests of `folder`, or those files of it that are named."""
-    real = MPI.File, MPI.Win
-    MPI.File, MPI.Win = _NoFile, _NoWindow
+    real = MPI.File
+    MPI.File = _NoFile
     sys.path.insert(0, str(folder))
     try:
         files = {path.stem for path in folder.glob("test_*.py")}
@@ -81,7 +85,7 @@ def load(folder, names):
                     raise
                 print(f"{name} is left out: {error}", flush=True)
     finally:
-        MPI.File, MPI.Win = real
+        MPI.File = real
 
 
 def flatten(suite):
@@ -93,8 +97,12 @@ def flatten(suite):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1]).resolve()
-    suite = unittest.TestSuite(flatten(list(load(folder, set(sys.argv[2:])))))
+    arguments = sys.argv[1:]
+    if arguments[0] == "--ordinary":
+        take_ordinary_memory()
+        del arguments[0]
+    folder = pathlib.Path(arguments[0]).resolve()
+    suite = unittest.TestSuite(flatten(list(load(folder, set(arguments[1:])))))
     runner = unittest.TextTestRunner(stream=sys.stderr, resultclass=_Result, verbosity=1)
     result = runner.run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

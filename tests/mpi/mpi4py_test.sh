@@ -1,6 +1,7 @@
 #!/bin/bash
 # mpi4py, built from its source with ferrycc, runs its own tests on Ferry, on 1, 2 and 3 ranks of one
-# node, and on 2 and 3 of two, at last with direct links from the first message on.
+# node, and on 2 and 3 of two, at last with direct links from the first message on; those of windows
+# over ordinary memory, too.
 # Downloads it; MPI4PY_SOURCE=FILE.tar.gz takes a source that is already here.
 set -euo pipefail
 
@@ -47,7 +48,10 @@ MPICC=$here/tools/wrappers/ferrycc "${pip[@]}" install -q --no-build-isolation -
 
 for flags in "-n 1" "-n 2" "-n 3" "-n 2 --nodes 2" "-n 3 --nodes 2" "-n 3 --nodes 2 --direct_links=always"; do
   echo "== ferryrun $flags"
-  # shellcheck disable=SC2086  # words of their own
-  "$here/tools/ferryrun/ferryrun" --private --no-label $flags -- "$work/venv/bin/python" \
-    "$here/tests/mpi/mpi4py_suite.py" "$work/mpi4py/test" || fail "$flags: with code $?"
+  # shellcheck disable=SC2206  # words of their own
+  suite=("$here/tools/ferryrun/ferryrun" --private --no-label $flags -- "$work/venv/bin/python"
+    "$here/tests/mpi/mpi4py_suite.py")
+  "${suite[@]}" "$work/mpi4py/test" || fail "$flags: with code $?"
+  "${suite[@]}" --ordinary "$work/mpi4py/test" test_rma test_rma_nb test_win ||
+    fail "$flags, ordinary memory: with code $?"
 done
