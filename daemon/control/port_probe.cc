@@ -36,6 +36,7 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
 
  private:
   void Connect() {
+    ++attempt_;
     EndAfter(limit_);
     socket_.async_connect(where_, [self = shared_from_this()](const error_code& error) {
       if (self->is_over_ || error == boost::asio::error::connection_refused) {
@@ -48,15 +49,28 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
     });
   }
   void AwaitWord() {
-    EndAfter(kWordLimit);
+    After(kPortProbeWord, &PortProbe::OnSilence);
     socket_.async_wait(boost::asio::ip::tcp::socket::wait_read,
-                       [self = shared_from_this()](const error_code& error) {
+                       [self = shared_from_this(), attempt = attempt_](const error_code& error) {
+                         if (attempt != self->attempt_) {
+                           return;
+                         }
                          error_code gone;
                          if (error || self->is_over_ || self->socket_.available(gone) != 0) {
                            return self->End(false);
                          }
                          self->AskAgain();
                        });
+  }
+  // A connection that came about while the listener went may be known at this end alone, and say
+  // nothing for ever: whether anything listens is asked once more.
+  void OnSilence() {
+    if (std::exchange(was_silent_, true)) {
+      return End(false);
+    }
+    error_code ignored;
+    socket_.close(ignored);
+    Connect();
   }
   // The connection was closed without a word.
   void AskAgain() {
@@ -72,11 +86,15 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
       }
     });
   }
-  void EndAfter(std::chrono::milliseconds limit) {
+  void EndAfter(std::chrono::milliseconds limit) { After(limit, &PortProbe::OnLimit); }
+  void OnLimit() { End(false); }
+  // A thread that comes late finds what it waited for and the end of the time at once: the former
+  // counts, and has set another end by then.
+  void After(std::chrono::milliseconds limit, void (PortProbe::*then)()) {
     timer_.expires_after(limit);
-    timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) {
-        self->End(false);
+    timer_.async_wait([self = shared_from_this(), then](const error_code& error) {
+      if (!error && !self->is_over_ && self->timer_.expiry() <= std::chrono::steady_clock::now()) {
+        ((*self).*then)();
       }
     });
   }
@@ -91,8 +109,6 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
     done_(refused);
   }
 
-  static constexpr std::chrono::milliseconds kWordLimit{100};
-
   const std::chrono::milliseconds limit_;
   const std::function<void(bool refused)> done_;
   boost::asio::ip::tcp::resolver resolver_;
@@ -100,6 +116,8 @@ class PortProbe : public std::enable_shared_from_this<PortProbe> {
   boost::asio::steady_timer timer_;
   boost::asio::ip::tcp::endpoint where_;
   int asked_ = 0;
+  int attempt_ = 0;  // to connect: what is heard of an earlier one does not count
+  bool was_silent_ = false;
   bool is_over_ = false;
 };
 

@@ -21,6 +21,9 @@ namespace ferry::daemon {
 // daemon, with a pause after each time.
 inline constexpr int kMostPortProbes = 10;
 inline constexpr std::chrono::milliseconds kPortProbePause{5};
+// A daemon that has said nothing for so long, twice, lives: with TLS it waits for the caller's
+// word, and one that is stopped says nothing at all.
+inline constexpr std::chrono::milliseconds kPortProbeWord{100};
 
 // Calls `done` once. `refused`: nothing listens there; otherwise something does, or nobody knows.
 // Finding the address, and connecting, may take `limit` each time.

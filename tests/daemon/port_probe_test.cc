@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <optional>
+#include <thread>
 
 namespace ferry::daemon {
 namespace {
@@ -62,6 +63,23 @@ TEST_F(PortProbeTest, ADaemonThatIsJustDyingIsAskedUntilItIsGone) {
 TEST_F(PortProbeTest, AConnectionThatNobodyAcceptsGoesWithTheListener) {
   boost::asio::steady_timer timer(context_, std::chrono::milliseconds(20));
   timer.async_wait([this](const error_code&) { acceptor_.close(); });
+  EXPECT_TRUE(IsRefused());
+}
+
+// The thread comes only when the time is over, and the daemon gone.
+TEST_F(PortProbeTest, AThreadThatComesLateSeesThatTheDaemonIsGone) {
+  boost::asio::steady_timer timer(context_, std::chrono::milliseconds(20));
+  timer.async_wait([this](const error_code&) {
+    acceptor_.close();
+    std::this_thread::sleep_for(kPortProbeWord);
+  });
+  EXPECT_TRUE(IsRefused());
+}
+
+// As one that the kernel of a dying daemon has forgotten.
+TEST_F(PortProbeTest, AConnectionThatStaysSilentSaysNothingOfTheListener) {
+  tcp::socket forgotten(context_);
+  acceptor_.async_accept(forgotten, [this](const error_code&) { acceptor_.close(); });
   EXPECT_TRUE(IsRefused());
 }
 

@@ -121,6 +121,17 @@ bool PartitionedSend::IsOfferGone() {
   return offer_handle_ == 0;
 }
 
+// The offer of a send that nobody has received may wait for its receive for ever, where it has
+// found no place in the lane.
+void PartitionedSend::GiveUp() {
+  std::lock_guard lock(mutex_);
+  if (!IsOfferGone()) {
+    (void)front_end->Cancel(offer_handle_);
+    client::Completion ignored;
+    front_end->Wait(std::exchange(offer_handle_, 0), &ignored);
+  }
+}
+
 bool PartitionedSend::TryLeaveLocked() {
   SenderBlock& block = words_.block();
   shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that comes yet

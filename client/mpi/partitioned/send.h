@@ -45,6 +45,7 @@ class PartitionedSend final : public Side {
   Progress AdvanceAll() override;
 
   bool IsNamed() override;
+  void GiveUp() override;
   bool IsAwaited() override;
 
   Failure Describe(PrequestPlan* plan) override;

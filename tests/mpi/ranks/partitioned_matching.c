@@ -452,9 +452,10 @@ static void nobody(void) {
   free_all(2, both);
 }
 
-/* Requests that the program leaves behind: never matched, matched, used, and freed but not matched.
- */
+/* Requests that the program leaves behind: never matched, matched, used, and freed but not matched;
+ * of both that are not matched more than a rank keeps for another one. */
 static void leave_requests(void) {
+  enum { many = 150 };
   static words out[4], in[4];
   MPI_Request both[2], lonely;
   step = "requests that are left to MPI_Finalize";
@@ -469,6 +470,11 @@ static void leave_requests(void) {
   init_send(out[3], next, 95, MPI_COMM_WORLD, &both[kSend]);
   init_receive(in[3], before, 95, MPI_COMM_WORLD, &both[kReceive]);
   check_round(both, 3, out[3], in[3]);
+  for (int n = 0; n < many; ++n) {
+    init_send(out[0], next, 96, MPI_COMM_WORLD, &lonely);
+    init_send(out[1], next, 97, MPI_COMM_WORLD, &lonely);
+    OK(MPI_Request_free(&lonely));
+  }
 }
 
 int main(int argc, char** argv) {
