@@ -123,6 +123,16 @@ static inline char* PatternMemory(const char* memory, size_t bytes) {
   return buffer;
 }
 
+static const double kWarmUpSeconds = 0.1;
+
+/* Libraries connect at first use, and ranks that talk much may get a better way then. */
+static inline void WarmUp(const Pattern* pattern, Side* side) {
+  const double end = Now() + kWarmUpSeconds;
+  while (FromRank0(Now() < end, side->rank, side->ranks)) {
+    pattern->repeat(side, 1);
+  }
+}
+
 static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
   Side side = {0};
   Start(&side.rank, &side.ranks);
@@ -154,6 +164,9 @@ static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
   for (int i = 4; i < argc; ++i) {
     side.size = strtoull(argv[i], NULL, 10);
     pattern->check(&side);
+    if (i == 4) {
+      WarmUp(pattern, &side);
+    }
     const double round_s = MeasureTogether(pattern->repeat, &side, strtod(argv[3], NULL) * 1e-6,
                                            side.rank, side.ranks);
     pattern->check(&side);

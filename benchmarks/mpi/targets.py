@@ -79,7 +79,9 @@ def speed(row, peer=None):
     if row.ferry is None:
         return None
     better = (lambda value: value / row.ferry) if row.metric == "latency" else (lambda value: row.ferry / value)
-    speeds = [better(value) for name, value in row.peers.items() if value and peer in (None, name)]
+    # Other ways of Ferry's are no peers unless they are named.
+    speeds = [better(value) for name, value in row.peers.items()
+              if value and (name == peer if peer else not name.startswith("Ferry"))]
     return min(speeds) if speeds else None
 
 

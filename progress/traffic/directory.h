@@ -262,10 +262,16 @@ struct Job {
   bool IsRank(uint32_t rank) const { return rank < plan.size(); }
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
+  // Why the rank is gone; kOk: it is not. One of this node that has died looks as if it had left
+  // until its end is announced (Directory::RemoveServed).
+  ErrorCode EndOf(uint32_t rank) const {
+    const bool has_died = ended[rank] == ErrorCode::kNotFound && IsLocal(rank) && !left[rank];
+    return has_died ? ErrorCode::kPeerDied : ended[rank];
+  }
 };
 
 inline ErrorCode ServedRank::StateOf(uint32_t peer) const {
-  const ErrorCode ended = job->ended[peer];
+  const ErrorCode ended = job->EndOf(peer);
   return ended == ErrorCode::kOk && IsPartedFrom(peer) ? ErrorCode::kLinkDown : ended;
 }
 

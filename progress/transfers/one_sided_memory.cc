@@ -186,10 +186,8 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
                              std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
                              std::span<const std::byte>* found) {
   ServedRank* const rank = job.served[header.destination];
-  if (const ErrorCode ended = job.ended[header.destination]; ended != ErrorCode::kOk) {
-    // A rank that has died counts as one that has left until its end is announced.
-    return ended == ErrorCode::kNotFound && !job.left[header.destination] ? ErrorCode::kPeerDied
-                                                                          : ended;
+  if (const ErrorCode ended = job.EndOf(header.destination); ended != ErrorCode::kOk) {
+    return ended;
   }
   if (rank == nullptr || rank->ended) {
     return rank == nullptr ? ErrorCode::kInvalidBuffer : ErrorCode::kPeerDied;

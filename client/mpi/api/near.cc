@@ -77,6 +77,21 @@ std::optional<shm::Accumulation> FindAccumulation(MPI_Op handle, const Datatype&
   return last.found;
 }
 
+// Private memory is its owner's to change. `found` null: what was there is of no interest.
+bool Change(const NearCall& call, MPI_Op op, const void* data, void* found) {
+  const Near near = Find(call);
+  if (near.at == nullptr || near.reach != Reach::kShared || near.type->predefined()->IsPair()) {
+    return false;
+  }
+  const std::optional<shm::Accumulation> what = FindAccumulation(op, *near.type);
+  if (!what || (what->takes_operands() && !IsPlain(data)) ||
+      !what->IsAtomicAt(reinterpret_cast<uintptr_t>(near.at))) {
+    return false;
+  }
+  what->Apply(near.at, data, found, static_cast<uint64_t>(call.count));
+  return true;
+}
+
 }  // namespace
 
 bool PutNear(const NearCall& call, const void* from) {
@@ -97,20 +112,12 @@ bool GetNear(const NearCall& call, void* to) {
   return true;
 }
 
-// Private memory is its owner's to change.
-bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data, void* found) {
-  const Near near = Find(call);
-  if (near.at == nullptr || near.reach != Reach::kShared || near.type->predefined()->IsPair() ||
-      (found != nullptr && !IsPlain(found))) {
-    return false;
-  }
-  const std::optional<shm::Accumulation> what = FindAccumulation(op, *near.type);
-  if (!what || (what->takes_operands() && !IsPlain(data)) ||
-      !what->IsAtomicAt(reinterpret_cast<uintptr_t>(near.at))) {
-    return false;
-  }
-  what->Apply(near.at, data, found, static_cast<uint64_t>(call.count));
-  return true;
+bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data) {
+  return Change(call, op, data, nullptr);
+}
+
+bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found) {
+  return IsPlain(found) && Change(call, op, data, found);
 }
 
 bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found) {

@@ -25,8 +25,9 @@ struct NearCall {
 
 bool PutNear(const NearCall& call, const void* from);
 bool GetNear(const NearCall& call, void* to);
-// `found`, unless null, gets what was there. Of MPI_NO_OP there need be no `data`.
-bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data, void* found);
+bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data);
+// `found` gets what was there. Of MPI_NO_OP there need be no `data`.
+bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found);
 // One element.
 bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found);
 // MPI_Win_flush and MPI_Win_flush_local.

@@ -272,10 +272,12 @@ Failure AccumulateAt(const AccessArguments& arguments, const ResultArguments* re
 
 int AccumulateNow(const AccessArguments& arguments, const ResultArguments* result, MPI_Op op) {
   const auto near = NearCallOf(arguments);
-  const bool is_same_result = result == nullptr || (result->datatype == arguments.datatype &&
-                                                    result->count == arguments.count);
-  if (near && is_same_result &&
-      AccumulateNear(*near, op, arguments.buffer, result == nullptr ? nullptr : result->buffer)) {
+  const bool is_done =
+      near && (result == nullptr
+                   ? AccumulateNear(*near, op, arguments.buffer)
+                   : result->datatype == arguments.datatype && result->count == arguments.count &&
+                         FetchNear(*near, op, arguments.buffer, result->buffer));
+  if (is_done) {
     return MPI_SUCCESS;
   }
   Access access;
@@ -396,7 +398,7 @@ FERRY_MPI_TWINS(Rget_accumulate,
 FERRY_MPI_CALL(int, Fetch_and_op,
                (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                 MPI_Aint target_disp, MPI_Op op, MPI_Win win)) {
-  if (AccumulateNear({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
+  if (FetchNear({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
       [[likely]] {
     return MPI_SUCCESS;
   }
