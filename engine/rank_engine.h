@@ -216,6 +216,9 @@ class RankEngine {
   // Whether nothing of the two takes the direct link: no direction, no offer that waits for its
   // receive at either end, no transfer. Looks at all requests and unexpected messages.
   bool IsLinkFree(uint32_t peer) const;
+  // How many cuts from the peer this rank has acted on. They have told of what a link that was used
+  // before has lost.
+  uint32_t CutsApplied(uint32_t peer) const { return view_.layout->adverts[peer].cuts_applied; }
 
   const SessionView& view() const { return view_; }
   const PeerTable& peers() const { return peers_; }

@@ -12,6 +12,8 @@
  *
  * "allocated" is the memory of MPI_Win_allocate, "private" memory of the program's own with
  * MPI_Win_create. The origin's buffer is the program's own. */
+#include <stdatomic.h>
+
 #include "benchmarks/mpi/pair.h"
 
 enum { kTarget = 1 };
@@ -178,11 +180,16 @@ static double RepeatFences(const Side* side, int rounds) {
 
 static double Later(double one, double other) { return one > other ? one : other; }
 
+/* Of memory that others write meanwhile. */
+static char Load(const char* byte) {
+  return atomic_load_explicit((const _Atomic char*)byte, memory_order_relaxed);
+}
+
 /* When the byte was seen to be `last`; the end if it was not. */
-static double Compute(double until, const volatile char* byte, char last) {
+static double Compute(double until, const char* byte, char last) {
   double seen = 0;
   while (Now() < until) {
-    if (seen == 0 && *byte == last) {
+    if (seen == 0 && Load(byte) == last) {
       seen = Now();
     }
   }

@@ -129,7 +129,7 @@ void LinkKeeper::TakeLost(engine::Effects& effects) {
     end.is_closed = !end.is_used && progress_.engine().IsLinkFree(peer);
     // Operations that took it, and that the engine does not know, have ended already: they wait for
     // what the daemon says. It parts the two in any case if the direction is not back.
-    progress_.engine().FailLink(peer, effects, end.is_used);
+    progress_.engine().FailLink(peer, effects, end.is_used && !WasCut(peer, end));
     if (progress_.engine().PathTo(peer) == shm::PeerPath::kBroken) {
       shm::Statistics(progress_.view().layout->counters).Add(shm::Statistic::kLinkErrors);
     }

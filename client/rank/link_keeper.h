@@ -105,6 +105,7 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
     bool had_route = false;     // the core has had it
     bool calls = false;         // it is for this rank to make the connection
     bool was_used = false;      // ever
+    uint32_t cuts = 0;          // RankEngine::CutsApplied when it was first
     bool is_refused = false;    // this rank does not use it
     bool is_used = false;       // the daemon has allowed it, and has not been told of its return
     bool is_returning = false;  // the direction goes back
@@ -178,6 +179,11 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   void TakeLost(engine::Effects& effects);
   bool TellGivenUp(uint32_t peer, End* end);
   bool MayWant(uint32_t peer, const End& end) const;
+  // Whether the rank has been told of a cut from the peer since it used the link: then nobody waits
+  // any more to be told that the link is lost.
+  bool WasCut(uint32_t peer, const End& end) const {
+    return end.was_used && progress_.engine().CutsApplied(peer) != end.cuts;
+  }
   uint64_t TrafficTo(uint32_t peer) const;
 
   const Parts parts_;

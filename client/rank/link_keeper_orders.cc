@@ -221,7 +221,7 @@ void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
     end.pause_ns = kFirstPauseNs;
     return;
   }
-  const bool was_taken = MayWant(order.peer, end);
+  const bool was_taken = MayWant(order.peer, end) && !WasCut(order.peer, end);
   Disconnect(order.peer, &end, code);
   Settle(effects);
   progress_.engine().FailLink(order.peer, effects, was_taken);
@@ -351,6 +351,7 @@ Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Ef
     return {error, "nothing passes between the two ranks"};
   }
   end->is_used = end->was_used = true;
+  end->cuts = progress_.engine().CutsApplied(peer);
   end->is_returning = false;
   end->traffic = TrafficTo(peer);
   end->active_ns = now_ns;

@@ -320,8 +320,7 @@ TEST_F(LinkMessagesTest, CountsWhatTheLinkHasMoved) {
   EXPECT_EQ(rank(0).Statistic(shm::Statistic::kLinksOpen), 0U);
 }
 
-// ---- Several links, and none
-// ---------------------------------------------------------------------
+// ---- Several links, and none --------------------------------------------------------------------
 
 class LinkSetTest : public LinksTest {};
 

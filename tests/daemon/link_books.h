@@ -210,7 +210,9 @@ class LinkNode final : public LinkCalls {
   bool IsParted(uint32_t rank, uint32_t peer) override {
     return !parts_slowly && parted.contains({rank, peer});
   }
-  bool AreRejoined(uint32_t rank, uint32_t peer) override { return parted.erase({rank, peer}) == 1; }
+  bool AreRejoined(uint32_t rank, uint32_t peer) override {
+    return parted.erase({rank, peer}) == 1;
+  }
 
   // Lets the ranks obey what they were told, and gives the book their answers.
   bool Obey() {

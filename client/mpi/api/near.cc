@@ -77,10 +77,11 @@ std::optional<shm::Accumulation> FindAccumulation(MPI_Op handle, const Datatype&
   return last.found;
 }
 
-// Private memory is its owner's to change. `found` null: what was there is of no interest.
-bool Change(const NearCall& call, MPI_Op op, const void* data, void* found) {
+// Private memory is its owner's to change.
+bool Change(const NearCall& call, MPI_Op op, const void* data, bool is_fetch, void* found) {
   const Near near = Find(call);
-  if (near.at == nullptr || near.reach != Reach::kShared || near.type->predefined()->IsPair()) {
+  if (near.at == nullptr || near.reach != Reach::kShared || near.type->predefined()->IsPair() ||
+      (is_fetch && !IsPlain(found))) {
     return false;
   }
   const std::optional<shm::Accumulation> what = FindAccumulation(op, *near.type);
@@ -113,11 +114,11 @@ bool GetNear(const NearCall& call, void* to) {
 }
 
 bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data) {
-  return Change(call, op, data, nullptr);
+  return Change(call, op, data, false, nullptr);
 }
 
 bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found) {
-  return IsPlain(found) && Change(call, op, data, found);
+  return Change(call, op, data, true, found);
 }
 
 bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found) {
