@@ -221,10 +221,10 @@ void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
     end.pause_ns = kFirstPauseNs;
     return;
   }
-  const bool was_taken = MayWant(order.peer, end) && !WasCut(order.peer, end);
+  const bool was_taken = MayWant(order.peer, end);
   Disconnect(order.peer, &end, code);
   Settle(effects);
-  progress_.engine().FailLink(order.peer, effects, was_taken);
+  progress_.engine().FailLink(order.peer, effects, was_taken && !WasCut(order.peer, end));
   progress_.engine().RefuseLink(order.peer);  // should it have asked
   const bool was_used = progress_.engine().PathTo(order.peer) == PeerPath::kBroken;
   Say(LinkEvent::kEnded, order.peer, order.link, was_used ? attach::kLinkWasUsed : 0);
