@@ -108,6 +108,29 @@ TEST_F(LinkKeeperBreaksTest, TheDaemonMayEndWhatOneSidedOperationsTake) {
   EXPECT_EQ(Path(), PeerPath::kBroken);
 }
 
+// The cut has told of what they have lost. Nobody parts the two once more, so nobody may wait for
+// that.
+TEST_F(LinkKeeperBreaksTest, ACutThatWasToldOfIsNoBreakOnceMore) {
+  Make();
+  FakeLinks& links = Use();
+  links.wanted = {kPeer};
+  TellOfCut(kPeer);
+  Order(LinkOp::kEnd, kPeer, 7, "", ErrorCode::kLinkDown);
+  EXPECT_THAT(Events(), ElementsAre("ended 1 7"));
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+}
+
+TEST_F(LinkKeeperBreaksTest, NorIsALinkThatIsLostAfterACut) {
+  Make();
+  FakeLinks& links = Use();
+  links.wanted = {kPeer};
+  TellOfCut(kPeer);
+  Step();
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+  Lose(kPeer);
+  EXPECT_EQ(Path(), PeerPath::kDaemon);
+}
+
 // The peer may have heard first that the link is over. If it has not, it cannot be used again.
 TEST_F(LinkKeeperBreaksTest, ALostLinkThatNothingTakesFailsNothing) {
   Make();

@@ -222,6 +222,11 @@ class LinkKeeperTest : public testing::Test {
                                       "used " + std::to_string(peer) + " " + std::to_string(link)));
     return *FakeLinks::last;
   }
+  // The nodes are cut off from each other, and the rank has still to act on it.
+  void TellOfCut(uint32_t peer) {
+    shm::FetchAdd(rank_.view().layout->adverts[peer].cuts, 1U, std::memory_order_release);
+    TellOfDeath(peer, ErrorCode::kLinkDown);
+  }
   void TellOfDeath(uint32_t peer, ErrorCode error) {
     shm::StoreRelease(rank_.view().layout->peers[peer].dead, static_cast<uint32_t>(error));
     shm::FetchAdd(rank_.view().inbox.wake()->death_epoch, 1, std::memory_order_release);
