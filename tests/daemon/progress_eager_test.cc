@@ -331,50 +331,52 @@ TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
   EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kNodeUnreachable);
 }
 
-TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
-  Start({1, 1}, FastOptions());
-  ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
-  uint64_t word = 0;
-  const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
-  Cut();
-  EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
-  ASSERT_NO_FATAL_FAILURE(Reconnect(1));
+class ProgressCutTest : public ProgressEagerTest {
+ protected:
+  // Two nodes, of a rank each, were cut, and each takes packets of the link's next life. Rank 1 has
+  // been told.
+  void SetUp() override {
+    Start({1, 1}, FastOptions());
+    ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
+    const uint32_t cut = rank(1).Receive(0, 2, Private(&word_), sizeof(word_));
+    Cut();
+    EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
+    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
+  }
+
+  uint64_t word_ = 0;
+};
+
+TEST_F(ProgressCutTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   ReturnNodes();
 
   // Rank 0 hears of the cut by its next operation with that rank.
-  const uint32_t told = rank(0).Send(1, 3, &word, sizeof(word));
+  const uint32_t told = rank(0).Send(1, 3, &word_, sizeof(word_));
   ASSERT_NE(told, 0U);
   EXPECT_EQ(rank(0).Wait(told), ErrorCode::kLinkDown);
   EXPECT_EQ(Carry(0, 1, 3), ErrorCode::kOk);
 }
 
 // Node 1 has not heard yet that node 0 takes packets again; but what comes from there says so.
-TEST_F(ProgressEagerTest, WhoeverHasAMessageOfTheNextLifeCanAnswerIt) {
-  Start({1, 1}, FastOptions());
-  ASSERT_EQ(Carry(0, 1), ErrorCode::kOk);
-  uint64_t word = 0;
-  const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
-  Cut();
-  EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
-  ASSERT_NO_FATAL_FAILURE(Reconnect(1));
-  const uint32_t early = rank(1).Send(0, 3, &word, sizeof(word));
+TEST_F(ProgressCutTest, WhoeverHasAMessageOfTheNextLifeCanAnswerIt) {
+  const uint32_t early = rank(1).Send(0, 3, &word_, sizeof(word_));
   ASSERT_NE(early, 0U);
   EXPECT_EQ(rank(1).Wait(early), ErrorCode::kLinkDown);
   plane(0).NodeReturned(kJob, 1);
 
-  const uint32_t told = rank(0).Send(1, 3, &word, sizeof(word));
+  const uint32_t told = rank(0).Send(1, 3, &word_, sizeof(word_));
   ASSERT_NE(told, 0U);
   EXPECT_EQ(rank(0).Wait(told), ErrorCode::kLinkDown);
-  rank(0).Send(1, 4, &word, sizeof(word));
+  rank(0).Send(1, 4, &word_, sizeof(word_));
   EXPECT_TRUE(Meanwhile([&] {  // until the message has come
-    return rank(1).Wait(rank(1).Receive(0, 4, Private(&word), sizeof(word))) == ErrorCode::kOk;
+    return rank(1).Wait(rank(1).Receive(0, 4, Private(&word_), sizeof(word_))) == ErrorCode::kOk;
   }));
   EXPECT_EQ(Carry(1, 0, 5), ErrorCode::kOk);
 }
 
-// One node may hear later than the other that the link is back. Its ranks still fail receives with
-// that node when messages of the next life arrive: a receive that finds such an offer fetches it,
-// or its sender would wait for ever.
+// One node may hear later than the other that the link is back. Until something comes from there
+// its ranks fail receives with that node: one that finds an offer fetches it, or its sender would
+// wait for ever.
 TEST_F(ProgressEagerTest, AnOfferOfTheNextLifeIsFetchedByANodeThatWaitsForItsReturn) {
   constexpr uint64_t kOfferBytes = 200'000;
   for (const bool from_heap : {false, true}) {

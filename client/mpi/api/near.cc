@@ -73,7 +73,7 @@ std::optional<shm::Accumulation> FindAccumulation(MPI_Op handle, const Datatype&
   if (op == nullptr || !op->IsPredefined() || !FindElements(*op, type, &elements).ok()) {
     return std::nullopt;
   }
-  last = {handle, type.predefined(), shm::Accumulation::Of(op->kind(), type.predefined()->kind)};
+  last = {handle, type.predefined(), AccumulationOf(*op, *type.predefined())};
   return last.found;
 }
 

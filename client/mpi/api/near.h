@@ -2,8 +2,8 @@
 // datatype, in memory that this process reaches by loads and stores.
 //
 // Each call returns false, and has done nothing, where it is not that simple, or something is
-// wrong. The ordinary way (client/mpi/window) then does it, or says what is
-// wrong. So a call that costs a few nanoseconds looks no further than it has to.
+// wrong. The ordinary way (client/mpi/window) then does it, or says what is wrong. So a call that
+// costs a few nanoseconds looks no further than it has to.
 //
 // Calling thread: that of the call. Does not block.
 #pragma once
