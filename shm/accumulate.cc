@@ -138,21 +138,37 @@ Word Accumulation::ApplyToWord(Word& word, const std::byte* operand) const {
   return found;
 }
 
-// `count` elements that fill one wide word.
+// Of elements without gaps.
+void Accumulation::Combine(const void* operands, const void* before, void* after,
+                           uint64_t bytes) const {
+  if (kernel_ != nullptr) {
+    kernel_(operands, before, after, static_cast<int64_t>(bytes / element_bytes_));
+  } else {
+    std::memcpy(after, operands, bytes);
+  }
+}
+
+// Elements that fill wide words. What becomes of them is computed for many words at once, since
+// that costs less, and then again for each that was changed meanwhile, or read when it was.
 void Accumulation::ApplyTogether(std::byte* target, const std::byte* operands, std::byte* found,
-                                 uint64_t count) const {
-  auto& word = *reinterpret_cast<WideWord*>(target);
-  WideWord before = LoadRelaxed(word);
-  WideWord after = 0;
-  do {
-    if (kernel_ != nullptr) {
-      kernel_(operands, &before, &after, static_cast<int64_t>(count));
-    } else {
-      std::memcpy(&after, operands, sizeof(after));
+                                 uint64_t words) const {
+  constexpr uint64_t kWord = sizeof(WideWord);
+  constexpr uint64_t kMostWords = 32;
+  auto* const there = reinterpret_cast<WideWord*>(target);
+  WideWord before[kMostWords];
+  WideWord after[kMostWords];
+  for (uint64_t begin = 0; begin < words; begin += kMostWords) {
+    const uint64_t count = std::min(words - begin, kMostWords);
+    std::memcpy(before, there + begin, count * kWord);  // a guess
+    Combine(operands + begin * kWord, before, after, count * kWord);
+    for (uint64_t i = 0; i < count; ++i) {
+      while (!CompareExchange(there[begin + i], before[i], after[i], kOrder)) {
+        Combine(operands + (begin + i) * kWord, &before[i], &after[i], kWord);
+      }
     }
-  } while (!CompareExchange(word, before, after, kOrder));
-  if (found != nullptr) {
-    std::memcpy(found, &before, sizeof(before));
+    if (found != nullptr) {
+      std::memcpy(found + begin * kWord, before, count * kWord);
+    }
   }
 }
 
@@ -161,21 +177,22 @@ void Accumulation::ApplyTogether(std::byte* target, const std::byte* operands, s
 template <typename Word>
 void Accumulation::ApplyToWords(std::byte* target, const std::byte* operands, std::byte* found,
                                 uint64_t count) const {
-  constexpr uint64_t kTogether = sizeof(WideWord) / sizeof(Word);
-  const bool may_share = kElementsShareWords && kTogether > 1 && takes_operands() && !has_gaps();
-  auto* const words = reinterpret_cast<Word*>(target);
-  const uint64_t step = takes_operands() ? sizeof(Word) : 0;
+  constexpr uint64_t kWord = sizeof(Word);
+  const uint64_t step = takes_operands() ? kWord : 0;
+  const bool may_share =
+      kElementsShareWords && kWord < sizeof(WideWord) && takes_operands() && !has_gaps();
   for (uint64_t i = 0; i < count;) {
-    std::byte* const found_here = found == nullptr ? nullptr : found + i * sizeof(Word);
-    if (may_share && count - i >= kTogether &&
-        reinterpret_cast<uintptr_t>(words + i) % sizeof(WideWord) == 0) {
-      ApplyTogether(target + i * sizeof(Word), operands + i * step, found_here, kTogether);
-      i += kTogether;
+    std::byte* const at = target + i * kWord;
+    std::byte* const found_here = found == nullptr ? nullptr : found + i * kWord;
+    const uint64_t wide = (count - i) * kWord / sizeof(WideWord);
+    if (may_share && wide != 0 && reinterpret_cast<uintptr_t>(at) % sizeof(WideWord) == 0) {
+      ApplyTogether(at, operands + i * step, found_here, wide);
+      i += wide * sizeof(WideWord) / kWord;
       continue;
     }
-    const Word before = ApplyToWord(words[i], operands + i * step);
+    const Word before = ApplyToWord(*reinterpret_cast<Word*>(at), operands + i * step);
     if (found_here != nullptr) {
-      std::memcpy(found_here, &before, sizeof(Word));
+      std::memcpy(found_here, &before, kWord);
     }
     ++i;
   }

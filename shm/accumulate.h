@@ -14,6 +14,7 @@
 // Any thread; does not block.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,10 @@ class Accumulation {
   };
   Stretches stretches() const;
   bool has_gaps() const { return uint32_t{value_bytes_} + index_bytes_ != element_bytes_; }
+  // Behind the numbers of an element.
+  uint32_t end_gap_bytes() const {
+    return element_bytes_ - std::max<uint32_t>(value_bytes_, index_offset_ + index_bytes_);
+  }
   bool takes_operands() const { return operation_ != reduction::OpKind::kNoOp; }
   // Whether Apply does for elements from there on. Of an address, or of an offset in memory that
   // begins at a multiple of 16.
@@ -72,7 +77,8 @@ class Accumulation {
   template <typename Word>
   Word ApplyToWord(Word& word, const std::byte* operand) const;
   void ApplyTogether(std::byte* target, const std::byte* operands, std::byte* found,
-                     uint64_t count) const;
+                     uint64_t words) const;
+  void Combine(const void* operands, const void* before, void* after, uint64_t bytes) const;
   void Change(const void* before, const void* operand, void* after) const;
   void CopyNumbers(void* to, const void* from) const;
   void ApplyToRow(std::byte* target, const std::byte* operands, std::byte* found,

@@ -28,6 +28,7 @@
 #include "gpu_backends/api/reduction.h"
 #include "gpu_backends/api/strided_copy.h"
 #include "gpu_backends/api/types.h"
+#include "shm/element_lock.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::client {
@@ -240,6 +241,13 @@ class FrontEnd {
   // The same for ranks of other nodes, too, who put there, and get, while this rank computes: where
   // they may have direct links, a thread of this rank serves them from now on.
   virtual shm::Location Locate(const void* pointer, uint64_t size_bytes) const = 0;
+  // Lets ranks of other nodes reach memory of the program's own, until Unexpose: by direct links to
+  // this rank alone, whose thread or library serves them from now on. While others change elements
+  // there, the lock is held, which outlives that. Returns the segment, of which one-sided
+  // operations name bytes by offsets from `base`; 0: the rank gets no direct links. Unexpose it
+  // once nobody uses it any more. Both wait for the rank's other threads, for a step of theirs.
+  virtual uint32_t Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) = 0;
+  virtual void Unexpose(uint32_t segment) = 0;
   // Copies between this rank's memory and another's, which that rank has located and keeps in place
   // meanwhile. Blocks while it copies. kUnsupported: the kernel denies this rank that memory.
   virtual ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
@@ -308,7 +316,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 21;
+inline constexpr uint32_t kFrontEndVersion = 22;
 
 }  // namespace ferry::client
 

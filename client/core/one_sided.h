@@ -18,8 +18,8 @@
 // Errors: kPeerDied, kNodeUnreachable, kLinkDown, kNotFound (the rank has left), this rank's
 // poison; kInvalidBuffer (there is no such memory, or it ends before that), kInvalidArgument (an
 // atomic operation's offset is no multiple of its width), kUnsupported (only streams reach the
-// memory). A call that is over when it returns, and one that cannot begin, returns its own; all
-// others are told by Quiet, once.
+// memory; or it is exposed, and this rank has no direct link to its own now). A call that is over
+// when it returns, and one that cannot begin, returns its own; all others are told by Quiet, once.
 //
 // Calling thread: any that the thread level allows. Calls with other nodes block while there is no
 // room in the lane.
@@ -43,6 +43,7 @@ struct Place {
 // The segment of what Locate has found. Those that only streams reach are told apart: other nodes
 // move their bytes in another way.
 using shm::kSegmentByStream;
+using shm::kSegmentPrivate;
 using shm::RegionOf;
 inline uint32_t SegmentOf(const shm::Location& where) {
   return where.region | ((where.flags & shm::kLocationByStream) != 0 ? kSegmentByStream : 0);

@@ -27,10 +27,11 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "engine/session_view.h"
+#include "shm/element_lock.h"
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 3;
+inline constexpr uint32_t kDirectApiVersion = 4;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
@@ -61,6 +62,8 @@ struct HostRegion {
   uint64_t size_bytes = 0;
   bool by_stream = false;  // neither CPUs nor sockets reach it
   bool lent = false;       // no other rank puts there, or gets
+  // Unless null, who changes elements there holds it (progress::Home::LockOf).
+  shm::ElementLock* lock = nullptr;
 };
 
 // What the library asks of libferry. Called from within DirectLinks::Turn (OnViolation and

@@ -192,6 +192,11 @@ ErrorCode DirectHome::Locate(const progress::ServedRank& /*rank*/, uint64_t byte
   return ErrorCode::kOk;
 }
 
+shm::ElementLock* DirectHome::LockOf(const progress::ServedRank& /*rank*/, uint32_t region) {
+  HostRegion found;
+  return host_.FindRegion(region, &found) ? found.lock : nullptr;
+}
+
 // Where a link ends, or begins, its caller takes no effects of the engine; it takes what has come
 // later.
 void DirectHome::LetMatch(progress::ServedRank& /*rank*/) {

@@ -138,6 +138,8 @@ class Client final : public FrontEnd {
     return memory_->regions().Find(pointer, size_bytes);
   }
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
+  uint32_t Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) override;
+  void Unexpose(uint32_t segment) override;
   ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                          uint64_t size_bytes) override;
   ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,

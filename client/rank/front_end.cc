@@ -70,6 +70,16 @@ shm::Location Client::Locate(const void* pointer, uint64_t size_bytes) const {
   return where;
 }
 
+uint32_t Client::Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) {
+  return links_.has_value() ? links_->Expose(static_cast<std::byte*>(base), size_bytes, lock) : 0;
+}
+
+void Client::Unexpose(uint32_t segment) {
+  if (segment != 0) {
+    links_->Unexpose(segment);
+  }
+}
+
 // Ranks with a direct link read and write no memory of it any more, if it is a region of its own.
 void Client::ForgetByLinks(const void* base) {
   if (!links_.has_value()) {

@@ -67,6 +67,10 @@ void LinkKeeper::OnViolation(const char* text) {
 }
 
 bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
+  if (const auto exposed = exposed_.find(region); exposed != exposed_.end()) {
+    *found = exposed->second;
+    return true;
+  }
   const OwnRegion* own = parts_.regions->ById(region);
   if (own == nullptr ||
       std::find(forgotten_.begin(), forgotten_.end(), region) != forgotten_.end()) {
@@ -181,6 +185,29 @@ void LinkKeeper::ForgetRegion(uint32_t region) {
     if (links_ != nullptr) {
       links_->ForgetRegion(region);
     }
+    return ErrorCode::kOk;
+  });
+}
+
+// ---- What the program exposes
+// --------------------------------------------------------------------
+
+uint32_t LinkKeeper::Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) {
+  uint32_t segment = 0;
+  (void)progress_.UnderLease([&](engine::Effects&) {
+    do {
+      segment = shm::kSegmentPrivate | (++last_exposed_ & (shm::kSegmentPrivate - 1));
+    } while (exposed_.contains(segment));
+    exposed_[segment] = {.base = base, .size_bytes = size_bytes, .lock = lock};
+    return ErrorCode::kOk;
+  });
+  Serve();
+  return segment;
+}
+
+void LinkKeeper::Unexpose(uint32_t segment) {
+  (void)progress_.UnderLease([&](engine::Effects&) {
+    exposed_.erase(segment);
     return ErrorCode::kOk;
   });
 }

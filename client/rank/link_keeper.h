@@ -90,6 +90,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
       Arm();
     }
   }
+  uint32_t Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) override;
+  void Unexpose(uint32_t segment) override;
   void GiveUpLinks() override;
   // The memory of a region is about to go: links do not reach it any more.
   void ForgetRegion(uint32_t region);
@@ -209,6 +211,8 @@ class LinkKeeper final : public LinkTurns, private DirectHost, private LinkThrea
   uint32_t serves_ = 0;              // not 0: Serve was called
   uint32_t gives_up_ = 0;            // not 0: GiveUpLinks was
   std::vector<uint32_t> forgotten_;  // regions
+  std::map<uint32_t, HostRegion> exposed_;
+  uint32_t last_exposed_ = 0;
   UniqueFd call_;
   LinkThread thread_;
 };

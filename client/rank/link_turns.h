@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "engine/effects.h"
 #include "shm/atomic.h"
+#include "shm/element_lock.h"
 
 namespace ferry::client {
 
@@ -47,6 +49,10 @@ class LinkTurns {
   // others: from now on the link thread looks after the links whenever the rank's threads do not.
   // Any thread; cheap.
   virtual void Serve() = 0;
+  // Memory of the program's own that links reach until Unexpose: its segment. `lock` outlives that.
+  // Any thread; waits for the lease.
+  virtual uint32_t Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) = 0;
+  virtual void Unexpose(uint32_t segment) = 0;
   // Messages are about to leave, or come into, device memory that only streams reach, which no link
   // carries: from now on this rank's messages take the daemons, its links end, and it gets none any
   // more. Any thread; cheap but for the first time, which may wait for the lease.

@@ -12,9 +12,6 @@ namespace {
 // Copying longer memory once more costs more than to have it copied block by block.
 constexpr uint64_t kShadowMaxBytes = 256 << 10;
 
-// A signal's is told in a signed word (shm/layout/one_sided_layout.h).
-constexpr uint32_t kMaxSegment = INT32_MAX;
-
 bool IsAligned(uint64_t offset, uint32_t width) { return offset % width == 0; }
 
 // Why a CPU cannot work on the word there.
@@ -52,9 +49,8 @@ ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, con
   if (has_signal && !IsAligned(signal.offset, sizeof(uint64_t))) {
     return FailureWords::Tell(ErrorCode::kInvalidArgument);
   }
-  if (has_signal && signal.segment > kMaxSegment) {
-    return FailureWords::Tell((signal.segment & kSegmentByStream) != 0 ? ErrorCode::kUnsupported
-                                                                       : ErrorCode::kInvalidBuffer);
+  if (has_signal && (signal.segment & (kSegmentByStream | kSegmentPrivate)) != 0) {
+    return FailureWords::Tell(ErrorCode::kUnsupported);
   }
   const ErrorCode state = progress_.PeerState(to.rank);
   if (state != ErrorCode::kOk || (size_bytes == 0 && !has_signal)) {

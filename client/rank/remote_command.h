@@ -60,6 +60,7 @@ class RemoteOperations::Passage {
   Passage& operator=(const Passage&) = delete;
 
   // Waits for the end of what goes another way. `by_daemon`: only ferryd can carry it out.
+  // kUnsupported: only a direct link could, which is not there.
   ErrorCode Enter(const Place& place, bool by_daemon = false);
   engine::Core core() const { return core_; }
 

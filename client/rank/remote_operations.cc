@@ -38,16 +38,20 @@ constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
 
 // Waits for the end of what goes another way.
 ErrorCode RemoteOperations::Passage::Enter(const Place& place, bool by_daemon) {
+  const bool by_link = (place.segment & kSegmentPrivate) != 0;
   if (!operations_.progress_.MayHaveLinks()) [[likely]] {
-    return ErrorCode::kOk;
+    return by_link ? ErrorCode::kUnsupported : ErrorCode::kOk;
   }
   rank_ = place.rank;
-  return operations_.AwaitRoom(rank_, [&] {
+  bool is_refused = false;
+  const ErrorCode error = operations_.AwaitRoom(rank_, [&] {
     const auto lock = operations_.Lock();
-    has_entered_ = operations_.TryEnterWay(place, by_daemon);
+    is_refused = by_link && !operations_.progress_.SendsByLink(static_cast<int32_t>(rank_));
+    has_entered_ = !is_refused && operations_.TryEnterWay(place, by_daemon);
     core_ = operations_.ways_[rank_].core;
-    return has_entered_;
+    return has_entered_ || is_refused;
   });
+  return error == ErrorCode::kOk && is_refused ? ErrorCode::kUnsupported : error;
 }
 
 RemoteOperations::RemoteOperations(Parts parts)

@@ -7,12 +7,13 @@
 namespace ferry::client {
 
 // In pieces of a cell, which are carried out in this order. Elements that no CPU changes at once
-// are for the daemon of their node alone.
+// are for the daemon of their node alone, unless they have a lock.
 ErrorCode RemoteOperations::Accumulate(OneSidedContext& context, const AccumulateCall& call,
                                        const void* operands, void* found, WhenDone when) {
   const Place& place = call.place;
   const bool by_daemon =
-      progress_.peers().by_rank[place.rank].local || !call.what.IsAtomicAt(place.offset);
+      progress_.peers().by_rank[place.rank].local ||
+      ((place.segment & kSegmentPrivate) == 0 && !call.what.IsAtomicAt(place.offset));
   Passage passage(this);
   ErrorCode error = passage.Enter(place, by_daemon);
   if (error != ErrorCode::kOk) {

@@ -3,7 +3,8 @@
 
 namespace ferry::client {
 
-// Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons.
+// Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons,
+// what the program exposes for links.
 bool RemoteOperations::TryEnterWay(const Place& place, bool by_daemon) {
   const uint32_t rank = place.rank;
   Way& way = ways_[rank];
@@ -16,6 +17,9 @@ bool RemoteOperations::TryEnterWay(const Place& place, bool by_daemon) {
   }
   if (wanted != way.core && IsQuietWith(rank)) {
     way.core = wanted;
+  }
+  if (way.core == engine::Core::kDaemon && (place.segment & kSegmentPrivate) != 0) {
+    return false;  // until what is under way there is over
   }
   if (way.core == engine::Core::kLink && (!by_link || !progress_.TryHoldLink(rank))) {
     return false;

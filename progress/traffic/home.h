@@ -11,6 +11,7 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "progress/traffic/directory.h"
+#include "shm/element_lock.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::progress {
@@ -36,6 +37,12 @@ class Home {
   virtual ErrorCode Locate(const ServedRank& /*rank*/, uint64_t /*bytes*/, NamedBy /*by*/,
                            shm::Location* /*where*/) {
     return ErrorCode::kOk;
+  }
+  // What is held while elements in such a region change, that others change by copies; null:
+  // nothing is, since all who change them use atomic operations of a CPU. It is held for a few
+  // copies: so to wait for it is no blocking.
+  virtual shm::ElementLock* LockOf(const ServedRank& /*rank*/, uint32_t /*region*/) {
+    return nullptr;
   }
   // Whether memory of no region may stay registered behind its use: the home watches it then.
   virtual bool WatchesMemory() const { return false; }

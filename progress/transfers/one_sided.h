@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@
 #include "progress/transfers/pulls.h"
 #include "progress/transfers/ring_calls.h"
 #include "progress/wire/wire.h"
+#include "shm/element_lock.h"
 
 namespace ferry::progress {
 
@@ -131,6 +133,8 @@ class OneSided final : public RingCalls {
                       bool is_write, std::byte** bytes) const;
   ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
                      std::byte** word) const;
+  // Nothing, unless elements in that region have a lock.
+  std::unique_lock<shm::ElementLock> LockElements(const ServedRank& rank, uint32_t region_id) const;
   bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
   bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
                std::span<const std::byte> data, uint64_t now_ns);

@@ -1,6 +1,7 @@
 // OneSided: operations in memory of ranks here. See one_sided.h.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "progress/transfers/offers.h"
@@ -74,11 +75,22 @@ ErrorCode OneSided::FindBytes(ServedRank& rank, uint32_t region_id, uint64_t off
   return code == ErrorCode::kOk && memory.bytes == nullptr ? ErrorCode::kUnsupported : code;
 }
 
-// The same for a word.
+// The same for a word. What the program exposes may begin anywhere.
 ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
                              std::byte** word) const {
   const ErrorCode code = FindBytes(rank, region_id, offset, width, /*is_write=*/true, word);
-  return code == ErrorCode::kOk && offset % width != 0 ? ErrorCode::kInvalidArgument : code;
+  if (code == ErrorCode::kOk && offset % width != 0) {
+    return ErrorCode::kInvalidArgument;
+  }
+  return code == ErrorCode::kOk && reinterpret_cast<uintptr_t>(*word) % width != 0
+             ? ErrorCode::kUnsupported
+             : code;
+}
+
+std::unique_lock<shm::ElementLock> OneSided::LockElements(const ServedRank& rank,
+                                                          uint32_t region_id) const {
+  shm::ElementLock* const lock = private_memory_.LockOf(rank, region_id);
+  return lock != nullptr ? std::unique_lock(*lock) : std::unique_lock<shm::ElementLock>();
 }
 
 bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
@@ -197,6 +209,7 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
   if (shm::IsAtomic(operation)) {
     const ErrorCode code = FindWord(*rank, header.context, wire.offset, wire.width, &place);
     if (code == ErrorCode::kOk) {
+      const auto lock = LockElements(*rank, header.context);
       *value = shm::ApplyAtomicAt(place, wire.width, operation, wire.operand, wire.compare);
       rank->delivery.NoteChange();
     }
@@ -236,24 +249,29 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
   return code;
 }
 
-// Of elements that no CPU changes at once, ferryd's progress thread is the only one to change them.
+// Of elements that no CPU changes at once, ferryd's progress thread is the only one to change them,
+// or the holder of their lock.
 ErrorCode OneSided::Accumulate(ServedRank& rank, const PacketHeader& header,
                                const WireOneSided& wire, std::span<const std::byte> data,
                                std::span<const std::byte>* found) {
   const auto what = shm::Accumulation::Unpack(static_cast<uint32_t>(header.tag));
+  const auto lock = LockElements(rank, header.context);
+  // Then gaps are left alone, and behind the last one there may be nothing.
+  const uint64_t end_gap_bytes = lock.owns_lock() ? what->end_gap_bytes() : 0;
   std::byte* place = nullptr;
-  const ErrorCode code =
-      FindBytes(rank, header.context, wire.offset, header.size_bytes, /*is_write=*/true, &place);
+  const ErrorCode code = FindBytes(rank, header.context, wire.offset,
+                                   header.size_bytes - end_gap_bytes, /*is_write=*/true, &place);
   if (code != ErrorCode::kOk) {
     return code;
   }
+  const bool is_alone = lock.owns_lock() || rank.is_by_daemon();
   const bool is_atomic = what->IsAtomicAt(reinterpret_cast<uint64_t>(place));
-  if (!is_atomic && !rank.is_by_daemon()) {
+  if (!is_atomic && !is_alone) {
     return ErrorCode::kUnsupported;
   }
   std::byte* const before = wire.wants_answer != 0 ? accumulated_.data() : nullptr;
   const uint64_t count = header.size_bytes / what->element_bytes();
-  if (is_atomic) {
+  if (is_atomic && !lock.owns_lock()) {
     what->Apply(place, data.data(), before, count);
   } else {
     what->ApplyAlone(place, data.data(), before, count);

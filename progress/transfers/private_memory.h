@@ -35,6 +35,11 @@ class PrivateMemory {
                                                   : home_->Locate(rank, bytes, by, where);
   }
 
+  // Home::LockOf.
+  shm::ElementLock* LockOf(const ServedRank& rank, uint32_t region) const {
+    return home_ == nullptr ? nullptr : home_->LockOf(rank, region);
+  }
+
   // Where it lies, for a CPU and for now. Null: it is not reached.
   std::byte* At(const ServedRank& rank, uint64_t address, uint64_t bytes) const {
     return home_ == nullptr ? nullptr : home_->Reach(rank, address, bytes);

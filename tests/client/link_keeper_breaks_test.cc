@@ -235,6 +235,25 @@ TEST_F(LinkKeeperBreaksTest, ARegionThatIsForgottenIsNotFoundAnyMore) {
   EXPECT_TRUE(found.lent);
 }
 
+TEST_F(LinkKeeperBreaksTest, WhatIsExposedIsFoundUntilItIsNot) {
+  Make();
+  Order(LinkOp::kOpen, kPeer, 7, "peer");
+  std::byte memory[64];
+  shm::ElementLock lock;
+  const uint32_t segment = keeper_->Expose(memory, sizeof(memory), &lock);
+  const uint32_t second = keeper_->Expose(memory, 8, &lock);
+  EXPECT_NE(segment & shm::kSegmentPrivate, 0U) << "regions have other numbers";
+  EXPECT_NE(segment, second);
+  HostRegion found;
+  EXPECT_TRUE(FakeLinks::last->host_->FindRegion(segment, &found));
+  EXPECT_EQ(found.base, memory);
+  EXPECT_EQ(found.size_bytes, sizeof(memory));
+  EXPECT_EQ(found.lock, &lock);
+  keeper_->Unexpose(segment);
+  EXPECT_FALSE(FakeLinks::last->host_->FindRegion(segment, &found));
+  EXPECT_TRUE(FakeLinks::last->host_->FindRegion(second, &found));
+}
+
 TEST_F(LinkKeeperBreaksTest, ItFindsTheRanksRegions) {
   Make();
   std::byte memory[64];

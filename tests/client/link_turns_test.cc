@@ -23,6 +23,11 @@ class FakeTurns final : public LinkTurns {
   }
   void Arm() override { ++armed; }
   void Serve() override {}
+  uint32_t Expose(std::byte* /*base*/, uint64_t /*size_bytes*/,
+                  shm::ElementLock* /*lock*/) override {
+    return 0;
+  }
+  void Unexpose(uint32_t /*segment*/) override {}
   void GiveUpLinks() override {}
   // True: it is gathered; else the sender turns.
   bool Send(uint32_t peer, uint64_t size_bytes, uint64_t after_ns) {

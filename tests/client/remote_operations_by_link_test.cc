@@ -26,6 +26,11 @@ class IdleTurns final : public LinkTurns {
   }
   void Arm() override {}
   void Serve() override {}
+  uint32_t Expose(std::byte* /*base*/, uint64_t /*size_bytes*/,
+                  shm::ElementLock* /*lock*/) override {
+    return 0;
+  }
+  void Unexpose(uint32_t /*segment*/) override {}
   void GiveUpLinks() override {}
   bool IsHeldFor(uint32_t peer) const { return IsHeld(peer); }
 };
@@ -97,6 +102,46 @@ TEST_F(RemoteOperationsByLinkTest, MemoryForStreamsIsReachedByTheDaemons) {
   EXPECT_EQ(Waiting(), "daemon");
   daemon_.Serve();
   PutAndExpect("link");
+}
+
+// Where the program's own memory is, only links do.
+TEST_F(RemoteOperationsByLinkTest, WhatTheProgramExposesIsReachedByTheLinkOrNotAtAll) {
+  const Place exposed{kPeer, kSegmentPrivate | 5, 0};
+  const auto put = [&] { return remote_.Put(context_, exposed, "12345678", 8, {}); };
+  for (const PeerPath path :
+       {PeerPath::kDaemon, PeerPath::kToLink, PeerPath::kToDaemon, PeerPath::kBroken}) {
+    SetPath(path);
+    EXPECT_EQ(put(), ErrorCode::kUnsupported);
+    EXPECT_EQ(Waiting(), "");
+  }
+  SetPath(PeerPath::kDaemon);
+  EXPECT_EQ(Put(0, Text(8)), ErrorCode::kOk);
+  SetPath(PeerPath::kLink);
+  EXPECT_EQ(Put(8, Text(8)), ErrorCode::kOk);
+  EXPECT_EQ(daemon_.Take(), 2U) << "the first was under way";
+  int looks = 0;
+  meanwhile_ = [&] {
+    EXPECT_EQ(Waiting(), "") << "it waits for them";
+    if (++looks == 3) {
+      daemon_.CarryOut();
+    }
+  };
+  EXPECT_EQ(put(), ErrorCode::kOk);
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(Waiting(), "link");
+  ASSERT_EQ(core_.Take(), 1U);
+  EXPECT_EQ(core_.under_way.front().descriptor.context, exposed.segment);
+}
+
+// And all elements: whoever changes them has their lock.
+TEST_F(RemoteOperationsByLinkTest, ElementsThatTheProgramExposesAreChangedByTheLink) {
+  SetPath(PeerPath::kLink);
+  const auto sum = *shm::Accumulation::Of(reduction::OpKind::kSum, reduction::NumberKind::kFloat64);
+  const double one = 1;
+  EXPECT_EQ(remote_.Accumulate(context_, {{kPeer, kSegmentPrivate | 5, 12}, sum, 1}, &one, nullptr,
+                               WhenDone::kAtQuiet),
+            ErrorCode::kOk);
+  EXPECT_EQ(Waiting(), "link");
 }
 
 // So do accumulates, unless no CPU changes their elements at once.

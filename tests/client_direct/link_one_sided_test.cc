@@ -2,7 +2,9 @@
 // carry them out by themselves.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "shm/accumulate.h"
@@ -186,6 +188,63 @@ TEST_F(LinkOneSidedTest, LongOnesMoveBetweenTheProgramsMemoryAndTheOtherRanks) {
     }
   }
   EXPECT_EQ(Done(), 0U) << "these have no number";
+  ExpectIdle(0, 1);
+}
+
+// ---- Memory that the program exposes ------------------------------------------------------------
+
+TEST_F(LinkOneSidedTest, ExposedMemoryIsReachedWhereverItBegins) {
+  const std::vector<std::byte> data = Pattern(300'000, 3);
+  Say(About(OneSidedOperation::kPut, 63, 1000, kExposedRegion), data.data(), 1000);
+  ASSERT_TRUE(Comes(1));
+  EXPECT_EQ(std::memcmp(rank(1).heap() + 64, data.data(), 1000), 0);
+  EXPECT_EQ(Ask(About(OneSidedOperation::kGet, 63, 1000, kExposedRegion), 7), ErrorCode::kOk);
+  EXPECT_EQ(std::memcmp(rank(0).view().layout->answer_cells[7], data.data(), 1000), 0);
+  std::vector<std::byte> own = data;
+  const shm::Location here = Private(own.data());
+  Wish put = About(OneSidedOperation::kLongPut, 9, own.size(), kExposedRegion);
+  EXPECT_EQ(Ask(put, 3, &here, sizeof(here)), ErrorCode::kOk);
+  EXPECT_EQ(std::memcmp(rank(1).heap() + 10, data.data(), data.size()), 0);
+  std::fill(own.begin(), own.end(), std::byte{0});
+  Wish get = About(OneSidedOperation::kLongGet, 9, own.size(), kExposedRegion);
+  EXPECT_EQ(Ask(get, 3, &here, sizeof(here)), ErrorCode::kOk);
+  EXPECT_EQ(own, data);
+  ExpectFailure(InlinePut(kHeapBytes - 8, 1, kExposedRegion), ErrorCode::kInvalidBuffer);
+  ExpectIdle(0, 1);
+}
+
+// All of them, by whoever holds the lock; another process' holder is waited for.
+TEST_F(LinkOneSidedTest, ExposedElementsChangeUnderTheirLock) {
+  Wish sum = About(OneSidedOperation::kAccumulate, 63, sizeof(double), kExposedRegion);
+  sum.command.tag = static_cast<int32_t>(
+      shm::Accumulation::Of(reduction::OpKind::kSum, reduction::NumberKind::kFloat64)->packed());
+  Wish add = About(OneSidedOperation::kAdd, 7, 0, kExposedRegion);
+  const double half = 0.5;
+  std::memcpy(&sum.words.operand, &half, sizeof(half));
+  add.words.operand = 4;
+  for (const uint64_t offset : {63ULL, 4ULL}) {  // the latter where no CPU changes it at once
+    sum.words.offset = offset;
+    double before = 2;
+    std::memcpy(rank(1).heap() + 1 + offset, &before, sizeof(before));
+    const uint64_t number = Done() + 1;
+    std::unique_lock lock(rank(1).elements());
+    Say(sum);
+    std::thread other([&] { EXPECT_TRUE(Comes(number)); });
+    double seen = 0;
+    std::memcpy(&seen, rank(1).heap() + 1 + offset, sizeof(seen));
+    EXPECT_EQ(seen, before);
+    EXPECT_LT(Done(), number);
+    lock.unlock();
+    other.join();
+    std::memcpy(&seen, rank(1).heap() + 1 + offset, sizeof(seen));
+    EXPECT_EQ(seen, 2.5);
+  }
+  // A word at an address that is no multiple of its size; the offset is.
+  add.words.offset = 8;
+  EXPECT_EQ(Ask(add, 8), ErrorCode::kUnsupported);
+  add.words.offset = 9;
+  EXPECT_EQ(Ask(add, 8), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(Failures().empty());
   ExpectIdle(0, 1);
 }
 

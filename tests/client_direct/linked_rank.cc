@@ -284,6 +284,10 @@ bool LinkedRank::FindRegion(uint32_t region, HostRegion* found) const {
     *found = {heap_.base(), heap_.size_bytes(), false, region == kLentRegion};
     return true;
   }
+  if (region == kExposedRegion) {
+    *found = {.base = heap_.base() + 1, .size_bytes = heap_.size_bytes() - 1, .lock = &elements_};
+    return true;
+  }
   if (region == kStreamRegion) {
     *found = {nullptr, kHeapBytes, true};
     return true;

@@ -18,6 +18,7 @@
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
 #include "shm/counters.h"
+#include "shm/element_lock.h"
 #include "shm/lane.h"
 #include "shm/lease.h"
 #include "tests/shm/shared_memory.h"
@@ -28,6 +29,8 @@ inline constexpr uint32_t kHeapRegion = 1;
 inline constexpr uint64_t kHeapBytes = 16 << 20;
 inline constexpr uint32_t kStreamRegion = 2;  // memory that only streams reach
 inline constexpr uint32_t kLentRegion = 3;    // the heap, as memory of the program itself
+// The heap but for its first byte, as memory that the program exposes.
+inline constexpr uint32_t kExposedRegion = shm::kSegmentPrivate | 4;
 
 // Set before main.
 inline const char* link_provider = "ferry-tcp";
@@ -155,6 +158,7 @@ class LinkedRank final : private DirectHost {
     ErrorCode error;
     std::string text;
   };
+  shm::ElementLock& elements() const { return elements_; }  // of kExposedRegion
   const std::vector<Loss>& losses() const { return losses_; }
   const std::vector<std::string>& violations() const { return violations_; }
 
@@ -177,6 +181,7 @@ class LinkedRank final : private DirectHost {
   shm::SharedMemory session_memory_;
   shm::SharedMemory inbox_memory_;
   shm::SharedMemory heap_;
+  mutable shm::ElementLock elements_;
   const RankOptions options_;
   engine::SessionView view_;
   engine::PeerTable peers_;

@@ -24,6 +24,7 @@ struct Near {
   size_t bytes = 0;
   const Datatype* type = nullptr;
   Reach reach = Reach::kNone;
+  bool is_alone = false;  // nobody else changes elements there
 };
 
 Near Find(const NearCall& call) {
@@ -48,7 +49,8 @@ Near Find(const NearCall& call) {
       front_end->PeerState(target.rank) != ErrorCode::kOk) {
     return {};
   }
-  return {memory.mapped + offset, static_cast<size_t>(bytes), type, memory.reach};
+  return {memory.mapped + offset, static_cast<size_t>(bytes), type, memory.reach,
+          win->epochs().IsAlone(call.rank)};
 }
 
 // A buffer of the program's that may be read and written as it is.
@@ -89,7 +91,12 @@ bool Change(const NearCall& call, MPI_Op op, const void* data, bool is_fetch, vo
       !what->IsAtomicAt(reinterpret_cast<uintptr_t>(near.at))) {
     return false;
   }
-  what->Apply(near.at, data, found, static_cast<uint64_t>(call.count));
+  const auto count = static_cast<uint64_t>(call.count);
+  if (near.is_alone) {  // then rows are changed at the speed of memory
+    what->ApplyAlone(near.at, data, found, count);
+  } else {
+    what->Apply(near.at, data, found, count);
+  }
   return true;
 }
 

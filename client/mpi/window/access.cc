@@ -47,6 +47,14 @@ Place PlaceAt(const Spot& spot, int64_t offset) {
   return place;
 }
 
+bool IsReachedByLink(const Spot& spot) {
+  return !spot.target->is_near && (spot.memory->place.segment & client::kSegmentPrivate) != 0;
+}
+
+Failure EndOperationsByLink(Win& win, const Spot& spot) {
+  return FailureOf(front_end->one_sided().QuietWith(win.context(), spot.target->rank));
+}
+
 namespace {
 
 bool IsDense(const Elements& elements) { return elements.type->IsDense(elements.count); }
@@ -92,39 +100,18 @@ bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, boo
   return true;
 }
 
-ErrorCode CopyPrivate(const Spot& spot, int64_t offset, void* here, int64_t bytes, bool is_put) {
-  const Target& target = *spot.target;
-  shm::Location there = spot.memory->location;
-  there.address += static_cast<uint64_t>(offset);
-  const auto size = static_cast<uint64_t>(bytes);
-  return is_put ? front_end->CopyToPeer(target.rank, there, here, size)
-                : front_end->CopyFromPeer(target.rank, there, here, size);
-}
-
 // Moves packed data to or from private memory. Over when it returns.
 Failure MovePrivate(Win& win, const Spot& spot, const Elements& there, std::byte* packed,
                     bool is_put) {
-  const Target& target = *spot.target;
-  if (target.is_near && front_end->IsPrivateMemoryReachable(target.rank)) {
-    std::byte* next = packed;
-    const Failure copied = ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-      const ErrorCode error = CopyPrivate(spot, offset, next, length, is_put);
-      next += length;
-      return FailureOf(error);
-    });
-    if (copied.ok()) {
-      return {};
-    }  // else the kernel has denied it, or its owner is gone, which is found out by asking
-  }
   std::vector<PrivateRun> runs;
   FERRY_RETURN_FAILURE(ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-    runs.push_back({static_cast<int64_t>(spot.memory->address) + offset, length});
+    runs.push_back({offset, length});
     return Failure{};
   }));
   PrivateWish wish;
   wish.kind = is_put ? PrivateWish::Kind::kPut : PrivateWish::Kind::kGet;
   wish.bytes = static_cast<uint64_t>(there.size_bytes());
-  return AskOwner(win, spot.rank, wish, runs, packed, packed);
+  return CarryOut(win, spot.rank, *spot.memory, wish, runs, packed, packed);
 }
 
 // The same where this process has that memory, but not by loads and stores only.
@@ -139,7 +126,22 @@ Failure MoveByStream(const Spot& spot, const Elements& there, std::byte* packed,
 }
 
 bool IsOverAtOnce(const Spot& spot) {
-  return spot.memory->mapped != nullptr || spot.memory->reach == Reach::kPrivate;
+  return spot.memory->mapped != nullptr ||
+         (spot.memory->reach == Reach::kPrivate && !IsReachedByLink(spot));
+}
+
+// Begins an operation for each run, until one fails.
+template <typename Begin>
+ErrorCode BeginEach(const Spot& spot, const Elements& there, std::byte* packed, Begin&& begin) {
+  ErrorCode error = ErrorCode::kOk;
+  (void)ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
+    if (error == ErrorCode::kOk) {
+      error = begin(PlaceAt(spot, offset), packed, static_cast<uint64_t>(length));
+      packed += length;
+    }
+    return Failure{};
+  });
+  return error;
 }
 
 }  // namespace
@@ -162,12 +164,15 @@ Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& th
   client::OneSidedContext* const context =
       operation == nullptr ? win.context() : operation->context();
   const WhenDone when = payload.is_dense() ? WhenDone::kAtQuiet : WhenDone::kAtReturn;
-  return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-    const ErrorCode error = front_end->one_sided().Put(context, PlaceAt(spot, offset), packed,
-                                                       static_cast<uint64_t>(length), {}, when);
-    packed += length;
-    return FailureOf(error);
-  });
+  const ErrorCode begun =
+      BeginEach(spot, there, packed, [&](const Place& place, std::byte* from, uint64_t bytes) {
+        return front_end->one_sided().Put(context, place, from, bytes, {}, when);
+      });
+  if (begun != ErrorCode::kUnsupported || !IsReachedByLink(spot)) {
+    return FailureOf(begun);
+  }
+  FERRY_RETURN_FAILURE(FailureOf(front_end->one_sided().Quiet(context, nullptr)));
+  return MovePrivate(win, spot, there, packed, true);
 }
 
 // Unpacks what has come once the operation is over.
@@ -194,12 +199,15 @@ Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& th
     rest = MakeRef<Operation>(win, spot.rank);
   }
   client::OneSidedContext* const context = rest ? rest->context() : win.context();
-  const Failure begun = ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
-    const ErrorCode error = front_end->one_sided().Get(
-        context, packed, PlaceAt(spot, offset), static_cast<uint64_t>(length), WhenDone::kAtQuiet);
-    packed += length;
-    return FailureOf(error);
-  });
+  const ErrorCode first =
+      BeginEach(spot, there, packed, [&](const Place& place, std::byte* to, uint64_t bytes) {
+        return front_end->one_sided().Get(context, to, place, bytes, WhenDone::kAtQuiet);
+      });
+  Failure begun = FailureOf(first);
+  if (first == ErrorCode::kUnsupported && IsReachedByLink(spot)) {
+    begun = FailureOf(front_end->one_sided().Quiet(context, nullptr));
+    begun = begun.ok() ? MovePrivate(win, spot, there, packed, false) : begun;
+  }
   if (!rest) {
     return begun;
   }

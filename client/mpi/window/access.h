@@ -2,8 +2,8 @@
 //
 // In memory that this process has mapped they are copies, over at once. Otherwise they are
 // libferry's one-sided operations, one for each run of bytes of the target's datatype; the origin's
-// data are packed before, or unpacked after, where they are no run of bytes. In private memory of
-// others the kernel copies (same node), or the owner is asked (private_memory.h).
+// data are packed before, or unpacked after, where they are no run of bytes. Private memory of
+// others is reached in the ways of private_memory.h.
 //
 // Calling thread: that of the call. Blocks where data have to be unpacked or the owner is asked.
 #pragma once
@@ -42,6 +42,12 @@ Failure FindSpot(Win& win, int rank, int64_t disp, const Elements& there, Spot* 
 
 // What lies there, as one-sided operations name it.
 client::Place PlaceAt(const Spot& spot, int64_t offset);
+
+// Whether that is private memory of another node, which operations reach while this process has a
+// direct link to its owner. They return kUnsupported while it has none.
+bool IsReachedByLink(const Spot& spot);
+// Before the owner is asked instead: what went by the link comes first.
+Failure EndOperationsByLink(Win& win, const Spot& spot);
 
 // Calls use(offset from the beginning of the target's memory, length) for each run of bytes there,
 // in packed order, until one fails.

@@ -22,30 +22,21 @@ Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, s
 
 // ---- Rows of elements ---------------------------------------------------------------------------
 
-// Whether others leave it to the owner to change what lies there.
-bool IsChangedByOwner(const Exposed& memory) {
+// Whether elements there change under their owner's lock (private_memory.h).
+bool IsLocked(const Exposed& memory) {
   return memory.reach == Reach::kPrivate || memory.reach == Reach::kByStream;
 }
 
-Failure HaveOwner(Win& win, const Spot& spot, PrivateWish wish, std::span<PrivateRun> runs,
-                  const std::byte* data, std::byte* found) {
-  for (PrivateRun& run : runs) {
-    run.offset += static_cast<int64_t>(spot.memory->address);
-  }
-  return spot.rank == win.rank() ? CarryOut(win, wish, runs, data, found)
-                                 : AskOwner(win, spot.rank, wish, runs, data, found);
-}
-
 // The bytes of each run are whole elements, which lie as in memory in `operands` and `found`, too.
-Failure ChangeByOwner(Win& win, const Spot& spot, const shm::Accumulation& what,
-                      std::span<PrivateRun> runs, const std::byte* operands, std::byte* found) {
+Failure ChangeLocked(Win& win, const Spot& spot, const shm::Accumulation& what,
+                     std::span<PrivateRun> runs, const std::byte* operands, std::byte* found) {
   PrivateWish wish;
   wish.kind = found != nullptr ? PrivateWish::Kind::kGetAccumulate : PrivateWish::Kind::kAccumulate;
   wish.what = what.packed();
   for (const PrivateRun& run : runs) {
     wish.bytes += static_cast<uint64_t>(run.length);
   }
-  return HaveOwner(win, spot, wish, runs, operands, found);
+  return CarryOut(win, spot.rank, *spot.memory, wish, runs, operands, found);
 }
 
 ErrorCode ChangeRow(Win& win, const Spot& spot, const shm::Accumulation& what,
@@ -56,15 +47,24 @@ ErrorCode ChangeRow(Win& win, const Spot& spot, const shm::Accumulation& what,
       operands, found, WhenDone::kAtReturn);
 }
 
+// Where a link breaks off in the midst, the owner is asked for the rest.
 Failure ChangeRows(Win& win, const Spot& spot, const shm::Accumulation& what,
                    std::span<PrivateRun> runs, const std::byte* operands, std::byte* found) {
-  if (IsChangedByOwner(*spot.memory)) {
-    return ChangeByOwner(win, spot, what, runs, operands, found);
+  const bool is_locked = IsLocked(*spot.memory);
+  if (is_locked && !IsReachedByLink(spot)) {
+    return ChangeLocked(win, spot, what, runs, operands, found);
   }
-  for (const PrivateRun& run : runs) {
-    FERRY_RETURN_FAILURE(FailureOf(ChangeRow(win, spot, what, run, operands, found)));
+  while (!runs.empty()) {
+    const PrivateRun& run = runs.front();
+    const ErrorCode error = ChangeRow(win, spot, what, run, operands, found);
+    if (error == ErrorCode::kUnsupported && is_locked) {
+      FERRY_RETURN_FAILURE(EndOperationsByLink(win, spot));
+      return ChangeLocked(win, spot, what, runs, operands, found);
+    }
+    FERRY_RETURN_FAILURE(FailureOf(error));
     operands = operands == nullptr ? nullptr : operands + run.length;
     found = found == nullptr ? nullptr : found + run.length;
+    runs = runs.subspan(1);
   }
   return {};
 }
@@ -159,21 +159,31 @@ uint64_t Load(const void* bytes, size_t width) {
   return word;
 }
 
+// In memory whose elements change under a lock.
+Failure CompareSwapLocked(Win& win, const Spot& spot, size_t bytes, const void* compare,
+                          const void* value, void* found) {
+  std::vector<std::byte> both(2 * bytes);
+  std::memcpy(both.data(), compare, bytes);
+  std::memcpy(both.data() + bytes, value, bytes);
+  PrivateWish wish;
+  wish.kind = PrivateWish::Kind::kCompareSwap;
+  wish.bytes = bytes;
+  PrivateRun run{spot.offset, static_cast<int64_t>(bytes)};
+  return CarryOut(win, spot.rank, *spot.memory, wish, {&run, 1}, both.data(),
+                  static_cast<std::byte*>(found));
+}
+
 }  // namespace
 
 Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
                            const void* value, void* found) {
   const auto bytes = static_cast<size_t>(type.size_bytes());
   FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
-  if (IsChangedByOwner(*spot.memory)) {
-    std::vector<std::byte> both(2 * bytes);
-    std::memcpy(both.data(), compare, bytes);
-    std::memcpy(both.data() + bytes, value, bytes);
-    PrivateWish wish;
-    wish.kind = PrivateWish::Kind::kCompareSwap;
-    wish.bytes = bytes;
-    PrivateRun run{spot.offset, type.size_bytes()};
-    return HaveOwner(win, spot, wish, {&run, 1}, both.data(), static_cast<std::byte*>(found));
+  const client::Place place = PlaceAt(spot, spot.offset);
+  const bool is_word = bytes <= sizeof(uint64_t) && place.offset % bytes == 0;
+  const bool is_locked = IsLocked(*spot.memory);
+  if (is_locked && (!is_word || !IsReachedByLink(spot))) {
+    return CompareSwapLocked(win, spot, bytes, compare, value, found);
   }
   if (bytes > sizeof(uint64_t)) {
     return Unsupported("Ferry cannot compare and swap an element of " +
@@ -181,8 +191,7 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
                        " at once in memory that others map: it has " + std::to_string(bytes) +
                        " bytes, of which 8 are the most");
   }
-  const client::Place place = PlaceAt(spot, spot.offset);
-  if (place.offset % bytes != 0) {
+  if (!is_word) {
     return Unsupported("the element at byte " + std::to_string(spot.offset) +
                        " of the target's memory does not lie at a multiple of its " +
                        std::to_string(bytes) + " bytes: Ferry cannot change it at once");
@@ -193,6 +202,10 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
       {place, shm::OneSidedOperation::kCompareSwap, static_cast<uint32_t>(bytes),
        Load(value, bytes), Load(compare, bytes)},
       &before, WhenDone::kAtReturn);
+  if (error == ErrorCode::kUnsupported && is_locked) {
+    FERRY_RETURN_FAILURE(EndOperationsByLink(win, spot));
+    return CompareSwapLocked(win, spot, bytes, compare, value, found);
+  }
   std::memcpy(found, &before, bytes);
   return FailureOf(error);
 }

@@ -3,7 +3,7 @@
 //
 // Elements are changed on the target's node, by the core's accumulates (OneSided::Accumulate),
 // which say what is atomic with what (shm/accumulate.h). In private memory, and in device memory
-// that only streams reach, the owner carries all out (private_memory.h).
+// that only streams reach, they change under a lock (private_memory.h).
 //
 // Calling thread: that of the call. Blocks where there is a result.
 #pragma once
@@ -24,7 +24,7 @@ Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, cons
                          const std::byte* data, std::byte* found);
 // If the element is `compare`, it becomes `value`; `found` is what was there.
 // MPI_ERR_UNSUPPORTED_OPERATION: it is longer than 8 bytes, or lies elsewhere than at a multiple of
-// its size, in memory that the owner does not change for all.
+// its size, in memory that others map.
 Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
                            const void* value, void* found);
 

@@ -27,10 +27,17 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
     return {MPI_ERR_RMA_ATTACH, "some of the " + std::to_string(size_bytes) + " bytes at " +
                                     HexText(base) + " are attached already"};
   }
-  const shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
+  shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
+  Exposure exposure;
+  if (location.region == 0 && size_bytes != 0) {
+    exposure = Exposure(const_cast<void*>(base), size_bytes, elements_);
+    location.region = exposure.segment();
+  }
   const auto added = entries_.insert(after, {address, size_bytes, location});
   const Failure failure = Publish();
-  if (!failure.ok()) {
+  if (failure.ok()) {
+    exposures_[address] = std::move(exposure);
+  } else {
     entries_.erase(added);
   }
   return failure;
@@ -44,6 +51,7 @@ Failure AttachedMemory::Detach(const void* base) {
     return {MPI_ERR_RMA_ATTACH, "nothing is attached that begins at " + HexText(base)};
   }
   entries_.erase(found);
+  exposures_.erase(address);
   return Publish();  // which needs no more room
 }
 
@@ -73,13 +81,8 @@ Failure AttachedMemory::Publish() {
 namespace {
 
 Failure OpenEntry(const Target& target, const AttachedEntry& entry, Exposed* memory) {
+  *memory = ExposedAt(target.rank, entry.location, entry.size_bytes);
   memory->address = entry.address;
-  memory->size_bytes = entry.size_bytes;
-  memory->location = entry.location;
-  memory->place = {target.rank, client::SegmentOf(entry.location), entry.location.address};
-  memory->reach = entry.location.region == 0                             ? Reach::kPrivate
-                  : (entry.location.flags & shm::kLocationByStream) != 0 ? Reach::kByStream
-                                                                         : Reach::kShared;
   if (target.rank == front_end->rank()) {
     memory->mapped =
         memory->reach == Reach::kByStream ? nullptr : reinterpret_cast<std::byte*>(entry.address);
@@ -119,18 +122,21 @@ ErrorCode Fetch(Win& win, const Target& target, uint64_t version,
   return error;
 }
 
-// Pieces that lie behind each other become one: an operation may take bytes of several.
+// Pieces that lie behind each other become one: an operation may take bytes of several. Two
+// segments do not, so links reach no private memory of several.
 void Join(std::vector<AttachedEntry>* entries) {
   size_t kept = 0;
   for (size_t i = 1; i < entries->size(); ++i) {
     AttachedEntry& last = (*entries)[kept];
     const AttachedEntry& entry = (*entries)[i];
+    const bool is_private = IsPrivate(last.location) && IsPrivate(entry.location);
     const bool continues = last.address + last.size_bytes == entry.address &&
-                           last.location.region == entry.location.region &&
+                           (is_private || last.location.region == entry.location.region) &&
                            last.location.flags == entry.location.flags &&
                            last.location.address + last.size_bytes == entry.location.address;
     if (continues) {
       last.size_bytes += entry.size_bytes;
+      last.location.region = is_private ? 0 : last.location.region;
     } else {
       (*entries)[++kept] = entry;
     }

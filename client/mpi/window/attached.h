@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -34,15 +35,16 @@ static_assert(sizeof(AttachedHead) == 32);
 struct AttachedEntry {
   uint64_t address;
   uint64_t size_bytes;
-  shm::Location location;
+  shm::Location location;  // as ExposedAt takes it
 };
 static_assert(sizeof(AttachedEntry) == 32);
 
 // Of this process.
 class AttachedMemory {
  public:
-  // `head`: in the own control block.
-  explicit AttachedMemory(AttachedHead* head) : head_(*head) {}
+  // Both: in the own control block.
+  AttachedMemory(AttachedHead* head, shm::ElementLock& elements)
+      : head_(*head), elements_(elements) {}
 
   // MPI_ERR_RMA_ATTACH: some of it is attached already; MPI_ERR_NO_MEM.
   Failure Attach(const void* base, uint64_t size_bytes);
@@ -54,7 +56,9 @@ class AttachedMemory {
 
   std::mutex mutex_;
   AttachedHead& head_;
+  shm::ElementLock& elements_;
   std::vector<AttachedEntry> entries_;                 // by address
+  std::map<uint64_t, Exposure> exposures_;             // of those that are private, by address
   std::vector<std::unique_ptr<WindowMemory>> tables_;  // the last one is in use
   uint64_t capacity_ = 0;                              // of it
 };

@@ -4,7 +4,8 @@
 //
 // Who writes what in a block of rank r: `lock` and `stands[o]` rank o, by atomic operations
 // (locks.h); `posts[o]` and `completes[o]` only rank o, which counts up; `rounds` the ranks that r
-// waits for in a barrier; the rest only r.
+// waits for in a barrier; `elements` whoever changes elements of r's private memory
+// (private_memory.h); the rest only r.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "client/core/one_sided.h"
 #include "client/mpi/base/failure.h"
+#include "shm/element_lock.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::mpi {
@@ -33,9 +35,10 @@ struct ControlLayout {
   static constexpr uint64_t lock() { return 0; }                 // uint32_t; see locks.h
   static constexpr uint64_t round(int k) { return 64 + 8 * k; }  // uint64_t: barriers begun
   static constexpr uint64_t attached() { return 320; }           // AttachedHead; see attached.h
-  constexpr uint64_t post(int rank) const { return 384 + 8 * static_cast<uint64_t>(rank); }
+  static constexpr uint64_t elements() { return 384; }           // shm::ElementLock
+  constexpr uint64_t post(int rank) const { return 448 + 8 * static_cast<uint64_t>(rank); }
   constexpr uint64_t complete(int rank) const { return post(rank) + 8 * size; }
-  constexpr uint64_t stands() const { return 384 + 16 * size; }
+  constexpr uint64_t stands() const { return 448 + 16 * size; }
   constexpr uint64_t stand(int rank) const { return stands() + 4 * static_cast<uint64_t>(rank); }
   constexpr uint64_t size_bytes() const { return stands() + 4 * size; }
 
@@ -45,8 +48,8 @@ struct ControlLayout {
 // The block of one rank of the window, as this process reaches it. Calling thread: any, after Open.
 class ControlBlock {
  public:
-  // `own`: its address, if it is this process' own. `context`: of the window; Quiet waits for what
-  // it is told. Blocks on the daemon where it has to be mapped.
+  // `own`: its address, if it is this process' own. `context`: of what it is told. Blocks on the
+  // daemon where it has to be mapped.
   Failure Open(client::OneSidedContext* context, uint32_t rank, bool is_near, std::byte* own,
                const shm::Location& where, uint64_t size_bytes);
 
@@ -60,6 +63,9 @@ class ControlBlock {
   ErrorCode Tell(uint64_t offset, uint64_t value) const;
   // Copies words of 4 bytes, which may change meanwhile.
   ErrorCode Read(uint64_t offset, void* to, uint64_t size_bytes) const;
+
+  // Of a block that is near.
+  shm::ElementLock& elements() const { return At<shm::ElementLock>(ControlLayout::elements()); }
 
   bool is_near() const { return base_ != nullptr; }
   uint32_t rank() const { return place_.rank; }

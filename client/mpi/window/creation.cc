@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,7 +28,6 @@ namespace {
 // What a member tells the others.
 struct Offer {
   int32_t error_class = MPI_SUCCESS;
-  Reach reach = Reach::kNone;
   shm::Location control{};
   shm::Location data{};
   uint64_t size_bytes = 0;
@@ -149,6 +149,7 @@ class WindowMaker {
     const uint64_t bytes = win_->control().size_bytes();
     FERRY_RETURN_FAILURE(win_->control_memory_.Allocate(bytes, kAlignment));
     std::memset(win_->control_memory_.base(), 0, bytes);
+    elements_ = new (win_->control_memory_.base() + ControlLayout::elements()) shm::ElementLock;
     own_.control = front_end->Locate(win_->control_memory_.base(), bytes);
     own_.size_bytes = static_cast<uint64_t>(wish_.size_bytes);
     own_.disp_unit = wish_.disp_unit;
@@ -156,8 +157,9 @@ class WindowMaker {
     win_->disp_unit_attribute_ = static_cast<int>(std::min<int64_t>(wish_.disp_unit, INT_MAX));
     win_->base_ = static_cast<std::byte*>(wish_.base);
     if (wish_.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-      win_->attached_ = std::make_unique<AttachedMemory>(reinterpret_cast<AttachedHead*>(
-          win_->control_memory_.base() + ControlLayout::attached()));
+      win_->attached_ = std::make_unique<AttachedMemory>(
+          reinterpret_cast<AttachedHead*>(win_->control_memory_.base() + ControlLayout::attached()),
+          *elements_);
     } else if (is_contiguous_ && win_->rank() == 0) {
       FERRY_RETURN_FAILURE(AllocateOwn(total_bytes_));
       own_.data = front_end->Locate(win_->base_, std::max<uint64_t>(total_bytes_, 1));
@@ -183,9 +185,10 @@ class WindowMaker {
       return;
     }
     own_.data = front_end->Locate(win_->base_, own_.size_bytes);
-    own_.reach = own_.data.region == 0                             ? Reach::kPrivate
-                 : (own_.data.flags & shm::kLocationByStream) != 0 ? Reach::kByStream
-                                                                   : Reach::kShared;
+    if (own_.data.region == 0) {
+      win_->exposure_ = Exposure(win_->base_, own_.size_bytes, *elements_);
+      own_.data.region = win_->exposure_.segment();
+    }
   }
 
   // ---- What the members expose ----
@@ -197,8 +200,9 @@ class WindowMaker {
     if (is_contiguous_) {
       FERRY_RETURN_FAILURE(OpenShares());
     }
+    const Reach reach = win_->own().memory.reach;
     const bool may_be_asked =
-        own_.reach == Reach::kPrivate || own_.reach == Reach::kByStream || win_->is_dynamic();
+        reach == Reach::kPrivate || reach == Reach::kByStream || win_->is_dynamic();
     if (may_be_asked && win_->size() > 1) {
       win_->service_ = std::make_unique<PrivateService>(*win_);
     }
@@ -215,14 +219,14 @@ class WindowMaker {
       win_->waits_from_ = client::WordWait::From::kNetwork;
     }
     const bool is_own = rank == win_->rank();
-    FERRY_RETURN_FAILURE(target.control.Open(win_->context(), target.rank, target.is_near,
+    FERRY_RETURN_FAILURE(target.control.Open(win_->words(), target.rank, target.is_near,
                                              is_own ? win_->control_memory_.base() : nullptr,
                                              offer.control, win_->control().size_bytes()));
     Exposed& memory = target.memory;
-    memory.reach = offer.reach;
+    if (offer.size_bytes != 0 && !is_contiguous_) {
+      memory = ExposedAt(target.rank, offer.data, offer.size_bytes);
+    }
     memory.size_bytes = offer.size_bytes;
-    memory.place = {target.rank, client::SegmentOf(offer.data), offer.data.address};
-    memory.location = offer.data;
     if (is_own && memory.reach != Reach::kByStream && offer.size_bytes != 0) {
       memory.mapped = win_->base_;
     } else if (target.is_near && memory.reach == Reach::kShared) {
@@ -268,8 +272,9 @@ class WindowMaker {
   Ref<Win> win_;
   std::vector<Offer> offers_;  // by rank
   Offer own_;
-  bool is_contiguous_ = false;    // a shared window's memory is one piece
-  std::vector<uint64_t> shares_;  // by rank: where its part begins there
+  shm::ElementLock* elements_ = nullptr;  // in the own control block
+  bool is_contiguous_ = false;            // a shared window's memory is one piece
+  std::vector<uint64_t> shares_;          // by rank: where its part begins there
   uint64_t total_bytes_ = 0;
 };
 

@@ -88,7 +88,7 @@ Failure Epochs::Lock(int target, LockKind kind) {
   }
   locks_[target] = kind;
   ++lock_count_;
-  OpenTo(target, true);
+  OpenTo(target, kind == LockKind::kExclusive ? Access::kAlone : Access::kWithOthers);
   return {};
 }
 
@@ -103,7 +103,7 @@ void Epochs::Unlock(int target) {
   std::lock_guard lock(mutex_);
   locks_[target] = LockKind::kNone;
   --lock_count_;
-  OpenTo(target, false);
+  OpenTo(target, Access::kNone);
 }
 
 Failure Epochs::LockAll(LockKind kind) {
@@ -140,7 +140,7 @@ Failure Epochs::Start(std::vector<int> targets) {
     OpenToAll(false);
   }
   for (const int target : targets) {
-    OpenTo(target, true);
+    OpenTo(target, Access::kWithOthers);
   }
   started_ = std::move(targets);
   return {};
@@ -158,7 +158,7 @@ Failure Epochs::FindStarted(std::vector<int>* targets) const {
 void Epochs::Complete() {
   std::lock_guard lock(mutex_);
   for (const int target : *started_) {
-    OpenTo(target, false);
+    OpenTo(target, Access::kNone);
   }
   started_.reset();
 }

@@ -23,12 +23,16 @@ enum class LockKind : uint8_t { kNone = 0, kShared = 1, kExclusive = 2, kUncheck
 
 class Epochs {
  public:
-  explicit Epochs(int size) : size_(size), open_(new std::atomic<bool>[size]()), locks_(size) {}
+  explicit Epochs(int size) : size_(size), open_(new std::atomic<Access>[size]()), locks_(size) {}
 
   // Whether operations on the target's memory may begin.
   bool MayAccess(int target) const {
     return open_to_all_.load(std::memory_order_relaxed) ||
-           open_[target].load(std::memory_order_relaxed);
+           open_[target].load(std::memory_order_relaxed) != Access::kNone;
+  }
+  // Whether this process alone may access it: nobody else changes elements there meanwhile.
+  bool IsAlone(int target) const {
+    return open_[target].load(std::memory_order_relaxed) == Access::kAlone;
   }
   Failure CheckAccess(int target) const;
   // Whether MPI_Win_flush and the like may be called: there is a passive epoch, with that target or
@@ -62,14 +66,16 @@ class Epochs {
   void Wait();
 
  private:
+  enum class Access : uint8_t { kNone, kWithOthers, kAlone };
+
   Failure CheckQuiet(const char* call) const;
-  void OpenTo(int target, bool is_open) { open_[target].store(is_open, std::memory_order_relaxed); }
+  void OpenTo(int target, Access access) { open_[target].store(access, std::memory_order_relaxed); }
   void OpenToAll(bool is_open) { open_to_all_.store(is_open, std::memory_order_relaxed); }
 
   const int size_;
   std::atomic<bool> open_to_all_{false};
-  const std::unique_ptr<std::atomic<bool>[]> open_;  // by target
-  mutable std::mutex mutex_;                         // guards what follows
+  const std::unique_ptr<std::atomic<Access>[]> open_;  // by target
+  mutable std::mutex mutex_;                           // guards what follows
   bool is_fenced_ = false;
   std::vector<LockKind> locks_;  // by target
   int lock_count_ = 0;

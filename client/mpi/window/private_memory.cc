@@ -67,106 +67,169 @@ uint64_t DataBytes(const PrivateWish& wish) {
   }
 }
 
-// ---- In the own memory --------------------------------------------------------------------------
+// ---- Where this process changes it --------------------------------------------------------------
 
-// Of an accumulate, the most that is copied of what only streams reach at once.
+// The most that is copied of such memory at once.
 constexpr uint64_t kPieceBytes = 256 << 10;
 
-Failure Move(void* to, const void* from, uint64_t bytes, bool by_stream) {
-  if (by_stream) {
-    return FailureOf(front_end->Copy(to, from, bytes));
-  }
-  std::memcpy(to, from, bytes);
-  return {};
-}
+// Memory that this process reaches by copies only.
+struct Distant {
+  std::byte* by_stream = nullptr;  // null: the kernel copies
+  uint32_t rank = 0;               // whose it is
+  shm::Location where{};
 
-// Back to where only streams reach, and gaps are left alone.
-Failure CopyBack(const shm::Accumulation& what, std::byte* at, const std::byte* piece,
-                 uint64_t count) {
+  Status Fetch(void* to, uint64_t offset, uint64_t bytes) const {
+    return by_stream != nullptr ? front_end->Copy(to, by_stream + offset, bytes)
+                                : Told(front_end->CopyFromPeer(rank, At(offset), to, bytes));
+  }
+  Status Store(uint64_t offset, const void* from, uint64_t bytes) const {
+    return by_stream != nullptr ? front_end->Copy(by_stream + offset, from, bytes)
+                                : Told(front_end->CopyToPeer(rank, At(offset), from, bytes));
+  }
+
+ private:
+  shm::Location At(uint64_t offset) const {
+    return {where.region, where.flags, where.address + offset};
+  }
+  static Status Told(ErrorCode error) {
+    return error == ErrorCode::kOk ? Status() : front_end->Explain(error);
+  }
+};
+
+// Gaps are left alone.
+Status StoreElements(const Distant& memory, const shm::Accumulation& what, uint64_t offset,
+                     const std::byte* piece, uint64_t count) {
   if (!what.has_gaps()) {
-    return Move(at, piece, count * what.element_bytes(), true);
+    return memory.Store(offset, piece, count * what.element_bytes());
   }
   const auto [value, index] = what.stretches();
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t element = i * what.element_bytes();
     for (const auto& stretch : {value, index}) {
       if (stretch.size_bytes != 0) {
-        const uint64_t offset = element + stretch.offset;
-        FERRY_RETURN_FAILURE(Move(at + offset, piece + offset, stretch.size_bytes, true));
+        const uint64_t at = element + stretch.offset;
+        FERRY_RETURN_IF_ERROR(memory.Store(offset + at, piece + at, stretch.size_bytes));
       }
     }
   }
   return {};
 }
 
-Failure AccumulateByStream(const shm::Accumulation& what, std::byte* at, const std::byte* operands,
-                           std::byte* found, uint64_t count) {
+Status AccumulateByCopies(const Distant& memory, const shm::Accumulation& what,
+                          const std::byte* operands, std::byte* found, uint64_t count) {
   const uint64_t size = what.element_bytes();
-  const auto [value, index] = what.stretches();
-  // Behind the last element's numbers there may be nothing.
-  const uint64_t end_gap =
-      size - std::max(value.offset + value.size_bytes, index.offset + index.size_bytes);
   std::vector<std::byte> piece(std::min(count * size, kPieceBytes / size * size));
   for (uint64_t done = 0; done < count;) {
     const uint64_t elements = std::min<uint64_t>(count - done, piece.size() / size);
     const uint64_t offset = done * size;
-    FERRY_RETURN_FAILURE(Move(piece.data(), at + offset, elements * size - end_gap, true));
+    // Behind the last element's numbers there may be nothing.
+    FERRY_RETURN_IF_ERROR(
+        memory.Fetch(piece.data(), offset, elements * size - what.end_gap_bytes()));
     what.ApplyAlone(piece.data(), operands == nullptr ? nullptr : operands + offset,
                     found == nullptr ? nullptr : found + offset, elements);
     if (what.takes_operands()) {
-      FERRY_RETURN_FAILURE(CopyBack(what, at + offset, piece.data(), elements));
+      FERRY_RETURN_IF_ERROR(StoreElements(memory, what, offset, piece.data(), elements));
     }
     done += elements;
   }
   return {};
 }
 
-Failure Accumulate(const PrivateWish& wish, std::byte* at, const std::byte* operands,
-                   std::byte* found, uint64_t bytes) {
-  const std::optional<shm::Accumulation> what = shm::Accumulation::Unpack(wish.what);
-  if (!what) {
-    return {MPI_ERR_INTERN, "another rank wants an operation that there is not"};
-  }
-  const uint64_t count = bytes / what->element_bytes();
-  if (front_end->IsByStream(at)) {
-    return AccumulateByStream(*what, at, operands, found, count);
-  }
-  what->ApplyAlone(at, operands, found, count);
-  return {};
+Status CompareSwapByCopies(const Distant& memory, const std::byte* data, std::byte* found,
+                           uint64_t bytes) {
+  FERRY_RETURN_IF_ERROR(memory.Fetch(found, 0, bytes));
+  return std::memcmp(found, data, bytes) == 0 ? memory.Store(0, data + bytes, bytes) : Status();
 }
 
-Failure CompareSwap(std::byte* at, const std::byte* data, std::byte* found, uint64_t bytes) {
-  const bool by_stream = front_end->IsByStream(at);
-  FERRY_RETURN_FAILURE(Move(found, at, bytes, by_stream));
-  return std::memcmp(found, data, bytes) == 0 ? Move(at, data + bytes, bytes, by_stream)
-                                              : Failure{};
+// `what`: of accumulates.
+Status CarryOutByCopies(const Distant& memory, Kind kind, const shm::Accumulation* what,
+                        uint64_t bytes, const std::byte* data, std::byte* found) {
+  switch (kind) {
+    case Kind::kPut:
+      return memory.Store(0, data, bytes);
+    case Kind::kGet:
+      return memory.Fetch(found, 0, bytes);
+    case Kind::kCompareSwap:  // of one element
+      return CompareSwapByCopies(memory, data, found, bytes);
+    default:
+      return AccumulateByCopies(memory, *what, data, found, bytes / what->element_bytes());
+  }
 }
 
-}  // namespace
-
-Failure CarryOut(Win& win, const PrivateWish& wish, std::span<const PrivateRun> runs,
-                 const std::byte* data, std::byte* found) {
-  auto* const base = win.base();
-  const bool is_atomic = wish.kind != Kind::kPut && wish.kind != Kind::kGet;
-  const std::unique_lock lock =
-      is_atomic ? std::unique_lock(win.private_mutex()) : std::unique_lock<std::mutex>();
-  for (const PrivateRun& run : runs) {
-    std::byte* const at = base + run.offset;
-    const auto bytes = static_cast<uint64_t>(run.length);
-    if (wish.kind == Kind::kPut) {
+void CarryOutAt(std::byte* at, Kind kind, const shm::Accumulation* what, uint64_t bytes,
+                const std::byte* data, std::byte* found) {
+  switch (kind) {
+    case Kind::kPut:
       std::memcpy(at, data, bytes);
-    } else if (wish.kind == Kind::kGet) {
+      break;
+    case Kind::kGet:
       std::memcpy(found, at, bytes);
-    } else if (wish.kind == Kind::kCompareSwap) {
-      return CompareSwap(at, data, found, bytes);  // of one element
-    } else {
-      FERRY_RETURN_FAILURE(Accumulate(wish, at, data, found, bytes));
+      break;
+    case Kind::kCompareSwap:
+      std::memcpy(found, at, bytes);
+      if (std::memcmp(found, data, bytes) == 0) {
+        std::memcpy(at, data + bytes, bytes);
+      }
+      break;
+    default:
+      what->ApplyAlone(at, data, found, bytes / what->element_bytes());
+  }
+}
+
+// Calls each(offset, bytes, what, data, found) for one run after the other, until one fails, with
+// the lock held if they change elements. The same arguments as CarryOut's.
+template <typename Each>
+Status ForEachRun(shm::ElementLock& elements, const PrivateWish& wish,
+                  std::span<const PrivateRun> runs, const std::byte* data, std::byte* found,
+                  Each&& each) {
+  std::optional<shm::Accumulation> what;
+  std::unique_lock lock(elements, std::defer_lock);
+  if (wish.kind != Kind::kPut && wish.kind != Kind::kGet) {
+    lock.lock();
+    what = wish.kind == Kind::kCompareSwap ? std::nullopt : shm::Accumulation::Unpack(wish.what);
+    if (!what && wish.kind != Kind::kCompareSwap) {
+      return {ErrorCode::kInvalidArgument, "another rank wants an operation that there is not"};
     }
+  }
+  for (const PrivateRun& run : runs) {
+    const auto bytes = static_cast<uint64_t>(run.length);
+    FERRY_RETURN_IF_ERROR(each(run.offset, bytes, what ? &*what : nullptr, data, found));
     data = data == nullptr ? nullptr : data + bytes;
     found = found == nullptr ? nullptr : found + bytes;
   }
   return {};
 }
+
+// In this process' own memory; runs count from the window's base.
+Failure CarryOutHere(Win& win, const PrivateWish& wish, std::span<const PrivateRun> runs,
+                     const std::byte* data, std::byte* found) {
+  return FailureOf(ForEachRun(win.own().control.elements(), wish, runs, data, found,
+                              [&](int64_t offset, uint64_t bytes, const shm::Accumulation* what,
+                                  const std::byte* from, std::byte* to) -> Status {
+                                std::byte* const at = win.base() + offset;
+                                if (front_end->IsByStream(at)) {
+                                  return CarryOutByCopies({.by_stream = at}, wish.kind, what, bytes,
+                                                          from, to);
+                                }
+                                CarryOutAt(at, wish.kind, what, bytes, from, to);
+                                return {};
+                              }));
+}
+
+// In private memory of a rank of the node. kUnsupported: the kernel denies it, and nothing was
+// done.
+Status CarryOutInNode(const Target& target, const Exposed& memory, const PrivateWish& wish,
+                      std::span<const PrivateRun> runs, const std::byte* data, std::byte* found) {
+  return ForEachRun(target.control.elements(), wish, runs, data, found,
+                    [&](int64_t offset, uint64_t bytes, const shm::Accumulation* what,
+                        const std::byte* from, std::byte* to) {
+                      Distant there{.rank = target.rank, .where = memory.location};
+                      there.where.address += static_cast<uint64_t>(offset);
+                      return CarryOutByCopies(there, wish.kind, what, bytes, from, to);
+                    });
+}
+
+// ---- Asking -------------------------------------------------------------------------------------
 
 Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const PrivateRun> runs,
                  const std::byte* data, std::byte* found) {
@@ -199,16 +262,31 @@ Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const Private
   return FailureOf(error);
 }
 
+}  // namespace
+
+Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
+                 std::span<PrivateRun> runs, const std::byte* data, std::byte* found) {
+  const Target& owner = win.target(target);
+  if (target != win.rank() && owner.is_near && memory.reach == Reach::kPrivate &&
+      front_end->IsPrivateMemoryReachable(owner.rank)) {
+    const Status done = CarryOutInNode(owner, memory, wish, runs, data, found);
+    if (done.code() != ErrorCode::kUnsupported) {
+      return FailureOf(done);
+    }
+  }
+  for (PrivateRun& run : runs) {
+    run.offset += static_cast<int64_t>(memory.address);
+  }
+  return target == win.rank() ? CarryOutHere(win, wish, runs, data, found)
+                              : AskOwner(win, target, wish, runs, data, found);
+}
+
 // ---- The thread ---------------------------------------------------------------------------------
 
 namespace {
 
 constexpr std::chrono::microseconds kShortestRest(5);
 constexpr std::chrono::microseconds kLongestRest(1000);
-
-}  // namespace
-
-namespace {
 
 // For programs that leave windows behind.
 void StopAtLeave() {
@@ -316,7 +394,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
   }
   const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
   const std::unique_ptr<std::byte[]> found(found_bytes == 0 ? nullptr : new std::byte[found_bytes]);
-  const int32_t error_class = CarryOut(win_, wish, runs, data.get(), found.get()).error_class;
+  const int32_t error_class = CarryOutHere(win_, wish, runs, data.get(), found.get()).error_class;
   ErrorCode error = Send(MessageWith(asker.in_job, AnswerContext(win_), kAnswerTag, &error_class,
                                      sizeof(error_class)));
   if (error == ErrorCode::kOk && found_bytes != 0) {

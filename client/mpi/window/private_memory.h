@@ -1,13 +1,15 @@
-// Memory of the program's own that a window exposes (MPI_Win_create): other ranks cannot map it,
-// nor their daemons reach it. So its owner has a thread that carries out what they ask for, by
-// messages in the contexts of the window's communicator. Ranks of its node whom the kernel lets
-// copy its memory need not ask for puts and gets. Of device memory that only streams reach others
-// ask the owner for accumulates alone: it copies elements, changes them, and copies them back.
+// Memory of the program's own that a window exposes (MPI_Win_create), which other ranks cannot map,
+// nor their daemons reach. Ranks of its node have the kernel copy it, elements of accumulates to
+// and fro; those of other nodes reach it by their direct links to its owner (FrontEnd::Expose).
+// Where the kernel denies it, or there is no link, the owner's thread carries out what they ask for
+// by messages in the contexts of the window's communicator. Of device memory that only streams
+// reach others ask the owner for accumulates alone: it copies elements, changes them, and copies
+// them back.
 //
-// Accumulates of all come together in that thread, or, the owner's own, under the same mutex: so
-// they agree with each other.
+// Whoever changes elements holds the lock of their owner's control block meanwhile: so all
+// accumulates agree with each other, whichever way they come.
 //
-// Calling thread: AskOwner: any; blocks until the owner has answered.
+// Calling thread: CarryOut: any; blocks until it is done.
 #pragma once
 
 #include <condition_variable>
@@ -23,6 +25,7 @@
 namespace ferry::mpi {
 
 class Win;
+struct Exposed;
 
 // `length` bytes at `offset` from the beginning of the window.
 struct PrivateRun {
@@ -39,15 +42,13 @@ struct PrivateWish {
   PrivateRun run;
 };
 
-// Carries it out in this process' own memory. `data`: the bytes of all runs; of accumulates whole
-// elements, or null if they take no operands; of kCompareSwap the value to compare with, then the
-// new one. `found`: kGet, kGetAccumulate, kCompareSwap: what was there, as many bytes. Gaps of
-// pairs count as bytes of both, and are left alone in the memory. Failures: of copies by streams.
-Failure CarryOut(Win& win, const PrivateWish& wish, std::span<const PrivateRun> runs,
-                 const std::byte* data, std::byte* found);
-// Has the owner, another rank of the window, do that.
-Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const PrivateRun> runs,
-                 const std::byte* data, std::byte* found);
+// Has it done in memory of a rank of the window; runs count from the beginning of that memory.
+// `data`: the bytes of all runs; of accumulates whole elements, or null if they take no operands;
+// of kCompareSwap the value to compare with, then the new one. `found`: kGet, kGetAccumulate,
+// kCompareSwap: what was there, as many bytes. Gaps of pairs count as bytes of both, and are left
+// alone in the memory.
+Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
+                 std::span<PrivateRun> runs, const std::byte* data, std::byte* found);
 
 // The owner's thread. Runs until it ends. It looks for wishes often while there are some, and less
 // often the longer there are none: every millisecond at last.

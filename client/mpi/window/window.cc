@@ -12,6 +12,7 @@
 #include "client/mpi/window/private_memory.h"
 #include "client/mpi/window/waiting.h"
 #include "shm/atomic.h"
+#include "shm/layout/one_sided_layout.h"
 
 namespace ferry::mpi {
 
@@ -56,6 +57,36 @@ void WindowMemory::Leave() {
   (void)segment_.Release();
   block_ = nullptr;
   base_ = nullptr;
+}
+
+// ---- Memory that processes expose ---------------------------------------------------------------
+
+bool IsPrivate(const shm::Location& where) {
+  return where.region == 0 || (where.region & shm::kSegmentPrivate) != 0;
+}
+
+Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
+  Exposed memory;
+  memory.size_bytes = size_bytes;
+  memory.location = where;
+  if (IsPrivate(where)) {
+    memory.reach = Reach::kPrivate;
+    memory.place = {rank, where.region, 0};
+    memory.location.region = 0;
+  } else {
+    memory.reach = (where.flags & shm::kLocationByStream) != 0 ? Reach::kByStream : Reach::kShared;
+    memory.place = {rank, client::SegmentOf(where), where.address};
+  }
+  return memory;
+}
+
+Exposure::Exposure(void* base, uint64_t size_bytes, shm::ElementLock& elements)
+    : segment_(front_end->Expose(base, size_bytes, &elements)) {}
+
+void Exposure::End() {
+  if (segment_ != 0) {
+    front_end->Unexpose(std::exchange(segment_, 0));
+  }
 }
 
 // ---- Hints --------------------------------------------------------------------------------------
@@ -131,13 +162,17 @@ Win::Win(Ref<Comm> comm, int flavor)
       flavor_(flavor),
       targets_(static_cast<size_t>(comm_->size())),
       context_(front_end->one_sided().MakeContext()),
+      words_(front_end->one_sided().MakeContext()),
       epochs_(comm_->size()) {
   for (const Hint& hint : kKnownHints) {
     hints_.emplace_back(hint.key, hint.value);
   }
 }
 
-Win::~Win() { front_end->one_sided().FreeContext(context_); }
+Win::~Win() {
+  front_end->one_sided().FreeContext(context_);
+  front_end->one_sided().FreeContext(words_);
+}
 
 bool Win::PredefinedAttribute(int keyval, void** value) {
   switch (keyval) {
@@ -190,7 +225,7 @@ void Win::AddOperation(Ref<Operation> operation) {
 
 Failure Win::Quiet() {
   std::list<Ref<Operation>> operations;
-  {
+  if (has_operations()) {
     std::lock_guard lock(operations_mutex_);
     operations.swap(operations_);
     has_operations_.store(false, std::memory_order_relaxed);
@@ -200,9 +235,14 @@ Failure Win::Quiet() {
     const Failure ended = operation->Finish();  // its request tells its failure
     failure = failure.ok() ? ended : failure;
   }
-  uint32_t rank = 0;
-  const ErrorCode error = front_end->one_sided().Quiet(context_, &rank);
-  return failure.ok() ? FailureOf(error) : failure;
+  client::OneSided& one_sided = front_end->one_sided();
+  const Failure ended = FailureOf(one_sided.Quiet(context_, nullptr));
+  failure = failure.ok() ? ended : failure;
+  // Whoever was not told waits for it.
+  const bool may_have_failed =
+      waits_from_ == client::WordWait::From::kNetwork && one_sided.IsQuiet(words_);
+  const Failure told = may_have_failed ? FailureOf(one_sided.Quiet(words_, nullptr)) : Failure{};
+  return failure.ok() ? told : failure;
 }
 
 Failure Win::QuietWith(int target) {
@@ -258,6 +298,8 @@ Failure Win::End() {
   const Failure ended = Quiet();
   const Failure met = Barrier();
   StopService();
+  exposure_.End();
+  attached_.reset();
   if (met.ok()) {
     control_memory_.Free();
     data_memory_.Free();

@@ -4,8 +4,7 @@
 // Operations are libferry's one-sided ones (client/core/one_sided.h). What a process exposes is
 // *shared* memory (of libferry's heap, or a segment of the window's own): ranks of its node map it,
 // those of other nodes reach it by its segment; or memory that only *streams* reach; or *private*
-// memory of the program's own, at which the process carries out by a thread of its own what others
-// ask for (private_memory.h).
+// memory of the program's own (private_memory.h).
 //
 // Calling thread: any that the thread level allows, as the standard says: not two at a time in
 // calls that are collective, or in one epoch with one target.
@@ -49,10 +48,36 @@ struct Exposed {
   Reach reach = Reach::kNone;
   uint64_t address = 0;  // there; of what is attached to a dynamic window
   uint64_t size_bytes = 0;
-  client::Place place;          // kShared, kByStream
-  shm::Location location{};     // as its owner has told it
+  client::Place place;          // kPrivate: of no segment, if no links reach it
+  shm::Location location{};     // as ranks of its node copy it
   std::byte* mapped = nullptr;  // where this process has it; null: only operations reach it
   std::shared_ptr<std::byte> mapping;
+};
+
+// As the owner says where it lies, which for private memory is its address, with the segment of an
+// Exposure as the region; but for `mapped`.
+bool IsPrivate(const shm::Location& where);
+Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+
+// Memory of the program's own, of this process, that direct links reach until it is destroyed.
+class Exposure {
+ public:
+  Exposure() = default;
+  // `elements`: outlives it.
+  Exposure(void* base, uint64_t size_bytes, shm::ElementLock& elements);
+  ~Exposure() { End(); }
+  Exposure(Exposure&& other) noexcept : segment_(std::exchange(other.segment_, 0)) {}
+  Exposure& operator=(Exposure&& other) noexcept {
+    std::swap(segment_, other.segment_);
+    return *this;
+  }
+
+  // 0: they do not.
+  uint32_t segment() const { return segment_; }
+  void End();
+
+ private:
+  uint32_t segment_ = 0;
 };
 
 // One process of the window.
@@ -126,8 +151,10 @@ class Win : public Object {
   ErrorCode Deaths() const;
   ErrorCode DeathAmong(const std::vector<int>& ranks) const;
 
-  // The window's one-sided operations.
+  // The window's one-sided operations, and those on the words by which its processes synchronise:
+  // nobody waits until these are over.
   client::OneSidedContext* context() const { return context_; }
+  client::OneSidedContext* words() const { return words_; }
   // An operation with a request of its own, until it is over: Quiet waits for it, too.
   void AddOperation(Ref<Operation> operation);
   bool has_operations() const { return has_operations_.load(std::memory_order_relaxed); }
@@ -142,9 +169,6 @@ class Win : public Object {
   // Nobody is answered any more.
   void StopService();
 
-  // Held while this process carries out others' accumulates, or its own, in its private memory or
-  // where only streams reach.
-  std::mutex& private_mutex() { return private_mutex_; }
   // Held while this process asks another one for what is to be done there.
   std::mutex& asking_mutex() { return asking_mutex_; }
 
@@ -174,17 +198,18 @@ class Win : public Object {
   std::vector<Target> targets_;  // by rank
   WindowMemory control_memory_;
   WindowMemory data_memory_;
+  Exposure exposure_;
   std::byte* base_ = nullptr;  // what the program knows
   MPI_Aint size_attribute_ = 0;
   int disp_unit_attribute_ = 1;
   client::WordWait::From waits_from_ = client::WordWait::From::kNode;
   client::OneSidedContext* const context_;
+  client::OneSidedContext* const words_;
   uint64_t rounds_ = 0;  // barriers begun
   Epochs epochs_;
   std::unique_ptr<AttachedMemory> attached_;
   std::mutex attached_mutex_;
   std::unique_ptr<PrivateService> service_;
-  std::mutex private_mutex_;
   std::mutex asking_mutex_;
   std::mutex operations_mutex_;
   std::list<Ref<Operation>> operations_;

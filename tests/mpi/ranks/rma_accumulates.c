@@ -395,10 +395,11 @@ static void wide_swaps(enum memory memory) {
   drop_window(&window);
 }
 
-static void operations(enum memory memory) {
+/* Nobody else is there, which the library knows of an exclusive lock only. */
+static void operations(enum memory memory, int lock) {
   struct window window = make_window(memory, 64, 8);
   MPI_Win const win = window.win;
-  OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win));
+  OK(MPI_Win_lock(lock, next, 0, win));
   OF_INTEGERS(int8_t, MPI_INT8_T);
   OF_INTEGERS(uint16_t, MPI_UINT16_T);
   OF_INTEGERS(int32_t, MPI_INT32_T);
@@ -543,7 +544,8 @@ int main(int argc, char** argv) {
     pairs((enum memory)memory);
     halves((enum memory)memory);
     wide_swaps((enum memory)memory);
-    operations((enum memory)memory);
+    operations((enum memory)memory, MPI_LOCK_SHARED);
+    operations((enum memory)memory, MPI_LOCK_EXCLUSIVE);
     vectors((enum memory)memory);
     nothing((enum memory)memory);
   }

@@ -57,6 +57,19 @@ TEST(EpochsTest, OtherEpochsEndThatOfAFence) {
   EXPECT_FALSE(epochs.MayAccess(2));
 }
 
+TEST(EpochsTest, OnlyAnExclusiveLockKeepsAllOthersOut) {
+  Epochs epochs(kSize);
+  for (const LockKind kind : {LockKind::kShared, LockKind::kUnchecked, LockKind::kExclusive}) {
+    ASSERT_TRUE(epochs.Lock(1, kind).ok());
+    EXPECT_EQ(epochs.IsAlone(1), kind == LockKind::kExclusive);
+    EXPECT_FALSE(epochs.IsAlone(0));
+    epochs.Unlock(1);
+    EXPECT_FALSE(epochs.IsAlone(1));
+  }
+  ASSERT_TRUE(epochs.LockAll(LockKind::kShared).ok());
+  EXPECT_FALSE(epochs.IsAlone(1));
+}
+
 TEST(EpochsTest, LocksAreOfOneTargetEach) {
   Epochs epochs(kSize);
   ASSERT_TRUE(epochs.Lock(1, LockKind::kExclusive).ok());

@@ -1,0 +1,44 @@
+// A lock among processes, under which numbers change that not all of them reach by atomic
+// operations of a CPU: memory of one process that others read and write by copies (a window's
+// ordinary memory).
+//
+// It lies in memory that all of them map. Who dies with it has left at most the element half done
+// that it was changing; the next one just gets the lock (a robust mutex of POSIX). A holder that is
+// stopped keeps the others waiting: it should not be held but for a few copies.
+//
+// Calling thread: any. lock() blocks. Meant for std::lock_guard and std::unique_lock.
+#pragma once
+
+#include <pthread.h>
+
+#include <cerrno>
+
+namespace ferry::shm {
+
+class ElementLock {
+ public:
+  // Made by one process, in place, before others look. It may go with its memory, once nobody uses
+  // it.
+  ElementLock() {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex_, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+  ElementLock(const ElementLock&) = delete;
+  ElementLock& operator=(const ElementLock&) = delete;
+
+  void lock() {
+    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) {
+      pthread_mutex_consistent(&mutex_);
+    }
+  }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_;
+};
+
+}  // namespace ferry::shm
