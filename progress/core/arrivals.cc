@@ -180,8 +180,9 @@ void Arrivals::HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns) {
       return;
     }
   } else if (header.kind == static_cast<uint8_t>(PacketKind::kOneSidedOffer)) {
-    if (const auto offer = BodyOf<WireOneSidedOffer>(packet.body)) {
-      return one_sided_.OnOffer(job, header, *offer, now_ns);
+    if (const auto offer = HeadOf<WireOneSidedOffer>(packet.body)) {
+      return one_sided_.OnOffer(job, header, *offer, packet.body.subspan(sizeof(WireOneSidedOffer)),
+                                now_ns);
     }
   } else if (const auto done = HeadOf<WireOneSidedDone>(packet.body)) {
     if (one_sided_.OnDone(job, header, *done, packet.body.subspan(sizeof(WireOneSidedDone)))) {

@@ -273,13 +273,26 @@ void OneSided::OnResult(ServedRank& rank, uint32_t peer, const WireResult& resul
   }
 }
 
+// The end of an offer that nobody takes up any more, or that has come whole.
+void OneSided::EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
+                        uint64_t now_ns) {
+  const WireResult result{offer.send_request, offer.send_generation, static_cast<int32_t>(error),
+                          0};
+  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
+}
+
 void OneSided::OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
-                       uint64_t now_ns) {
+                       std::span<const std::byte> data, uint64_t now_ns) {
   ServedRank* const rank = job.served[header.destination];
   for (size_t i = 0; rank != nullptr && i < rank->one_sided.awaited.size(); ++i) {
     AwaitedAnswer& awaited = rank->one_sided.awaited[i];
     if (awaited.number == 0 && !awaited.is_fetched && awaited.peer == header.source &&
         RequestOf(awaited.answer) == offer.get.request && awaited.serial == offer.get.generation) {
+      if (Land(*rank, awaited.here, awaited.size_bytes, data)) {
+        Answer(*rank, awaited, 0, ErrorCode::kOk, {});
+        rank->one_sided.awaited.erase(rank->one_sided.awaited.begin() + static_cast<ptrdiff_t>(i));
+        return EndOffer(job, header, offer.rts, ErrorCode::kOk, now_ns);
+      }
       awaited.is_fetched = true;
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
       OneSidedEnd end;
@@ -290,13 +303,9 @@ void OneSided::OnOffer(Job& job, const PacketHeader& header, const WireOneSidedO
                                   offer.rts, awaited.here, awaited.size_bytes, end, now_ns);
     }
   }
-  if (rank != nullptr && OnRingOffer(*rank, header, offer, now_ns)) {
-    return;
+  if (rank == nullptr || !OnRingOffer(*rank, header, offer, data, now_ns)) {
+    EndOffer(job, header, offer.rts, ErrorCode::kCancelled, now_ns);
   }
-  // Nobody waits for it any more.
-  const WireResult result{offer.rts.send_request, offer.rts.send_generation,
-                          static_cast<int32_t>(ErrorCode::kCancelled), 0};
-  outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }
 
 void OneSided::Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,

@@ -7,9 +7,10 @@
 // says which of them are over, and the peer's daemon answers many with one packet. Only those whose
 // result is wanted, and those that fail, have answers of their own.
 //
-// The bytes of a long put or get are offered by the daemon that has them and fetched by the other
-// one, as a large message is (feeds.h, pulls.h), from and to memory of every kind. So it has no
-// number, but an answer; and a put's end is told as that of a send.
+// The bytes of a long put or get are offered by the daemon that has them, with which they go along
+// if they are not many, or else fetched by the other one, as a large message is (feeds.h, pulls.h),
+// from and to memory of every kind. So it has no number, but an answer; and a put's end is told as
+// that of a send.
 //
 // Operations that a rank's rings of devices ask for (daemon/pairs/rings.h) have numbers of their
 // own, in a stream of their own: those of the lane are the rank's.
@@ -66,13 +67,13 @@ class OneSided final : public RingCalls {
   // It cannot be: ends it with that error. Returns true, as a command that is through.
   bool Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   // The peer's daemon says how far it has come, how a long operation has ended, or where the bytes
-  // of a long get are.
+  // of a long get are, which may be along.
   // False: no daemon sends such a packet.
   bool OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
               std::span<const std::byte> data);
   void OnResult(ServedRank& rank, uint32_t peer, const WireResult& result);
   void OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
-               uint64_t now_ns);
+               std::span<const std::byte> data, uint64_t now_ns);
   // Ends what is under way with a peer that is gone, or cut off.
   void FailWith(const Job& job, uint32_t peer, ErrorCode error);
   void FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error);
@@ -122,11 +123,15 @@ class OneSided final : public RingCalls {
     std::byte* bytes = nullptr;      // null: only streams reach them
   };
 
+  void EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
+                uint64_t now_ns);
   static OneSidedCounts& CountsWith(ServedRank& rank, uint32_t peer);
   static void Await(ServedRank& rank, const shm::Descriptor& command, uint64_t number);
   static void End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode error);
   static void Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,
                      ErrorCode error, std::span<const std::byte> data);
+  bool Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
+            std::span<const std::byte> data) const;
   ErrorCode FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
                        bool is_write, Memory* found) const;
   ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
@@ -149,13 +154,15 @@ class OneSided final : public RingCalls {
   ErrorCode CarryOutLong(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
                          std::span<const std::byte> data, uint64_t now_ns);
   bool Lend(Waiting& get, uint64_t now_ns);
+  bool CarryAlong(const Waiting& get, const WireOneSidedOffer& wire, const shm::Location& where,
+                  Offer* offer, uint64_t now_ns);
   ErrorCode OnPullEnd(const Pull& pull, ServedRank& rank);
   void OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
                   std::span<const std::byte> data);
   bool OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& result);
   bool OnRingOffer(ServedRank& rank, const PacketHeader& header, const WireOneSidedOffer& offer,
-                   uint64_t now_ns);
-  void OnRingPullEnd(const Pull& pull, ServedRank& rank);
+                   std::span<const std::byte> data, uint64_t now_ns);
+  void EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error);
   void FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error);
   ErrorCode BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns);
   ErrorCode BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim);

@@ -44,6 +44,27 @@ void Update(std::byte* signal, uint8_t update, uint64_t value) {
 
 }  // namespace
 
+// Copies bytes that came along with their offer to where the rank wants them, if a CPU reaches
+// that. False: they are to be fetched.
+bool OneSided::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
+                    std::span<const std::byte> data) const {
+  if (data.size() != size_bytes ||
+      private_memory_.Locate(rank, size_bytes, NamedBy::kRank, &where) != ErrorCode::kOk) {
+    return false;
+  }
+  std::byte* here = nullptr;
+  if (where.region == 0) {
+    here = private_memory_.At(rank, where.address, size_bytes);
+  } else if (const ServedRegion* const region = rank.FindRegion(where, size_bytes);
+             region != nullptr && !region->memory.by_stream && !region->memory.lent) {
+    here = region->memory.base + where.address;
+  }
+  if (here != nullptr) {
+    std::memcpy(here, data.data(), data.size());
+  }
+  return here != nullptr;
+}
+
 // Which CPUs may write to, or read. A number that names no region, 0, would be an address.
 ErrorCode OneSided::FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset,
                                uint64_t size_bytes, bool is_write, Memory* found) const {
@@ -343,12 +364,13 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
   offer.size_bytes = header.size_bytes;
   WireOneSidedOffer wire{
       {static_cast<uint32_t>(get.wire.operand), static_cast<uint32_t>(get.wire.compare)}, {}};
+  shm::Location where{header.context, 0, get.wire.offset};
   if (code == ErrorCode::kOk && memory.region == nullptr) {
-    code = OfferPrivate(private_memory_, *rank, reinterpret_cast<uint64_t>(memory.bytes), now_ns,
-                        &get.claim, &offer, &wire.rts);
+    where = {0, 0, reinterpret_cast<uint64_t>(memory.bytes)};
+    code =
+        OfferPrivate(private_memory_, *rank, where.address, now_ns, &get.claim, &offer, &wire.rts);
   } else if (code == ErrorCode::kOk) {
-    code = OfferRegion(registrations_, *rank, {header.context, 0, get.wire.offset}, now_ns,
-                       &get.claim, &offer, &wire.rts);
+    code = OfferRegion(registrations_, *rank, where, now_ns, &get.claim, &offer, &wire.rts);
   }
   if (code == ErrorCode::kWouldBlock) {
     return false;
@@ -357,14 +379,34 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
     TellOfLong(*get.job, header, get.wire, {}, code, now_ns);
     return true;
   }
-  offer.claim = std::move(get.claim);
   OneSidedState& state = rank->one_sided;
   wire.rts.send_request = offer.lent = rank->TakeOffer();
   wire.rts.send_generation = offer.generation = ++state.lent_generation;
-  const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+  if (!CarryAlong(get, wire, where, &offer, now_ns)) {
+    const uint8_t flags = offer.state == Offer::State::kHeap ? 0 : shm::kFlagSourcePrivate;
+    outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
+                   now_ns, {}, flags);
+  }
+  offer.claim = std::move(get.claim);
   feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
-  outbound_.Post(*get.job, PacketKind::kOneSidedOffer, header.destination, header.source, wire,
-                 now_ns, {}, flags);
+  return true;
+}
+
+// Sends the offer of a get with its bytes, unless these are too many, or there is no room.
+bool OneSided::CarryAlong(const Waiting& get, const WireOneSidedOffer& wire,
+                          const shm::Location& where, Offer* offer, uint64_t now_ns) {
+  if (!MayCarry(outbound_, *get.job->served[get.header.destination], *offer)) {
+    return false;
+  }
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(PacketKind::kOneSidedOffer);
+  header.source = get.header.destination;
+  header.destination = get.header.source;
+  if (outbound_.SendWith(*get.job, header, BytesOf(wire), DataOf(*offer, where, get.claim),
+                         now_ns) != ErrorCode::kOk) {
+    return false;
+  }
+  offer->carried_bytes = offer->size_bytes;
   return true;
 }
 
@@ -400,7 +442,7 @@ ErrorCode OneSided::OnPullEnd(const Pull& pull, ServedRank& rank) {
     return error;
   }
   if (end.ring_get != 0) {
-    OnRingPullEnd(pull, rank);
+    EndRingGet(rank, end.ring_get, pull.error);
     return pull.error;
   }
   auto& awaited = rank.one_sided.awaited;

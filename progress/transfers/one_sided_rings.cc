@@ -284,11 +284,17 @@ bool OneSided::OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& r
 }
 
 bool OneSided::OnRingOffer(ServedRank& rank, const PacketHeader& header,
-                           const WireOneSidedOffer& offer, uint64_t now_ns) {
+                           const WireOneSidedOffer& offer, std::span<const std::byte> data,
+                           uint64_t now_ns) {
   for (RingTransfer& get : rank.one_sided.ring_transfers) {
     if (get.is_get && !get.is_fetched && get.peer == header.source &&
         get.request == offer.get.request && get.generation == offer.get.generation) {
       get.is_fetched = true;
+      if (Land(rank, get.here, get.size_bytes, data)) {
+        EndRingGet(rank, get.request, ErrorCode::kOk);
+        EndOffer(*rank.job, header, offer.rts, ErrorCode::kOk, now_ns);
+        return true;
+      }
       const bool is_private = (header.flags & shm::kFlagSourcePrivate) != 0;
       OneSidedEnd end;
       end.is_get = true;
@@ -303,12 +309,13 @@ bool OneSided::OnRingOffer(ServedRank& rank, const PacketHeader& header,
   return false;
 }
 
-void OneSided::OnRingPullEnd(const Pull& pull, ServedRank& rank) {
+// Of one whose bytes have come, or were on their way.
+void OneSided::EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error) {
   const RingTransfer ended = Take(rank, [&](const RingTransfer& transfer) {
-    return transfer.is_fetched && transfer.request == pull.one_sided->ring_get;
+    return transfer.is_fetched && transfer.request == request;
   });
   if (ended.request != 0) {
-    on_ring_end(rank, ended.token, pull.error, 0);
+    on_ring_end(rank, ended.token, error, 0);
   }
 }
 

@@ -377,6 +377,22 @@ TEST_F(LongOneSidedTest, MovesBytesOfAllSizesFromAndToMemoryOfAllKinds) {
   ExpectNothingLeft();
 }
 
+// As those of a put.
+TEST_F(LongOneSidedTest, FewBytesOfAGetComeWithTheirOffer) {
+  Start({1, 1});
+  const std::vector<std::byte> pattern = Pattern(64 << 10, 8);
+  std::memcpy(rank(1).heap() + kThere, pattern.data(), pattern.size());
+  const uint64_t reads = plane(0).Nic().reads;
+  for (int i = 0; i < 40; ++i) {  // more than may be on their way at a time
+    std::memset(rank(0).heap() + 64, 0, pattern.size());
+    ASSERT_EQ(DoLong(0, About(1, OneSidedOperation::kLongGet, kThere, pattern.size()), InHeap(64)),
+              ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(rank(0).heap() + 64, pattern.data(), pattern.size()), 0);
+  }
+  EXPECT_EQ(plane(0).Nic().reads, reads) << "they were fetched";
+  ExpectNothingLeft();
+}
+
 TEST_F(LongOneSidedTest, WhatIsOutsideItsRegionFailsByName) {
   Start({1, 1});
   constexpr uint64_t kBytes = 100'000;
