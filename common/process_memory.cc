@@ -31,6 +31,38 @@ ErrorCode Transfer(ProcessVmCall call, pid_t pid, uint64_t remote_address, char*
   return ErrorCode::kOk;
 }
 
+ErrorCode TransferEach(ProcessVmCall call, pid_t pid, std::span<const ProcessCopy> copies,
+                       size_t* done) {
+  std::array<iovec, kMostProcessCopies> here;
+  std::array<iovec, kMostProcessCopies> there;
+  for (*done = 0; *done < copies.size();) {
+    const size_t count = std::min(copies.size() - *done, kMostProcessCopies);
+    for (size_t i = 0; i < count; ++i) {
+      const ProcessCopy& copy = copies[*done + i];
+      here[i] = {copy.local, copy.size_bytes};
+      there[i] = {reinterpret_cast<void*>(copy.remote_address), copy.size_bytes};
+    }
+    // The kernel stops at the first bytes that it cannot reach.
+    ssize_t moved = call(pid, here.data(), count, there.data(), count, 0);
+    for (const size_t end = *done + count; *done < end; ++*done) {
+      moved -= static_cast<ssize_t>(copies[*done].size_bytes);
+      if (moved < 0) {
+        break;
+      }
+    }
+    if (moved < 0) {  // asked for this one alone, it says why
+      const ProcessCopy& next = copies[*done];
+      const ErrorCode error =
+          Transfer(call, pid, next.remote_address, static_cast<char*>(next.local), next.size_bytes);
+      if (error != ErrorCode::kOk) {
+        return error;
+      }
+      ++*done;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
 }  // namespace
 
 ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uint64_t size_bytes) {
@@ -44,35 +76,12 @@ ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* loc
                   const_cast<char*>(static_cast<const char*>(local)), size_bytes);
 }
 
-ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessRead> reads, size_t* done) {
-  std::array<iovec, kMostProcessReads> here;
-  std::array<iovec, kMostProcessReads> there;
-  for (*done = 0; *done < reads.size();) {
-    const size_t count = std::min(reads.size() - *done, kMostProcessReads);
-    for (size_t i = 0; i < count; ++i) {
-      const ProcessRead& read = reads[*done + i];
-      here[i] = {read.local, read.size_bytes};
-      there[i] = {reinterpret_cast<void*>(read.remote_address), read.size_bytes};
-    }
-    // The kernel stops at the first bytes that it cannot read.
-    ssize_t moved = process_vm_readv(pid, here.data(), count, there.data(), count, 0);
-    for (const size_t end = *done + count; *done < end; ++*done) {
-      moved -= static_cast<ssize_t>(reads[*done].size_bytes);
-      if (moved < 0) {
-        break;
-      }
-    }
-    if (moved < 0) {  // asked for this one alone, it says why
-      const ProcessRead& next = reads[*done];
-      const ErrorCode error =
-          ReadProcessMemory(pid, next.remote_address, next.local, next.size_bytes);
-      if (error != ErrorCode::kOk) {
-        return error;
-      }
-      ++*done;
-    }
-  }
-  return ErrorCode::kOk;
+ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessCopy> reads, size_t* done) {
+  return TransferEach(process_vm_readv, pid, reads, done);
+}
+
+ErrorCode WriteProcessMemory(pid_t pid, std::span<const ProcessCopy> writes, size_t* done) {
+  return TransferEach(process_vm_writev, pid, writes, done);
 }
 
 bool IsProcessMemoryReachable(pid_t pid) {

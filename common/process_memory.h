@@ -19,16 +19,17 @@ ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uin
 ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* local,
                              uint64_t size_bytes);
 
-// Several copies from one process, with a call for each kMostProcessReads of them.
-struct ProcessRead {
+// Several copies from one process, or to one, with a call for each kMostProcessCopies of them.
+struct ProcessCopy {
   uint64_t remote_address;
   void* local;
   uint64_t size_bytes;
 };
-inline constexpr size_t kMostProcessReads = 32;
+inline constexpr size_t kMostProcessCopies = 32;
 // Does the first `*done` of them whole, and fails with the next one's error; the others are not
 // begun.
-ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessRead> reads, size_t* done);
+ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessCopy> reads, size_t* done);
+ErrorCode WriteProcessMemory(pid_t pid, std::span<const ProcessCopy> writes, size_t* done);
 
 // Whether these calls are allowed at all.
 bool IsProcessMemoryReachable(pid_t pid);

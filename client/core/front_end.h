@@ -23,6 +23,7 @@
 #include "client/core/one_sided.h"
 #include "client/core/program_step.h"
 #include "common/error_code.h"
+#include "common/process_memory.h"
 #include "common/status.h"
 #include "config/options.h"
 #include "gpu_backends/api/reduction.h"
@@ -254,6 +255,10 @@ class FrontEnd {
                                  uint64_t size_bytes) = 0;
   virtual ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
                                uint64_t size_bytes) = 0;
+  // The same for several at once, in few system calls: memory of that rank which AllocateMemory has
+  // not returned, by its addresses, and memory of this one that streams are not needed for.
+  virtual ErrorCode CopyEachFromPeer(uint32_t rank, std::span<const ProcessCopy> copies) = 0;
+  virtual ErrorCode CopyEachToPeer(uint32_t rank, std::span<const ProcessCopy> copies) = 0;
   // Whether such copies reach memory that AllocateMemory has not returned.
   virtual bool IsPrivateMemoryReachable(uint32_t rank) const = 0;
   // Maps memory of another rank that its AllocateMemory returned, or that it shares, for as long as

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "common/process_memory.h"
-
 namespace ferry::client {
 namespace {
 
@@ -43,7 +41,7 @@ class PeerMemory::PrivateReads {
   ~PrivateReads() { Do(); }
 
   void Add(Chunk* chunk, const engine::ClaimedChunk& claimed) {
-    if (count_ == kMostProcessReads || (count_ != 0 && pid_ != claimed.source.pid)) {
+    if (count_ == kMostProcessCopies || (count_ != 0 && pid_ != claimed.source.pid)) {
       Do();
     }
     pid_ = claimed.source.pid;
@@ -77,8 +75,8 @@ class PeerMemory::PrivateReads {
     Chunk* chunk;
     uint32_t chunks;
   };
-  std::array<Claimed, kMostProcessReads> chunks_;
-  std::array<ProcessRead, kMostProcessReads> reads_;
+  std::array<Claimed, kMostProcessCopies> chunks_;
+  std::array<ProcessCopy, kMostProcessCopies> reads_;
   size_t count_ = 0;
   pid_t pid_ = 0;
 };
@@ -121,6 +119,17 @@ Status PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where, const
   }
   Status found = TakeFound();
   return found.code() == error ? found : Status(error, "");
+}
+
+ErrorCode PeerMemory::CopyPrivate(uint32_t rank, std::span<const ProcessCopy> copies,
+                                  Direction direction) const {
+  const PeerProcess& peer = peers_[rank];
+  size_t done = 0;
+  if (!peer.memory_reachable) {
+    return ErrorCode::kUnsupported;
+  }
+  return direction == Direction::kFromPeer ? ReadProcessMemory(peer.pid, copies, &done)
+                                           : WriteProcessMemory(peer.pid, copies, &done);
 }
 
 bool PeerMemory::IsAtHand(uint32_t rank, const shm::Location& where) {

@@ -20,6 +20,7 @@
 
 #include "client/core/attach_connection.h"
 #include "client/core/memory.h"
+#include "common/process_memory.h"
 #include "engine/transfer.h"
 #include "gpu_backends/api/imported_memory.h"
 #include "shm/segment.h"
@@ -46,6 +47,9 @@ class PeerMemory : public engine::MemoryAccess {
   enum class Direction { kFromPeer, kToPeer };
   Status CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
                       uint64_t size_bytes, Direction direction);
+  // Several, from or to private memory of a peer; this rank's is not for streams only.
+  ErrorCode CopyPrivate(uint32_t rank, std::span<const ProcessCopy> copies,
+                        Direction direction) const;
   bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
   // Whether CopyWithPeer surely copies from there, without asking the daemon first. Does not block:
   // false, too, while another thread copies.

@@ -144,6 +144,14 @@ class Client final : public FrontEnd {
                          uint64_t size_bytes) override;
   ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
                        uint64_t size_bytes) override;
+  ErrorCode CopyEachFromPeer(uint32_t rank, std::span<const ProcessCopy> copies) override {
+    return FailureWords::Tell(
+        peer_memory_->CopyPrivate(rank, copies, PeerMemory::Direction::kFromPeer));
+  }
+  ErrorCode CopyEachToPeer(uint32_t rank, std::span<const ProcessCopy> copies) override {
+    return FailureWords::Tell(
+        peer_memory_->CopyPrivate(rank, copies, PeerMemory::Direction::kToPeer));
+  }
   bool IsPrivateMemoryReachable(uint32_t rank) const override {
     return peer_memory_->IsPrivateMemoryReachable(rank);
   }

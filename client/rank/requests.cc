@@ -24,7 +24,7 @@ constexpr uint64_t kShadowMaxBytes = uint64_t{8} << 20;
 
 // So many messages, and bytes, are copied in one go, so that their senders hear of some before all
 // are there.
-constexpr size_t kMostTogether = kMostProcessReads;
+constexpr size_t kMostTogether = kMostProcessCopies;
 // How often a sender looks, for some 10 us, before it copies in a receiver's place.
 constexpr uint32_t kPatientLooks = 64;
 constexpr uint64_t kMostBytesTogether = uint64_t{256} << 10;

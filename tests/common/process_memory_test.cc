@@ -14,7 +14,7 @@ namespace ferry {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kReads = 3 * kMostProcessReads + 5;  // several calls
+constexpr size_t kReads = 3 * kMostProcessCopies + 5;  // several calls
 
 class ProcessReadsTest : public testing::Test {
  protected:
@@ -38,7 +38,7 @@ class ProcessReadsTest : public testing::Test {
 
   std::byte* from_ = nullptr;
   std::vector<std::byte> to_;
-  std::vector<ProcessRead> reads_;
+  std::vector<ProcessCopy> reads_;
 };
 
 TEST_F(ProcessReadsTest, CopiesMoreThanOneCallTakes) {
@@ -49,7 +49,7 @@ TEST_F(ProcessReadsTest, CopiesMoreThanOneCallTakes) {
 }
 
 TEST_F(ProcessReadsTest, SaysWhichOneFailed) {
-  for (const size_t hole : {size_t{0}, size_t{7}, kMostProcessReads, kReads - 1}) {
+  for (const size_t hole : {size_t{0}, size_t{7}, kMostProcessCopies, kReads - 1}) {
     Unmap(hole);
     std::fill(to_.begin(), to_.end(), std::byte{0});
     size_t done = kReads;
@@ -66,12 +66,27 @@ TEST_F(ProcessReadsTest, SaysWhichOneFailed) {
 
 TEST_F(ProcessReadsTest, AReadThatBeginsWellAndEndsInAHoleFails) {
   Unmap(1);
-  const std::vector<ProcessRead> reads = {
+  const std::vector<ProcessCopy> reads = {
       {reinterpret_cast<uint64_t>(from_), to_.data(), 1},
       {reinterpret_cast<uint64_t>(from_ + kPage - 8), to_.data() + 1, 16}};
   size_t done = 0;
   EXPECT_EQ(ReadProcessMemory(getpid(), reads, &done), ErrorCode::kInvalidBuffer);
   EXPECT_EQ(done, 1U);
+}
+
+TEST_F(ProcessReadsTest, WritesTakeTheOtherDirection) {
+  std::vector<ProcessCopy> writes = reads_;
+  size_t done = 0;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    std::memset(writes[i].local, static_cast<int>(i + 1), writes[i].size_bytes);
+  }
+  EXPECT_EQ(WriteProcessMemory(getpid(), writes, &done), ErrorCode::kOk);
+  EXPECT_EQ(done, writes.size());
+  for (const ProcessCopy& write : writes) {
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(write.remote_address), write.local,
+                          write.size_bytes),
+              0);
+  }
 }
 
 TEST_F(ProcessReadsTest, NamesAProcessThatIsGone) {

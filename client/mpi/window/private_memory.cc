@@ -72,6 +72,10 @@ uint64_t DataBytes(const PrivateWish& wish) {
 // The most that is copied of such memory at once.
 constexpr uint64_t kPieceBytes = 256 << 10;
 
+Status Told(ErrorCode error) {
+  return error == ErrorCode::kOk ? Status() : front_end->Explain(error);
+}
+
 // Memory that this process reaches by copies only.
 struct Distant {
   std::byte* by_stream = nullptr;  // null: the kernel copies
@@ -90,9 +94,6 @@ struct Distant {
  private:
   shm::Location At(uint64_t offset) const {
     return {where.region, where.flags, where.address + offset};
-  }
-  static Status Told(ErrorCode error) {
-    return error == ErrorCode::kOk ? Status() : front_end->Explain(error);
   }
 };
 
@@ -216,10 +217,29 @@ Failure CarryOutHere(Win& win, const PrivateWish& wish, std::span<const PrivateR
                               }));
 }
 
-// In private memory of a rank of the node. kUnsupported: the kernel denies it, and nothing was
-// done.
+// Puts and gets of many runs.
+Status MoveEach(const Target& target, const Exposed& memory, bool is_put,
+                std::span<const PrivateRun> runs, std::byte* packed) {
+  std::vector<ProcessCopy> copies;
+  copies.reserve(runs.size());
+  for (const PrivateRun& run : runs) {
+    const auto bytes = static_cast<uint64_t>(run.length);
+    copies.push_back({memory.location.address + static_cast<uint64_t>(run.offset), packed, bytes});
+    packed += bytes;
+  }
+  return Told(is_put ? front_end->CopyEachToPeer(target.rank, copies)
+                     : front_end->CopyEachFromPeer(target.rank, copies));
+}
+
+// In private memory of a rank of the node. kPermissionDenied, kUnsupported: the kernel denies it,
+// and nothing was done.
 Status CarryOutInNode(const Target& target, const Exposed& memory, const PrivateWish& wish,
                       std::span<const PrivateRun> runs, const std::byte* data, std::byte* found) {
+  const bool is_put = wish.kind == Kind::kPut;
+  std::byte* const packed = is_put ? const_cast<std::byte*>(data) : found;  // read, or written
+  if ((is_put || wish.kind == Kind::kGet) && runs.size() > 1 && !front_end->MayBeByStream(packed)) {
+    return MoveEach(target, memory, is_put, runs, packed);
+  }
   return ForEachRun(target.control.elements(), wish, runs, data, found,
                     [&](int64_t offset, uint64_t bytes, const shm::Accumulation* what,
                         const std::byte* from, std::byte* to) {
@@ -270,7 +290,7 @@ Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
   if (target != win.rank() && owner.is_near && memory.reach == Reach::kPrivate &&
       front_end->IsPrivateMemoryReachable(owner.rank)) {
     const Status done = CarryOutInNode(owner, memory, wish, runs, data, found);
-    if (done.code() != ErrorCode::kUnsupported) {
+    if (done.code() != ErrorCode::kUnsupported && done.code() != ErrorCode::kPermissionDenied) {
       return FailureOf(done);
     }
   }
