@@ -162,8 +162,7 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
   }
-  // The core answers every pull, and tells the sender, who may have offered the message after the
-  // cut. Until then the NIC may write to the buffer.
+  // The core answers every pull. Until then the NIC may write to the buffer.
   if (state == RequestState::kRemoteWait && receive &&
       slot.link_end != static_cast<uint32_t>(shm::LinkEnd::kHeld)) {
     if (death == ErrorCode::kLinkDown && CoreOfPull(slot) == Core::kLink) {

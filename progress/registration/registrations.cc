@@ -110,6 +110,9 @@ ErrorCode Registrations::Hold(const ClaimableRegion& region, uint64_t offset, ui
     cache_.Count(entry != nullptr);
   }
   if (entry == nullptr || !cache_.MayUse(entry, 0, use)) {
+    if (cache_.any_unlisted()) {
+      Sweep(now_ns);  // so that it is unpinned before more is pinned, and makes room for that
+    }
     const Range range = RangeFor(region, offset, bytes, use);
     if (const ErrorCode code = AskForRoom(region, entry, range.bytes(), now_ns, claim);
         code != ErrorCode::kOk) {

@@ -131,7 +131,7 @@ class Registrations {
                  const std::shared_ptr<UnpinSignal>& unpinned);
 
   // A part of a region that stays has gone, or is other memory now: nobody finds what was
-  // registered of it any more.
+  // registered of it any more. Unless it is in use, it is unpinned before more is pinned.
   void Forget(const ClaimableRegion& region, uintptr_t begin, uintptr_t end);
 
   // Once in a turn: releases what nobody uses or finds any more.

@@ -148,9 +148,7 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   pull->remote_address = incoming->address;
   pull->key = incoming->key;
   delivery.Forget(id);  // one pull for each offer
-  // A cut forgets offers, so this one is of the link's next life, in which its sender was let go on
-  // before the ranks here.
-  if (ended != ErrorCode::kOk && ended != ErrorCode::kLinkDown) {
+  if (ended != ErrorCode::kOk) {
     return ended;
   }
   const Link* link = job.RouteTo(pull->peer).link;

@@ -374,37 +374,6 @@ TEST_F(ProgressCutTest, WhoeverHasAMessageOfTheNextLifeCanAnswerIt) {
   EXPECT_EQ(Carry(1, 0, 5), ErrorCode::kOk);
 }
 
-// One node may hear later than the other that the link is back. Until something comes from there
-// its ranks fail receives with that node: one that finds an offer fetches it, or its sender would
-// wait for ever.
-TEST_F(ProgressEagerTest, AnOfferOfTheNextLifeIsFetchedByANodeThatWaitsForItsReturn) {
-  constexpr uint64_t kOfferBytes = 200'000;
-  for (const bool from_heap : {false, true}) {
-    SCOPED_TRACE(from_heap ? "from the heap" : "from private memory");
-    Start({1, 1}, FastOptions());
-    Cut();
-    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
-    plane(0).NodeReturned(kJob, 1);
-    EXPECT_EQ(rank(0).Wait(rank(0).Send(1, 3, "x", 1)), ErrorCode::kLinkDown);
-
-    const std::vector<std::byte> sent = Pattern(kOfferBytes, 1);
-    std::memcpy(rank(0).heap(), sent.data(), kOfferBytes);
-    const uint32_t send =
-        rank(0).SendFrom(1, 7, from_heap ? InHeap(0) : Private(sent.data()), kOfferBytes);
-    std::vector<std::byte> got(kOfferBytes);
-    ErrorCode received = ErrorCode::kOk;
-    ASSERT_TRUE(Eventually([&] {
-      received = rank(1).Wait(rank(1).Receive(0, 7, Private(got.data()), kOfferBytes));
-      return received != ErrorCode::kLinkDown;
-    }));
-    EXPECT_EQ(received, ErrorCode::kOk);
-    EXPECT_EQ(got, sent);
-    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
-    plane(1).NodeReturned(kJob, 0);
-    Stop();
-  }
-}
-
 // Rank 0 leaves its neighbour 1 and rank 2 of the other node, both of which wait for more than it
 // has sent.
 TEST_F(ProgressEagerTest, ALeaveCountsBehindWhatWasSent) {

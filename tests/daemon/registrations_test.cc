@@ -131,6 +131,46 @@ TEST_F(RegistrationsTest, OtherMemoryAtTheSameAddressGetsAnotherKey) {
   EXPECT_EQ(transport_.regions(), 1U) << "the stale one is not unpinned";
 }
 
+// The region stays: that of all memory of a process, say.
+TEST_F(RegistrationsTest, WhatIsForgottenIsUnpinnedBeforeMoreIsPinned) {
+  Start({1, 0});  // nor does it take the room
+  progress::ClaimableRegion anew = MakeRegion(1);
+  progress::ClaimableRegion old = anew;
+  old.keep_alive = std::make_shared<std::shared_ptr<const void>>(anew.keep_alive);
+  const std::weak_ptr<const void> pinned = old.keep_alive;
+  bool was_unpinned = false;
+  anew.pin = [&](std::byte* base, uint64_t bytes) {
+    was_unpinned = pinned.expired();
+    return transport_.PrepareMemory(base, bytes, transport::Access::kRemoteRead);
+  };
+  progress::Claim claim;
+  Hold(old, &claim);
+  claim.Drop();
+  old.keep_alive.reset();
+  const auto begin = reinterpret_cast<uintptr_t>(old.base);
+  registrations_->Forget(old, begin, begin + 1);
+  EXPECT_EQ(Ask(anew, &claim), ErrorCode::kWouldBlock);
+  EXPECT_FALSE(claim.wants_room());
+  Collect();
+  EXPECT_TRUE(claim.held());
+  EXPECT_TRUE(was_unpinned);
+}
+
+// Of another region, too.
+TEST_F(RegistrationsTest, WhatIsStaleMakesRoomAtOnce) {
+  Start({1, 0});
+  const progress::ClaimableRegion old = MakeRegion(1);
+  progress::ClaimableRegion anew = old;
+  anew.identity.region = 2;
+  progress::Claim claim;
+  Hold(old, &claim);
+  claim.Drop();
+  EXPECT_EQ(Ask(anew, &claim), ErrorCode::kWouldBlock);
+  EXPECT_FALSE(claim.wants_room());
+  Collect();
+  EXPECT_TRUE(claim.held());
+}
+
 TEST_F(RegistrationsTest, AnotherDeviceAllocationGetsAnotherKey) {
   const progress::ClaimableRegion old = MakeRegion(1, 77);
   progress::ClaimableRegion anew = old;
