@@ -46,6 +46,7 @@ loaded_by_loader() {
 }
 
 check_dependencies() {
+  bazel info release >/dev/null 2>&1  # says that it starts the server, unless one runs
   layer common
   layer proto
   layer shm common

@@ -37,7 +37,7 @@ struct Options {
   std::string fabric_address = "127.0.0.1";
   uint64_t fabric_port = 0;
   std::string fabric_rails;  // empty: one NIC
-  uint64_t rail_stripe_bytes = 512 * 1024;
+  uint64_t rail_stripe_bytes = uint64_t{512} * 1024;
   std::string control_address = "127.0.0.1";
   uint64_t control_port = 0;
   std::string tls_ca_file;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "config/options.h"
-#include "transports/tcp/tcp_transport.h"
+#include "transports/api/transport.h"
 
 namespace ferry::daemon {
 namespace {

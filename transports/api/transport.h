@@ -40,6 +40,8 @@ enum class RegionHandle : uint64_t {};
 
 class DeferredWork;  // deferred_work.h
 
+inline constexpr char kTcpProvider[] = "ferry-tcp";  // transports/tcp; all others are libfabric's
+
 struct TransportOptions {
   // "auto" takes the best provider present; any other name is taken or refused, never replaced.
   std::string provider = "auto";

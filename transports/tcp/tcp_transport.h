@@ -11,8 +11,6 @@
 
 namespace ferry::transport {
 
-inline constexpr char kTcpProvider[] = "ferry-tcp";
-
 // Opens `options.source_address`, or the interface `options.domain`; `provider` is not looked at.
 // May block for the name service. Errors: kInvalidArgument (options, an address that is not of this
 // machine), kAlreadyExists (port), kUnsupported (domain), kSystem, kOutOfMemory.

@@ -168,11 +168,13 @@ AnyFunction Any(Function* function) {
 
 // ---- The functions ------------------------------------------------------------------------------
 
+// NOLINTBEGIN(bugprone-macro-parentheses): Copy and Delete are types.
 #define FERRY_KEYVALS(create, free, kind, Copy, Delete)                                         \
   FERRY_MPI_CALL(int, create, (Copy * copy, Delete * remove, int* keyval, void* extra_state)) { \
     return CreateKeyval(FERRY_MPI_NAME, kind, Any(copy), Any(remove), keyval, extra_state);     \
   }                                                                                             \
   FERRY_MPI_CALL(int, free, (int* keyval)) { return FreeKeyval(FERRY_MPI_NAME, kind, keyval); }
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define FERRY_ATTRIBUTES(set, get, remove, Handle)                                \
   FERRY_MPI_CALL(int, set, (Handle object, int keyval, void* value)) {            \

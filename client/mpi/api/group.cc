@@ -57,6 +57,7 @@ int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*r
   call.Need(newgroup, "newgroup");
   FERRY_RETURN_ERROR(call.result());
   std::vector<RankRange> list;
+  list.reserve(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i) {
     list.push_back({ranges[i][0], ranges[i][1], ranges[i][2]});
   }

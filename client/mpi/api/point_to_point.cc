@@ -159,7 +159,7 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
   if (envelope.type->IsDense(arguments.count)) [[likely]] {
     return SendDense(arguments, envelope);
   }
-  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> request) {
+  return WithRequest(arguments, envelope, true, [&](const Ref<MessageRequest>& request) {
     return AwaitRequest(arguments.call, *request, MPI_STATUS_IGNORE);
   });
 }
@@ -173,7 +173,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
     return MPI_SUCCESS;
   }
   if (!envelope.type->IsDense(arguments.count)) [[unlikely]] {
-    return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> request) {
+    return WithRequest(arguments, envelope, false, [&](const Ref<MessageRequest>& request) {
       return AwaitRequest(arguments.call, *request, status);
     });
   }

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "ferry/ferry.h"
+#include "shm/atomic.h"
 #include "tests/e2e/ranks/check.h"
 
 namespace {
@@ -31,9 +32,9 @@ uint64_t* MapCount(const char* path) {
 
 void ComputeUntil(const uint64_t* count, uint64_t wanted) {
   const time_t end_s = time(nullptr) + kLongestS;
-  while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < wanted) {
+  while (ferry::shm::LoadAcquire(*count) < wanted) {
     if (time(nullptr) > end_s) {
-      CHECK_EQ(__atomic_load_n(count, __ATOMIC_ACQUIRE), wanted);
+      CHECK_EQ(ferry::shm::LoadAcquire(*count), wanted);
     }
   }
 }
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
       } else {
         CHECK_OK(ferry_recv(&message, sizeof(message), 0, 7, nullptr));
         CHECK_EQ(message, i);
-        __atomic_store_n(count, i + 1, __ATOMIC_RELEASE);
+        ferry::shm::StoreRelease(*count, i + 1);  // pairs with ComputeUntil
       }
     }
     if (ferry_rank() == 0) {

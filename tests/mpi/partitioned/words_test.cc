@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "shm/atomic.h"
+
 namespace ferry::mpi {
 namespace {
 
@@ -51,7 +53,7 @@ class Pair {
   }
   // The receiver's; it takes what is ready, full units or not, as `takes` says.
   void Receive(uint64_t round, bool takes) {
-    std::atomic_ref<uint64_t>(sender_.block().cleared).store(round, std::memory_order_seq_cst);
+    (void)shm::Exchange(sender_.block().cleared, round, std::memory_order_seq_cst);
     for (uint32_t done = 0; done < units_.count();) {
       if (takes) {
         MoveAll(round, false, Share(units_, false));

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -174,12 +175,12 @@ static inline void hear(int from) {
 
 enum { kSharedWords = 1024 };
 
-static inline int* share_words(void) {
+static inline atomic_int* share_words(void) {
   int where[2] = {0, 0}, file = -1;
   char path[64];
   if (rank == 0) {
     FILE* const made = tmpfile();
-    CHECK(made != NULL && ftruncate(fileno(made), kSharedWords * sizeof(int)) == 0);
+    CHECK(made != NULL && ftruncate(fileno(made), kSharedWords * sizeof(atomic_int)) == 0);
     where[0] = (int)getpid();
     where[1] = file = fileno(made);
   }
@@ -189,20 +190,20 @@ static inline int* share_words(void) {
     file = open(path, O_RDWR);
     CHECK(file >= 0);
   }
-  int* const words =
-      (int*)mmap(NULL, kSharedWords * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  atomic_int* const words = (atomic_int*)mmap(NULL, kSharedWords * sizeof(atomic_int),
+                                              PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   CHECK(words != MAP_FAILED);
   meet(); /* rank 0 is there until all have opened it */
   return words;
 }
 
-static inline void raise_word(int* word, int value) {
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+static inline void raise_word(atomic_int* word, int value) {
+  atomic_store_explicit(word, value, memory_order_release);
 }
 
 /* As a program computes: without calls of MPI. */
-static inline void compute_until(const int* word, int value) {
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < value) {
+static inline void compute_until(const atomic_int* word, int value) {
+  while (atomic_load_explicit(word, memory_order_acquire) < value) {
   }
 }
 

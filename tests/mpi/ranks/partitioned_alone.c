@@ -10,8 +10,8 @@ enum { tag = 8, partitions = 4 };
 
 static int peer = -1; /* the other rank of the pair */
 static int is_sender;
-static int *asked, *answered; /* words of the pair, raised by its sender and its receiver */
-static int questions = 0;     /* how often both were raised */
+static atomic_int *asked, *answered; /* words of the pair, raised by its sender and its receiver */
+static int questions = 0;            /* how often both were raised */
 
 static MPI_Request make(const struct buffer* buffer, int in_partitions, int is_send) {
   MPI_Request request;
@@ -149,7 +149,7 @@ static void check_pair(void) {
 int main(int argc, char** argv) {
   begin_with_threads(&argc, &argv, level_of(argc, argv));
   bound_time(120);
-  int* const words = share_words();
+  atomic_int* const words = share_words();
   is_sender = rank % 2 == 0;
   peer = is_sender ? rank + 1 : rank - 1;
   asked = &words[64 * (rank / 2)]; /* apart from those of other pairs */

@@ -329,8 +329,8 @@ static void check_waiting_thread(void) {
 
 /* Of memory that the library writes meanwhile. A program may not do that: ThreadSanitizer need not
  * say so. */
-__attribute__((noinline, no_sanitize("thread"))) static unsigned peek(const volatile unsigned* at) {
-  return *at;
+__attribute__((noinline, no_sanitize("thread"))) static unsigned peek(const unsigned* at) {
+  return atomic_load_explicit((const atomic_uint*)at, memory_order_relaxed);
 }
 
 /* Nobody is in the library while the others' partitions go through the ranks. */

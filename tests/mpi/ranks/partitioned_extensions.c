@@ -2,6 +2,8 @@
  * arrived, waits for the other side's start, and queues. Any number of ranks form a ring.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <time.h>
+
 #include "tests/mpi/ranks/partitioned.h"
 
 enum { tag = 11 };
@@ -90,16 +92,16 @@ static void who_has_arrived(int several) {
 
 /* Ferry's memory is received into directly: so the receiver has started its round when the sender
  * is told that data may be moved, also if it is late. */
-static void prepared(int* words, int together) {
+static void prepared(atomic_int* words, int together) {
   enum { rounds = 20 };
+  const struct timespec a_while = {0, 300000};
   MPI_Request both[2];
   struct buffer out = make_buffer(kOrdinary, 4000), in = make_buffer(kHeap, 4000);
   static int base = 0;
   step = together ? "MPIX_Pbuf_prepare_all" : "MPIX_Pbuf_prepare";
   init_ring(both, &out, 4, &in, 4, tag);
   for (int round = 1; round <= rounds; ++round) {
-    for (volatile int i = 0; round % size == rank && i < 300000; ++i) {
-    } /* one of them is late */
+    if (round % size == rank) nanosleep(&a_while, NULL); /* one of them is late */
     fill_buffer(&out, (unsigned)(round + rank));
     raise_word(&words[16 * rank], base + round);
     OK(MPI_Startall(2, both));
@@ -109,7 +111,7 @@ static void prepared(int* words, int together) {
       OK(MPIX_Pbuf_prepare(both[kSend]));
       OK(MPIX_Pbuf_prepare(both[kReceive]));
     }
-    CHECK(__atomic_load_n(&words[16 * next], __ATOMIC_ACQUIRE) >= base + round);
+    CHECK(atomic_load_explicit(&words[16 * next], memory_order_acquire) >= base + round);
     ready_all(both[kSend], 4);
     OK(MPIX_Pbuf_prepare(both[kSend])); /* again: nothing to wait for */
     OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
@@ -242,7 +244,7 @@ static void mixed_with_the_host(void) {
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   bound_time(120);
-  int* const words = share_words();
+  atomic_int* const words = share_words();
   for (int several = 0; several < 4; ++several) who_has_arrived(several);
   prepared(words, 0);
   prepared(words, 1);

@@ -6,6 +6,7 @@
 
 #include <ferry/ferry.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -13,19 +14,19 @@
 
 /* ---- Hangs say where ---- */
 
-static volatile int at_line;
+static atomic_int at_line;
 #undef OK
-#define OK(call)                  \
-  do {                            \
-    at_line = __LINE__;           \
-    CHECK((call) == MPI_SUCCESS); \
+#define OK(call)                                                     \
+  do {                                                               \
+    atomic_store_explicit(&at_line, __LINE__, memory_order_relaxed); \
+    CHECK((call) == MPI_SUCCESS);                                    \
   } while (0)
 
 static inline void say_step(int signal) {
   char words[300];
   (void)signal;
   const int length = snprintf(words, sizeof(words), "rank %d: the time is over, in %s, line %d\n",
-                              rank, step, at_line);
+                              rank, step, atomic_load_explicit(&at_line, memory_order_relaxed));
   (void)!write(2, words, (size_t)length);
   _exit(99);
 }

@@ -76,7 +76,7 @@ static void locks(enum memory memory) {
 /* Those who share a lock have it at the same time; who wants it alone waits for them. */
 static void sharing(void) {
   struct window window = make_window(allocated, 64, 8);
-  volatile int64_t* const mine = (volatile int64_t*)(void*)window.base;
+  int64_t* const mine = (int64_t*)(void*)window.base;
   step = "sharing";
   mine[0] = mine[1] = 0;
   barrier();

@@ -62,9 +62,9 @@ static void shared(int is_contiguous) {
 static void of_one(void) {
   const int own = rank_in(node), last = size_of(node) - 1;
   MPI_Win win;
-  volatile int* mine = NULL;
+  int* mine = NULL;
   MPI_Aint bytes = -1, unit = -1;
-  volatile int* theirs = NULL;
+  int* theirs = NULL;
   step = "a shared window of one rank's memory";
   OK(MPI_Win_allocate_shared_c(own == last ? 400 : 0, 4, MPI_INFO_NULL, node, &mine, &win));
   OK(MPI_Win_shared_query_c(win, MPI_PROC_NULL, &bytes, &unit, &theirs));
