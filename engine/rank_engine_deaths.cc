@@ -153,11 +153,11 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const uint32_t generation = shm::LoadAcquire(slot.generation);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
-  const bool receive = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
   const bool matched = state == RequestState::kTransferring || state == RequestState::kRemoteWait;
   if (!matched && state != RequestState::kQueued && state != RequestState::kPosted) {
-    return;
+    return;  // the rest of the slot may be changing
   }
+  const bool receive = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
   const ErrorCode death = DeathOf(matched && receive ? slot.status_source : slot.peer);
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;

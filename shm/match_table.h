@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "shm/atomic.h"
 #include "shm/fault.h"
 #include "shm/journal.h"
 #include "shm/layout/match_layout.h"
@@ -61,7 +62,8 @@ class MatchTable {
   // The entry with this index; one in state kFree for an index out of range.
   const MatchEntry& Entry(uint32_t entry) const;
   uint32_t posted_count() const { return layout_->posted_count; }
-  uint32_t unexpected_count() const { return layout_->unexpected_count; }
+  // Any thread, a hint: transactions of others may change it meanwhile.
+  uint32_t unexpected_count() const { return LoadRelaxed(layout_->unexpected_count); }
 
   // Visits entries of the pool in index order, from `from` itself on (0 = first), to find the next
   // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead

@@ -57,7 +57,7 @@ uint32_t RequestPool::Take() {
   } else {
     return 0;
   }
-  ++in_use_;
+  shm::StoreRelaxed(in_use_, in_use_ + 1);
   Rename(request);
   RequestLayout& slot = *view_.request(request);
   slot.flags = 0;
@@ -78,7 +78,8 @@ bool RequestPool::Renew(uint32_t request) {
   if (slot.transfer_rank == view_.rank && slot.transfer_index == request && !IsReusable(request)) {
     return false;
   }
-  slot.generation += 1;
+  // Relaxed: the holder of the lease may be looking for requests with a dead rank.
+  shm::StoreRelaxed(slot.generation, slot.generation + 1);
   slot.transfer_index = 0;
   shm::StoreRelaxed(slot.error, 0);
   return true;
@@ -93,7 +94,7 @@ void RequestPool::GiveBack(uint32_t request) {
   const bool offered = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) &&
                        slot.transfer_index == request && !IsReusable(request);
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kFree));
-  --in_use_;
+  shm::StoreRelaxed(in_use_, in_use_ - 1);
   if (offered) {
     waiting_.push_back(request);
   } else {

@@ -50,7 +50,8 @@ class RequestPool {
   bool Uses(const void* begin, uint64_t size_bytes) const;
   // As Uses, but also counts persistent requests that are not active and may start again.
   bool Holds(const void* begin, uint64_t size_bytes) const;
-  uint32_t in_use() const { return in_use_; }
+  // Any thread; others may be taking and giving back.
+  uint32_t in_use() const { return shm::LoadRelaxed(in_use_); }
   // Slot numbers are below it.
   uint32_t limit() const { return view_.request_limit; }
 
@@ -70,7 +71,7 @@ class RequestPool {
   mutable std::mutex mutex_;
   std::vector<uint32_t> free_;
   std::deque<uint32_t> waiting_;  // given back, transfer not yet released
-  uint32_t in_use_ = 0;
+  uint32_t in_use_ = 0;           // is read without the mutex
 };
 
 }  // namespace ferry::client
