@@ -3,9 +3,8 @@
 // CPU of its node carries out. So all of them agree, and its owner takes no part.
 //
 // Who writes what in a block of rank r: `lock` and `stands[o]` rank o, by atomic operations
-// (locks.h); `posts[o]` and `completes[o]` only rank o, which counts up; `rounds` the ranks that r
-// waits for in a barrier; `elements` whoever changes elements of r's private memory
-// (private_memory.h); the rest only r.
+// (locks.h); `posts[o]` and `completes[o]` only rank o, which counts up; `elements` whoever changes
+// elements of r's private memory (private_memory.h); the rest only r.
 #pragma once
 
 #include <cstddef>
@@ -28,17 +27,15 @@ enum Stand : uint32_t {
 };
 
 struct ControlLayout {
-  static constexpr int kRounds = 31;  // of a barrier of 2^31 ranks
   // Of a window of so many ranks.
   explicit constexpr ControlLayout(int size) : size(static_cast<uint64_t>(size)) {}
 
-  static constexpr uint64_t lock() { return 0; }                 // uint32_t; see locks.h
-  static constexpr uint64_t round(int k) { return 64 + 8 * k; }  // uint64_t: barriers begun
-  static constexpr uint64_t attached() { return 320; }           // AttachedHead; see attached.h
-  static constexpr uint64_t elements() { return 384; }           // shm::ElementLock
-  constexpr uint64_t post(int rank) const { return 448 + 8 * static_cast<uint64_t>(rank); }
+  static constexpr uint64_t lock() { return 0; }        // uint32_t; see locks.h
+  static constexpr uint64_t attached() { return 64; }   // AttachedHead; see attached.h
+  static constexpr uint64_t elements() { return 128; }  // shm::ElementLock
+  constexpr uint64_t post(int rank) const { return 192 + 8 * static_cast<uint64_t>(rank); }
   constexpr uint64_t complete(int rank) const { return post(rank) + 8 * size; }
-  constexpr uint64_t stands() const { return 448 + 16 * size; }
+  constexpr uint64_t stands() const { return 192 + 16 * size; }
   constexpr uint64_t stand(int rank) const { return stands() + 4 * static_cast<uint64_t>(rank); }
   constexpr uint64_t size_bytes() const { return stands() + 4 * size; }
 

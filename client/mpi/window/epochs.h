@@ -23,7 +23,7 @@ enum class LockKind : uint8_t { kNone = 0, kShared = 1, kExclusive = 2, kUncheck
 
 class Epochs {
  public:
-  explicit Epochs(int size) : size_(size), open_(new std::atomic<Access>[size]()), locks_(size) {}
+  explicit Epochs(int size) : open_(new std::atomic<Access>[size]()), locks_(size) {}
 
   // Whether operations on the target's memory may begin.
   bool MayAccess(int target) const {
@@ -72,7 +72,6 @@ class Epochs {
   void OpenTo(int target, Access access) { open_[target].store(access, std::memory_order_relaxed); }
   void OpenToAll(bool is_open) { open_to_all_.store(is_open, std::memory_order_relaxed); }
 
-  const int size_;
   std::atomic<bool> open_to_all_{false};
   const std::unique_ptr<std::atomic<Access>[]> open_;  // by target
   mutable std::mutex mutex_;                           // guards what follows

@@ -20,15 +20,15 @@ namespace {
 
 using Kind = PrivateWish::Kind;
 
-// Tags in the two contexts.
+// Tags: what an owner is told, and tells.
 constexpr int kWishTag = 0;
 constexpr int kRunsTag = 1;
 constexpr int kDataTag = 2;
 constexpr int kAnswerTag = 3;
 constexpr int kFoundTag = 4;
 
-uint32_t WishContext(const Win& win) { return win.comm().context(Traffic::kPointToPoint); }
-uint32_t AnswerContext(const Win& win) { return win.comm().context(Traffic::kCollective); }
+// Of which the program knows nothing.
+uint32_t ContextOf(const Win& win) { return win.comm().context(Traffic::kPointToPoint); }
 
 client::Message MessageWith(uint32_t rank, uint32_t context, int tag, const void* data,
                             uint64_t size_bytes) {
@@ -259,21 +259,21 @@ Failure AskOwner(Win& win, int target, PrivateWish wish, std::span<const Private
     wish.run = runs.front();
   }
   const std::lock_guard lock(win.asking_mutex());
-  ErrorCode error = Send(MessageWith(rank, WishContext(win), kWishTag, &wish, sizeof(wish)));
+  ErrorCode error = Send(MessageWith(rank, ContextOf(win), kWishTag, &wish, sizeof(wish)));
   if (error == ErrorCode::kOk && runs.size() > 1) {
-    error = Send(MessageWith(rank, WishContext(win), kRunsTag, runs.data(), runs.size_bytes()));
+    error = Send(MessageWith(rank, ContextOf(win), kRunsTag, runs.data(), runs.size_bytes()));
   }
   if (error == ErrorCode::kOk && DataBytes(wish) != 0) {
-    error = Send(MessageWith(rank, WishContext(win), kDataTag, data, DataBytes(wish)));
+    error = Send(MessageWith(rank, ContextOf(win), kDataTag, data, DataBytes(wish)));
   }
   int32_t error_class = MPI_SUCCESS;
   if (error == ErrorCode::kOk) {
-    error = Receive(
-        MessageWith(rank, AnswerContext(win), kAnswerTag, &error_class, sizeof(error_class)));
+    error =
+        Receive(MessageWith(rank, ContextOf(win), kAnswerTag, &error_class, sizeof(error_class)));
   }
   if (error == ErrorCode::kOk && error_class == MPI_SUCCESS && Finds(wish.kind) &&
       wish.bytes != 0) {
-    error = Receive(MessageWith(rank, AnswerContext(win), kFoundTag, found, wish.bytes));
+    error = Receive(MessageWith(rank, ContextOf(win), kFoundTag, found, wish.bytes));
   }
   if (error == ErrorCode::kOk && error_class != MPI_SUCCESS) {
     return {error_class, "rank " + std::to_string(target) +
@@ -344,7 +344,7 @@ PrivateService::~PrivateService() {
 
 ErrorCode PrivateService::Listen(Asker* asker) {
   client::Message message =
-      MessageWith(asker->in_job, WishContext(win_), kWishTag, &asker->wish, sizeof(asker->wish));
+      MessageWith(asker->in_job, ContextOf(win_), kWishTag, &asker->wish, sizeof(asker->wish));
   message.service = client::Service::kServes;
   const ErrorCode error = front_end->StartReceive(message, &asker->handle);
   if (error != ErrorCode::kOk) {
@@ -397,7 +397,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
   const PrivateWish& wish = asker.wish;
   std::vector<PrivateRun> runs(wish.run_count, wish.run);
   if (wish.run_count > 1) {
-    const ErrorCode error = Receive(MessageWith(asker.in_job, WishContext(win_), kRunsTag,
+    const ErrorCode error = Receive(MessageWith(asker.in_job, ContextOf(win_), kRunsTag,
                                                 runs.data(), runs.size() * sizeof(PrivateRun)));
     if (error != ErrorCode::kOk) {
       return error;
@@ -407,7 +407,7 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
   const std::unique_ptr<std::byte[]> data(data_bytes == 0 ? nullptr : new std::byte[data_bytes]);
   if (data_bytes != 0) {
     const ErrorCode error =
-        Receive(MessageWith(asker.in_job, WishContext(win_), kDataTag, data.get(), data_bytes));
+        Receive(MessageWith(asker.in_job, ContextOf(win_), kDataTag, data.get(), data_bytes));
     if (error != ErrorCode::kOk) {
       return error;
     }
@@ -415,11 +415,10 @@ ErrorCode PrivateService::Serve(const Asker& asker) {
   const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
   const std::unique_ptr<std::byte[]> found(found_bytes == 0 ? nullptr : new std::byte[found_bytes]);
   const int32_t error_class = CarryOutHere(win_, wish, runs, data.get(), found.get()).error_class;
-  ErrorCode error = Send(MessageWith(asker.in_job, AnswerContext(win_), kAnswerTag, &error_class,
-                                     sizeof(error_class)));
+  ErrorCode error = Send(
+      MessageWith(asker.in_job, ContextOf(win_), kAnswerTag, &error_class, sizeof(error_class)));
   if (error == ErrorCode::kOk && found_bytes != 0) {
-    error =
-        Send(MessageWith(asker.in_job, AnswerContext(win_), kFoundTag, found.get(), found_bytes));
+    error = Send(MessageWith(asker.in_job, ContextOf(win_), kFoundTag, found.get(), found_bytes));
   }
   return error;
 }

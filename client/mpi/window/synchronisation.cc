@@ -16,7 +16,7 @@ Failure Fence(Win& win, int assertions) {
   FERRY_RETURN_FAILURE(win.epochs().CheckFence());
   const Failure ended = win.Quiet();
   // Those who wait for this rank do not, where its operations have failed.
-  const Failure met = win.Barrier();
+  const Failure met = win.Barrier("MPI_Win_fence");
   const Failure failure = ended.ok() ? met : ended;
   win.epochs().Fence(failure.ok() && (assertions & MPI_MODE_NOSUCCEED) == 0);
   return failure;

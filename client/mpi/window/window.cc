@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/mpi/base/connection.h"
+#include "client/mpi/channel/channel.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/window/attached.h"
 #include "client/mpi/window/operation.h"
@@ -267,28 +268,16 @@ Failure Win::QuietWith(int target) {
   return failure.ok() ? FailureOf(error) : failure;
 }
 
-// In round k a process tells the one 2^k further on that it has come, and waits for the one 2^k
-// before it: after the last, each has heard of all (D. Hensgen, R. Finkel, U. Manber, "Two
-// algorithms for barrier synchronization", 1988). The words count barriers, so none is cleared.
-Failure Win::Barrier() {
-  const uint64_t number = ++rounds_;
-  const ControlBlock& mine = own().control;
-  for (int k = 0, distance = 1; distance < size(); ++k, distance *= 2) {
-    const ErrorCode told =
-        target((rank() + distance) % size()).control.Tell(ControlLayout::round(k), number);
-    if (told != ErrorCode::kOk) {
-      return FailureOf(told);
-    }
-    FERRY_RETURN_FAILURE(AwaitWords(
-        waits_from_,
-        [&] {
-          uint64_t found = 0;
-          (void)mine.Load(ControlLayout::round(k), &found);  // its own: it is there
-          return found >= number;
-        },
-        [this] { return Deaths(); }));
-  }
-  return {};
+// That of the window's own communicator: so it is as fast as any, and says whom it waits for long.
+Failure Win::Barrier(const char* call) {
+  Channel& channel = Channel::Of(*comm_);
+  channel.Name(call);
+  channel.Enter();
+  collective::Problem problem;
+  problem.collective = collective::Collective::kBarrier;
+  collective::RunFailure failure;
+  channel.Run(&problem, {}, &failure);
+  return failure.code == ErrorCode::kOk ? Failure{} : DescribeFailedRun(failure);
 }
 
 void Win::StopService() { service_.reset(); }
@@ -296,7 +285,8 @@ void Win::StopService() { service_.reset(); }
 // Once a process leaves the barrier, nobody tells it anything, or asks it for anything, any more.
 Failure Win::End() {
   const Failure ended = Quiet();
-  const Failure met = Barrier();
+  (void)front_end->one_sided().Quiet(words_, nullptr);  // whoever was not told has waited for it
+  const Failure met = Barrier("MPI_Win_free");
   StopService();
   exposure_.End();
   attached_.reset();

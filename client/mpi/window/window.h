@@ -161,8 +161,9 @@ class Win : public Object {
   // Returns when all operations are over, everywhere; or those with one target. The first failure.
   Failure Quiet();
   Failure QuietWith(int target);
-  // Returns when all processes have called it. MPI_ERR_PROC_ABORTED: one of them is gone.
-  Failure Barrier();
+  // Returns when all processes have called it, in that function of MPI. MPI_ERR_PROC_ABORTED: one
+  // of them is gone.
+  Failure Barrier(const char* call);
 
   // Ends operations, meets all others, and gives back memory, unless that fails.
   Failure End();
@@ -205,7 +206,6 @@ class Win : public Object {
   client::WordWait::From waits_from_ = client::WordWait::From::kNode;
   client::OneSidedContext* const context_;
   client::OneSidedContext* const words_;
-  uint64_t rounds_ = 0;  // barriers begun
   Epochs epochs_;
   std::unique_ptr<AttachedMemory> attached_;
   std::mutex attached_mutex_;
