@@ -67,7 +67,11 @@ void LinkKeeper::OnViolation(const char* text) {
 }
 
 bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
-  if (const auto exposed = exposed_.find(region); exposed != exposed_.end()) {
+  if ((region & shm::kSegmentPrivate) != 0) {
+    const auto exposed = exposed_.find(region);
+    if (exposed == exposed_.end()) {
+      return false;
+    }
     *found = exposed->second;
     return true;
   }
@@ -189,8 +193,7 @@ void LinkKeeper::ForgetRegion(uint32_t region) {
   });
 }
 
-// ---- What the program exposes
-// --------------------------------------------------------------------
+// ---- What the program exposes -------------------------------------------------------------------
 
 uint32_t LinkKeeper::Expose(std::byte* base, uint64_t size_bytes, shm::ElementLock* lock) {
   uint32_t segment = 0;

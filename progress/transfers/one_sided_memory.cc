@@ -110,7 +110,8 @@ ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offs
 
 std::unique_lock<shm::ElementLock> OneSided::LockElements(const ServedRank& rank,
                                                           uint32_t region_id) const {
-  shm::ElementLock* const lock = private_memory_.LockOf(rank, region_id);
+  shm::ElementLock* const lock =
+      (region_id & shm::kSegmentPrivate) != 0 ? private_memory_.LockOf(rank, region_id) : nullptr;
   return lock != nullptr ? std::unique_lock(*lock) : std::unique_lock<shm::ElementLock>();
 }
 
@@ -331,8 +332,7 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
       Update(signal, wire.signal, wire.operand);
     }
     rank.delivery.NoteChange();
-    const WireResult result{offer.send_request, offer.send_generation, 0, 0};
-    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), header.source, result, now_ns);
+    EndOffer(*rank.job, header, offer, ErrorCode::kOk, now_ns);
     return ErrorCode::kOk;
   }
   const OneSidedEnd end{.signal = wire.signal,

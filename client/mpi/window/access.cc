@@ -51,10 +51,6 @@ bool IsReachedByLink(const Spot& spot) {
   return !spot.target->is_near && (spot.memory->place.segment & client::kSegmentPrivate) != 0;
 }
 
-Failure EndOperationsByLink(Win& win, const Spot& spot) {
-  return FailureOf(front_end->one_sided().QuietWith(win.context(), spot.target->rank));
-}
-
 namespace {
 
 bool IsDense(const Elements& elements) { return elements.type->IsDense(elements.count); }

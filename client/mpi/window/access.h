@@ -46,8 +46,6 @@ client::Place PlaceAt(const Spot& spot, int64_t offset);
 // Whether that is private memory of another node, which operations reach while this process has a
 // direct link to its owner. They return kUnsupported while it has none.
 bool IsReachedByLink(const Spot& spot);
-// Before the owner is asked instead: what went by the link comes first.
-Failure EndOperationsByLink(Win& win, const Spot& spot);
 
 // Calls use(offset from the beginning of the target's memory, length) for each run of bytes there,
 // in packed order, until one fails.

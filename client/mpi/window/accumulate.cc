@@ -20,6 +20,11 @@ using client::WhenDone;
 
 Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
 
+// Before the owner is asked instead: what went by the link comes first.
+Failure EndOperationsByLink(Win& win, const Spot& spot) {
+  return FailureOf(front_end->one_sided().QuietWith(win.context(), spot.target->rank));
+}
+
 // ---- Rows of elements ---------------------------------------------------------------------------
 
 // Whether elements there change under their owner's lock (private_memory.h).

@@ -35,10 +35,10 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
   }
   const auto added = entries_.insert(after, {address, size_bytes, location});
   const Failure failure = Publish();
-  if (failure.ok()) {
-    exposures_[address] = std::move(exposure);
-  } else {
+  if (!failure.ok()) {
     entries_.erase(added);
+  } else if (exposure.segment() != 0) {
+    exposures_[address] = std::move(exposure);
   }
   return failure;
 }

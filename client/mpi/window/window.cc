@@ -197,15 +197,6 @@ bool Win::PredefinedAttribute(int keyval, void** value) {
   }
 }
 
-ErrorCode Win::Deaths() const {
-  for (const Target& target : targets_) {
-    if (const ErrorCode state = front_end->PeerState(target.rank); state != ErrorCode::kOk) {
-      return state;
-    }
-  }
-  return ErrorCode::kOk;
-}
-
 ErrorCode Win::DeathAmong(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
     if (const ErrorCode state = front_end->PeerState(target(rank).rank); state != ErrorCode::kOk) {

@@ -147,8 +147,7 @@ class Win : public Object {
   std::byte* base() const { return base_; }
   // What a wait for words of this window waits for.
   client::WordWait::From waits_from() const { return waits_from_; }
-  // kOk, or why some rank of the window's is gone; or one of these ranks.
-  ErrorCode Deaths() const;
+  // kOk, or why one of these ranks is gone.
   ErrorCode DeathAmong(const std::vector<int>& ranks) const;
 
   // The window's one-sided operations, and those on the words by which its processes synchronise:
