@@ -28,6 +28,7 @@
 #include "client/shmem/static_data.h"
 #include "client/shmem/team.h"
 #include "common/clock.h"
+#include "common/counted.h"
 #include "shm/atomic.h"
 #include "shm/fence.h"
 #include "shm/layout/session_layout.h"
@@ -115,8 +116,8 @@ void MakeRegion(const char* call) {
   Require(call, made.status());
   job.region = std::move(*made);
   if (!OpenLives() || !MakeBoards()) {
-    Fail(call, "a job of " + std::to_string(job.size) + " PEs, " +
-                   std::to_string(job.near_pes.size()) + " of them on this node, is too large");
+    Fail(call, "a job of " + Counted(job.size, "PE") + ", " + std::to_string(job.near_pes.size()) +
+                   " of them on this node, is too large");
   }
   job.region->set_is_checking(AsksForChecks(job.front_end->options()));
   Require(call, OfferStatics(job.front_end, &job.region->place()));

@@ -11,13 +11,14 @@
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
 
 std::string OutOf(const char* argument, int rank, int size) {
   return std::string(argument) + " is " + std::to_string(rank) + "; there are " +
-         std::to_string(size) + " processes";
+         Counted(size, "process", "processes");
 }
 
 // The arguments that count at the leader only.
@@ -117,8 +118,8 @@ void NeedMember(Call& call, const Group* group, const char* argument) {
 void NeedRank(Call& call, const Group* group, int rank, const char* argument) {
   if (call.ok() && (rank < 0 || rank >= group->ranks.size())) {
     call.Refuse(MPI_ERR_RANK, std::string(argument) + " is " + std::to_string(rank) +
-                                  "; its group has " + std::to_string(group->ranks.size()) +
-                                  " processes");
+                                  "; its group has " +
+                                  Counted(group->ranks.size(), "process", "processes"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
@@ -131,8 +132,8 @@ void PartitionedReceive::AnswerLocked() {
     failure = EndedFailure();  // freed before there was a sender
   } else if (units_.total_bytes() != answer.total_bytes) {
     failure = {MPI_ERR_TRUNCATE, "the partitioned receive has " + SizeText() + ", the send has " +
-                                     std::to_string(units_.total_bytes()) + " bytes in " +
-                                     std::to_string(units_.partitions) + " partitions"};
+                                     Counted(units_.total_bytes(), "byte") + " in " +
+                                     Counted(units_.partitions, "partition")};
   } else {
     failure = MakeRoomLocked(&answer);
   }
