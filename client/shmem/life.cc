@@ -44,6 +44,7 @@ constexpr uint64_t kLongestRestNs = 5'000'000;
 int inits = 0;    // of shmem_init, which shmem_finalize is still to follow
 pid_t owner = 0;  // the process that has joined; children that are forked are not PEs
 bool has_joined = false;
+bool ended_at_exit = false;  // with no shmem_finalize before: one may follow, which is late
 
 void EndAtExit(int status, void* /*unused*/);
 
@@ -256,6 +257,7 @@ void EndAtExit(int status, void* /*unused*/) {
       return;
     }
     End("the end of the program, without shmem_finalize");
+    ended_at_exit = true;
   }
   (void)ferry_front_end_leave();  // nobody is there to be told
 }
@@ -279,6 +281,9 @@ int InitThread(const char* call, int requested, int* provided) {
 }
 
 void Finalize(const char* call) {
+  if (ended_at_exit) {  // called by a handler of atexit that is older than EndAtExit
+    return;
+  }
   CheckRunning(call);
   if (--inits == 0) {
     End(call);
