@@ -114,6 +114,12 @@ void NeedMember(Call& call, const Group* group, const char* argument) {
   }
 }
 
+// False also for a handle that names none: only the leader's remote group must be one.
+bool IsEmptyGroup(MPI_Group handle) {
+  const Group* const group = groups.Find(handle);
+  return group != nullptr && group->ranks.empty();
+}
+
 // A rank of `group`, which is a rank of MPI_COMM_WORLD then.
 void NeedRank(Call& call, const Group* group, int rank, const char* argument) {
   if (call.ok() && (rank < 0 || rank >= group->ranks.size())) {
@@ -181,6 +187,11 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
   NeedText(call, stringtag);
   const Info* const hints = call.FindOrNull(info);
   call.Need(newintercomm, "newintercomm");
+  // Then the call is local, on every process that passes an empty group (MPI 5.0, section 7.6.2).
+  if (call.ok() && (local->ranks.empty() || IsEmptyGroup(remote_group))) {
+    *newintercomm = MPI_COMM_NULL;
+    return call.result();
+  }
   NeedMember(call, local, "local_group");
   NeedRank(call, local, local_leader, "local_leader");
   const bool leads = call.ok() && local->ranks.WorldRank(local_leader) == Process::world().rank();
