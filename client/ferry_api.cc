@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client/core/front_end.h"
 #include "client/core/last_error.h"
@@ -40,16 +41,10 @@ enum class Phase { kBefore, kRunning, kAfter };
 
 std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
-std::unique_ptr<Client> client;
-// A process that ends without ferry_finalize may be in a call of a queue that waits for good: that
-// one uses the connection to the end.
-struct EndOfCalls {
-  ~EndOfCalls() {
-    if (client != nullptr && !client->queues().EndCalls()) {
-      [[maybe_unused]] Client* const kept = client.release();
-    }
-  }
-} end_of_calls;
+// Owned; it ends with ferry_finalize alone. A process that ends without keeps it: handlers of
+// atexit and static objects of the program may call ferry_finalize yet, and threads use it to the
+// end.
+Client* client = nullptr;
 int abort_fd = 0;  // ferryrun's pipe; 0: none
 // Front ends that have joined and not left; and whether the first of them has made the connection.
 int front_ends = 0;
@@ -294,13 +289,13 @@ int Initialize(int required, int* provided, Starter starter) {
   if (!joined.ok()) {
     return Fail(joined.status());
   }
-  client = std::move(*joined);
+  client = joined->release();
   abort_fd = static_cast<int>(options->abort_fd);
   pmix_job = std::move(made);
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true, std::memory_order_relaxed);
     // Threads that its end would wait for do not exist in a child: it stays as it is.
-    [[maybe_unused]] Client* const kept = client.release();
+    client = nullptr;
   });
   if (provided != nullptr) {
     *provided = required;
@@ -315,7 +310,7 @@ namespace ferry::client {
 
 StatusOr<Client*> Running() {
   FERRY_RETURN_IF_ERROR(CheckRunning());
-  return ::client.get();
+  return ::client;
 }
 
 }  // namespace ferry::client
@@ -323,7 +318,7 @@ StatusOr<Client*> Running() {
 extern "C" {
 
 const char* ferry_version(void) {
-  static const std::string text = ferry::VersionText();
+  static const std::string& text = *new std::string(ferry::VersionText());
   return text.c_str();
 }
 
@@ -372,7 +367,7 @@ int ferry_finalize(void) {
   }
   phase.store(Phase::kAfter, std::memory_order_release);
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
-  client.reset();
+  delete std::exchange(client, nullptr);
   if (pmix_job != nullptr && status.ok()) {
     (void)pmix_job->Leave();  // an error of the server's comes too late for anybody
   }
@@ -592,7 +587,7 @@ uint64_t ferry_counter_value(int index) {
 }
 
 FERRY_API ferry::client::FrontEnd* ferry_front_end(uint32_t version) {
-  return version == ferry::client::kFrontEndVersion && CheckRunning().ok() ? client.get() : nullptr;
+  return version == ferry::client::kFrontEndVersion && CheckRunning().ok() ? client : nullptr;
 }
 
 }  // extern "C"

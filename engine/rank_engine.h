@@ -151,8 +151,10 @@ class RankEngine {
     return consumers_[message.lane].Cell(message.cell);
   }
   // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
-  // would.
-  ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
+  // would. A message that is only looked at can still be taken back by its sender (MPI 5.0, section
+  // 3.8.1); one that is taken is there for the receive that follows under the same lease.
+  enum class Use : uint8_t { kLook, kTake };
+  ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result, Use use = Use::kLook);
   // True: it was still queued or posted, or offered inside the node and not taken, and is now
   // complete with kCancelled. So it will be if another node was told of it and has to agree: a
   // receive unless a message comes first, a send unless a receive has matched it.
@@ -315,8 +317,8 @@ class RankEngine {
 
   // Matching (rank_engine_receive.cc).
   bool TakeUnexpected(uint32_t request, Effects& effects);
-  uint32_t FindUnexpected(const shm::Envelope& pattern);
-  bool IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload) const;
+  uint32_t FindUnexpected(const shm::Envelope& pattern, Use use);
+  bool IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload, Use use = Use::kTake) const;
   bool TakeArrived(uint32_t request, Effects& effects);
   ErrorCode Ailment();
   bool HasDuties() const;

@@ -32,8 +32,9 @@ bool IsMessage(const Descriptor& descriptor) {
 
 }  // namespace
 
-// Decides for a message: its sender, on the same node, cannot take it back any more. False: it has.
-bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload) const {
+// Whether a message's sender, on the same node, has not taken it back. To take one decides for it:
+// its sender cannot do so any more.
+bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload, Use use) const {
   if (kind != static_cast<uint8_t>(DescriptorKind::kRts)) [[likely]] {
     return true;
   }
@@ -41,18 +42,20 @@ bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload
   std::memcpy(&rts, payload, sizeof(rts));
   shm::TransferLayout* const transfer =
       source < view_.job_size ? peers_.Inbox(source).transfer(rts.transfer) : nullptr;
-  return transfer == nullptr || TakeOffer(*transfer, rts.generation);  // null: Match says so
+  return transfer == nullptr ||  // Match says so
+         (use == Use::kTake ? TakeOffer(*transfer, rts.generation)
+                            : IsOfferThere(*transfer, rts.generation));
 }
 
 // The earliest unexpected message that matches, and is to be had. 0: there is none.
-uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern) {
+uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern, Use use) {
   for (;;) {
     const uint32_t entry = match_.FindUnexpected(pattern);
     if (entry == 0) {
       return 0;
     }
     const shm::MatchEntry& found = match_.Entry(entry);
-    if (IsToBeHad(static_cast<uint32_t>(found.source), found.kind, found.payload)) [[likely]] {
+    if (IsToBeHad(static_cast<uint32_t>(found.source), found.kind, found.payload, use)) [[likely]] {
       return entry;
     }
     match_.Remove(entry);
@@ -66,7 +69,7 @@ uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern) {
 // Gives the request the earliest unexpected message that it matches. False: there is none.
 bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
-  const uint32_t entry = FindUnexpected({slot.context, slot.peer, slot.tag});
+  const uint32_t entry = FindUnexpected({slot.context, slot.peer, slot.tag}, Use::kTake);
   if (entry == 0) {
     return false;
   }
@@ -283,12 +286,11 @@ ErrorCode RankEngine::Ailment() {
   return wake_.poison() == ErrorCode::kCorrupt ? ErrorCode::kCorrupt : ErrorCode::kOk;
 }
 
-ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
+ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result, Use use) {
   if (MustHearOfCut(pattern.source)) {
     return ErrorCode::kLinkDown;
   }
-  const uint32_t entry =
-      FindUnexpected(pattern);  // and so it is there for the receive that follows
+  const uint32_t entry = FindUnexpected(pattern, use);
   if (entry == 0) {
     if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
       return error;
@@ -296,7 +298,6 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
     const ErrorCode death = DeathOf(pattern.source);
     return death == ErrorCode::kOk ? ErrorCode::kWouldBlock : death;
   }
-  match_.MarkProbed(entry);
   const shm::MatchEntry& found = match_.Entry(entry);
   *result = {found.source, found.tag, found.size_bytes};
   return ErrorCode::kOk;
@@ -357,7 +358,7 @@ bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   std::memcpy(&rts, d.payload, sizeof(rts));
   const uint32_t entry = match_.FindOffer({d.context, static_cast<int32_t>(arrival.source), d.tag},
                                           arrival.lane, rts.key);
-  if (entry != 0 && match_.Entry(entry).probed == 0) {
+  if (entry != 0) {
     const shm::MatchEntry& found = match_.Entry(entry);
     Descriptor answer{};
     answer.kind = static_cast<uint8_t>(DescriptorKind::kRetracted);

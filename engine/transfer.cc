@@ -206,6 +206,11 @@ bool IsOffered(const TransferLayout& slot, uint32_t generation) {
   return shm::LoadAcquire(slot.claim) == ClaimWord(generation, kUntaken);
 }
 
+bool IsOfferThere(const TransferLayout& slot, uint32_t generation) {
+  const uint64_t claim = shm::LoadAcquire(slot.claim);
+  return claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk;
+}
+
 bool TakeOffer(TransferLayout& slot, uint32_t generation) {
   uint64_t claim = ClaimWord(generation, kUntaken);
   if (shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTaken),

@@ -60,6 +60,8 @@ bool WithdrawOffer(shm::TransferLayout& slot, uint32_t generation);
 bool MoveOffer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
 // Whether nobody has taken, moved or withdrawn the offer.
 bool IsOffered(const shm::TransferLayout& slot, uint32_t generation);
+// Whether it has not been withdrawn. It may be at any time, until somebody takes it.
+bool IsOfferThere(const shm::TransferLayout& slot, uint32_t generation);
 // The receiver decides for the offer, before anybody hears of it: it cannot be withdrawn any more.
 // False: it was. Asking again does no harm: a thread that takes over from a dead receiver's may do
 // so.

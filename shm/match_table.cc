@@ -170,7 +170,7 @@ uint32_t MatchTable::AddUnexpected(const Descriptor& descriptor, uint32_t lane) 
   entry.kind = descriptor.kind;
   entry.flags = descriptor.flags;
   entry.cell = descriptor.cell;
-  entry.probed = 0;
+  entry.reserved = 0;
   std::memcpy(entry.payload, descriptor.payload, sizeof(entry.payload));
 
   SetTaken(taken, MatchState::kUnexpected);
@@ -179,12 +179,6 @@ uint32_t MatchTable::AddUnexpected(const Descriptor& descriptor, uint32_t lane) 
   }
   journal_->Set(&layout_->unexpected_count, layout_->unexpected_count + 1);
   return taken.entry;
-}
-
-void MatchTable::MarkProbed(uint32_t index) {
-  if (IsIndex(index)) {
-    StoreRelaxed(entries_[index].probed, 1U);
-  }
 }
 
 void MatchTable::Remove(uint32_t index) {

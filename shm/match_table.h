@@ -56,8 +56,6 @@ class MatchTable {
   uint32_t AddUnexpected(const Descriptor& descriptor, uint32_t lane);
   // Removes an entry of either sort and gives it back to the pool.
   void Remove(uint32_t entry);
-  // Somebody knows of this unexpected message now. At once, in no transaction.
-  void MarkProbed(uint32_t entry);
 
   // The entry with this index; one in state kFree for an index out of range.
   const MatchEntry& Entry(uint32_t entry) const;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/per_thread.h"
+
 namespace ferry::client {
 namespace {
 
@@ -9,8 +11,6 @@ struct Told {
   ErrorCode error = ErrorCode::kOk;  // kOk: of none since it last asked
   std::string words;
 };
-
-thread_local Told told;
 
 }  // namespace
 
@@ -36,6 +36,7 @@ void FailureWords::Tell(uint32_t request, uint32_t generation, ErrorCode error) 
 
 ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
   if (error != ErrorCode::kOk) {
+    Told& told = OfThisThread<Told>();
     const bool is_only_one = told.error == ErrorCode::kOk;
     told = {error, is_only_one ? std::move(words) : std::string()};
   }
@@ -43,7 +44,7 @@ ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
 }
 
 std::string FailureWords::Take(ErrorCode error) {
-  Told last = std::exchange(told, {});
+  Told last = std::exchange(OfThisThread<Told>(), {});
   return last.error == error ? std::move(last.words) : std::string();
 }
 

@@ -3,22 +3,28 @@
 #include <string>
 #include <utility>
 
+#include "common/per_thread.h"
+
 namespace ferry::client {
 namespace {
 
-thread_local std::string last_error;
+struct Last {
+  std::string sentence;
+};
+
+std::string& LastSentence() { return OfThisThread<Last>().sentence; }
 
 }  // namespace
 
 int Fail(const Status& status) {
-  last_error = status.ToString();
+  LastSentence() = status.ToString();
   return static_cast<int>(status.code());
 }
 
 int Fail(ErrorCode code, const char* message) { return Fail(Status(code, message)); }
 
-const char* LastError() { return last_error.c_str(); }
+const char* LastError() { return LastSentence().c_str(); }
 
-void RestoreLastError(std::string sentence) { last_error = std::move(sentence); }
+void RestoreLastError(std::string sentence) { LastSentence() = std::move(sentence); }
 
 }  // namespace ferry::client

@@ -201,7 +201,8 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
   engine::Effects matched;
   const ErrorCode error = progress_.UnderLease([&](engine::Effects& effects) {
     engine::ProbeResult first;
-    const ErrorCode found = engine_.Probe({pattern.context, pattern.peer, pattern.tag}, &first);
+    const ErrorCode found = engine_.Probe({pattern.context, pattern.peer, pattern.tag}, &first,
+                                          engine::RankEngine::Use::kTake);
     if (found != ErrorCode::kOk) {
       return found;
     }

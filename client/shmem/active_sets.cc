@@ -10,6 +10,7 @@
 #include "client/shmem/job.h"
 #include "client/shmem/message_contexts.h"
 #include "client/shmem/patience.h"
+#include "common/counted.h"
 #include "shm/atomic.h"
 
 namespace ferry::shmem {
@@ -26,13 +27,13 @@ ActiveSets& sets = *new ActiveSets();
 void Check(const char* call, int start, int stride, int count) {
   const int64_t last = start + int64_t{stride} * (count - 1);
   if (start < 0 || count < 1 || (stride < 1 && count > 1) || last >= job.size) {
-    Fail(call, "the active set of " + std::to_string(count) + " PEs from " + std::to_string(start) +
+    Fail(call, "the active set of " + Counted(count, "PE") + " from " + std::to_string(start) +
                    " on, with stride " + std::to_string(stride) + ", is not among the " +
-                   std::to_string(job.size) + " PEs of the job");
+                   Counted(job.size, "PE") + " of the job");
   }
   const int offset = job.self - start;
   if (offset < 0 || job.self > last || (count > 1 && offset % stride != 0)) {
-    Fail(call, "this PE is not in the active set of " + std::to_string(count) + " PEs from " +
+    Fail(call, "this PE is not in the active set of " + Counted(count, "PE") + " from " +
                    std::to_string(start) + " on, with stride " + std::to_string(stride));
   }
 }

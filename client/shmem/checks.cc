@@ -9,18 +9,15 @@
 #include "client/shmem/pieces.h"
 #include "client/shmem/spaces.h"
 #include "client/shmem/team.h"
+#include "common/counted.h"
 
 namespace ferry::shmem {
 namespace {
 
 constexpr size_t kMostLeftovers = 8;  // pieces that are named one by one
 
-std::string CountText(size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string PlaceText(const MemoryArgument& bytes) {
-  return CountText(bytes.size, "byte") + " from " + AddressText(bytes.address) + " on (" +
+  return Counted(bytes.size, "byte") + " from " + AddressText(bytes.address) + " on (" +
          bytes.name + ")";
 }
 
@@ -70,7 +67,7 @@ void CheckApart(const char* call, const MemoryArgument& one, const MemoryArgumen
   const std::byte* const end = std::min(one.end(), other.end());
   if (one.size != 0 && other.size != 0 && begin < end) {
     Fail(call, PlaceText(one) + " and " + PlaceText(other) + " have " +
-                   CountText(static_cast<size_t>(end - begin), "byte") +
+                   Counted(static_cast<size_t>(end - begin), "byte") +
                    " in common: they must not overlap");
   }
 }
@@ -111,22 +108,22 @@ void WarnOfLeftovers(const char* call) {
   }
   const std::vector<Piece> pieces = LivePieces();
   for (size_t i = 0; i < std::min(pieces.size(), kMostLeftovers); ++i) {
-    Warn(call, CountText(pieces[i].bytes, "byte") + " at offset " +
-                   std::to_string(pieces[i].offset) + " of " + HeapName(pieces[i].heap) +
-                   ", which " + pieces[i].given_by + " has returned, were never freed");
+    Warn(call, Counted(pieces[i].bytes, "byte") + " at offset " + std::to_string(pieces[i].offset) +
+                   " of " + HeapName(pieces[i].heap) + ", which " + pieces[i].given_by +
+                   " has returned, were never freed");
   }
   if (pieces.size() > kMostLeftovers) {
-    Warn(call, CountText(pieces.size() - kMostLeftovers, "further piece") +
+    Warn(call, Counted(pieces.size() - kMostLeftovers, "further piece") +
                    " of symmetric memory were never freed");
   }
   if (const size_t spaces = CountOpenSpaces(); spaces != 0) {
-    Warn(call, CountText(spaces, "space") + " never destroyed: call shmemx_space_destroy");
+    Warn(call, Counted(spaces, "space") + " never destroyed: call shmemx_space_destroy");
   }
   if (const size_t teams = CountOpenTeams(); teams != 0) {
-    Warn(call, CountText(teams, "team") + " never destroyed: call shmem_team_destroy");
+    Warn(call, Counted(teams, "team") + " never destroyed: call shmem_team_destroy");
   }
   if (const size_t contexts = CountOpenContexts(); contexts != 0) {
-    Warn(call, CountText(contexts, "context") + " never destroyed: call shmem_ctx_destroy");
+    Warn(call, Counted(contexts, "context") + " never destroyed: call shmem_ctx_destroy");
   }
 }
 

@@ -28,6 +28,7 @@
 #include "client/shmem/static_data.h"
 #include "client/shmem/team.h"
 #include "common/clock.h"
+#include "common/counted.h"
 #include "shm/atomic.h"
 #include "shm/fence.h"
 #include "shm/layout/session_layout.h"
@@ -43,6 +44,7 @@ constexpr uint64_t kLongestRestNs = 5'000'000;
 int inits = 0;    // of shmem_init, which shmem_finalize is still to follow
 pid_t owner = 0;  // the process that has joined; children that are forked are not PEs
 bool has_joined = false;
+bool ended_at_exit = false;  // with no shmem_finalize before: one may follow, which is late
 
 void EndAtExit(int status, void* /*unused*/);
 
@@ -115,8 +117,8 @@ void MakeRegion(const char* call) {
   Require(call, made.status());
   job.region = std::move(*made);
   if (!OpenLives() || !MakeBoards()) {
-    Fail(call, "a job of " + std::to_string(job.size) + " PEs, " +
-                   std::to_string(job.near_pes.size()) + " of them on this node, is too large");
+    Fail(call, "a job of " + Counted(job.size, "PE") + ", " + std::to_string(job.near_pes.size()) +
+                   " of them on this node, is too large");
   }
   job.region->set_is_checking(AsksForChecks(job.front_end->options()));
   Require(call, OfferStatics(job.front_end, &job.region->place()));
@@ -255,6 +257,7 @@ void EndAtExit(int status, void* /*unused*/) {
       return;
     }
     End("the end of the program, without shmem_finalize");
+    ended_at_exit = true;
   }
   (void)ferry_front_end_leave();  // nobody is there to be told
 }
@@ -278,6 +281,9 @@ int InitThread(const char* call, int requested, int* provided) {
 }
 
 void Finalize(const char* call) {
+  if (ended_at_exit) {  // called by a handler of atexit that is older than EndAtExit
+    return;
+  }
   CheckRunning(call);
   if (--inits == 0) {
     End(call);

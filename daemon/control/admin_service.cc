@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/counted.h"
 #include "common/log.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/grpc_status.h"
@@ -41,8 +42,8 @@ class AdminService final : public control::Admin::Service {
         spec.ok() ? context_.loop.Run([&] { return context_.registry.CreateJob(std::move(*spec)); })
                   : spec.status();
     if (outcome.ok()) {
-      spdlog::info("job {}: created, {} ranks on {} nodes", request->job_id(), request->size(),
-                   request->node_addresses_size());
+      spdlog::info("job {}: created, {} on {}", request->job_id(), Counted(request->size(), "rank"),
+                   Counted(static_cast<uint64_t>(request->node_addresses_size()), "node"));
     } else {
       spdlog::warn("job not created: {}", outcome.message());
     }

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/counted.h"
 #include "common/log.h"
 #include "common/net_address.h"
 #include "common/version.h"
@@ -399,8 +400,8 @@ void ControlServer::ReloadTls() {
 // ---- Watchdog ----
 
 std::string ControlServer::Parts::Summary() const {
-  return std::to_string(registry.local_ranks()) + " ranks and " +
-         std::to_string(registry.jobs().size()) + " jobs at " + options.run_directory;
+  return Counted(registry.local_ranks(), "rank") + " and " +
+         Counted(registry.jobs().size(), "job") + " at " + options.run_directory;
 }
 
 void ControlServer::StartWatchdog(uint64_t interval_ns,

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "common/counted.h"
 #include "daemon/control/secrets.h"
 #include "proto/attach_protocol.h"
 
@@ -166,12 +167,12 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
   }
   const size_t nodes = spec.node_addresses.size();
   if (nodes > size) {  // each would cost a link
-    return Invalid(job + "it names " + std::to_string(nodes) + " nodes for " +
-                   std::to_string(size) + " ranks: at most as many as ranks");
+    return Invalid(job + "it names " + Counted(nodes, "node") + " for " + Counted(size, "rank") +
+                   ": at most as many as ranks");
   }
   if (spec.node >= nodes) {
     return Invalid(job + "node " + std::to_string(spec.node) + " is none of its " +
-                   std::to_string(nodes) + " nodes");
+                   Counted(nodes, "node"));
   }
   for (const uint32_t node : spec.node_of_rank) {
     if (node >= nodes) {

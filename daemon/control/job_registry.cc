@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/counted.h"
 #include "common/hex_text.h"
 #include "common/log.h"
 #include "daemon/control/secrets.h"
@@ -112,7 +113,7 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) con
   }
   if (claim.size != job->size()) {
     return {ErrorCode::kInvalidArgument, "job " + claim.job_id + " has " +
-                                             std::to_string(job->size()) + " ranks, not " +
+                                             Counted(job->size(), "rank") + ", not " +
                                              std::to_string(claim.size) + ": check FERRY_SIZE"};
   }
   if (claim.rank >= job->size()) {
@@ -137,8 +138,8 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) con
   }
   if (tokens_.size() + leaving_ >= limits_.max_local_ranks) {
     return {ErrorCode::kLimitExceeded, "this daemon serves " +
-                                           std::to_string(tokens_.size() + leaving_) +
-                                           " ranks, as many as max_local_ranks allows"};
+                                           Counted(tokens_.size() + leaving_, "rank") +
+                                           ", as many as max_local_ranks allows"};
   }
   *found = job;
   return {};

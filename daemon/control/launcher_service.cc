@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/log.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/question_gate.h"
@@ -50,8 +51,9 @@ class LauncherService final : public control::Launcher::Service {
         spec.ok() ? loop_.Run([&] { return launchers_.CreateJob(token, std::move(*spec)); })
                   : spec.status();
     if (outcome.ok()) {
-      spdlog::info("job {}: created by uid {}, {} ranks on {} nodes", request->job_id(),
-                   caller->uid, request->size(), request->node_addresses_size());
+      spdlog::info("job {}: created by uid {}, {} on {}", request->job_id(), caller->uid,
+                   Counted(request->size(), "rank"),
+                   Counted(static_cast<uint64_t>(request->node_addresses_size()), "node"));
     } else {
       static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as he likes
       LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", caller->uid,

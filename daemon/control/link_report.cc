@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/counted.h"
 #include "daemon/control/rank_view.h"
 #include "shm/counters.h"
 
@@ -44,7 +45,7 @@ std::string WhyNotYet(const JobRegistry& registry, const JobRecord& job, uint32_
     }
   }
   return "after " + std::to_string(path.daemon_messages) + " of " +
-         std::to_string(registry.link_min_messages()) + " messages";
+         Counted(registry.link_min_messages(), "message");
 }
 
 void ReportPair(const JobRegistry& registry, const JobRecord& job, const Session& session,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/counted.h"
 #include "engine/rank_engine.h"
 
 namespace ferry::daemon {
@@ -12,10 +13,6 @@ using shm::RequestState;
 
 constexpr size_t kMaxOthersNamed = 3;
 constexpr uint64_t kSilenceNs = 1'000'000'000;  // worth a word
-
-std::string Count(uint64_t n, const char* noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
 
 std::string OfBytes(uint64_t done, uint64_t size) {
   return std::to_string(done) + " of " + std::to_string(size) + " bytes";
@@ -43,7 +40,7 @@ std::string OthersText(const RankView& view, const RequestView& receive) {
             std::to_string(message.tag) +
             (message.context != receive.context ? " in context " + std::to_string(message.context)
                                                 : "") +
-            " (" + Count(message.count, "message") + ")";
+            " (" + Counted(message.count, "message") + ")";
   }
   if (groups > kMaxOthersNamed) {
     text += " and " + std::to_string(groups - kMaxOthersNamed) + " more";
@@ -238,7 +235,7 @@ Step WhySteps::Queued(uint32_t rank, const RequestView& request) {
     step.text = std::string("queued: ") + wait + RankName(peer);
   } else if (const uint32_t out = CreditsOut(own, peer); out >= engine::kRemoteWindow) {
     step.text = "queued: no credit: " + RankName(peer) + " has not drained the last " +
-                Count(out, "message") + " sent to it";
+                Counted(out, "message") + " sent to it";
   } else if (CommandBacklog(own) >= shm::kLaneSlots) {
     step.text = "queued: the lane to ferryd is full";
     step.partner.reset();
@@ -269,7 +266,7 @@ Step WhySteps::Posted(uint32_t rank, const RequestView& request) {
     if (const uint64_t backlog = sender != nullptr || is_remote ? LaneBacklog(own, lane) : 0;
         backlog != 0) {
       step.stuck = false;
-      step.text += "; " + Count(backlog, "message") + " in the lane from " +
+      step.text += "; " + Counted(backlog, "message") + " in the lane from " +
                    (!is_remote   ? RankName(peer)
                     : is_by_link ? "its direct links"
                                  : "ferryd") +
@@ -302,7 +299,7 @@ Step WhySteps::Transferring(uint32_t rank, const RequestView& request) {
       const uint64_t done = transfer.size_bytes / transfer.chunks * transfer.chunks_done;
       step.done_bytes = done;
       step.text = "matched; " + std::to_string(transfer.chunks_done) + " of " +
-                  Count(transfer.chunks, "chunk") + " copied";
+                  Counted(transfer.chunks, "chunk") + " copied";
       if (const uint32_t claimed = std::min(transfer.chunks_claimed, transfer.chunks);
           claimed > transfer.chunks_done) {
         step.text += ", " + std::to_string(claimed - transfer.chunks_done) + " being copied";
@@ -340,7 +337,7 @@ Step WhySteps::Offered(uint32_t rank, const RequestView& request, Step step) {
   step.text = seen ? "announced; " + RankName(peer) + " has posted no receive that matches" +
                          WantedInstead(view, rank, request)
                    : "announced; " + RankName(peer) + " has not looked at its lane (" +
-                         Count(LaneBacklog(*receiver, SessionOf(rank)->local_index), "message") +
+                         Counted(LaneBacklog(*receiver, SessionOf(rank)->local_index), "message") +
                          " there): it " + Look(peer).condition.phrase;
   return step;
 }
@@ -362,7 +359,7 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
                   RankName(*step.partner) + " is dead";
     } else if (backlog != 0) {
       step.text = std::string(request.send ? "announced" : "matched") + "; waits with " +
-                  Count(backlog, "command") + " in the lane to ferryd";
+                  Counted(backlog, "command") + " in the lane to ferryd";
     } else if (request.send) {
       step.text = "announced to " + RankName(*step.partner) +
                   "; it has posted no receive that matches, or fetches the data now";

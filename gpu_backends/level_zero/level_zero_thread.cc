@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <shared_mutex>
 #include <thread>
 #include <utility>
@@ -25,12 +26,10 @@ LoaderState& Loader() {
   return state;
 }
 
-struct AtExit {
-  ~AtExit() {
-    std::unique_lock lock(Loader().mutex);
-    Loader().over = true;
-  }
-};
+void EndLoader(int, void*) {
+  std::unique_lock lock(Loader().mutex);
+  Loader().over = true;
+}
 
 }  // namespace
 
@@ -38,7 +37,8 @@ Status LevelZeroThread::StartLocked(std::function<void()> main) {
   if (started_) {
     return {};
   }
-  static AtExit at_exit;  // after the loader was opened: so it happens before the loader's end
+  // After the loader was opened: so it happens before the loader's end.
+  [[maybe_unused]] static const int registered = on_exit(EndLoader, nullptr);
   StatusOr<std::thread> thread =
       StartThread("ferry-ze-host", "for host steps of a stream", [this, main = std::move(main)] {
         main();

@@ -35,7 +35,7 @@ struct alignas(128) MatchEntry {
   uint8_t kind;
   uint8_t flags;
   uint16_t cell;
-  uint32_t probed;  // not 0: somebody knows of it, so its sender cannot take it back any more
+  uint32_t reserved;
   uint8_t payload[kInlineBytes];
 };
 FERRY_ASSERT_LAYOUT(MatchEntry, 128);
@@ -52,7 +52,7 @@ FERRY_ASSERT_OFFSET(MatchEntry, size_bytes, 64);
 FERRY_ASSERT_OFFSET(MatchEntry, kind, 72);
 FERRY_ASSERT_OFFSET(MatchEntry, flags, 73);
 FERRY_ASSERT_OFFSET(MatchEntry, cell, 74);
-FERRY_ASSERT_OFFSET(MatchEntry, probed, 76);
+FERRY_ASSERT_OFFSET(MatchEntry, reserved, 76);
 FERRY_ASSERT_OFFSET(MatchEntry, payload, 80);
 
 struct MatchBucket {

@@ -150,7 +150,7 @@ TEST(RefusalTest, WithAnotherSecretSizeOrRank) {
               AllOf(StartsWith("init: 7 "), HasSubstr("wrong secret for job "),
                     HasSubstr("check FERRY_JOB_SECRET")));
   EXPECT_THAT(InitWith("FERRY_JOB_ID=nojob"), HasSubstr("there is no job nojob on this daemon"));
-  EXPECT_THAT(InitWith("FERRY_SIZE=2"), HasSubstr("has 1 ranks, not 2: check FERRY_SIZE"));
+  EXPECT_THAT(InitWith("FERRY_SIZE=2"), HasSubstr("has 1 rank, not 2: check FERRY_SIZE"));
 }
 
 TEST(RefusalTest, AForkOfARank) {

@@ -67,7 +67,7 @@ TEST_F(PmixTest, UsesTheDaemonThatRuns) {
   served->Signal(SIGTERM);
   const CommandResult daemon = served->Wait();
   EXPECT_THAT(daemon.out + daemon.err,
-              HasSubstr("created by uid " + std::to_string(geteuid()) + ", 2 ranks on 1 nodes"));
+              HasSubstr("created by uid " + std::to_string(geteuid()) + ", 2 ranks on 1 node"));
 }
 
 struct End {

@@ -528,8 +528,7 @@ std::string PathPair::KeyOf(uint32_t side) const {
   for (uint32_t entry = 1; entry < own.match()->fresh; ++entry) {
     const shm::MatchEntry& one = entries[entry];
     if (one.state != 0) {
-      Append(&key, entry, one.state, one.sequence, one.request, one.lane, one.probed, one.kind,
-             one.flags);
+      Append(&key, entry, one.state, one.sequence, one.request, one.lane, one.kind, one.flags);
       key.append(reinterpret_cast<const char*>(one.payload), shm::kInlineBytes);
     }
   }

@@ -361,7 +361,7 @@ TEST(LayoutTest, MatchEntry) {
   EXPECT_AT(MatchEntry, kind, 72);
   EXPECT_AT(MatchEntry, flags, 73);
   EXPECT_AT(MatchEntry, cell, 74);
-  EXPECT_AT(MatchEntry, probed, 76);
+  EXPECT_AT(MatchEntry, reserved, 76);
   EXPECT_AT(MatchEntry, payload, 80);
 }
 

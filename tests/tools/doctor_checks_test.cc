@@ -202,7 +202,7 @@ TEST(DoctorTest, ReadsTheCertificateThatExpiresFirst) {
 
 TEST(DoctorTest, JudgesDevices) {
   DaemonFacts facts;
-  Expect(CheckGpus(facts, {{"host", "emulated", ""}}, "host"), Verdict::kOk, "1 devices", "");
+  Expect(CheckGpus(facts, {{"host", "emulated", ""}}, "host"), Verdict::kOk, "1 device", "");
   Expect(CheckGpus(facts, {{"host", "emulated", "is broken"}}, "host"), Verdict::kWarning,
          "emulated: is broken", "vendor");
   facts.connected = {ErrorCode::kNoDaemon, ""};

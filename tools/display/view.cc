@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/counted.h"
 #include "tools/display/table.h"
 
 namespace ferry::tools {
@@ -356,9 +357,8 @@ View MakeView(const control::StatusReply& reply, const Terminal& terminal) {
   view.text = "node " + node.name() + ": " + Coloured(reply.state(), terminal) + ", pid " +
               std::to_string(reply.pid()) + ", up " + DurationText(reply.uptime_ms()) + "\n" +
               "run directory " + reply.run_directory() + ", control " + node.control_address() +
-              ", provider " + node.provider() + "\n" + std::to_string(reply.sessions()) +
-              " sessions, " + std::to_string(reply.regions()) + " regions of " +
-              BytesText(reply.region_bytes()) + "\n";
+              ", provider " + node.provider() + "\n" + Counted(reply.sessions(), "session") + ", " +
+              Counted(reply.regions(), "region") + " of " + BytesText(reply.region_bytes()) + "\n";
   if (reply.has_registrations()) {
     view.json["registrations"] = Object(reply.registrations(), kRegistrationFields);
     view.text += RegistrationText(reply.registrations());

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "client/malloc/heap_sizes.h"
+#include "common/counted.h"
 #include "common/openssl_ptr.h"
 #include "common/unique_fd.h"
 #include "common/version_text.h"
@@ -376,7 +377,7 @@ Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
     finding.found += "; a daemon would list its devices";
     return finding;
   }
-  finding.found += ": " + std::to_string(gpus.size()) + " devices";
+  finding.found += ": " + Counted(gpus.size(), "device");
   for (const Gpu& gpu : gpus) {
     if (!gpu.note.empty()) {
       finding.verdict = Verdict::kWarning;

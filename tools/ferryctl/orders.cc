@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/unique_fd.h"
 #include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
@@ -20,10 +21,6 @@ namespace {
 using Stub = AdminClient::Stub;
 
 constexpr uint32_t kWaitMs = 500;  // of one call: far from the time in which it must be answered
-
-std::string Counted(uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 // "3 ranks of 1 job".
 template <typename Reply>

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/counted.h"
 
 namespace ferry::tools {
 namespace {
@@ -236,7 +237,7 @@ void Supervisor::OnTimeout() {
     timeout_ns_ = 0;
     Decide(kTimedOut);
     Say("the job did not end within " + std::to_string(settings_.timeout_s) +
-        " s (--timeout); ending its " + std::to_string(Running()) + " ranks");
+        " s (--timeout); ending its " + Counted(Running(), "rank"));
     Stop(SIGTERM);
   }
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {

@@ -142,7 +142,7 @@ std::vector<SelectionRule> MakeBuiltInRules() {
 const std::vector<SelectionRule>& RulesOfDevices() {
   using enum Collective;
   constexpr NodeLayout kOneNode = NodeLayout::kOneNode;
-  static const std::vector<SelectionRule> rules = {
+  static const auto& rules = *new std::vector<SelectionRule>{
       {kReduce, 8192 * kKib, kAnyRanks, kOneNode, "binomial", 0},
       {kReduce, kAnySize, kAnyRanks, kOneNode, "rabenseifner", 0},
       {kReduce, kAnySize, kAnyRanks, kOneNode, "binomial", 0},
@@ -180,7 +180,7 @@ NodeLayout LayoutOf(const Problem& problem) {
 }
 
 const std::vector<SelectionRule>& BuiltInRules() {
-  static const std::vector<SelectionRule> rules = MakeBuiltInRules();
+  static const auto& rules = *new std::vector<SelectionRule>(MakeBuiltInRules());
   return rules;
 }
 

@@ -238,7 +238,7 @@ FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
 
 /* Asks to cancel; the request must still be completed by test or wait, whose status says whether it
  * was. A receive is cancelled if it has not matched. A send is cancelled if its data have not left
- * (large ones have not, nor have those of the heap within a node) and nobody has probed it.
+ * (large ones have not, nor have those of the heap within a node), also if somebody has probed it.
  * Cancelling a send to another node needs no help from the receiver.
  */
 FERRY_API int ferry_cancel(ferry_request request);

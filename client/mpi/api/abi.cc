@@ -16,7 +16,7 @@ namespace ferry::mpi {
 namespace {
 
 std::mutex mutex;  // guards what follows
-Ref<Info> fortran_info;
+Ref<Info>& fortran_info = *new Ref<Info>();
 int fortran_logical_bytes = 0;  // 0: no Fortran binding has said what its truth values are
 
 // The sizes that client/mpi/datatype gives Fortran's types: those of every usual compiler.

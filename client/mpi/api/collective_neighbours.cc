@@ -45,7 +45,8 @@ int CallAllgather(const CollectiveCall& call, const Run& send, const Data& recei
     FERRY_RETURN_FAILURE(
         Describe(comm, Collective::kNeighbourAllgather, send.buffer, receive.buffer, &problem));
     FERRY_RETURN_FAILURE(BindReceived(receive, &operation));
-    return BindOwnInput(send, &operation, &problem.block_bytes);
+    return problem.destinations.empty() ? Bind(send, 0, &operation.input, &problem.block_bytes)
+                                        : BindOwnInput(send, &operation, &problem.block_bytes);
   });
 }
 

@@ -532,14 +532,15 @@ FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
     return Fail(FERRY_MPI_NAME, request->comm(), MPI_ERR_REQUEST,
                 "the partitioned request is active; complete it first");
   }
+  Failure failure;
   if (request->is_active()) {
-    request->Retain();
-    Abandon(request);
+    failure = request->FreeActive(*handle);
+  } else {
+    request->Unpublish(*handle);
   }
-  request->Unpublish(*handle);
   *handle = MPI_REQUEST_NULL;
   EndAbandoned();
-  return MPI_SUCCESS;
+  return failure.ok() ? MPI_SUCCESS : Fail(FERRY_MPI_NAME, nullptr, failure);
 }
 
 FERRY_MPI_CALL(int, Cancel, (MPI_Request * handle)) {

@@ -9,6 +9,7 @@
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/partitioned/orphans.h"
 #include "client/mpi/request/request.h"
@@ -31,6 +32,7 @@ void PrepareProcess() {
     DropOrphans();
     return Failure();
   });
+  StopHelperAtLeave();
 }
 
 int Begin(Call call, int required, int* provided) {

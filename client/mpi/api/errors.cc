@@ -60,7 +60,7 @@ std::string SaidByProgram(int code) {
 // ---- The handler of MPI_FILE_NULL --------------------------------------------------------------
 
 std::mutex file_mutex;
-Ref<ErrorHandler> file_handler;  // null: MPI_ERRORS_RETURN
+Ref<ErrorHandler>& file_handler = *new Ref<ErrorHandler>();  // null: MPI_ERRORS_RETURN
 
 Ref<ErrorHandler> FileHandler() {
   std::lock_guard lock(file_mutex);

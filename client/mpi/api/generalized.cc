@@ -1,12 +1,15 @@
 // Generalised requests, which a program completes by itself, and statuses made by programs
 // (MPI 5.0, sections 3.2.5, 5.1.11 and 13.2 to 13.3).
 #include <atomic>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
 
@@ -15,26 +18,52 @@ namespace {
 
 constexpr char kNoStatus[] = "the status, or the address for the result, is null";
 
+class GeneralizedRequest;
+
+// MPI_Request_free and MPI_Grequest_complete may come in either order, also from two threads at
+// once. The program's copies of a handle that it has freed stand for the request until that is
+// complete (MPI 5.0, section 13.2): for MPI_Grequest_complete, and for nothing else.
+struct FreedRequests {
+  std::mutex mutex;  // of all generalised requests: held while one becomes freed, or complete
+  std::unordered_map<MPI_Request, GeneralizedRequest*> requests;
+};
+FreedRequests& freed = *new FreedRequests();
+
 class GeneralizedRequest : public Request {
  public:
   GeneralizedRequest(MPI_Grequest_query_function* query, MPI_Grequest_free_function* free,
                      MPI_Grequest_cancel_function* cancel, void* extra_state)
       : query_(query), free_(free), cancel_(cancel), extra_state_(extra_state) {}
-  // Nobody completed it: it was freed by MPI_Request_free, which has returned.
-  ~GeneralizedRequest() override { (void)Free(); }
 
-  void Complete() {
-    done_.store(true, std::memory_order_release);
-    front_end->WakeThreads();
-  }
+  // Under freed.mutex. Afterwards another thread may end it.
+  void Complete() { done_.store(true, std::memory_order_release); }
   bool IsDone() override { return done_.load(std::memory_order_acquire); }
   // The call that completes the request returns what its functions do.
   Failure End(MPI_Status* status) override {
     Failure failure = Query(status);
     const int error = Free();
-    return failure.ok() && error != MPI_SUCCESS
-               ? Failure{error, "the request's free function failed"}
-               : failure;
+    return failure.ok() ? FailureOfFree(error) : failure;
+  }
+  // Its free function is called by whichever comes last, this or MPI_Grequest_complete.
+  Failure FreeActive(MPI_Request handle) override {
+    {
+      std::lock_guard lock(freed.mutex);
+      if (!IsDone()) {
+        requests.Set(handle, nullptr);
+        freed.requests.emplace(handle, this);
+        return {};
+      }
+    }
+    Failure failure = FailureOfFree(Free());
+    Unpublish(handle);
+    return failure;
+  }
+  // For one that FreeActive has left, with its handle's part of it.
+  Failure EndFreed(MPI_Request handle) {
+    Failure failure = FailureOfFree(Free());
+    requests.Set(handle, this);
+    Unpublish(handle);
+    return failure;
   }
   void Look(MPI_Status* status) override { (void)Query(status); }
   Failure Cancel() override {
@@ -56,6 +85,9 @@ class GeneralizedRequest : public Request {
     return error == MPI_SUCCESS ? Failure() : Failure{error, "the request's query function failed"};
   }
 
+  static Failure FailureOfFree(int error) {
+    return error == MPI_SUCCESS ? Failure() : Failure{error, "the request's free function failed"};
+  }
   // Once.
   int Free() {
     MPI_Grequest_free_function* const free = std::exchange(free_, nullptr);
@@ -84,14 +116,36 @@ FERRY_MPI_CALL(int, Grequest_start,
   });
 }
 
+namespace {
+
+// Null: the handle names none. *was_freed: the program has freed it, so the caller ends it.
+GeneralizedRequest* Complete(MPI_Request handle, bool* was_freed) {
+  std::lock_guard lock(freed.mutex);
+  const auto left = freed.requests.extract(handle);
+  *was_freed = !left.empty();
+  auto* const request =
+      *was_freed ? left.mapped() : dynamic_cast<GeneralizedRequest*>(requests.Find(handle));
+  if (request != nullptr) {
+    request->Complete();
+  }
+  return request;
+}
+
+}  // namespace
+
 FERRY_MPI_CALL(int, Grequest_complete, (MPI_Request handle)) {
   Call call(FERRY_MPI_NAME);
-  auto* const request = dynamic_cast<GeneralizedRequest*>(call.Find(handle));
+  call.NeedRunning();
   return call.Then([&]() -> Failure {
-    if (request == nullptr) {
+    bool was_freed = false;
+    GeneralizedRequest* const request = Complete(handle, &was_freed);
+    if (was_freed) {
+      return request->EndFreed(handle);
+    }
+    if (request == nullptr && call.Find(handle) != nullptr) {
       return {MPI_ERR_REQUEST, "the request is not a generalised one"};
     }
-    request->Complete();
+    front_end->WakeThreads();
     return {};
   });
 }

@@ -11,13 +11,14 @@
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
 
 std::string OutOf(const char* argument, int rank, int size) {
   return std::string(argument) + " is " + std::to_string(rank) + "; there are " +
-         std::to_string(size) + " processes";
+         Counted(size, "process", "processes");
 }
 
 // The arguments that count at the leader only.
@@ -113,12 +114,18 @@ void NeedMember(Call& call, const Group* group, const char* argument) {
   }
 }
 
+// False also for a handle that names none: only the leader's remote group must be one.
+bool IsEmptyGroup(MPI_Group handle) {
+  const Group* const group = groups.Find(handle);
+  return group != nullptr && group->ranks.empty();
+}
+
 // A rank of `group`, which is a rank of MPI_COMM_WORLD then.
 void NeedRank(Call& call, const Group* group, int rank, const char* argument) {
   if (call.ok() && (rank < 0 || rank >= group->ranks.size())) {
     call.Refuse(MPI_ERR_RANK, std::string(argument) + " is " + std::to_string(rank) +
-                                  "; its group has " + std::to_string(group->ranks.size()) +
-                                  " processes");
+                                  "; its group has " +
+                                  Counted(group->ranks.size(), "process", "processes"));
   }
 }
 
@@ -180,6 +187,11 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
   NeedText(call, stringtag);
   const Info* const hints = call.FindOrNull(info);
   call.Need(newintercomm, "newintercomm");
+  // Then the call is local, on every process that passes an empty group (MPI 5.0, section 7.6.2).
+  if (call.ok() && (local->ranks.empty() || IsEmptyGroup(remote_group))) {
+    *newintercomm = MPI_COMM_NULL;
+    return call.result();
+  }
   NeedMember(call, local, "local_group");
   NeedRank(call, local, local_leader, "local_leader");
   const bool leads = call.ok() && local->ranks.WorldRank(local_leader) == Process::world().rank();

@@ -45,8 +45,7 @@ Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type
     return {MPI_ERR_COUNT, "the count is " + std::to_string(count)};
   }
   if (!type.IsCommitted()) {
-    return {MPI_ERR_TYPE, "the datatype " + std::string(type.name()) +
-                              " is not committed; call MPI_Type_commit first"};
+    return {MPI_ERR_TYPE, type.Text() + " is not committed; call MPI_Type_commit first"};
   }
   const Result<int64_t> bytes = type.PackedBytes(count);
   if (!bytes.ok()) {

@@ -91,7 +91,7 @@ int ReduceLocal(Call call, const void* inbuf, void* inoutbuf, int64_t count, MPI
   const Datatype* const type = call.Find(datatype);
   const Op* const op = call.Find(handle);
   if (call.ok() && !type->IsCommitted()) {
-    call.Refuse(MPI_ERR_TYPE, "the datatype is not committed");
+    call.Refuse(MPI_ERR_TYPE, type->Text() + " is not committed; call MPI_Type_commit first");
   }
   const Result<int64_t> bytes = call.ok() ? type->PackedBytes(count) : 0;
   call.Refuse(bytes.failure());

@@ -20,7 +20,7 @@ struct Data {
 Data FindData(Call& call, int64_t count, MPI_Datatype datatype) {
   Data data{call.Find(datatype)};
   if (call.ok() && !data.type->IsCommitted()) {
-    call.Refuse(MPI_ERR_TYPE, "the datatype is not committed");
+    call.Refuse(MPI_ERR_TYPE, data.type->Text() + " is not committed; call MPI_Type_commit first");
   }
   (void)call.Then([&] {
     const Result<int64_t> bytes = data.type->PackedBytes(count);

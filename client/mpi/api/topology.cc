@@ -11,6 +11,7 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/comm/creation.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
@@ -58,7 +59,7 @@ namespace {
 void NeedRank(Call& call, const Comm* comm, int rank) {
   if (call.ok() && !comm->IsPeer(rank)) {
     call.Refuse(MPI_ERR_RANK, "rank is " + std::to_string(rank) + "; the communicator has " +
-                                  std::to_string(comm->size()) + " processes");
+                                  Counted(comm->size(), "process", "processes"));
   }
 }
 
@@ -179,7 +180,7 @@ FERRY_MPI_CALL(int, Cart_shift,
   call.Need(rank_source, "rank_source", rank_dest, "rank_dest");
   if (call.ok() && (direction < 0 || direction >= grid->dimensions())) {
     call.Refuse(MPI_ERR_DIMS, "direction is " + std::to_string(direction) + "; the grid has " +
-                                  std::to_string(grid->dimensions()) + " dimensions");
+                                  Counted(grid->dimensions(), "dimension"));
   }
   return call.Then([&] {
     const Cartesian::Shifted shifted = grid->Shift(found->rank(), direction, disp);
@@ -206,7 +207,7 @@ namespace {
 void NeedNode(Call& call, const Graph* graph, int rank) {
   if (call.ok() && (rank < 0 || rank >= graph->node_count())) {
     call.Refuse(MPI_ERR_RANK, "rank is " + std::to_string(rank) + "; the graph has " +
-                                  std::to_string(graph->node_count()) + " nodes");
+                                  Counted(graph->node_count(), "node"));
   }
 }
 
@@ -216,7 +217,7 @@ Graph GraphOf(Call& call, const Comm* comm, int nnodes, const int* index, const 
   call.NeedArray(index, nnodes, "index");
   if (call.ok() && nnodes > comm->size()) {
     call.Refuse(MPI_ERR_ARG, "nnodes is " + std::to_string(nnodes) + "; the communicator has " +
-                                 std::to_string(comm->size()) + " processes");
+                                 Counted(comm->size(), "process", "processes"));
   }
   Graph graph;
   if (call.ok() && nnodes > 0) {

@@ -47,7 +47,7 @@ FERRY_MPI_CALL(int, Type_free, (MPI_Datatype * datatype)) {
   call.Need(datatype, "datatype");
   Datatype* const type = call.ok() ? call.Find(*datatype) : nullptr;
   if (call.ok() && type->IsPredefined()) {
-    call.Refuse(MPI_ERR_TYPE, "the datatype " + std::string(type->name()) + " is predefined");
+    call.Refuse(MPI_ERR_TYPE, type->Text() + " is predefined");
   }
   // Handles of MPI_Type_get_contents are further ones: the attributes belong to the first.
   if (call.ok() && type->handle() == *datatype) {
@@ -210,8 +210,7 @@ void NeedRoom(Call& call, const DatatypeContents& contents, const Room& room) {
 
 int GetContents(Call& call, const Datatype* type, const Room& room) {
   if (call.ok() && type->contents().combiner == MPI_COMBINER_NAMED) {
-    call.Refuse(MPI_ERR_TYPE,
-                "the datatype " + std::string(type->name()) + " is predefined: it has no contents");
+    call.Refuse(MPI_ERR_TYPE, type->Text() + " is predefined: it has no contents");
   }
   if (call.ok()) {
     NeedRoom(call, type->contents(), room);

@@ -1,5 +1,4 @@
-// The calls that Ferry does not have: one-sided communication and the tool interface, yet, and
-// files. docs/mpi.md lists them.
+// The calls that Ferry does not have: files. docs/mpi.md lists them.
 //
 // The public headers are the table. Each declares its calls by FERRY_MPI(result, name, parameters);
 // read a second time, with another FERRY_MPI, they define them.
@@ -29,9 +28,10 @@ namespace ferry::mpi {
 namespace {
 
 int FailFiles(const char* call) {
-  return Fail(call, nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
-              "Ferry has no files (docs/mpi.md): use a library that brings MPI-IO over any MPI, as "
-              "ROMIO, or write by the system's calls at offsets that MPI_Exscan gives each rank");
+  return Fail(
+      call, nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
+      "Ferry has no MPI-IO yet (docs/mpi.md): write by the system's calls, as pwrite, at the "
+      "offsets that MPI_Exscan gives each rank");
 }
 
 }  // namespace

@@ -312,7 +312,7 @@ Failure NeedComparable(MPI_Datatype datatype) {
   const Datatype& type = *datatypes.Find(datatype);
   return IsComparable(*type.predefined())
              ? Failure{}
-             : Failure{MPI_ERR_TYPE, "elements of " + std::string(type.name()) +
+             : Failure{MPI_ERR_TYPE, "elements of " + type.Text() +
                                          " cannot be compared and swapped: the call takes "
                                          "integers, logicals and bytes"};
 }

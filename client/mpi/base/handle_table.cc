@@ -12,12 +12,6 @@ constexpr size_t kMaxHandles = size_t{1} << 24;
 
 }  // namespace
 
-HandleCells::~HandleCells() {
-  if (const uintptr_t base = base_.load(); base != 0) {
-    munmap(reinterpret_cast<void*>(base), kMaxHandles * sizeof(Cell));
-  }
-}
-
 bool HandleCells::Reserve() {
   if (base_.load(std::memory_order_relaxed) != 0) {
     return true;

@@ -26,8 +26,8 @@ inline constexpr uintptr_t kPredefinedHandles = 1024;
 // The part that does not depend on the kind.
 class HandleCells {
  public:
+  // Without a destructor: programs may call MPI until the process has ended.
   HandleCells() = default;
-  ~HandleCells();
   HandleCells(const HandleCells&) = delete;
   HandleCells& operator=(const HandleCells&) = delete;
 

@@ -463,9 +463,24 @@ int Channel::FindDead(ErrorCode* how) const {
 
 void Channel::GiveUp(collective::CollectiveRun* run) {
   const auto lock = Lock();
+  GiveUpLocked(run);
+}
+
+void Channel::GiveUpLocked(collective::CollectiveRun* run) {
   do {
     runner_.CancelMessagesOf(run);
   } while (!run->is_done() && runner_.Advance());
+}
+
+void Channel::Abandon() {
+  const auto lock = Lock();
+  board_queue_.reset();
+  for (int phase = 0; phase < Comparison::kPhases && !comparisons_.empty(); ++phase) {
+    for (const std::shared_ptr<Comparison>& comparison : comparisons_) {
+      GiveUpLocked(comparison->run());
+    }
+    (void)StepComparisons();
+  }
 }
 
 RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number,

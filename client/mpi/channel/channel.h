@@ -191,8 +191,9 @@ class Channel : public Comm::Extension, public Watched {
     return IsBusyLocked();
   }
   // At the end, when nobody advances the channel any more: gives up the making of the board for
-  // nonblocking calls, which other ranks may never have come to.
-  void Abandon() override { board_queue_.reset(); }
+  // nonblocking calls, and the comparisons of calls that have failed, which other ranks may never
+  // have come to.
+  void Abandon() override;
   // As Advance, for all that is under way.
   Progress AdvanceAll() override;
 
@@ -219,6 +220,7 @@ class Channel : public Comm::Extension, public Watched {
   std::unique_lock<std::mutex> Lock();
   bool IsBusyLocked() const;
   void AdvanceLocked();
+  void GiveUpLocked(collective::CollectiveRun* run);
   BoardQueue* BoardQueueLocked();
   void StartByMessages(Started* started);
   bool StepComparisons();

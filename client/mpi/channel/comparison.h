@@ -40,6 +40,10 @@ class Comparison {
  private:
   friend class Channel;
   enum class Phase { kBegin, kCalls, kLists, kOver };
+  static constexpr int kPhases = 2;  // with messages
+
+  // What it waits for, once Step has begun it.
+  collective::CollectiveRun* run() const { return taken_.run(); }
 
   // Does what can be done. Returns whether anything was. Under the channel's lock.
   bool Step();

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/mpi/channel/table.h"
+#include "client/mpi/comm/creation.h"
 #include "client/mpi/runtime/process.h"
 #include "common/clock.h"
 
@@ -45,11 +47,27 @@ class Helper {
     }
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { Work(); });
-      Process::AtLeave([this] { return Stop(); });
     }
     if (is_at_rest_) {
       has_work_.notify_one();
     }
+  }
+
+  Failure Stop() {
+    {
+      std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+      has_work_.notify_one();
+    }
+    if (thread_.joinable()) {
+      front_end->WakeThreads();
+      thread_.join();
+    }
+    for (const Entry& entry : watched_) {
+      entry.watched->Abandon();
+    }
+    watched_.clear();
+    return {};
   }
 
  private:
@@ -155,21 +173,6 @@ class Helper {
     return is_over;
   }
 
-  Failure Stop() {
-    {
-      std::lock_guard lock(mutex_);
-      is_stopping_ = true;
-      has_work_.notify_one();
-    }
-    front_end->WakeThreads();
-    thread_.join();
-    for (const Entry& entry : watched_) {
-      entry.watched->Abandon();
-    }
-    watched_.clear();
-    return {};
-  }
-
   std::mutex mutex_;  // guards what follows, but for the thread's own use of it
   std::condition_variable has_work_;
   std::vector<Entry> watched_;
@@ -188,6 +191,18 @@ Helper& helper = *new Helper();
 void Watch(Ref<Object> owner, Watched* watched) { helper.Watch(std::move(owner), watched); }
 
 void WatchChannel(Comm& comm, Channel& channel) { helper.Watch(Ref<Comm>::Share(&comm), &channel); }
+
+void StopHelperAtLeave() {
+  Process::AtLeave([] { return helper.Stop(); });
+  if (ComparesCalls()) {
+    // A rank whose call has failed leaves the comparison with the others' to the helper. They may
+    // be waiting for it until they have come here, too.
+    Process::AtLeave([] {
+      (void)SynchroniseAll(Process::world());  // it fails if a rank has died
+      return Failure();
+    });
+  }
+}
 
 bool HelperWaits() { return helper.waits(); }
 

@@ -22,6 +22,10 @@ void Watch(Ref<Object> owner, Watched* watched);
 // The same of the communicator's channel.
 void WatchChannel(Comm& comm, Channel& channel);
 
+// Has the thread end before the process leaves the job, and what is under way then be given up.
+// Once in a process, before the first use.
+void StopHelperAtLeave();
+
 // Whether the thread carries collectives on, and may sleep meanwhile. If it does not, it looks at
 // all of them again before it sleeps.
 bool HelperWaits();

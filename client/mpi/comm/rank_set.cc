@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/counted.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
@@ -25,7 +26,8 @@ bool IsSequence(const std::vector<int>& values) {
 
 Failure BadRank(size_t at, int rank, const RankSet& set) {
   return Failure{MPI_ERR_RANK, "ranks[" + std::to_string(at) + "] is " + std::to_string(rank) +
-                                   "; the group has " + std::to_string(set.size()) + " processes"};
+                                   "; the group has " +
+                                   Counted(set.size(), "process", "processes")};
 }
 
 // Sets a mark for each of `ranks`; they must be distinct ranks of `set`.
@@ -204,7 +206,7 @@ Failure ExpandRanges(const RankSet& set, std::span<const RankRange> ranges,
     int64_t end = range.first + steps * range.stride;
     if (range.first < 0 || range.first >= set.size() || end < 0 || end >= set.size()) {
       return Failure{MPI_ERR_RANK,
-                     name + " leaves the group's " + std::to_string(set.size()) + " processes"};
+                     name + " leaves the group's " + Counted(set.size(), "process", "processes")};
     }
     for (int64_t step = 0; step <= steps; ++step) {
       ranks->push_back(static_cast<int>(range.first + step * range.stride));

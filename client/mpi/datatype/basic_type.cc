@@ -193,7 +193,7 @@ class Table {
 };
 
 const Table& TheTable() {
-  static const Table table;
+  static const Table& table = *new Table();
   return table;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/counted.h"
+
 namespace ferry::mpi {
 namespace {
 
@@ -372,8 +374,8 @@ Failure CheckDistribution(const DarrayArguments& arguments, size_t i) {
   if (distribution == MPI_DISTRIBUTE_BLOCK && !by_default &&
       argument < (arguments.gsizes[i] - 1) / processes + 1) {
     return OutOfRange("array_of_dargs", i, argument,
-                      "enough for " + std::to_string(arguments.gsizes[i]) + " elements on " +
-                          std::to_string(processes) + " processes");
+                      "enough for " + Counted(arguments.gsizes[i], "element") + " on " +
+                          Counted(processes, "process", "processes"));
   }
   return {};
 }

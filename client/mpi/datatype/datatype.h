@@ -92,6 +92,8 @@ class Datatype : public Object {
 
   std::string_view name() const { return name_; }
   void set_name(std::string_view name) { name_ = name; }
+  // For sentences: "the datatype MPI_INT"; most that programs make have no name.
+  std::string Text() const { return name_.empty() ? "the datatype" : "the datatype " + name_; }
   // The program's handle for it; null until the front end has given it a handle.
   MPI_Datatype handle() const { return handle_.load(std::memory_order_acquire); }
   void set_handle(MPI_Datatype handle) { handle_.store(handle, std::memory_order_release); }

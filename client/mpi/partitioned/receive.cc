@@ -8,6 +8,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
@@ -129,10 +130,10 @@ void PartitionedReceive::AnswerLocked() {
     // said already
   } else if (has_failed()) {
     failure = EndedFailure();  // freed before there was a sender
-  } else if (units_.total_bytes() != answer.total_bytes) {
+  } else if (units_.total_bytes() > answer.total_bytes) {
     failure = {MPI_ERR_TRUNCATE, "the partitioned receive has " + SizeText() + ", the send has " +
-                                     std::to_string(units_.total_bytes()) + " bytes in " +
-                                     std::to_string(units_.partitions) + " partitions"};
+                                     Counted(units_.total_bytes(), "byte") + " in " +
+                                     Counted(units_.partitions, "partition")};
   } else {
     failure = MakeRoomLocked(&answer);
   }
@@ -324,12 +325,23 @@ Failure PartitionedReceive::PrepareUnless(const std::atomic<bool>* is_cancelled)
   return RoundFailure();
 }
 
+Units::Needed PartitionedReceive::NeededFor(int partition) const {
+  if (IsLonger()) [[unlikely]] {
+    const uint64_t bytes = static_cast<uint64_t>(total_bytes()) / partitions_;
+    const uint64_t begin = static_cast<uint64_t>(partition) * bytes;
+    return units_.NeededForBytes(begin, begin + bytes);
+  }
+  return units_.NeededFor(static_cast<uint32_t>(partition), partitions_);
+}
+
 void PartitionedReceive::Look(MPI_Status* status) {
   if (!is_active()) {
     SetEmptyStatus(status);
     return;
   }
-  SetStatus(status, comm_->RankOf(static_cast<int>(peer_)), tag_, total_bytes());
+  const bool is_matched = is_matched_.load(std::memory_order_acquire);
+  SetStatus(status, comm_->RankOf(static_cast<int>(peer_)), tag_,
+            is_matched && IsLonger() ? static_cast<int64_t>(units_.total_bytes()) : total_bytes());
 }
 
 // ---- Kernels ------------------------------------------------------------------------------------
@@ -338,6 +350,12 @@ Failure PartitionedReceive::Describe(PrequestPlan* plan) {
   FERRY_RETURN_FAILURE(AwaitPartner(
       [](void* self) { return static_cast<PartitionedReceive*>(self)->IsMatched(); }, this));
   FERRY_RETURN_FAILURE(failure());
+  if (IsLonger()) {
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            "kernels cannot ask for partitions of a receive that is longer than its message: the "
+            "partitioned receive has " +
+                SizeText() + ", the send " + Counted(units_.total_bytes(), "byte")};
+  }
   plan->is_send = false;
   plan->units = units_;
   plan->partitions = partitions_;

@@ -69,9 +69,9 @@ class PartitionedReceive final : public Side {
   Failure MakeRoomLocked(ReceiverAnswer* answer);
   bool IsReachable(const shm::Location& where) const;
   bool HasSenderEnded() const;
-  Units::Needed NeededFor(int partition) const {
-    return units_.NeededFor(static_cast<uint32_t>(partition), partitions_);
-  }
+  // Once it is matched.
+  bool IsLonger() const { return static_cast<uint64_t>(total_bytes()) > units_.total_bytes(); }
+  Units::Needed NeededFor(int partition) const;
   // Once block_ is there.
   const ReceiverBlock& words() const {
     return *static_cast<const ReceiverBlock*>(static_cast<const void*>(block_.data));

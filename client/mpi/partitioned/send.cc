@@ -9,6 +9,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/request/status.h"
 #include "common/clock.h"
+#include "common/counted.h"
 
 namespace ferry::mpi {
 namespace {
@@ -219,7 +220,7 @@ Failure PartitionedSend::Refusal() const {
   if (error == MPI_ERR_TRUNCATE) {
     return {error, "the partitioned send has " + SizeText() + ", the receive has " +
                        std::to_string(answer_.total_bytes) + " bytes in " +
-                       std::to_string(answer_.partitions) + " partitions"};
+                       Counted(answer_.partitions, "partition")};
   }
   if (error == MPI_ERR_REQUEST) {
     return EndedFailure();

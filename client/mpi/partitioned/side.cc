@@ -8,6 +8,7 @@
 #include "client/mpi/partitioned/orphans.h"
 #include "client/mpi/partitioned/unmatched.h"
 #include "client/mpi/request/status.h"
+#include "common/counted.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::mpi {
@@ -233,7 +234,7 @@ client::Message Side::OfferMessage(Offer* offer) const {
 }
 
 std::string Side::SizeText() const {
-  return std::to_string(total_bytes()) + " bytes in " + std::to_string(partitions_) + " partitions";
+  return Counted(total_bytes(), "byte") + " in " + Counted(partitions_, "partition");
 }
 
 }  // namespace ferry::mpi

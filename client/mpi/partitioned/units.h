@@ -118,6 +118,14 @@ struct Units {
     const uint64_t bytes = total_bytes() / of;
     return {PartAt(begin * bytes), PartAt((begin + 1) * bytes - 1)};
   }
+  // Those that bytes [begin, end) of a longer receive need, as far as the message goes. All, if
+  // none of it comes there.
+  Needed NeededForBytes(uint64_t begin, uint64_t end) const {
+    const uint64_t last = uint64_t{partitions} * pieces - 1;
+    return begin >= total_bytes()
+               ? Needed{0, last}
+               : Needed{PartAt(begin), end >= total_bytes() ? last : PartAt(end - 1)};
+  }
   uint32_t UnitOfPart(uint64_t part) const {
     return static_cast<uint32_t>(part / (uint64_t{per_unit} * pieces));
   }

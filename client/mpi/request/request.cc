@@ -61,6 +61,13 @@ void Request::Unpublish(MPI_Request handle) {
   }
 }
 
+Failure Request::FreeActive(MPI_Request handle) {
+  Retain();
+  Abandon(this);
+  Unpublish(handle);
+  return {};
+}
+
 void Abandon(Request* request) {
   std::lock_guard lock(abandoned_mutex);
   abandoned.push_back(Ref<Request>::Adopt(request));

@@ -80,6 +80,8 @@ class Request : public Object {
   virtual MPI_Request Publish();
   // Takes the handle, and its part, from it: the handle is null for the program from now on.
   virtual void Unpublish(MPI_Request handle);
+  // The same for one that is active, and whose operation goes on: it is ended when that is over.
+  virtual Failure FreeActive(MPI_Request handle);
 };
 
 // Whether there has been a queue: only then is_enqueued() needs to be asked.

@@ -6,6 +6,7 @@
 
 #include "client/mpi/runtime/process.h"
 #include "common/library_words.h"
+#include "common/per_thread.h"
 
 namespace ferry::mpi {
 namespace {
@@ -14,7 +15,6 @@ struct Last {
   int error_class = 0;
   std::string sentence;
 };
-thread_local Last last;
 
 const char* NotRunning() {
   if (Process::HasUsedSessions()) {
@@ -42,10 +42,13 @@ std::string CommText(MPI_Comm handle) {
 
 }  // namespace
 
-void Remember(int error_class, std::string sentence) { last = {error_class, std::move(sentence)}; }
+void Remember(int error_class, std::string sentence) {
+  OfThisThread<Last>() = {error_class, std::move(sentence)};
+}
 
 const std::string& LastMessage(int error_class) {
-  static const std::string none;
+  static const std::string& none = *new std::string();
+  const Last& last = OfThisThread<Last>();
   return last.error_class == error_class ? last.sentence : none;
 }
 

@@ -34,7 +34,8 @@ struct State {
   std::atomic<int> users{0};  // the world model, and each open session
   std::atomic<bool> has_joined{false};
   std::atomic<bool> has_used_sessions{false};
-  pid_t owner = 0;  // the process that has used sessions; children that are forked are no ranks
+  bool ends = false;  // the process would have left the job at its end, but was using MPI yet
+  pid_t owner = 0;    // the process that has used sessions; children that are forked are no ranks
   std::thread::id main_thread;
   int thread_level = MPI_THREAD_SINGLE;
   Ref<Comm> world;
@@ -164,12 +165,6 @@ Failure BeginUse(int level, const Process::Joining& joining) {
   return {};
 }
 
-void EndUse() {
-  if (state.users.fetch_sub(1, std::memory_order_release) == 1) {
-    HidePredefined();
-  }
-}
-
 Failure RunAll(Actions* actions) {
   while (!actions->empty()) {
     const std::function<Failure()> action = std::move(actions->back());
@@ -187,12 +182,29 @@ Failure Leave() {
 }
 
 // A process that has used sessions leaves the job when it ends: in good order if all that it began
-// has ended. Else the others learn that it has died. A program that has called ferry_init may have
-// ended the connection itself.
-void LeaveAtExit() {
-  if (getpid() == state.owner && Process::HasJoined() && !Process::IsRunning() &&
-      ferry_initialized() != 0) {
+// has ended, also if other handlers of atexit do that later. Else the others learn that it has
+// died. A program that has called ferry_init may have ended the connection itself.
+void LeaveAtEnd() {
+  state.ends = Process::IsRunning();
+  if (!state.ends && getpid() == state.owner && Process::HasJoined() && ferry_initialized() != 0) {
     (void)Leave();  // nobody is there to be told
+  }
+}
+
+void LeaveAtExit(int /*exit_code*/, void* /*argument*/) {
+  const std::unique_lock lock(state.mutex, std::try_to_lock);
+  if (lock.owns_lock()) {  // else a thread joins or leaves just now
+    LeaveAtEnd();
+  }
+}
+
+void EndUse() {
+  if (state.users.fetch_sub(1, std::memory_order_release) != 1) {
+    return;
+  }
+  HidePredefined();
+  if (state.ends) {
+    LeaveAtEnd();
   }
 }
 
@@ -247,7 +259,7 @@ Failure Process::OpenSession(int thread_level, const Joining& joining) {
       thread_level == MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, joining));
   if (!state.has_used_sessions.exchange(true)) {
     state.owner = getpid();
-    (void)std::atexit(LeaveAtExit);
+    (void)on_exit(LeaveAtExit, nullptr);
   }
   return {};
 }

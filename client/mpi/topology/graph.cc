@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/mpi/topology/topology.h"
+#include "common/counted.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
@@ -29,8 +30,8 @@ Failure Graph::Make(std::span<const int> index, std::span<const int> edges, Grap
   }
   for (int i = 0; i < before; ++i) {
     if (!IsNode(edges[i], count)) {
-      return Failure{MPI_ERR_TOPOLOGY, Element("edges", i, edges[i]) + "; the graph has " +
-                                           std::to_string(count) + " nodes"};
+      return Failure{MPI_ERR_TOPOLOGY,
+                     Element("edges", i, edges[i]) + "; the graph has " + Counted(count, "node")};
     }
   }
   result->index_.assign(index.begin(), index.end());
@@ -51,7 +52,7 @@ Failure ListEdges(int process_count, std::span<const int> sources, std::span<con
   for (size_t i = 0; i < sources.size(); ++i) {
     if (!IsNode(sources[i], process_count)) {
       return Failure{MPI_ERR_RANK, Element("sources", i, sources[i]) + "; there are " +
-                                       std::to_string(process_count) + " processes"};
+                                       Counted(process_count, "process", "processes")};
     }
     if (degrees[i] < 0) {
       return Failure{MPI_ERR_ARG, Element("degrees", i, degrees[i])};
@@ -59,8 +60,8 @@ Failure ListEdges(int process_count, std::span<const int> sources, std::span<con
     for (int edge = 0; edge < degrees[i]; ++edge, ++at) {
       if (!IsNode(destinations[at], process_count)) {
         return Failure{MPI_ERR_RANK, Element("destinations", at, destinations[at]) +
-                                         "; there are " + std::to_string(process_count) +
-                                         " processes"};
+                                         "; there are " +
+                                         Counted(process_count, "process", "processes")};
       }
       int weight = weights.empty() ? 1 : weights[at];
       if (weight < 0) {
@@ -77,7 +78,7 @@ Failure CheckNeighbours(int process_count, std::span<const int> neighbours,
   for (size_t i = 0; i < neighbours.size(); ++i) {
     if (!IsNode(neighbours[i], process_count)) {
       return Failure{MPI_ERR_RANK, Element(name, i, neighbours[i]) + "; there are " +
-                                       std::to_string(process_count) + " processes"};
+                                       Counted(process_count, "process", "processes")};
     }
     if (!weights.empty() && weights[i] < 0) {
       return Failure{MPI_ERR_ARG, std::string("the weight of ") + Element(name, i, neighbours[i]) +

@@ -181,7 +181,7 @@ Failure FindAttached(Win& win, Target* target, const AttachedRange& range, Spot*
   if (low == high) {  // nothing is wanted
     return {};
   }
-  static const std::vector<Exposed> kNone;
+  static const std::vector<Exposed>& kNone = *new std::vector<Exposed>();
   const std::vector<Exposed>& attached = target->attached ? *target->attached : kNone;
   const auto after = std::ranges::upper_bound(attached, low, {}, &Exposed::address);
   if (after == attached.begin() ||

@@ -29,6 +29,10 @@ TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/threads"}, "all threads were served");
 }
 
+TEST_P(MessagesTest, AndGeneralisedRequestsAreFreedInEitherOrder) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/generalized"}, "generalised requests are well");
+}
+
 // Any access to the emulated devices' memory without a stream is a fault.
 std::vector<std::string> BehindALink(const std::vector<std::string>& more = {}) {
   std::vector<std::string> variables = {"FERRY_HOST_LINK_H2D_MB_PER_S=8000",

@@ -30,6 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Placements, SessionsTest, testing::ValuesIn(AllPlacemen
 using SessionPairsTest = SessionsTest;
 
 TEST_P(SessionPairsTest, MakeCommunicatorsOfGroups) { Expect("groups"); }
+TEST_P(SessionPairsTest, WaitForNobodyWithAnEmptyGroup) { Expect("empty-groups"); }
 TEST_P(SessionPairsTest, HandlersHearOfFailures) { Expect("handlers"); }
 TEST_P(SessionPairsTest, MistakesAreNamed) {
   // Calls that name no object have the handler that the program was started with.

@@ -57,6 +57,14 @@ TEST_P(WrongCallsTest, AreComparedOnAllRanks) {
             {"FERRY_MPI_CHECK=1"});
 }
 
+TEST_P(WrongCallsTest, ThatAreRefusedLeaveNothingForTheEnd) {
+  const std::string line = "all wrong calls were answered";
+  ExpectJob(GetParam(), {kProgram, "refused", "all"}, line);
+  ExpectJob(GetParam(), {kProgram, "refused", "all"}, line, {"FERRY_MPI_CHECK=1"});
+  // Comparing, the others learn of it.
+  ExpectJob(GetParam(), {kProgram, "refused", "some"}, line, {"FERRY_MPI_CHECK=1"});
+}
+
 TEST_P(WrongCallsTest, WhoIsLateIsNamed) { ExpectLastIsNamed("late", "0", "MPI_Barrier"); }
 
 // Ranks of one node see each other on a board, and need not be asked.

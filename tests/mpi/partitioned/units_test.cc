@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace ferry::mpi {
@@ -151,6 +152,33 @@ TEST(UnitsTest, FindsWhatAReceiversPartitionNeeds) {
       }
     }
   }
+}
+
+// Of a receive that is longer than the message: parts are those of the bytes that come, or all.
+TEST(UnitsTest, FindsWhatBytesOfALongerReceiveNeed) {
+  for (const Units& units : {Units{.partitions = 5, .per_unit = 4, .partition_bytes = 12},
+                             Units{.partitions = 3, .partition_bytes = 640, .pieces = 5}}) {
+    const uint64_t all = units.partitions * units.pieces;
+    const uint64_t total = units.total_bytes();
+    for (uint64_t begin = 0; begin < total + 3; ++begin) {
+      for (uint64_t end = begin + 1; end < total + 5; ++end) {
+        const Units::Needed needed = units.NeededForBytes(begin, end);
+        if (begin >= total) {
+          EXPECT_EQ(needed.first, 0u);
+          EXPECT_EQ(needed.last, all - 1);
+          continue;
+        }
+        const Units::Bytes first = BytesOfPart(units, needed.first);
+        const Units::Bytes last = BytesOfPart(units, needed.last);
+        EXPECT_LE(first.offset, begin);
+        EXPECT_GT(first.offset + first.size, begin);
+        EXPECT_LT(last.offset, end);
+        EXPECT_GE(last.offset + last.size, std::min(end, total));
+      }
+    }
+  }
+  const Units empty{.partitions = 4, .per_unit = 4, .partition_bytes = 0};
+  EXPECT_EQ(empty.NeededForBytes(0, 7).last, 3u);
 }
 
 TEST(UnitsTest, SharesOutEmptyPartitions) {

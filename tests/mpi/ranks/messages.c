@@ -237,6 +237,44 @@ static void cancelled_without_the_receiver(int bytes) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* The receiver has seen the message, and does not receive it before MPI_Wait has returned. A
+ * matched probe has taken it. */
+static void cancelled_after_a_probe(int bytes, int is_synchronous, int is_matched) {
+  MPI_Request request;
+  MPI_Message message;
+  MPI_Status status;
+  int is_gone = -1, flag = -1;
+  step = is_matched ? "a send that is cancelled after a matched probe"
+                    : "a send that is cancelled after a probe";
+  if (rank == 0) {
+    fill(out, bytes, 7);
+    OK((is_synchronous ? MPI_Issend : MPI_Isend)(out, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD,
+                                                 &request));
+    OK(MPI_Recv(NULL, 0, MPI_BYTE, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    is_gone = was_cancelled(&status);
+    memset(out, 0, bytes);
+    OK(MPI_Send(&is_gone, 1, MPI_INT, 1, 6, MPI_COMM_WORLD));
+  } else if (rank == 1) {
+    if (is_matched) {
+      OK(MPI_Mprobe(0, tag, MPI_COMM_WORLD, &message, &status));
+    } else {
+      OK(MPI_Probe(0, tag, MPI_COMM_WORLD, &status));
+    }
+    CHECK(count_of(&status, MPI_BYTE) == bytes);
+    OK(MPI_Send(NULL, 0, MPI_BYTE, 0, 5, MPI_COMM_WORLD));
+    OK(MPI_Recv(&is_gone, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(is_matched ? !is_gone : is_gone || !is_synchronous);
+    if (is_matched) OK(MPI_Mrecv(in, bytes, MPI_BYTE, &message, &status));
+    if (!is_matched && !is_gone) OK(MPI_Recv(in, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status));
+    CHECK(is_gone || is_filled(in, bytes, 7));
+    OK(MPI_Iprobe(0, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
 static void odds_and_ends(void) {
   MPI_Status status;
   MPI_Request request, requests[3];
@@ -324,6 +362,9 @@ int main(int argc, char** argv) {
   }
   cancelled_sends();
   for (int s = 0; size > 1 && s < size_count; ++s) cancelled_without_the_receiver(sizes[s]);
+  for (int way = 0; size > 1 && way < 4; ++way) {
+    for (int s = 0; s < size_count; ++s) cancelled_after_a_probe(sizes[s], way / 2, way % 2);
+  }
   odds_and_ends();
   OK(MPI_Buffer_detach(&attached, &attached_bytes));
   CHECK(attached_bytes == max_bytes + MPI_BSEND_OVERHEAD);

@@ -53,7 +53,7 @@ static void wrong_messages(void) {
          MPI_Send(data, -1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, world), MPI_ERR_COUNT, "MPI_Send",
          "-1");
   expect("an uncommitted datatype", MPI_Send(data, 1, vector, next, 0, world), MPI_ERR_TYPE,
-         "MPI_Send", "MPI_Type_commit");
+         "MPI_Send", "the datatype is not committed; call MPI_Type_commit");
   expect("a null buffer", MPI_Send(NULL, 4, MPI_INT, next, 0, world), MPI_ERR_BUFFER, "MPI_Send",
          "null");
   expect("MPI_IN_PLACE as a buffer", MPI_Recv(MPI_IN_PLACE, 4, MPI_INT, next, 0, world, &status),

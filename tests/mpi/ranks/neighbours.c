@@ -223,6 +223,21 @@ static void check_adjacent(void) {
   call_all();
 }
 
+/* Who has no neighbours needs no buffers, whatever the counts. */
+static void check_alone(void) {
+  const int none[1] = {0};
+  MPI_Request request;
+  step = "a graph without edges";
+  OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, none, MPI_UNWEIGHTED, 0, none,
+                                    MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+  OK(MPI_Neighbor_allgather(NULL, 1, MPI_INT, NULL, 1, MPI_INT, comm));
+  OK(MPI_Neighbor_alltoall(NULL, 1, MPI_INT, NULL, 1, MPI_INT, comm));
+  OK(MPI_Ineighbor_alltoall(NULL, 1, MPI_INT, NULL, 1, MPI_INT, comm, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK(MPI_Neighbor_alltoall(NULL, -1, MPI_INT, NULL, 1, MPI_INT, comm) == MPI_ERR_COUNT);
+  OK(MPI_Comm_free(&comm));
+}
+
 int main(int argc, char** argv) {
   want_queues(argc, argv);
   begin(NULL, NULL);
@@ -239,6 +254,7 @@ int main(int argc, char** argv) {
   check_star();
   check_several_edges();
   check_adjacent();
+  check_alone();
   close_on_queue();
   return end_well("all neighbours were right");
 }

@@ -280,7 +280,7 @@ static void active_requests(void) {
 
 /* ---- Messages that do not fit ---- */
 
-/* Rank 0 sends so many ints in all, rank 1 receives others: both fail, each time, and nothing is
+/* Rank 0 sends so many ints in all, rank 1 receives fewer: both fail, each time, and nothing is
  * written behind the buffer. */
 static void misfit(enum kind kind, int send_partitions, int send_count, int receive_partitions,
                    int receive_count) {
@@ -310,6 +310,53 @@ static void misfit(enum kind kind, int send_partitions, int send_count, int rece
   drop_buffer(&buffer);
   drop_buffer(&source);
   exchange(30);
+}
+
+/* Rank 0 sends so many ints in all, rank 1 receives more: what came is at the beginning of its
+ * buffer, its status tells how much that is, and the rest is as it was. A partition has arrived
+ * once all that comes there has; one where nothing comes, once everything has. */
+static void longer(enum kind kind, int send_partitions, int send_count, int receive_partitions,
+                   int receive_count) {
+  const size_t part = (size_t)receive_count * 4, first = (size_t)send_count * 4;
+  struct buffer buffer = make_buffer(kind, (size_t)receive_partitions * part);
+  struct buffer source = make_buffer(kind, (size_t)send_partitions * first);
+  MPI_Request request;
+  MPI_Status status;
+  step = "a receive that is longer than the send";
+  if (rank == 0) {
+    OK(MPI_Psend_init(source.at, send_partitions, send_count, MPI_INT, 1, tag, MPI_COMM_WORLD,
+                      MPI_INFO_NULL, &request));
+  } else {
+    OK(MPI_Precv_init(buffer.at, receive_partitions, receive_count, MPI_INT, 0, tag, MPI_COMM_WORLD,
+                      MPI_INFO_NULL, &request));
+  }
+  for (unsigned round = 0; round < 3; ++round) {
+    clear(&buffer);
+    fill_buffer(&source, round);
+    OK(MPI_Start(&request));
+    if (rank == 0) {
+      OK(MPI_Pready(0, request));
+      hear(1);
+      if (send_partitions > 1) OK(MPI_Pready_range(1, send_partitions - 1, request));
+      OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else {
+      for (int p = 0; (size_t)(p + 1) * part <= first; ++p) await_arrival(request, p);
+      CHECK(holds(&buffer, 0, first / part * part, round));
+      if (send_partitions > 1) CHECK(!has_arrived(request, receive_partitions - 1));
+      tell(0);
+      await_arrivals(request, receive_partitions);
+      OK(MPI_Wait(&request, &status));
+      CHECK(count_of(&status, MPI_INT) == send_partitions * send_count);
+      CHECK(status.MPI_SOURCE == 0 && status.MPI_TAG == tag);
+      CHECK(holds(&buffer, 0, source.bytes, round));
+      CHECK(is_untouched(&buffer, (ptrdiff_t)source.bytes, buffer.bytes - source.bytes + kGuard));
+      CHECK(is_untouched(&buffer, -kGuard, kGuard));
+    }
+  }
+  OK(MPI_Request_free(&request));
+  drop_buffer(&buffer);
+  drop_buffer(&source);
+  exchange(32);
 }
 
 /* Among others, the failure is in its status. */
@@ -455,10 +502,15 @@ int main(int argc, char** argv) {
   active_requests();
   for (int kind = 0; kind < kKinds; ++kind) {
     misfit((enum kind)kind, 4, 3, 4, 2);
-    misfit((enum kind)kind, 4, 2, 4, 3);
     misfit((enum kind)kind, 3, 20000, 2, 20000);
     misfit((enum kind)kind, 2, 1, 5, 0);
-    misfit((enum kind)kind, 2, 0, 5, 1);
+    longer((enum kind)kind, 4, 2, 4, 3);
+    longer((enum kind)kind, 4, 2, 3, 100);
+    longer((enum kind)kind, 7, 3, 2, 21);
+    longer((enum kind)kind, 2, 0, 5, 1);
+    longer((enum kind)kind, 64, 1, 16, 10);
+    longer((enum kind)kind, 1, 100000, 20, 10000);
+    longer((enum kind)kind, 3, 20000, 4, 20000);
   }
   misfit_among_others();
   wrong_extensions();

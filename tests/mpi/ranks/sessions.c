@@ -355,6 +355,28 @@ static void from_groups(void) {
   end_session(&session);
 }
 
+/* With an empty group a call is local: ranks make different ones, and nobody waits. */
+static void empty_groups(void) {
+  MPI_Session session = open_plain();
+  MPI_Group all = group_of(session, "mpi://WORLD"), self = group_of(session, "mpi://SELF");
+  MPI_Comm comm = MPI_COMM_SELF;
+  int own = -1;
+  step = "empty groups";
+  OK(MPI_Group_rank(all, &own));
+  OK(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "e", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+  CHECK(comm == MPI_COMM_NULL);
+  for (int way = 0; way < 3 + own; ++way) {
+    comm = MPI_COMM_SELF;
+    OK(MPI_Intercomm_create_from_groups(way % 3 == 1 ? self : MPI_GROUP_EMPTY, 0,
+                                        way % 3 == 2 ? self : MPI_GROUP_EMPTY, 0, "empty",
+                                        MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+    CHECK(comm == MPI_COMM_NULL);
+  }
+  OK(MPI_Group_free(&self));
+  OK(MPI_Group_free(&all));
+  end_session(&session);
+}
+
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 /* Sends one byte to itself. */
@@ -536,9 +558,9 @@ int main(int argc, char** argv) {
   } ways[] = {
       {"alone", without_init},     {"again", again},         {"at-once", at_once},
       {"threads", in_threads},     {"beside", beside_world}, {"beside-threads", beside_threads},
-      {"some", some_beside_world}, {"groups", from_groups},  {"buffers", buffers},
-      {"handlers", handlers},      {"mistakes", mistakes},   {"too-late", too_late},
-      {"dies", one_dies}};
+      {"some", some_beside_world}, {"groups", from_groups},  {"empty-groups", empty_groups},
+      {"buffers", buffers},        {"handlers", handlers},   {"mistakes", mistakes},
+      {"too-late", too_late},      {"dies", one_dies}};
   for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
     if (argc > 1 && strcmp(argv[1], ways[i].name) == 0) {
       ways[i].run();

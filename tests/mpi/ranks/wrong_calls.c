@@ -226,6 +226,25 @@ static void check_all(void) {
   check_between_groups();
 }
 
+/* ---- Refused calls ---- */
+
+/* Calls with wrong arguments, of which nothing may be left for MPI_Finalize, which follows. */
+static void be_refused(void) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  step = "refused calls";
+  expect_error(MPI_Bcast(data, 1, MPI_INT, size, world), MPI_ERR_ROOT, "root");
+  expect_error(MPI_Allreduce(data, data + 1, -1, MPI_INT, MPI_SUM, world), MPI_ERR_COUNT, "count");
+  expect_error(MPI_Ibcast(data, 1, MPI_INT, -1, world, &request), MPI_ERR_ROOT, "root");
+  expect_error(MPI_Bcast_init(data, 1, MPI_INT, -1, world, MPI_INFO_NULL, &request), MPI_ERR_ROOT,
+               "root");
+  expect_error(MPI_Ineighbor_alltoall(data, 1, MPI_INT, data + 1, 1, MPI_INT, world, &request),
+               MPI_ERR_TOPOLOGY, "topology");
+  expect_error(MPI_Neighbor_alltoall(data, 1, MPI_INT, data + 1, 1, MPI_INT, world),
+               MPI_ERR_TOPOLOGY, "topology");
+  expect_error(MPI_Neighbor_allgather(data, 1, MPI_INT, data + 1, 1, MPI_INT, world),
+               MPI_ERR_TOPOLOGY, "topology");
+}
+
 /* ---- Long waits ---- */
 
 static void be_late(const char* fifo) {
@@ -274,6 +293,9 @@ int main(int argc, char** argv) {
   CHECK(argc > 1 && size > 1 && size <= kMost);
   if (strcmp(argv[1], "checked") == 0) {
     check_all();
+  } else if (strcmp(argv[1], "refused") == 0) {
+    /* The last rank may come late, or not at all. */
+    if (!is_last || strcmp(argv[2], "all") == 0) be_refused();
   } else {
     CHECK(argc > 2);
     wait_long(argv[1], atoi(argv[2]), argc > 3 ? argv[3] : NULL);
