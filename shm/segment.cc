@@ -7,6 +7,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -30,6 +32,7 @@ namespace {
 Status Bad(const std::string& why) { return {ErrorCode::kCorrupt, "segment " + why}; }
 
 constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = 2 << 20;
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 46;  // beyond what a process can map
 
 constexpr uint64_t PageDown(uint64_t value) { return value & ~(kPageBytes - 1); }
@@ -42,11 +45,39 @@ int CreateMemfd(const char* name) {
   return fd < 0 && errno == EINVAL ? memfd_create(name, kFlags) : fd;
 }
 
+// Addresses that nothing else lies at, from a multiple of `alignment` on. Null: the process may not
+// have so many.
+std::byte* Reserve(uint64_t size_bytes, uint64_t alignment) {
+  const uint64_t most_bytes = size_bytes + alignment - kPageBytes;
+  void* const found =
+      mmap(nullptr, most_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) {
+    return nullptr;
+  }
+  auto* const first = static_cast<std::byte*>(found);
+  const uint64_t before = -reinterpret_cast<uintptr_t>(first) & (alignment - 1);
+  const uint64_t behind = most_bytes - before - size_bytes;
+  if (before != 0) {
+    munmap(first, before);
+  }
+  if (behind != 0) {
+    munmap(first + before + size_bytes, behind);
+  }
+  return first + before;
+}
+
 StatusOr<Mapping> Map(int fd, uint64_t size_bytes, Access access) {
+  const uint64_t alignment = std::min(std::bit_floor(size_bytes), kMostMappingAlignment);
+  std::byte* const place = alignment < kHugePageBytes ? nullptr : Reserve(size_bytes, alignment);
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* base = mmap(nullptr, size_bytes, protection, MAP_SHARED, fd, 0);
+  const int flags = place == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
+  void* base = mmap(place, size_bytes, protection, flags, fd, 0);
   if (base == MAP_FAILED) {
-    return StatusFromErrno(errno, "mapping a segment of " + std::to_string(size_bytes) + " bytes");
+    const int error = errno;
+    if (place != nullptr) {
+      munmap(place, size_bytes);
+    }
+    return StatusFromErrno(error, "mapping a segment of " + std::to_string(size_bytes) + " bytes");
   }
   return Mapping(static_cast<std::byte*>(base), size_bytes);
 }

@@ -40,6 +40,11 @@ class Mapping {
 // /proc/PID/maps.
 StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes);
 
+// Where a mapping begins: at a multiple of the largest power of two that is no larger than itself,
+// from 2 MiB, a huge page, up to this. Then offsets that are aligned are addresses that are, in all
+// processes. Only a process that may not have the addresses (`ulimit -v`) gets those of any page.
+inline constexpr uint64_t kMostMappingAlignment = 256 << 20;
+
 // Maps a whole memfd read-write. kCorrupt when it is not sealed against shrinking or its size
 // differs from `size_bytes` (0 = any size); the message says which.
 StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes);

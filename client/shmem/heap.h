@@ -12,9 +12,9 @@
 
 namespace ferry::shmem {
 
-// All of the heap is free. Its segment is in `job`, its addresses are multiples of `alignment`, and
-// all of its memory is zero.
-void OpenHeap(int heap, uint64_t alignment = 4096);
+// All of the heap is free. Its segment is in `job`, it begins at a multiple of `alignment` on all
+// PEs and wherever they map it, and all of its memory is zero.
+void OpenHeap(int heap, uint64_t alignment);
 
 // As Malloc and GetHeapInfo.
 void* MallocIn(const char* call, int heap, size_t bytes, size_t alignment, bool zero);

@@ -153,7 +153,7 @@ void Begin(const char* call, int level) {
   job.thread_level = level;
   FindNearPes();
   MakeRegion(call);
-  OpenHeap(0);
+  OpenHeap(0, kHeapAlignment);
   Announce(job.front_end->options(), job.heap.size_bytes, job.is_checking);
   OpenPredefinedTeams();
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kRunning));

@@ -172,16 +172,18 @@ void Give(const char* call, const Block& piece) {
   HeapOf(piece.heap).used_bytes -= HeapOf(piece.heap).pieces.Free(piece.offset);
 }
 
-// Offsets in the first heap are aligned as they are asked for; its beginning is to pages.
-void CheckAlignment(const char* call, int heap, size_t alignment) {
-  if ((alignment & (alignment - 1)) != 0 || alignment > SegmentOf(heap).size_bytes) {
-    Fail(call, "the alignment " + std::to_string(alignment) +
-                   " is no power of two, or larger than the heap");
+// Whether addresses are aligned where offsets are, on all PEs. Says so if not.
+bool CanAlign(const char* call, int heap, size_t alignment) {
+  if ((alignment & (alignment - 1)) != 0) {
+    Fail(call, "the alignment " + std::to_string(alignment) + " is no power of two");
   }
-  if (heap != 0 && alignment > HeapOf(heap).alignment) {
-    Fail(call, "the alignment " + std::to_string(alignment) + " is more than that of " +
-                   HeapName(heap) + " itself, which is " + std::to_string(HeapOf(heap).alignment));
+  if (alignment > HeapOf(heap).alignment) {
+    Warn(call, "the alignment " + std::to_string(alignment) + " is more than that of " +
+                   HeapName(heap) + " itself, which is " + std::to_string(HeapOf(heap).alignment) +
+                   ": the address is null");
+    return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -193,12 +195,12 @@ void OpenHeap(int heap, uint64_t alignment) {
 }
 
 void* MallocIn(const char* call, int heap, size_t bytes, size_t alignment, bool zero) {
-  CheckAlignment(call, heap, alignment);
   if (bytes == 0) {
     return nullptr;
   }
   const uint64_t wanted = std::max(alignment, kSmallestAlignment);
-  const Block piece = Take(call, heap, bytes, wanted);
+  const Block piece =
+      CanAlign(call, heap, wanted) ? Take(call, heap, bytes, wanted) : Block{heap, kNowhere};
   if (piece.offset != kNowhere) {
     if (zero) {
       Clear(call, piece, bytes);

@@ -49,9 +49,12 @@ struct alignas(128) PlaceLayout {
 
 inline constexpr size_t kPlaceBytes = 4096;
 static_assert(sizeof(PlaceLayout) <= kPlaceBytes);
-// Takes memory only where something lies.
-inline constexpr size_t kSystemBytes = size_t{256} << 20;
-inline constexpr size_t kHeapOffset = kPlaceBytes + kSystemBytes;
+// The symmetric heap begins at a multiple of this on all PEs, in their own address space and in
+// those of the near ones: so far shmem_align can align.
+inline constexpr size_t kHeapAlignment = size_t{256} << 20;
+inline constexpr size_t kHeapOffset = kHeapAlignment;
+// The system area. It takes memory only where something lies.
+inline constexpr size_t kSystemBytes = kHeapOffset - kPlaceBytes;
 
 // Precedes the board of an active set.
 struct alignas(128) ActiveSetLayout {

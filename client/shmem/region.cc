@@ -46,6 +46,16 @@ Status ReceiveFrom(FrontEnd* front_end, int pe, int tag, void* data, size_t size
   return EndOf(front_end, started, completion);
 }
 
+// Whether addresses in a mapping of a region are aligned where its offsets are.
+Status CheckAlignment(const std::byte* base) {
+  static_assert(kHeapAlignment <= shm::kMostMappingAlignment && kHeapOffset % kHeapAlignment == 0);
+  return reinterpret_cast<uintptr_t>(base) % kHeapAlignment == 0
+             ? Status()
+             : Status(ErrorCode::kOutOfMemory,
+                      "the symmetric heap of a PE does not fit into what is left of this process's "
+                      "addresses: raise their limit (ulimit -v), or lower SHMEM_SYMMETRIC_SIZE");
+}
+
 }  // namespace
 
 Status ExchangeByMessages(FrontEnd* front_end, const void* own, size_t size_bytes, void* all) {
@@ -82,6 +92,7 @@ StatusOr<std::unique_ptr<Region>> Region::Make(FrontEnd* front_end, uint64_t hea
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
   region->mapping_ = std::move(*mapping);
+  FERRY_RETURN_IF_ERROR(CheckAlignment(region->base()));
   region->system_ = client::OffsetAllocator(kSystemBytes);
   region->place().heap_bytes = heap_bytes;
   FERRY_RETURN_IF_ERROR(
@@ -117,6 +128,7 @@ Status Region::MeetOthers() {
           front_end_->MapPeer(pe, offers[pe].where, offers[pe].size_bytes);
       FERRY_RETURN_IF_ERROR(mapped.status());
       bases_[pe] = mapped->get();
+      FERRY_RETURN_IF_ERROR(CheckAlignment(bases_[pe]));
       mapped_.push_back(std::move(*mapped));
     }
   }

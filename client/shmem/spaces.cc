@@ -56,8 +56,13 @@ struct Offer {
   uint64_t bytes = 0;  // that it was asked for
   int64_t error = 0;   // ErrorCode
   uint64_t size_bytes = 0;
-  uint64_t alignment = 0;
   shm::Location where{};
+};
+
+// And of what it has found of the others'.
+struct Finding {
+  int64_t error = 0;
+  uint64_t alignment = 0;  // of all addresses by which it reaches parts
 };
 
 // ---- Making one ---------------------------------------------------------------------------------
@@ -83,17 +88,17 @@ Status Allocate(Space* space, size_t bytes) {
 Offer OfferOf(const Space& space, size_t bytes, const Status& made) {
   Offer offer{.bytes = bytes, .error = static_cast<int64_t>(made.code())};
   if (made.ok()) {
-    const auto address = reinterpret_cast<uintptr_t>(space.segment.base);
     offer.size_bytes = space.segment.size_bytes;
-    offer.alignment = address & (~address + 1);
     offer.where = job.front_end->Locate(space.segment.base, bytes);
   }
   return offer;
 }
 
-// Finds the others' parts, and maps those of near PEs.
-Status FindParts(Space* space, const std::vector<Offer>& offers) {
+// Finds the others' parts, and maps those of near PEs. `alignment`: what all addresses have by
+// which this PE reaches parts.
+Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* alignment) {
   Segment& segment = space->segment;
+  uintptr_t addresses = 0;  // joined bit by bit: the lowest bit that one of them has
   for (int pe = 0; pe < job.size; ++pe) {
     const Offer& offer = offers[static_cast<size_t>(pe)];
     segment.numbers.push_back(client::SegmentOf(offer.where));
@@ -111,7 +116,9 @@ Status FindParts(Space* space, const std::vector<Offer>& offers) {
       space->mapped.push_back(std::move(*mapped));
     }
     segment.shifts.push_back(base == nullptr ? kFar : base - segment.base);
+    addresses |= reinterpret_cast<uintptr_t>(base);
   }
+  *alignment = addresses & (~addresses + 1);
   return {};
 }
 
@@ -126,9 +133,10 @@ void FreePart(const char* call, Space* space) {
 }
 
 // Whether no PE has an error. Tells the user of this PE's, or who has one.
-bool AreAllWell(const char* call, const std::vector<int64_t>& errors, const Status& own) {
+template <typename Told>
+bool AreAllWell(const char* call, const std::vector<Told>& told, const Status& own) {
   for (int pe = 0; pe < job.size; ++pe) {
-    if (errors[static_cast<size_t>(pe)] != 0) {
+    if (told[static_cast<size_t>(pe)].error != 0) {
       Warn(call, own.ok() ? "PE " + std::to_string(pe) +
                                 " has no such space, and says why; so this one has none, either"
                  : own.message().empty() ? own.ToString()
@@ -159,28 +167,25 @@ bool Make(const char* call, Space* space, size_t bytes) {
   std::vector<Offer> offers(pes);
   world.Gather(call, &offer, sizeof(offer), offers.data());
   CompareSizes(call, bytes, offers);
-  std::vector<int64_t> errors;
-  for (const Offer& each : offers) {
-    errors.push_back(each.error);
-  }
-  if (!AreAllWell(call, errors, own)) {
+  if (!AreAllWell(call, offers, own)) {
     return false;
   }
-  own = FindParts(space, offers);
-  const auto error = static_cast<int64_t>(own.code());
-  world.Gather(call, &error, sizeof(error), errors.data());
-  if (!AreAllWell(call, errors, own)) {
+  Finding finding;
+  own = FindParts(space, offers, &finding.alignment);
+  finding.error = static_cast<int64_t>(own.code());
+  std::vector<Finding> findings(pes);
+  world.Gather(call, &finding, sizeof(finding), findings.data());
+  if (!AreAllWell(call, findings, own)) {
     space->mapped.clear();
     world.Sync(call);
     return false;
   }
-  uint64_t alignment = ~uint64_t{0};
-  for (const Offer& each : offers) {
-    alignment = std::min(alignment, each.alignment);
+  for (const Finding& each : findings) {
+    finding.alignment = std::min(finding.alignment, each.alignment);
   }
   SlotOf(space->number)
       .store(&space->segment, std::memory_order_release);  // Pairs with FindSegment.
-  OpenHeap(space->number, alignment);
+  OpenHeap(space->number, finding.alignment);
   return true;
 }
 

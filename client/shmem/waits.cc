@@ -54,7 +54,36 @@ void Check(const char* call, const WaitCall<T>& wait) {
   CheckWords(call, "the variables' address", wait.variables, wait.count * sizeof(T));
 }
 
-// Looks once at all. `is_empty`: everything is masked, so there is nothing to wait for.
+// Where this thread's next look for any one of `count` begins. Each variable that holds must be
+// found by one of many calls (OpenSHMEM 1.5, section 9.10), so it is another place each time. The
+// places are multiples of the golden ratio, whose fractions lie evenly, and so do those of every
+// second or third of them: a program may watch several arrays in turn.
+size_t NextStart(size_t count) {
+  thread_local uint64_t turn = 0;
+  const uint64_t start = (turn >> 32) * count >> 32;
+  turn += 0x9e3779b97f4a7c15;
+  return start;
+}
+
+// Looks once for one that holds, from `start` on and then before it. SIZE_MAX: none does.
+// `is_empty`: everything is masked, so there is nothing to wait for.
+template <typename T>
+size_t LookForAny(const WaitCall<T>& wait, size_t start, bool* is_empty) {
+  *is_empty = true;
+  size_t i = start;
+  for (size_t looks = 0; looks < wait.count; ++looks) {
+    if (!IsMasked(wait, i)) {
+      *is_empty = false;
+      if (HoldsAt(wait, i)) {
+        return i;
+      }
+    }
+    i = i + 1 == wait.count ? 0 : i + 1;
+  }
+  return SIZE_MAX;
+}
+
+// Looks once at all, and counts those that hold. `is_empty`: as above.
 template <typename T>
 size_t LookAtAll(WaitFor what, const WaitCall<T>& wait, bool* is_empty) {
   size_t held = 0;
@@ -65,9 +94,6 @@ size_t LookAtAll(WaitFor what, const WaitCall<T>& wait, bool* is_empty) {
     }
     *is_empty = false;
     if (HoldsAt(wait, i)) {
-      if (what == WaitFor::kAny) {
-        return i;
-      }
       if (wait.indices != nullptr && what == WaitFor::kSome) {
         wait.indices[held] = i;
       }
@@ -76,11 +102,8 @@ size_t LookAtAll(WaitFor what, const WaitCall<T>& wait, bool* is_empty) {
       return 0;
     }
   }
-  return what == WaitFor::kAny ? SIZE_MAX : what == WaitFor::kAll ? 1 : held;
+  return what == WaitFor::kAll ? 1 : held;
 }
-
-// What LookAtAll returns when it found nothing.
-constexpr size_t Nothing(WaitFor what) { return what == WaitFor::kAny ? SIZE_MAX : 0; }
 
 // Waits for each in turn: once it has held, it need not hold any more when the last one does.
 template <typename T>
@@ -98,7 +121,8 @@ template <typename T>
 size_t Test(const char* call, WaitFor what, const WaitCall<T>& wait) {
   Check(call, wait);
   bool is_empty = false;
-  return LookAtAll(what, wait, &is_empty);
+  return what == WaitFor::kAny ? LookForAny(wait, NextStart(wait.count), &is_empty)
+                               : LookAtAll(what, wait, &is_empty);
 }
 
 template <typename T>
@@ -108,11 +132,14 @@ size_t WaitUntil(const char* call, WaitFor what, const WaitCall<T>& wait) {
     AwaitEach(call, wait);
     return 1;
   }
-  size_t found = 0;
+  const bool is_any = what == WaitFor::kAny;
+  const size_t nothing = is_any ? SIZE_MAX : 0;
+  const size_t start = is_any ? NextStart(wait.count) : 0;
+  size_t found = nothing;
   Await(call, [&] {
     bool is_empty = false;
-    found = LookAtAll(what, wait, &is_empty);
-    return is_empty || found != Nothing(what);
+    found = is_any ? LookForAny(wait, start, &is_empty) : LookAtAll(what, wait, &is_empty);
+    return is_empty || found != nothing;
   });
   return found;
 }

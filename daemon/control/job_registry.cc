@@ -333,7 +333,6 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
 void JobRegistry::OnLetGo(JobRecord& job, uint32_t index) {
   data_plane_.ReleaseSession(job.spec.id, index);
   DropLeaving(job, index);
-  SweepSoon();
   Changed();
 }
 
@@ -347,8 +346,10 @@ void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
     rank.leaving.reset();
     --leaving_;
   }
-  if (const auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
-    on_left();
+  SweepSoon();
+  if (auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    // Behind the sweep: who hears that he has left finds nothing of his any more, nor of his job.
+    boost::asio::post(context_, std::move(on_left));
   }
 }
 

@@ -25,6 +25,8 @@ Status Wrong(const std::string& text) { return {ErrorCode::kCorrupt, text}; }
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
+// For the kernel to end one that was killed, which a loaded machine may let wait.
+constexpr uint64_t kEndNs = 30'000 * kNsPerMs;
 constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStartTimeouts = 5;  // a directory server may be slow
@@ -339,7 +341,7 @@ void WorkerSupervisor::Check(uint64_t now_ns) {
     }
     if (now_ns >= watched->kill_at_ns) {
       watched->kill_at_ns = UINT64_MAX;
-      watched->give_up_at_ns = now_ns + kGraceNs;
+      watched->give_up_at_ns = now_ns + kEndNs;
       watched->Kill();
     }
   }

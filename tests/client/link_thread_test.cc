@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/clock.h"
+#include "tests/support/patience.h"
 
 namespace ferry::client {
 namespace {
@@ -54,7 +55,7 @@ class FakeWork final : public LinkThread::Work {
   void Arrive() { eventfd_write(arrivals_.get(), 1); }
   bool AwaitTaken(uint32_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return taken_ >= count; });
+    return changed_.wait_for(lock, tests::kPatience, [&] { return taken_ >= count; });
   }
 
   std::atomic<Threads> threads = Threads::kAway;
@@ -74,7 +75,7 @@ class FakeWork final : public LinkThread::Work {
 
 template <typename Condition>
 bool Await(Condition&& condition) {
-  const uint64_t end_ns = MonotonicNs() + 20'000'000'000;
+  const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs;
   while (!condition()) {
     if (MonotonicNs() > end_ns) {
       return false;

@@ -9,13 +9,14 @@
 #include "tests/client_control/control_library.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/support/patience.h"
 
 namespace ferry {
 namespace {
 
 using daemon::TestRank;
 
-constexpr uint32_t kTimeoutMs = 20'000;
+using tests::kPatienceMs;
 
 class ControlClientTest : public ::testing::Test {
  protected:
@@ -36,7 +37,7 @@ class ControlClientTest : public ::testing::Test {
   ferry_control* Connect(const std::string& token) {
     ferry_control* control = nullptr;
     EXPECT_EQ(api_->connect((options_.run_directory + "/control.sock").c_str(), token.c_str(),
-                            kTimeoutMs, &control, Text()),
+                            kPatienceMs, &control, Text()),
               0)
         << text_;
     return control;
@@ -64,7 +65,7 @@ TEST_F(ControlClientTest, JoinsAndDetaches) {
   ferry_control_peer peers[2] = {};
   uint32_t node = 9;
   uint32_t node_count = 0;
-  ASSERT_EQ(api_->join(control_, kTimeoutMs, 2, peers, &node, &node_count, Text()), 0) << text_;
+  ASSERT_EQ(api_->join(control_, kPatienceMs, 2, peers, &node, &node_count, Text()), 0) << text_;
   EXPECT_TRUE(joined.get().ok());
   EXPECT_EQ(node, 0U);
   EXPECT_EQ(node_count, 1U);
@@ -72,11 +73,11 @@ TEST_F(ControlClientTest, JoinsAndDetaches) {
   EXPECT_EQ(peers[1].local_index, 1U);
   EXPECT_EQ(peers[1].pid, static_cast<uint32_t>(getpid()));
   EXPECT_EQ(peers[1].private_memory_reachable, 1U);
-  ASSERT_EQ(api_->detach(control_, kTimeoutMs, Text()), 0) << text_;
+  ASSERT_EQ(api_->detach(control_, kPatienceMs, Text()), 0) << text_;
   const std::string left = std::to_string(static_cast<int>(ErrorCode::kNotFound));
   EXPECT_EQ(daemon_->plane.Count("RankEnded"), 1U);
   EXPECT_EQ(daemon_->plane.Count("RankEnded job 0 " + left), 1U);  // it has not died
-  ExpectError(api_->detach(control_, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
+  ExpectError(api_->detach(control_, kPatienceMs, Text()), ErrorCode::kPermissionDenied,
               "its session has ended");
 }
 
@@ -89,7 +90,7 @@ TEST_F(ControlClientTest, ReportsATimeoutInTheDaemonsWords) {
   ferry_control_peer peers[2] = {};
   uint32_t node = 0;
   uint32_t node_count = 0;
-  ExpectError(api_->join(control_, kTimeoutMs, 2, peers, &node, &node_count, Text()),
+  ExpectError(api_->join(control_, kPatienceMs, 2, peers, &node, &node_count, Text()),
               ErrorCode::kTimeout,
               "not complete after 180 ms (attach_timeout_ms, and 40 ms for each of the 2 ranks of "
               "a node): missing rank 1 (not attached)");
@@ -105,36 +106,36 @@ TEST_F(ControlClientTest, HasADeadlineOfItsOwn) {
 
 TEST_F(ControlClientTest, AWrongTokenIsRefused) {
   ferry_control* stranger = Connect(std::string(64, '0'));
-  ExpectError(api_->detach(stranger, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
+  ExpectError(api_->detach(stranger, kPatienceMs, Text()), ErrorCode::kPermissionDenied,
               "names no attached rank");
   api_->close(stranger);
 }
 
 TEST_F(ControlClientTest, ALauncherStartsAJob) {
   client::AttachConnection attach;
-  ASSERT_TRUE(attach.Connect(options_.run_directory, kTimeoutMs).ok());
+  ASSERT_TRUE(attach.Connect(options_.run_directory, kPatienceMs).ok());
   const auto user = attach.IdentifyUser();
   ASSERT_TRUE(user.ok()) << user.status().message();
   ferry_control* launcher = Connect(HexText(user->token));
   char address[64] = "";
-  ASSERT_EQ(api_->control_address(launcher, kTimeoutMs, {address, sizeof(address)}, Text()), 0)
+  ASSERT_EQ(api_->control_address(launcher, kPatienceMs, {address, sizeof(address)}, Text()), 0)
       << text_;
   EXPECT_EQ(address, daemon_->address());
   const uint32_t nodes[] = {0, 0, 0};
   const char* const addresses[] = {address};
   ferry_control_job job{"made-here", "0123456789abcdef", 3, 0, 1, nodes, addresses};
-  ASSERT_EQ(api_->create_job(launcher, kTimeoutMs, &job, Text()), 0) << text_;
-  ExpectError(api_->create_job(launcher, kTimeoutMs, &job, Text()), ErrorCode::kAlreadyExists,
+  ASSERT_EQ(api_->create_job(launcher, kPatienceMs, &job, Text()), 0) << text_;
+  ExpectError(api_->create_job(launcher, kPatienceMs, &job, Text()), ErrorCode::kAlreadyExists,
               "made-here");
   job.job_id = "too-open";
   job.secret = "short";
-  ExpectError(api_->create_job(launcher, kTimeoutMs, &job, Text()), ErrorCode::kInvalidArgument,
+  ExpectError(api_->create_job(launcher, kPatienceMs, &job, Text()), ErrorCode::kInvalidArgument,
               "secret");
   // A rank's token is not a launcher's.
-  ExpectError(api_->create_job(control_, kTimeoutMs, &job, Text()), ErrorCode::kPermissionDenied,
+  ExpectError(api_->create_job(control_, kPatienceMs, &job, Text()), ErrorCode::kPermissionDenied,
               "token");
   char small[4] = "";
-  ExpectError(api_->control_address(launcher, kTimeoutMs, {small, sizeof(small)}, Text()),
+  ExpectError(api_->control_address(launcher, kPatienceMs, {small, sizeof(small)}, Text()),
               ErrorCode::kInternal, "no room");
   api_->close(launcher);
 }
@@ -145,33 +146,33 @@ TEST_F(ControlClientTest, RegistersAndDeregisters) {
   region.region = 3;
   region.kind = FERRY_CONTROL_REGION_HOST_HEAP;
   region.size_bytes = 4096;
-  ASSERT_EQ(api_->register_region(control_, kTimeoutMs, &region, Text()), 0) << text_;
+  ASSERT_EQ(api_->register_region(control_, kPatienceMs, &region, Text()), 0) << text_;
   EXPECT_EQ(daemon_->plane.Count("AddRegion job 0 3"), 1U);
-  ASSERT_EQ(api_->deregister_region(control_, kTimeoutMs, 3, Text()), 0) << text_;
-  ExpectError(api_->deregister_region(control_, kTimeoutMs, 3, Text()), ErrorCode::kNotFound,
+  ASSERT_EQ(api_->deregister_region(control_, kPatienceMs, 3, Text()), 0) << text_;
+  ExpectError(api_->deregister_region(control_, kPatienceMs, 3, Text()), ErrorCode::kNotFound,
               "has no region 3");
 }
 
 TEST_F(ControlClientTest, Resolves) {
   const uint32_t ranks[] = {1, 0};
   ferry_control_peer peers[2] = {};
-  ASSERT_EQ(api_->resolve(control_, kTimeoutMs, ranks, 2, peers, Text()), 0) << text_;
+  ASSERT_EQ(api_->resolve(control_, kPatienceMs, ranks, 2, peers, Text()), 0) << text_;
   EXPECT_EQ(peers[0].rank, 1U);
   EXPECT_EQ(peers[1].rank, 0U);
-  EXPECT_EQ(api_->resolve(control_, kTimeoutMs, ranks, 0, nullptr, Text()), 0);
+  EXPECT_EQ(api_->resolve(control_, kPatienceMs, ranks, 0, nullptr, Text()), 0);
   const uint32_t beyond = 2;
-  ExpectError(api_->resolve(control_, kTimeoutMs, &beyond, 1, peers, Text()),
+  ExpectError(api_->resolve(control_, kPatienceMs, &beyond, 1, peers, Text()),
               ErrorCode::kInvalidRank, "its ranks are 0 to 1");
 }
 
 TEST_F(ControlClientTest, Aborts) {
-  ASSERT_EQ(api_->abort(control_, kTimeoutMs, 7, "the reason", Text()), 0) << text_;
+  ASSERT_EQ(api_->abort(control_, kPatienceMs, 7, "the reason", Text()), 0) << text_;
   EXPECT_EQ(daemon_->plane.Count("PoisonJob job 30"), 1U);
 }
 
 TEST_F(ControlClientTest, NoticesThatTheDaemonIsGone) {
   daemon_.reset();
-  ExpectError(api_->detach(control_, kTimeoutMs, Text()), ErrorCode::kDaemonDied, "ferryd at ");
+  ExpectError(api_->detach(control_, kPatienceMs, Text()), ErrorCode::kDaemonDied, "ferryd at ");
 }
 
 }  // namespace

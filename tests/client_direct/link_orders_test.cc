@@ -17,6 +17,7 @@
 #include "tests/client/lonely_rank.h"
 #include "tests/client/order_socket.h"
 #include "tests/client_direct/linked_rank.h"
+#include "tests/support/patience.h"
 #include "transports/tcp/tcp_address.h"
 
 namespace ferry::client {
@@ -91,7 +92,7 @@ class OrderedRank {
 
 // Looks until the rank answers.
 LinkReply Await(OrderedRank& rank) {
-  const uint64_t end_ns = MonotonicNs() + 20'000'000'000;
+  const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs;
   while (MonotonicNs() < end_ns) {
     if (const std::optional<LinkReply> reply = rank.Look()) {
       return *reply;

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "common/clock.h"
+#include "tests/support/patience.h"
 
 namespace ferry::client {
 namespace {
 
-constexpr uint64_t kPatienceNs = 20'000'000'000;
+using tests::kPatienceNs;
 
 testing::ScopedTrace Traced(const std::source_location& where) {
   return {where.file_name(), static_cast<int>(where.line()), ""};

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "tests/conformance/transport_peer.h"
+#include "tests/support/patience.h"
 #include "transports/api/transport.h"
 
 namespace ferry {
@@ -33,8 +34,6 @@ struct TransportUnderTest {
 inline void PrintTo(const TransportUnderTest& transport, std::ostream* out) {
   *out << transport.provider;
 }
-
-inline constexpr uint64_t kPatience = 30'000'000'000;  // before a test calls it a hang
 
 // Keeps all that Poll reports.
 class Recorder : public CompletionSink {
@@ -109,7 +108,7 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
   // Polls a_, and b_ if there is one, until `done`; sleeps when nothing happens, so as to leave the
   // processor to a provider's own threads.
   void PollUntil(const std::function<bool()>& done) {
-    const uint64_t give_up_ns = MonotonicNs() + kPatience;
+    const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
     while (!done()) {
       int events = a_->Poll();
       events += b_ != nullptr ? b_->Poll() : 0;

@@ -84,7 +84,7 @@ TEST_P(TransportConformance, TimeWithoutPollsIsNotHeldAgainstThePeer) {
   Connect(options);
   ASSERT_EQ(Send(b_of_a_, 1, 0), ErrorCode::kOk);
   uint64_t now_ns = 10 * options.post_timeout_ns;  // the process was stopped
-  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   while (a_->recorder.results.empty() && MonotonicNs() < give_up_ns) {
     a_->Poll(now_ns);
     b_->Poll();

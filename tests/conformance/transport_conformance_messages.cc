@@ -78,7 +78,7 @@ TEST_P(TransportConformance, DoesNotOvertakeWhatTheProviderPutOff) {
   for (uint32_t i = 0; i < options.max_outstanding; i++) {
     refill.Post();
   }
-  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   while (b_->recorder.messages.size() < kMessages && MonotonicNs() < give_up_ns) {
     a_->transport->Poll(refill, 64, MonotonicNs());
     b_->Poll();
@@ -194,7 +194,7 @@ TEST_P(TransportConformance, AnswersFromWithinTheCallback) {
   echo.peer = a_of_b_;
   const std::vector<std::byte> data = Pattern(333, 9);
   ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 1, MonotonicNs()), ErrorCode::kOk);
-  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   while (a_->recorder.messages.empty() && MonotonicNs() < give_up_ns) {
     a_->Poll();
     b_->transport->Poll(echo, 64, MonotonicNs());

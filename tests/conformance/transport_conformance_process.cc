@@ -124,7 +124,7 @@ TEST_P(TransportConformance, SleepsUntilAMessageArrives) {
   }
   // The peer sleeps between our messages as we do; every message must wake both. On a busy machine
   // many an answer is there before we can sleep.
-  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   uint64_t sleeps = 0;
   for (size_t round = 0; round < 50 || (sleeps == 0 && MonotonicNs() < give_up_ns); round++) {
     a_->recorder.messages.clear();
@@ -133,7 +133,7 @@ TEST_P(TransportConformance, SleepsUntilAMessageArrives) {
     while (a_->recorder.messages.empty() && MonotonicNs() < give_up_ns) {
       if (a_->Poll() == 0 && a_->transport->PrepareToSleep()) {
         pollfd descriptor{a_->transport->WaitFd(), POLLIN, 0};
-        ASSERT_EQ(poll(&descriptor, 1, 10'000), 1) << "no wake-up in round " << round;
+        ASSERT_EQ(poll(&descriptor, 1, tests::kPatienceMs), 1) << "no wake-up in round " << round;
         sleeps++;
       }
     }

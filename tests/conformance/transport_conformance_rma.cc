@@ -59,7 +59,7 @@ TEST_P(TransportConformance, ReportsABadKeyAndGoesOn) {
 
   // With some providers the bad key costs the connection, and whatever is on it; soon there is a
   // new one.
-  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   uint64_t context = 2;
   do {
     context++;

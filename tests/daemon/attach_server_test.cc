@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/version.h"
 #include "tests/daemon/attach_server_fixture.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -104,7 +105,7 @@ TEST_F(AttachServerTest, ConnectionsOfAUserAreBounded) {
                 "uid " + std::to_string(geteuid()) +
                     " has 1 connections to the attach socket, as many as one user may have");
   first.HangUp();
-  for (const uint64_t end_ns = MonotonicNs() + 20'000'000'000; Connections() != 0;) {
+  for (const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs; Connections() != 0;) {
     ASSERT_LT(MonotonicNs(), end_ns);
   }
   TestRank third = Rank(1);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/daemon/attach_server_fixture.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -189,7 +190,7 @@ TEST_F(AttachServerTest, LooksAfterDevicesUntilTheyAreGivenBack) {
     EXPECT_EQ(rank.Read().code(), ErrorCode::kOk);
     rank.HangUp();
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + tests::kPatience;
   while (data_plane_.gpu_looks > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }

@@ -35,6 +35,7 @@
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -152,7 +153,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     const auto channel =
         grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_deadline(std::chrono::system_clock::now() + tests::kPatience);
     if (GetParam() == Door::kTcp) {
       control::HelloReply reply;
       return FromGrpc(
@@ -171,7 +172,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
   }
   // Waits until closed connections have gone.
   void ExpectServedSoon() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto deadline = std::chrono::steady_clock::now() + tests::kPatience;
     Status last = Call();
     while (!WasServed(last) && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));

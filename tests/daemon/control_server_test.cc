@@ -22,6 +22,7 @@
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/stuck_descriptors.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -151,7 +152,7 @@ TEST(ControlSocketTest, DescriptorsThatLingerHoldUpNobody) {
   daemon.Signal(SIGCONT);
   for (const UniqueFd& stranger : strangers) {
     pollfd ended{stranger.get(), POLLIN, 0};
-    ASSERT_EQ(poll(&ended, 1, 30'000), 1) << "each is looked at, and sent away";
+    ASSERT_EQ(poll(&ended, 1, tests::kPatienceMs), 1) << "each is looked at, and sent away";
     char byte = 0;
     EXPECT_LE(recv(stranger.get(), &byte, 1, 0), 0);
   }
@@ -159,7 +160,7 @@ TEST(ControlSocketTest, DescriptorsThatLingerHoldUpNobody) {
     const auto admin = control::Admin::NewStub(
         grpc::CreateChannel("unix:" + run + socket, grpc::InsecureChannelCredentials()));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context.set_deadline(std::chrono::system_clock::now() + tests::kPatience);
     control::StatusReply reply;
     const grpc::Status answer = admin->Status(&context, control::StatusRequest(), &reply);
     EXPECT_NE(answer.error_code(), grpc::DEADLINE_EXCEEDED) << socket;

@@ -13,6 +13,7 @@
 #include "gpu_backends/host/host_backend.h"
 #include "progress/staging/staging_pool.h"
 #include "tests/daemon/test_registrar.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -145,7 +146,7 @@ class DeviceCopierTest : public testing::Test, protected progress::CopySink {
   void OnCopied(const progress::CopyTask& task) override { copied_.push_back(task); }
   // Waits until `count` copies have ended.
   void CollectUntil(size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + tests::kPatience;
     while (copied_.size() < count && std::chrono::steady_clock::now() < end) {
       copier_->Collect(*this);
       std::this_thread::yield();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/plane/data_plane.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 
@@ -140,8 +141,7 @@ class FakeDataPlane final : public DataPlane {
   // Waits until `count` calls that begin with `start` were made; false after 20 s.
   bool WaitFor(const std::string& start, size_t count = 1) const {
     std::unique_lock lock(mutex_);
-    return called_.wait_for(lock, std::chrono::seconds(20),
-                            [&] { return CountLocked(start) >= count; });
+    return called_.wait_for(lock, tests::kPatience, [&] { return CountLocked(start) >= count; });
   }
   JobPlan plan() const {
     std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -28,8 +29,8 @@ class LinkWishesTest : public testing::Test {
   // Those that the control thread has seen, once there are so many.
   std::vector<Handled> WaitFor(size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20),
-                                  [&] { return handled_.size() >= count; }));
+    EXPECT_TRUE(
+        changed_.wait_for(lock, tests::kPatience, [&] { return handled_.size() >= count; }));
     return handled_;
   }
 

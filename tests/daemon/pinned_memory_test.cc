@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/daemon/test_registrar.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -120,7 +121,7 @@ TEST_F(PinnedMemoryTest, TellsWhenItIsUnpinned) {
   auto signal = std::make_shared<progress::UnpinSignal>();
   std::future<void> unpinned = signal->done.get_future();
   EXPECT_TRUE(pinned.TryRelease(std::move(signal)));
-  EXPECT_EQ(unpinned.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(unpinned.wait_for(tests::kPatience), std::future_status::ready);
   EXPECT_TRUE(IsFree());
 }
 

@@ -11,11 +11,12 @@
 #include "common/clock.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
 
-constexpr uint64_t kPatienceNs = 20'000'000'000;
+using tests::kPatienceNs;
 constexpr uint32_t kHolder = 7;  // the id of this rank's thread in its lease
 
 }  // namespace

@@ -197,16 +197,13 @@ class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInt
     ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   }
   std::string State() { return plane(GetParam().node).Faults(false)[0].state; }
-  // Sends messages one by one until one of them meets the fault.
+  // Sends messages one by one until one of them meets the fault. On a busy machine an advert may
+  // come to the sender before the send, after it, or not at all.
   void Meet(const std::string& state) {
     for (int32_t tag = 100; State() != state; ++tag) {
       ASSERT_LT(tag, 1000);
       receive_ = receiver().Receive(0, tag, InHeap(kInto), kBytes);
-      if (!HoldsAdvert() && State() != state && !GetParam().cancels) {
-        Send(kBytes, tag);
-        ExpectPassed();
-        continue;
-      }
+      HoldsAdvert();
       if (GetParam().cancels) {
         EXPECT_TRUE(receiver().Cancel(receive_));
       } else {

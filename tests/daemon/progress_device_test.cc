@@ -208,13 +208,13 @@ TEST_F(DeviceBlocksTest, AreNoLongerThanStagingBlocks) {
   }
 }
 
-// Slow enough to hide everything else that the machine does.
+// A link that is slow enough to hide what the machine does else, unless that is busy: then the
+// steps of a message may come one after the other. If they always do, nothing travels at the same
+// time.
 TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
+  constexpr int kMostMessages = 50;
   devices_->link = {.h2d_mb_per_s = 50, .d2h_mb_per_s = 50, .latency_us = 100};
   ASSERT_NO_FATAL_FAILURE(StartCutting("even", 4, 4));
-  ASSERT_NO_FATAL_FAILURE(Trace(2 * kMiB));  // 10 ms a block and copy
-  ASSERT_THAT(copies_in_, SizeIs(4));
-  ASSERT_THAT(copies_out_, SizeIs(4));
   const auto first = [](const std::vector<TraceSpan>& spans) {
     return *std::min_element(spans.begin(), spans.end(),
                              [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
@@ -223,19 +223,28 @@ TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
     return std::any_of(others.begin(), others.end(),
                        [&](const TraceSpan& other) { return one.Overlaps(other); });
   };
-  // The first block goes into one device while later ones leave the other.
-  EXPECT_TRUE(overlap_any(first(copies_out_), copies_in_));
-  EXPECT_TRUE(overlap_any(first(reads_), copies_in_));
-  // The total time is less than the copies would take one after the other.
-  uint64_t copying_ns = 0;
-  uint64_t end_ns = 0;
-  for (const auto* spans : {&copies_in_, &copies_out_}) {
-    for (const TraceSpan& span : *spans) {
-      copying_ns += span.end_ns - span.begin_ns;
-      end_ns = std::max(end_ns, span.end_ns);
+  // Whether the total time is less than the copies take one after the other.
+  const auto is_short = [&] {
+    uint64_t copying_ns = 0;
+    uint64_t end_ns = 0;
+    for (const auto* spans : {&copies_in_, &copies_out_}) {
+      for (const TraceSpan& span : *spans) {
+        copying_ns += span.end_ns - span.begin_ns;
+        end_ns = std::max(end_ns, span.end_ns);
+      }
     }
+    return end_ns - first(copies_in_).begin_ns < copying_ns;
+  };
+  // The first block goes into one device while later ones leave the other.
+  bool do_overlap = false;
+  for (int message = 0; message < kMostMessages && !do_overlap; ++message) {
+    ASSERT_NO_FATAL_FAILURE(Trace(2 * kMiB));  // 10 ms a block and copy
+    ASSERT_THAT(copies_in_, SizeIs(4));
+    ASSERT_THAT(copies_out_, SizeIs(4));
+    do_overlap = overlap_any(first(copies_out_), copies_in_) &&
+                 overlap_any(first(reads_), copies_in_) && is_short();
   }
-  EXPECT_LT(end_ns - first(copies_in_).begin_ns, copying_ns);
+  EXPECT_TRUE(do_overlap);
 }
 
 // ---- Early ends --------------------------------------------------------------------------------

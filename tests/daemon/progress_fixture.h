@@ -20,6 +20,7 @@
 #include "gpu_backends/host/host_backend.h"
 #include "tests/daemon/gate_transport.h"
 #include "tests/daemon/plane_rank.h"
+#include "tests/support/patience.h"
 
 namespace ferry::progress {
 struct Seat;
@@ -60,7 +61,7 @@ struct Told {
 };
 
 // Small, fast options, and those that the environment sets (FERRY_WORKER_MODE and the like).
-config::Options FastOptions(uint64_t operation_timeout_ms = 10'000);
+config::Options FastOptions(uint64_t operation_timeout_ms = tests::kPatienceMs / 2);
 // Whether worker processes look after the ranks of this test.
 bool InWorkerProcess();
 // Set by in_own_home.cc, in targets that have it.

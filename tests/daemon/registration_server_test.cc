@@ -23,6 +23,7 @@
 #include "tests/daemon/gate_transport.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/e2e/command.h"
+#include "tests/support/patience.h"
 #include "tests/support/processes.h"
 #include "transports/ofi/ofi_transport.h"
 
@@ -161,7 +162,7 @@ class SlowNicTest : public ::testing::Test {
                                     enough.set_value();
                                   }
                                 });
-    EXPECT_EQ(enough.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(enough.get_future().wait_for(tests::kPatience), std::future_status::ready);
   }
 
   // Sessions that count against their user's quota.

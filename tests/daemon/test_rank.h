@@ -22,6 +22,7 @@
 #include "shm/layout/request_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 
@@ -107,7 +108,7 @@ class TestRank {
   Answer Read() {
     Answer answer;
     pollfd waiting{socket_.get(), POLLIN, 0};
-    poll(&waiting, 1, 20'000);
+    poll(&waiting, 1, tests::kPatienceMs);
     const auto received = ReceivePacket(socket_.get(), &answer.packet);
     if (!received.ok() || *received != Received::kPacket) {
       answer.hang_up = received.ok() && *received == Received::kHangUp;
@@ -265,10 +266,10 @@ inline size_t OpenDescriptors() {
   using Iterator = std::filesystem::directory_iterator;
   return static_cast<size_t>(std::distance(Iterator("/proc/self/fd"), Iterator()));
 }
-// The same, once there are at most `most`, or after 20 s: threads that nobody waits for close
-// ferryd's sockets, and the descriptors that were passed to it.
+// The same, once there are at most `most`, or kPatience is over: threads that nobody waits for
+// close ferryd's sockets, and the descriptors that were passed to it.
 inline size_t SettledDescriptors(size_t most) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + tests::kPatience;
   size_t open = OpenDescriptors();
   while (open > most && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();

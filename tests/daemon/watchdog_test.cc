@@ -13,6 +13,7 @@
 #include "daemon/sockets/packet_socket.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/daemon/ferryd_process.h"
+#include "tests/support/patience.h"
 
 namespace ferry::daemon {
 namespace {
@@ -44,7 +45,7 @@ class WatchdogTest : public ::testing::Test {
   }
   bool WaitForSigns(int count) {
     std::unique_lock lock(mutex_);
-    return came_.wait_for(lock, std::chrono::seconds(20), [&] { return signs_ >= count; });
+    return came_.wait_for(lock, tests::kPatience, [&] { return signs_ >= count; });
   }
   int signs() {
     const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "config/environment.h"
+#include "tests/support/patience.h"
 #include "tests/support/processes.h"
 
 namespace ferry::e2e {
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+using tests::kPatience;
 constexpr auto kPollInterval = std::chrono::milliseconds(5);
 constexpr char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 // Under AddressSanitizer: the leak check at the end of a process stops its threads by ptrace, which

@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/patience.h"
+
 namespace ferry::e2e {
 
 using Words = std::vector<std::string>;
@@ -47,7 +49,7 @@ class Command {
   // Starts `arguments` (the program first) with `variables` ("NAME=value") added to a small
   // environment, and `input` as its standard input. Killed after `limit_s`.
   explicit Command(Words arguments, Words variables = {}, std::string input = "",
-                   unsigned limit_s = 60);
+                   unsigned limit_s = tests::kPatienceS);
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -93,13 +95,13 @@ class Command {
 CommandResult RunCommand(Words arguments, Words variables = {}, std::string input = "");
 // The same, and fails the test if anything of it is left then.
 CommandResult RunCleanly(Words arguments, Words variables = {}, std::string input = "",
-                         unsigned limit_s = 60);
+                         unsigned limit_s = tests::kPatienceS);
 // The same, and fails the test unless the exit code is 0. Returns standard output.
-std::string RunWell(Words arguments, Words variables = {}, unsigned limit_s = 60);
+std::string RunWell(Words arguments, Words variables = {}, unsigned limit_s = tests::kPatienceS);
 
 // Starts `program`, which is ferryd and its flags, with that run directory; waits until it serves.
 std::unique_ptr<Command> StartDaemon(Words program, const std::string& run_directory,
-                                     unsigned limit_s = 60);
+                                     unsigned limit_s = tests::kPatienceS);
 // `arguments` without the capabilities that root has: a worker process has none, and reaches no
 // rank that has some.
 Words WithoutCapabilities(Words arguments);

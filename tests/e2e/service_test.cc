@@ -18,6 +18,7 @@
 #include <string>
 
 #include "tests/e2e/command.h"
+#include "tests/support/patience.h"
 #include "tests/support/processes.h"
 
 namespace ferry::e2e {
@@ -29,7 +30,7 @@ using testing::HasSubstr;
 using tests::ReadFile;
 
 constexpr char kFerryd[] = "daemon/ferryd";
-constexpr int kPatienceMs = 30'000;
+using tests::kPatienceMs;
 constexpr char kWatchdog[] = "WATCHDOG_USEC=100000";  // a sign of life every 50 ms
 constexpr int kManySignsMs = 500;
 

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "shm/atomic.h"
+#include "tests/support/patience.h"
 
 namespace ferry::engine {
 
@@ -22,7 +23,7 @@ using shm::RequestState;
 namespace {
 
 constexpr uint32_t kQuickRounds = 10'000;
-constexpr uint64_t kPatienceNs = 20'000'000'000;
+using tests::kPatienceNs;
 
 void Zero(void* start, uint64_t size_bytes) { std::memset(start, 0, size_bytes); }
 

@@ -12,13 +12,14 @@
 
 #include "common/own_program.h"
 #include "daemon/control/secrets.h"
+#include "tests/support/patience.h"
 
 namespace ferry::fuzz {
 namespace {
 
 constexpr char kSecret[] = "the secret of the checked job";
 constexpr char kProgram[] = "/../faults/ranks/mixed";
-constexpr int kPatienceMs = 30'000;
+using tests::kPatienceMs;
 
 }  // namespace
 

@@ -28,6 +28,7 @@
 #include "tests/fuzz/checked_job.h"
 #include "tests/fuzz/rpc_caller.h"
 #include "tests/fuzz/whole_daemon.h"
+#include "tests/support/patience.h"
 #include "transports/loader/loader.h"
 
 extern "C" __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes();
@@ -43,7 +44,7 @@ constexpr uint32_t kMaxSteps = 32;
 constexpr size_t kMostOfAKind = 6;
 constexpr uid_t kIntruder = 12345;
 constexpr char kVictim[] = "the-job-of-another-user";
-constexpr std::chrono::seconds kPatience(30);
+using tests::kPatience;
 constexpr uint32_t kWarmUp = 32;  // inputs after which memory is measured
 constexpr size_t kMaxGrowthBytes = 64 << 20;
 constexpr size_t kMaxMoreDescriptors = 16;  // gRPC makes some when more of its threads wait at once

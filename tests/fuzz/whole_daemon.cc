@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "daemon/progress/progress_plane.h"
+#include "tests/support/patience.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::fuzz {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
+using tests::kPatience;
 
 template <typename T>
 T Must(StatusOr<T> value) {

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,44 @@ TEST(SegmentTest, RoundsUpToPages) {
   StatusOr<Mapping> mapping = MapSegment(fd->get(), kPage + 1);
   ASSERT_TRUE(mapping.ok()) << mapping.status().ToString();
   EXPECT_EQ(mapping->size_bytes(), 2 * kPage);
+}
+
+// Twice, so that not both lie where the system would have put them anyhow.
+TEST(SegmentTest, LargeMappingsAreAlignedToTheirSize) {
+  constexpr uint64_t kMiB = 1 << 20;
+  const std::pair<uint64_t, uint64_t> sizes[] = {
+      {2 * kMiB, 2 * kMiB}, {7 * kMiB + kPage, 4 * kMiB}, {1000 * kMiB, 256 * kMiB}};
+  for (const auto& [size_bytes, alignment] : sizes) {
+    const StatusOr<UniqueFd> fd = CreateSegment("ferry-test", size_bytes);
+    ASSERT_TRUE(fd.ok());
+    const StatusOr<Mapping> mapping = MapSegment(fd->get(), size_bytes);
+    const StatusOr<Mapping> other = MapPart(fd->get(), size_bytes, Access::kRead);
+    ASSERT_TRUE(mapping.ok() && other.ok());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(mapping->base()) % alignment, 0u) << size_bytes;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(other->base()) % alignment, 0u) << size_bytes;
+    mapping->base()[size_bytes - 1] = std::byte{7};
+    EXPECT_EQ(other->base()[size_bytes - 1], std::byte{7});
+  }
+}
+
+// The process may have the mapping, but not room to choose its place from.
+TEST(SegmentTest, IsMappedAnywhereWhereAddressesAreScarce) {
+  constexpr uint64_t kSize = 64 << 20;
+  ChildProcess child([] {
+    const StatusOr<UniqueFd> fd = CreateSegment("ferry-test", kSize);
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most_bytes = pages * kPage + kSize + kSize / 2;
+    const rlimit limit = {most_bytes, most_bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    const StatusOr<Mapping> mapping = MapSegment(fd->get(), kSize);
+    if (!mapping.ok()) {
+      return false;
+    }
+    mapping->base()[kSize - 1] = std::byte{7};
+    return true;
+  });
+  EXPECT_TRUE(child.Join());
 }
 
 TEST(SegmentTest, RefusesSizesThatCannotBe) {

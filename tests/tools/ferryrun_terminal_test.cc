@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/patience.h"
+
 namespace ferry::e2e {
 namespace {
 
@@ -40,12 +42,13 @@ class Terminal {
     }
   }
 
-  // Waits until the screen shows it; false if the program ends, or half a minute is over, without.
+  // Waits until the screen shows it; false if the program ends, or is silent for kPatience.
   bool Shows(const std::string& text) {
     while (screen_.find(text) == std::string::npos) {
       pollfd readable = {fd_, POLLIN, 0};
       char bytes[4096];
-      const ssize_t size = poll(&readable, 1, 30000) == 1 ? read(fd_, bytes, sizeof(bytes)) : 0;
+      const ssize_t size =
+          poll(&readable, 1, tests::kPatienceMs) == 1 ? read(fd_, bytes, sizeof(bytes)) : 0;
       if (size <= 0) {
         return false;
       }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/environment.h"
+#include "tests/support/patience.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/remote_host.h"
 
@@ -130,8 +131,6 @@ TEST(AgentMessagesTest, DamagedOnesAreRefused) {
 
 // ---- An agent
 
-constexpr int kPatienceMs = 60'000;
-
 // A shell in an agent's place.
 std::unique_ptr<RemoteHost> StartShell(const std::string& script) {
   StatusOr<std::unique_ptr<RemoteHost>> host = RemoteHost::Start("there", {"sh", "-c", script});
@@ -155,7 +154,7 @@ Frame NextFrame(RemoteHost* host) {
     if (!frame.ok() || frame->has_value()) {
       return frame.ok() ? **frame : Frame{};
     }
-    if (!HasWords(*host, kPatienceMs)) {
+    if (!HasWords(*host, tests::kPatienceMs)) {
       ADD_FAILURE() << "nothing came";
       return {};
     }
@@ -170,7 +169,7 @@ TEST(RemoteHostTest, SendingTakesNothingFromThoseWhoPollForWords) {
   while (NextFrame(host.get()).kind != FrameKind::kEnded) {
   }
   host->Send(FrameKind::kEnded, 4, EndPayload({.exit_code = 8}));
-  ASSERT_TRUE(HasWords(*host, kPatienceMs));
+  ASSERT_TRUE(HasWords(*host, tests::kPatienceMs));
   // Somebody else has words for the host meanwhile.
   host->Send(FrameKind::kSignal, 0, NumberPayload(15));
   EXPECT_TRUE(HasWords(*host, 0));
@@ -188,7 +187,7 @@ TEST(RemoteHostTest, WhatComesBehindAnAwaitedAnswerIsKept) {
   ASSERT_NE(host, nullptr);
   host->Send(FrameKind::kCreated, 0, "");
   host->Send(FrameKind::kDaemonEnded, 0, "its words");
-  const StatusOr<Frame> created = host->Await(FrameKind::kCreated, kPatienceMs, &*signals);
+  const StatusOr<Frame> created = host->Await(FrameKind::kCreated, tests::kPatienceMs, &*signals);
   ASSERT_TRUE(created.ok()) << created.status().ToString();
   const Frame next = NextFrame(host.get());
   EXPECT_EQ(next.kind, FrameKind::kDaemonEnded);
@@ -200,7 +199,7 @@ TEST(RemoteHostTest, ALauncherThatEndsIsQuoted) {
   ASSERT_TRUE(signals.ok()) << signals.status().ToString();
   const std::unique_ptr<RemoteHost> host = StartShell("echo 'no route to host' >&2; exit 255");
   ASSERT_NE(host, nullptr);
-  const StatusOr<Frame> found = host->Await(FrameKind::kFound, kPatienceMs, &*signals);
+  const StatusOr<Frame> found = host->Await(FrameKind::kFound, tests::kPatienceMs, &*signals);
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.status().code(), ErrorCode::kNodeUnreachable);
   EXPECT_THAT(found.status().message(), HasSubstr("exited with code 255"));

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "shm/atomic.h"
+#include "tests/support/patience.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/ofi_transport.h"
@@ -24,8 +25,6 @@ inline void PrintTo(ErrorCode code, std::ostream* out) { *out << ErrorCodeText(c
 }  // namespace ferry
 
 namespace ferry::transport {
-
-inline constexpr uint64_t kTestPatienceNs = 30'000'000'000;  // before a test calls it a hang
 
 // Keeps all that both Polls report.
 struct DeferredRecorder final : DeferredSink, CompletionSink {
@@ -93,7 +92,7 @@ struct DeferredNode {
 // Polls both until `done`; yields, so as to leave the processor to the provider's own threads.
 template <typename Node>
 [[nodiscard]] bool PollBothUntil(Node& a, Node& b, const std::function<bool()>& done) {
-  const uint64_t give_up_ns = MonotonicNs() + kTestPatienceNs;
+  const uint64_t give_up_ns = MonotonicNs() + tests::kPatienceNs;
   while (!done()) {
     if (a.Poll() + b.Poll() == 0) {
       sched_yield();

@@ -108,7 +108,7 @@ def _memory():
             "`count` objects of `size` bytes, all zero."),
         memory(
             "align", "void*", "size_t alignment, size_t size",
-            "`size` bytes at a multiple of `alignment`, a power of two from sizeof(void*) on."),
+            "`size` bytes at a multiple of `alignment`, a power of two from sizeof(void*) to 256 MiB."),
         memory(
             "malloc_with_hints", "void*", "size_t size, long hints",
             "As shmem_malloc; `hints` (SHMEM_MALLOC_...) say what for."),
@@ -364,7 +364,9 @@ def _waits():
             "int", "All of `ivars` do.", "also"),
         (
             "_any", "T* ivars, size_t nelems, const int* status, int cmp, T cmp_value", "size_t",
-            "size_t", "At least one does: returns its index, or SIZE_MAX.", "also"),
+            "size_t",
+            "At least one does: returns its index, or SIZE_MAX. Of several, each is found by one of "
+            "many calls.", "also"),
         (
             "_some",
             "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, T cmp_value",
@@ -377,7 +379,9 @@ def _waits():
         (
             "_any_vector",
             "T* ivars, size_t nelems, const int* status, int cmp, const T* cmp_values", "size_t",
-            "size_t", "At least one does: returns its index, or SIZE_MAX.", ""),
+            "size_t",
+            "At least one does: returns its index, or SIZE_MAX. Of several, each is found by one of "
+            "many calls.", ""),
         (
             "_some_vector",
             "T* ivars, size_t nelems, size_t* indices, const int* status, int cmp, const T* "

@@ -1,5 +1,6 @@
 """Writes the public headers: shmem.h, pshmem.h, shmemx.h, mpp/shmem.h and the parts in ferry_shmem/."""
 
+import dataclasses
 
 import table
 import text
@@ -42,6 +43,43 @@ def _declarations(families, twins=False):
     return "\n\n".join(blocks)
 
 
+# ---- Complex numbers of C in C++ ----
+
+_OF_C = "ferry_shmem_c_complex"
+_COMPLEX = "ferry_shmem_complex"
+
+
+def _with_c_complex(function):
+    """The function for complex numbers of C; None if it has no others."""
+    parameters = tuple(dataclasses.replace(each, type=each.type.replace(_COMPLEX, _OF_C))
+                       for each in function.parameters)
+    return dataclasses.replace(function, parameters=parameters) if parameters != function.parameters else None
+
+
+def _c_complex_overload(function, name):
+    """In C++, the function `name` for complex numbers of C, which are laid out as std::complex."""
+    taken = _with_c_complex(function)
+    arguments = [f"reinterpret_cast<{own.type}>({own.name})" if own != given else own.name
+                 for own, given in zip(function.parameters, taken.parameters)]
+    return _inline(name, taken, name, arguments)
+
+
+def _c_complex(families, twins=False):
+    overloads = [_c_complex_overload(function, function.twin if twins else function.name)
+                 for function in table.functions(families) if _with_c_complex(function)]
+    if not overloads:
+        return ""
+    return "\n".join(["#ifdef FERRY_SHMEM_C_COMPLEX", text.comment(
+        "The same for complex numbers of C, which gcc and clang have in C++, too."), *overloads, "#endif"])
+
+
+def _inline(name, function, called, arguments):
+    action = "" if function.result == "void" else "return "
+    head = text.call(f"inline {function.result} {name}", list(map(str, function.parameters)), " {")
+    body = text.call(f"  {action}{called}", arguments, ";", indent=6)
+    return f"{head}\n{body}\n}}"
+
+
 def _title(family):
     """The family as a person speaks of it: shmem_TYPE_put, shmem_putSIZE, shmem_putmem."""
     if family.full_name:
@@ -65,7 +103,8 @@ def _part(part):
         chosen = [family for family in families if family.group == group]
         sections.append(text.section(title) + "\n" + _declarations(chosen))
     includes = "\n".join(f'#include "{each}"' for each in part.includes)
-    body = "\n\n".join([includes, FORMAT_OFF.strip(), OPEN.strip(), *sections, CLOSE.strip()])
+    body = "\n\n".join([includes, FORMAT_OFF.strip(), OPEN.strip(), *sections, CLOSE.strip(),
+                        _c_complex(families)])
     return _guarded(_guard("shmem_" + part.file), f"{part.file} - {part.head}", body)
 
 
@@ -126,10 +165,7 @@ def _generics(head):
 
 
 def _overload(name, function):
-    action = "" if function.result == "void" else "return "
-    head = text.call(f"inline {function.result} {name}", list(map(str, function.parameters)), " {")
-    body = text.call(f"  {action}{function.name}", function.arguments().split(", "), ";", indent=6)
-    return f"{head}\n{body}\n}}"
+    return _inline(name, function, function.name, function.arguments().split(", "))
 
 
 def _overloads(head):
@@ -139,6 +175,11 @@ def _overloads(head):
         for function in generic.functions + generic.with_context:
             if taken.get(generic.name) != function.signature():  # C's own has that one
                 blocks.append(_overload(generic.name, function))
+    blocks.append("#ifdef FERRY_SHMEM_C_COMPLEX")
+    for generic in table.generics():
+        taken = filter(None, map(_with_c_complex, generic.functions))
+        blocks += [_overload(generic.name, function) for function in taken]
+    blocks.append("#endif")
     by_name = {function.name: function for function in table.functions()}
     for name, (chosen, _, _) in table.CHOSEN_BY_FIRST.items():
         blocks += [_overload(name, by_name[function]) for function in chosen.values()]
@@ -168,7 +209,8 @@ def headers():
         ['#include "shmem.h"\n#include "ferry_shmem/queues.h"', SHMEMX_TYPES.strip(), OPEN.strip(), _declarations(also), CLOSE.strip()]))
     files["pshmem.h"] = _guarded("FERRY_SHMEM_PSHMEM_H_", PSHMEM_HEAD, "\n\n".join(
         ['#include "shmem.h"\n#include "shmemx.h"', FORMAT_OFF.strip(), OPEN.strip(),
-         _declarations(FAMILIES + DEPRECATED, twins=True), CLOSE.strip()]))
+         _declarations(FAMILIES + DEPRECATED, twins=True), CLOSE.strip(),
+         _c_complex(FAMILIES + DEPRECATED, twins=True)]))
     files["mpp/shmem.h"] = _guarded("FERRY_SHMEM_MPP_SHMEM_H_", MPP_HEAD, '#include "../shmem.h"')
     return files
 

@@ -113,6 +113,12 @@ typedef struct {
 #include <complex>
 typedef std::complex<float> ferry_shmem_complexf;
 typedef std::complex<double> ferry_shmem_complexd;
+/* Those of C, which gcc and clang have in C++, too: calls take both kinds. */
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__NVCOMPILER)
+#define FERRY_SHMEM_C_COMPLEX 1
+__extension__ typedef float _Complex ferry_shmem_c_complexf;
+__extension__ typedef double _Complex ferry_shmem_c_complexd;
+#endif
 #else
 typedef float _Complex ferry_shmem_complexf;
 typedef double _Complex ferry_shmem_complexd;

@@ -27,6 +27,7 @@
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "tests/daemon/gate_transport.h"
+#include "tests/support/patience.h"
 #include "transports/ofi/ofi_transport.h"
 #include "transports/rails/rails_transport.h"
 
@@ -36,7 +37,7 @@ inline void PrintTo(ErrorCode code, std::ostream* out) { *out << ErrorCodeText(c
 
 namespace ferry::daemon {
 
-inline constexpr uint64_t kPatienceNs = 60'000'000'000;  // before a test calls it a hang
+using tests::kPatienceNs;
 inline constexpr DeferredPool::Job kJob = 9;
 
 inline bool HasFailed(uint64_t word) { return word >= shm::kCounterFailure; }

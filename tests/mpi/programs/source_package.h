@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/patience.h"
 
 namespace ferry::mpi {
 
@@ -29,13 +30,14 @@ class SourcePackageTest : public testing::Test {
 
   // Runs `script` in source() with bash; $FERRYCC and $FERRYRUN are set. It must succeed. Returns
   // its standard output.
-  std::string Run(const std::string& script, unsigned limit_s = 60) const;
+  std::string Run(const std::string& script, unsigned limit_s = tests::kPatienceS) const;
   // Expects that the program is linked with Ferry's library, not with another MPI of the machine.
   void ExpectOfFerry(const std::string& program) const;
   // Runs a program of source() as a job, in source(). It must succeed. Returns its output,
   // including standard error.
   std::string RunRanks(const std::vector<std::string>& placement,
-                       const std::vector<std::string>& program, unsigned limit_s = 60) const;
+                       const std::vector<std::string>& program,
+                       unsigned limit_s = tests::kPatienceS) const;
 
  private:
   e2e::CommandResult Bash(const std::string& folder, const std::string& script,

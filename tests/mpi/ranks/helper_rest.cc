@@ -8,12 +8,13 @@
 
 #include "client/core/front_end.h"
 #include "tests/mpi/ranks/check.h"
+#include "tests/support/patience.h"
 
 namespace {
 
 constexpr int kRounds = 20;
 constexpr int kValues = 50'000;  // too many for one message
-constexpr auto kPatience = std::chrono::seconds(20);
+using ferry::tests::kPatience;
 
 bool AreThreadsAllowed() {
   return ferry_front_end(ferry::client::kFrontEndVersion)->AreThreadsAllowed();

@@ -8,12 +8,13 @@
 #include <string>
 
 #include "tests/mpi/ranks/check.h"
+#include "tests/support/patience.h"
 
 namespace {
 
 constexpr int kValues = 4096;
 constexpr int kFewRounds = 10;
-constexpr auto kPatience = std::chrono::seconds(20);
+using ferry::tests::kPatience;
 constexpr auto kWhile = std::chrono::milliseconds(100);
 constexpr long kFewWakes = 1;  // in that time; the thread looks every half millisecond otherwise
 

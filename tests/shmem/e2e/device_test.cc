@@ -119,8 +119,7 @@ std::string NameOfFailure(const testing::TestParamInfo<Failure>& info) {
 
 TEST_P(DeviceFailuresTest, AreTheCallsOwn) {
   const auto& [pes, when, what] = GetParam();
-  ExpectAllOk({.pes = pes, .nodes = 2, .variables = kTwoDevices, .limit_s = 60},
-              {"device_failures", when, what});
+  ExpectAllOk({.pes = pes, .nodes = 2, .variables = kTwoDevices}, {"device_failures", when, what});
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceFailuresTest,
@@ -197,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(, DeviceNodesDeathTest,
 class DeviceFarDeathTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceFarDeathTest, EndsWhatKernelsAskFor) {
-  const e2e::CommandResult result = RunJob(
-      {.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = kTwoDevices, .limit_s = 60},
-      {"device_life", "dies_far_in", GetParam()});
+  const e2e::CommandResult result =
+      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = kTwoDevices},
+             {"device_life", "dies_far_in", GetParam()});
   EXPECT_THAT(e2e::SortedLines(result.out), testing::ElementsAre("PE 1: ok", "PE 2: ok"))
       << result.err;
 }

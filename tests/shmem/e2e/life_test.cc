@@ -45,9 +45,12 @@ TEST(LifeTest, APeThatHasFinalizedIsNotWaitedFor) {
 TEST(LifeTest, AnExhaustedHeapSaysSoAndReturnsNull) {
   const JobSettings settings{.variables = {"SHMEM_SYMMETRIC_SIZE=1m"}};
   ExpectAllOk(settings, {"life", "exhausted"});
-  EXPECT_THAT(RunJob(settings, {"life", "exhausted"}).err,
+  const std::string said = RunJob(settings, {"life", "exhausted"}).err;
+  EXPECT_THAT(said,
               HasSubstr("shmem_malloc: 524288 bytes asked for, 528384 of the symmetric heap's "
                         "1048576 are in use, and the largest free piece has 520192"));
+  EXPECT_THAT(said, HasSubstr("shmem_align: the alignment 1073741824 is more than that of the "
+                              "symmetric heap itself, which is 268435456: the address is null"));
 }
 
 TEST(LifeTest, AnUnreadableSizeIsNamed) {

@@ -57,9 +57,9 @@ class FarDeathTest : public testing::TestWithParam<Wait> {
  protected:
   // The PEs 1 and 2 wait, one of them on the node of PE 0, which dies.
   static void DieInJob(const std::vector<std::string>& variables) {
-    const e2e::CommandResult result = RunJob(
-        {.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = variables, .limit_s = 60},
-        {"life", "dies_in", GetParam().what});
+    const e2e::CommandResult result =
+        RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .variables = variables},
+               {"life", "dies_in", GetParam().what});
     EXPECT_NE(result.exit_code, 0);
     EXPECT_THAT(result.err, HasSubstr(GetParam().sentence));
   }
@@ -82,16 +82,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DeadFarPeTest, DoesNotHoldUpFinalize) {
   const e2e::CommandResult result =
-      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .limit_s = 60},
-             {"life", "dies_in", "finalize"});
+      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}}, {"life", "dies_in", "finalize"});
   EXPECT_THAT(e2e::SortedLines(result.out), testing::ElementsAre("PE 1: ok", "PE 2: ok"))
       << result.err;
 }
 
 TEST(DeadFarPeTest, PassesALockOn) {
   const e2e::CommandResult result =
-      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}, .limit_s = 60},
-             {"life", "dies_in", "lock"});
+      RunJob({.pes = 3, .nodes = 2, .flags = {"--keep-going"}}, {"life", "dies_in", "lock"});
   EXPECT_THAT(e2e::SortedLines(result.out),
               testing::ElementsAre("PE 0: has the lock", "PE 1: has the lock"))
       << result.err;

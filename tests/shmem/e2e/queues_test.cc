@@ -75,8 +75,7 @@ INSTANTIATE_TEST_SUITE_P(, QueuesTest,
 class QueueCopiesTest : public testing::TestWithParam<Layout> {
  protected:
   static JobSettings Settings() {
-    return {
-        .pes = GetParam().pes, .nodes = GetParam().nodes, .variables = Guarded(), .limit_s = 60};
+    return {.pes = GetParam().pes, .nodes = GetParam().nodes, .variables = Guarded()};
   }
 };
 
@@ -108,12 +107,9 @@ void PrintTo(const Death& death, std::ostream* out) { *out << death.where; }
 class QueueDeathTest : public testing::TestWithParam<Death> {};
 
 TEST_P(QueueDeathTest, IsToldByTheQueueAndTheStreamGoesOn) {
-  const e2e::CommandResult result = RunJob({.pes = 3,
-                                            .nodes = GetParam().nodes,
-                                            .flags = {"--keep-going"},
-                                            .variables = kDevice,
-                                            .limit_s = 60},
-                                           {"queues", "dies_in", GetParam().where});
+  const e2e::CommandResult result =
+      RunJob({.pes = 3, .nodes = GetParam().nodes, .flags = {"--keep-going"}, .variables = kDevice},
+             {"queues", "dies_in", GetParam().where});
   EXPECT_THAT(e2e::SortedLines(result.out), ElementsAre("PE 1: ok", "PE 2: ok")) << result.err;
 }
 
@@ -144,8 +140,7 @@ TEST(QueueDaemonTest, ALostOneEndsCollectivesForGood) {
 TEST(QueueExitTest, DoesNotWaitForCallsThatNeverEnd) {
   for (const std::string where : {"wait", "barrier"}) {
     for (int i = 0; i < 5; ++i) {
-      const e2e::CommandResult result =
-          RunJob({.variables = kDevice, .limit_s = 60}, {"queues", "exits", where});
+      const e2e::CommandResult result = RunJob({.variables = kDevice}, {"queues", "exits", where});
       EXPECT_EQ(result.exit_code, 5) << result.err;
     }
   }
@@ -163,7 +158,7 @@ class QueueMisuseTest : public testing::TestWithParam<Case> {};
 
 TEST_P(QueueMisuseTest, EndsTheProgramWithASentence) {
   const e2e::CommandResult result =
-      RunJob({.variables = kDevice, .limit_s = 60}, {"queues", "misuse", GetParam().what});
+      RunJob({.variables = kDevice}, {"queues", "misuse", GetParam().what});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr(GetParam().sentence));
 }

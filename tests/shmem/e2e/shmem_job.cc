@@ -31,7 +31,7 @@ e2e::CommandResult RunJob(const JobSettings& settings, const std::vector<std::st
 void ExpectALostDaemonEnds(const std::vector<std::string>& words,
                            const std::vector<std::string>& variables, int pes) {
   e2e::Command command(LineOf({.pes = pes, .nodes = 2, .flags = {"--keep-going"}}, words),
-                       variables, "", 60);
+                       variables);
   for (int pe = 0; pe < pes; ++pe) {
     ASSERT_TRUE(command.WaitForOutput("PE " + std::to_string(pe) + ": waits"));
   }

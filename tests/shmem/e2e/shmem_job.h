@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/patience.h"
 
 namespace ferry::shmem_tests {
 
@@ -15,7 +16,7 @@ struct JobSettings {
   int nodes = 1;
   std::vector<std::string> flags = {};      // of ferryrun
   std::vector<std::string> variables = {};  // "NAME=value"
-  unsigned limit_s = 240;
+  unsigned limit_s = tests::kPatienceS;
 };
 
 // The command that runs tests/shmem/ranks/WORDS...

@@ -60,7 +60,16 @@ void check(bool condition, const char* what, int line);
 #define WIDE(T, pe, i) ((T)(0x9e3779b97f4a7c15u * (unsigned long)((pe)*16 + (i) + 1)))
 #define REAL(T, pe, i) ((T)(1.2345678901234567890L * (long double)((pe)*16 + (i) + 1)))
 #ifdef __cplusplus
-#define COMPLEX(T, pe, i) (T((pe)*4 + (i) + 1, 2 - (pe)))
+/* T: std::complex, or what C has. */
+template <typename T>
+T complex_of(int real, int imaginary) {
+  const std::complex<float> narrow((float)real, (float)imaginary);
+  const std::complex<double> wide(real, imaginary);
+  T value;
+  memcpy(&value, sizeof(T) == sizeof(narrow) ? (const void*)&narrow : &wide, sizeof(T));
+  return value;
+}
+#define COMPLEX(T, pe, i) (complex_of<T>((pe)*4 + (i) + 1, 2 - (pe)))
 #else
 #define COMPLEX(T, pe, i) ((T)((pe)*4 + (i) + 1) + (T)(_Complex_I * (2 - (pe))))
 #endif

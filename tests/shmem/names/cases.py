@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """cases.py WHAT SINGLES: writes, to the output, the cases that main.c runs.
 
-WHAT: names (each C function), generics (each type of each generic name), tool (a library that takes
+WHAT: names (each C function), generics (each type of each generic name), complex (those of both that
+take complex numbers, with those of C, for C++), tool (a library that takes
 every function, counts its calls and goes on to its twin) or listing (the table as text, for
 table_test). SINGLES is singles.inc.
 
@@ -9,6 +10,7 @@ What a family of functions has to do stands in families.h and its like; here is 
 them tests which, and with which operands. Of the table only names and types are used.
 """
 
+import dataclasses
 import pathlib
 import re
 import sys
@@ -35,6 +37,7 @@ REDUCTIONS = {"and": "WIDE", "or": "WIDE", "xor": "WIDE", "max": "ORDERED", "min
               "sum": "TERM", "prod": "FACTOR"}
 REAL_TYPES = ("float", "double", "long double")
 COMPLEX_TYPES = ("ferry_shmem_complexf", "ferry_shmem_complexd")
+OF_C = {"ferry_shmem_complexf": "float _Complex", "ferry_shmem_complexd": "double _Complex"}
 
 
 def _bytes(element):
@@ -46,7 +49,7 @@ def _value(element):
 
 
 def _operand(element, of_integers):
-    if element.c in COMPLEX_TYPES:
+    if element.c in COMPLEX_TYPES or element.c in OF_C.values():
         return "COMPLEX"
     return "REAL" if element.c in REAL_TYPES and of_integers != "ORDERED" else of_integers
 
@@ -166,6 +169,27 @@ def generics(_):
     return _program(lines + [_CHOSEN_BY_FIRST], run + re.findall(r"CASE\((\w+)\)", _CHOSEN_BY_FIRST))
 
 
+def _with_c_complex(functions):
+    """Those of them that take complex numbers, with those of C."""
+    return [dataclasses.replace(f, element=dataclasses.replace(f.element, c=OF_C[f.element.c]))
+            for f in functions if f.element and f.element.c in OF_C]
+
+
+def complex_of_c(_):
+    lines, run = [], []
+    for function in _with_c_complex(table.functions()):
+        make = _line_on_queue if function.family.group == "on queues" else _line
+        called = [] if make is _line_on_queue else [function.name]
+        lines.append(make(function, function.name, *called))
+        run.append(function.name)
+    for generic in table.generics():
+        for function in _with_c_complex(generic.functions):
+            name = "generic_" + function.name
+            lines.append(_line(function, name, generic.name))
+            run.append(name)
+    return _program(lines, run)
+
+
 def tool(_):
     """Every function taken by a definition that counts; report() names those never called."""
     functions = table.functions()
@@ -193,7 +217,8 @@ def listing(_):
 
 
 def main(arguments):
-    makers = {"names": names, "generics": generics, "tool": tool, "listing": listing}
+    makers = {"names": names, "generics": generics, "complex": complex_of_c, "tool": tool,
+              "listing": listing}
     if len(arguments) != 2 or arguments[0] not in makers:
         sys.exit(f"usage: cases.py {'|'.join(makers)} SINGLES")
     print(makers[arguments[0]](arguments[1]), end="")

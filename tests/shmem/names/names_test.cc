@@ -52,6 +52,11 @@ TEST(NamesTest, EveryGenericNameIsOverloadedInCpp) {
   ExpectCases(RunPair("overloads_cpp"), kGenericCases);
 }
 
+// Reductions and scans of two types: 12 functions, 8 on queues and 4 generic names of each.
+TEST(NamesTest, ComplexNumbersOfCAreGoodInCpp) {
+  ExpectCases(RunPair("complex_cpp"), 12 + 8 + 2 * 4);
+}
+
 // A program begins by one of three functions; all cases run after each.
 TEST(NamesTest, ProgramsBeginByInitThread) {
   ExpectCases(RunPair("names_c", "shmem_init_thread"), kCases);

@@ -1,6 +1,7 @@
 // Waits and tests for several variables, and those of groups, from kernels: all names, then waits
 // that the stores of other PEs end one by one, then what is refused.
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,14 @@ void TestForm(const Table& table, ferry_device_u32 kind, const Calls<T>& wait,
     ferry_device_crew_barrier(ferry_device_crew_of(kind));  // before the next call changes them
     return is_so;
   };
+  // Whether many calls find all of these, each of them one, and no others.
+  const auto all_come = [](auto&& any, const std::set<size_t>& expected) {
+    std::set<size_t> found;
+    for (size_t i = 0; i < 10 * kWords; ++i) {
+      found.insert(any());
+    }
+    return found == expected;
+  };
   ferry::device::Launch({1, 3, 3}, [&] {
     if (!Takes(kind)) {
       return;
@@ -64,14 +73,18 @@ void TestForm(const Table& table, ferry_device_u32 kind, const Calls<T>& wait,
     CHECK(test.all(d, words, kWords, nullptr, SHMEM_CMP_GE, 2) == 0);
     CHECK(test.all(d, words, kWords, even, SHMEM_CMP_GE, 2) == 1);
     for (const Calls<T>* const call : {&wait, &test}) {
-      CHECK(call->any(d, words, kWords, nullptr, SHMEM_CMP_GT, 2) == 2);
-      CHECK(call->any(d, words, kWords, even, SHMEM_CMP_GT, 2) == 3);
+      CHECK(all_come([&] { return call->any(d, words, kWords, nullptr, SHMEM_CMP_GT, 2); },
+                     {2, 3, 4, 5}));
+      CHECK(all_come([&] { return call->any(d, words, kWords, even, SHMEM_CMP_GT, 2); }, {3, 5}));
       CHECK(call->some(d, words, kWords, indices, nullptr, SHMEM_CMP_LT, 4) == 3);
       CHECK(has({0, 1, 2}));
       CHECK(call->some(d, words, kWords, indices, even, SHMEM_CMP_NE, 4) == 2);
       CHECK(has({1, 5}));
-      CHECK(call->any_vector(d, words, kWords, nullptr, SHMEM_CMP_EQ, values) == 0);
-      CHECK(call->any_vector(d, words, kWords, even, SHMEM_CMP_LT, values) == 1);
+      CHECK(all_come(
+          [&] { return call->any_vector(d, words, kWords, nullptr, SHMEM_CMP_EQ, values); },
+          {0, 2, 4}));
+      CHECK(all_come([&] { return call->any_vector(d, words, kWords, even, SHMEM_CMP_LT, values); },
+                     {1, 3, 5}));
       CHECK(call->some_vector(d, words, kWords, indices, nullptr, SHMEM_CMP_EQ, values) == 3);
       CHECK(has({0, 2, 4}));
       // There is nothing to wait for.

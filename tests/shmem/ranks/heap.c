@@ -32,6 +32,30 @@ static void check_info(void) {
   CHECK(later.used_bytes == 0);
 }
 
+/* As far as the heap itself is aligned, in this PE's memory and in its mappings of others'. Twice,
+ * so that one of the two lies behind the heap's beginning. */
+static void check_alignments(void) {
+  for (size_t alignment = sizeof(void*); alignment <= (size_t)1 << 28; alignment *= 2) {
+    char* const aligned = shmem_align(alignment, 10);
+    char* const next = shmem_align(alignment, 10);
+    for (int pe = 0; pe < pes; ++pe) {
+      const uintptr_t seen = (uintptr_t)shmem_ptr(aligned, pe) | (uintptr_t)shmem_ptr(next, pe);
+      CHECK((seen != 0) == is_near(pe) && seen % alignment == 0);
+    }
+    CHECK(aligned != next && (uintptr_t)aligned % alignment == 0);
+    check_alike(aligned);
+    check_alike(next);
+    shmem_free(aligned);
+    shmem_free(next);
+  }
+  shmemx_heap_info_t before_it, after_it;
+  shmemx_heap_info(&before_it);
+  CHECK(shmem_align((size_t)1 << 29, 10) == NULL);
+  shmemx_heap_info(&after_it);
+  CHECK(after_it.used_bytes == before_it.used_bytes);
+  CHECK(shmem_align((size_t)1 << 29, 0) == NULL);
+}
+
 int main(void) {
   begin();
   check_info();
@@ -40,14 +64,7 @@ int main(void) {
 
   char* const first = shmem_malloc(100);
   check_alike(first);
-  for (size_t alignment = 16; alignment <= 1 << 21; alignment *= 2) {
-    char* const aligned = shmem_align(alignment, 10);
-    CHECK((uintptr_t)aligned != 0);
-    /* Offsets are aligned; where the heap begins, pages are. */
-    CHECK(alignment > 4096 || (uintptr_t)aligned % alignment == 0);
-    check_alike(aligned);
-    shmem_free(aligned);
-  }
+  check_alignments();
 
   /* Memory that was used before is zeroed again. */
   unsigned char* dirty = shmem_malloc(50000);

@@ -172,6 +172,7 @@ static int exhausted(void) {
   CHECK(half != NULL && shmem_malloc(info.reserved_bytes / 2) == NULL);
   char* const rest = shmem_malloc(1000);
   CHECK(rest != NULL);
+  CHECK(shmem_align((size_t)1 << 30, 8) == NULL);
   return end_well();
 }
 

@@ -21,6 +21,22 @@ Bytes Filled(size_t size, unsigned seed) {
 
 // ---- Allocation ---------------------------------------------------------------------------------
 
+// What the memory of all PEs has, wherever it is mapped, all get; more is null on all of them.
+void CheckAlignments(const Space& space) {
+  for (size_t alignment = sizeof(void*), refused = 0; alignment <= size_t{1} << 40;
+       alignment *= 2) {
+    auto* const aligned =
+        static_cast<unsigned char*>(shmemx_space_align(space.handle(), alignment, 1));
+    CHECK(aligned != nullptr || alignment > 4096);
+    CHECK(aligned == nullptr || refused == 0);
+    refused += aligned == nullptr ? 1 : 0;
+    for (int pe = 0; pe < pes; ++pe) {
+      CHECK(reinterpret_cast<uintptr_t>(shmem_ptr(aligned, pe)) % alignment == 0);
+    }
+    shmem_free(aligned);
+  }
+}
+
 void CheckBlocks(const Space& space, size_t size) {
   const shmemx_space_info_t empty = space.Info();
   CHECK(empty.device == me % shmemx_device_count());
@@ -43,9 +59,7 @@ void CheckBlocks(const Space& space, size_t size) {
   shmem_free(second);
   auto* const clean = space.Make<unsigned char>(20000);
   CHECK(Read(clean, 20000) == Bytes(20000));
-  auto* const aligned = static_cast<unsigned char*>(shmemx_space_align(space.handle(), 256, 1));
-  CHECK(aligned != nullptr && reinterpret_cast<uintptr_t>(aligned) % 256 == 0);
-  shmem_free(aligned);
+  CheckAlignments(space);
 
   // What does not fit is null on all PEs, and takes nothing.
   CHECK(shmemx_space_malloc(space.handle(), size + 1) == nullptr);

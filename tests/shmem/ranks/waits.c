@@ -1,5 +1,5 @@
-/* Waits: plain stores of a neighbour are seen, sleeping takes no core, masks count, and a wait for
- * nothing returns. */
+/* Waits: plain stores of a neighbour are seen, sleeping takes no core, masks count, a wait for
+ * nothing returns, and of several variables that hold none starves. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <sys/resource.h>
@@ -81,8 +81,50 @@ static void check_forms(int* words) {
   shmem_barrier_all();
 }
 
+/* What a call finds in each of two arrays that are watched in turn. */
+#define CALL_BOTH(call, values)                                                       \
+  do {                                                                                \
+    const size_t first = call(words, nelems, status, SHMEM_CMP_EQ, values);           \
+    const size_t second = call(words + nelems, nelems, status, SHMEM_CMP_EQ, values); \
+    CHECK(first < nelems && second < nelems);                                         \
+    ++found[first];                                                                   \
+    ++found[nelems + second];                                                         \
+  } while (0)
+
+/* All variables hold all the time: a series of calls must return each of them, be it the only one
+ * or one of many, by any form. Those that are masked never. */
+static void check_that_none_starves(size_t nelems, const int* status) {
+  enum { kForms = 4 };
+  long* const words = shmem_malloc(2 * nelems * sizeof(long));
+  long* const wanted = malloc(nelems * sizeof(long));
+  for (size_t i = 0; i < 2 * nelems; ++i) words[i] = 7;
+  for (size_t i = 0; i < nelems; ++i) wanted[i] = 7;
+  for (int form = 0; form < kForms; ++form) {
+    size_t* const found = calloc(2 * nelems, sizeof(size_t));
+    for (size_t i = 0; i < 5 * nelems; ++i) {
+      if (form == 0) CALL_BOTH(shmem_long_test_any, 7);
+      if (form == 1) CALL_BOTH(shmem_long_wait_until_any, 7);
+      if (form == 2) CALL_BOTH(shmem_long_test_any_vector, wanted);
+      if (form == 3) CALL_BOTH(shmem_long_wait_until_any_vector, wanted);
+    }
+    for (size_t i = 0; i < 2 * nelems; ++i) {
+      const int is_masked = status != NULL && status[i % nelems] != 0;
+      CHECK(is_masked ? found[i] == 0 : found[i] != 0);
+    }
+    free(found);
+  }
+  free(wanted);
+  shmem_free(words);
+}
+
 int main(void) {
   begin();
+  const int some_masked[8] = {1, 0, 0, 1, 1, 1, 0, 1};
+  check_that_none_starves(1, NULL);
+  check_that_none_starves(2, NULL);
+  check_that_none_starves(3, NULL);
+  check_that_none_starves(8, some_masked);
+  check_that_none_starves(100, NULL);
   int* const words = shmem_calloc(4, sizeof(int));
   check_plain_stores(words);
   check_forms(words);

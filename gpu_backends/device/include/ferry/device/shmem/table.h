@@ -43,8 +43,8 @@ typedef struct {
 #define FERRY_SHMEM_CUTOVER_SIZES 16
 #define FERRY_SHMEM_NEVER (~(ferry_device_u64)0)
 
-/* In memory that the device reads fast; constant. One ferry_shmem_way for each PE follows, then, if
- * there is a ring, ferry_shmem_asks, at a multiple of 128 bytes. */
+/* In memory that the device reads fast; constant but for `turn`. One ferry_shmem_way for each PE
+ * follows, then, if there is a ring, ferry_shmem_asks, at a multiple of 128 bytes. */
 typedef struct {
   ferry_device_u32 version;
   ferry_device_u32 pe;
@@ -62,7 +62,8 @@ typedef struct {
   /* This PE's, for collectives with PEs whom loads and stores do not reach; 0: there is no ring. */
   ferry_device_u64 scratch;
   ferry_device_u64 scratch_bytes;
-  ferry_device_u64 reserved1[2];
+  ferry_device_u64 turn; /* by kernels: which look for any one of several variables comes next */
+  ferry_device_u64 reserved1;
   ferry_device_u64 cutovers[2][FERRY_SHMEM_CUTOVER_SIZES];
 } ferry_shmem_table;
 

@@ -14,8 +14,9 @@
  *
  * A wait blocks until the variable compares so (SHMEM_CMP_...): _all until each has done so, _any
  * and _some until one does. Variables whose `status`, unless that is null, is not 0 do not count.
- * _any returns the index of a variable, or SIZE_MAX where there is none; _some writes the indices
- * of all, and returns how many. Where they fail they return SIZE_MAX, or 0, and quiet tells.
+ * _any returns the index of a variable, or SIZE_MAX where there is none: of several, each in one of
+ * many calls. _some writes the indices of all, and returns how many. Where they fail they return
+ * SIZE_MAX, or 0, and quiet tells.
  *
  * The others return 0, or, if a PE of the team has died by then, its error; what was stored before
  * the death counts. What came before the store that ends a wait is visible after it. */
@@ -116,6 +117,21 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
   return ferry_shmem_nothing(watch);
 }
 
+/* Where a call begins to look: at the first, or, for any one of them, at another place in each call
+ * (client/shmem/waits.cc says why at these). Threads that call at once may begin at the same. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_first(shmemx_device_t d,
+                                                         ferry_shmem_watch watch) {
+  FERRY_DEVICE_GLOBAL ferry_device_u64* const turn =
+      (FERRY_DEVICE_GLOBAL ferry_device_u64*)&d.table->turn;
+  ferry_device_u64 own;
+  if (watch.what != FERRY_SHMEM_ANY) {
+    return 0;
+  }
+  own = ferry_device_load_relaxed(turn);
+  ferry_device_store_relaxed(turn, own + 0x9e3779b97f4a7c15);
+  return ((own >> 32) * watch.count) >> 32;
+}
+
 /* ---- The true ones, by width and sign ---- */
 
 /* `value`: where there are not many. */
@@ -159,8 +175,19 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
            : watch.what == FERRY_SHMEM_ANY ? ferry_shmem_nothing(watch)                       \
                                            : held;                                            \
   }                                                                                           \
+  /* The same, and then at those before `first`. */                                           \
+  FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_look_round_##tag(                        \
+      ferry_shmem_watch watch, ferry_device_u64 first, type value) {                          \
+    const ferry_device_u64 found = ferry_shmem_look_##tag(watch, first, value);               \
+    if (first == 0 || found != ferry_shmem_nothing(watch)) {                                  \
+      return found;                                                                           \
+    }                                                                                         \
+    watch.count = first;                                                                      \
+    return ferry_shmem_look_##tag(watch, 0, value);                                           \
+  }                                                                                           \
   FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_wait_##tag(                              \
       shmemx_device_t d, ferry_shmem_watch watch, type value) {                               \
+    const ferry_device_u64 first = ferry_shmem_first(d, watch);                               \
     ferry_device_u64 found = 0;                                                               \
     ferry_device_u32 looks;                                                                   \
     for (looks = 0;; ++looks) {                                                               \
@@ -173,7 +200,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
           return SHMEMX_DEVICE_SUCCESS;                                                       \
         }                                                                                     \
       } else {                                                                                \
-        found = ferry_shmem_look_##tag(watch, 0, value);                                      \
+        found = ferry_shmem_look_round_##tag(watch, first, value);                            \
         if (found != ferry_shmem_nothing(watch)) {                                            \
           return found;                                                                       \
         }                                                                                     \
@@ -194,7 +221,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_fail_watch(shmemx_device_t d,
       if (status != SHMEMX_DEVICE_SUCCESS) {                                                  \
         result = ferry_shmem_fail_watch(d, watch, status);                                    \
       } else if (watch.blocks == 0) {                                                         \
-        result = ferry_shmem_look_##tag(watch, 0, value);                                     \
+        result = ferry_shmem_look_round_##tag(watch, ferry_shmem_first(d, watch), value);     \
         if (watch.what == FERRY_SHMEM_ALL) {                                                  \
           result = result >= watch.count ? 1 : 0;                                             \
         }                                                                                     \
