@@ -54,16 +54,16 @@ check_dependencies() {
   layer transports/api common
   layer transports/ofi common transports/api
   layer transports/rails common transports/api
-  layer transports/tcp common transports/api
+  layer transports/tcp common transports/api //shm:atomic //shm:word_copy  # into memory that programs watch
   layer transports/greeting common transports/api
-  layer transports/loader common config transports
-  layer gpu_backends/api common
+  layer transports/loader common config transports //shm:atomic //shm:word_copy
+  layer gpu_backends/api common //shm:atomic //shm:word_copy
   layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
-  layer gpu_backends/host common gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
-  layer gpu_backends/cuda common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
-  layer gpu_backends/hip common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
-  layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
-  layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
+  layer gpu_backends/host common gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy  # matched pairs: words that other processes share
+  layer gpu_backends/cuda common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/hip common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
   layer engine shm common
   layer client engine shm proto gpu_backends common progress transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
   clean "of client/, only client/direct may use progress and transports" \

@@ -10,6 +10,7 @@
 #include "client/core/failure_words.h"
 #include "client/include/ferry/one_sided.h"
 #include "client/running.h"
+#include "shm/word_copy.h"
 
 namespace {
 
@@ -23,6 +24,7 @@ using ferry::client::OneSidedContext;
 using ferry::client::Place;
 using ferry::client::WhenDone;
 using ferry::client::WithClient;
+using ferry::shm::CopyWords;
 using ferry::shm::OneSidedOperation;
 using ferry::shm::SignalUpdate;
 
@@ -288,7 +290,7 @@ ErrorCode GetBlocks(const Call& call, const Strided& strided) {
     const ErrorCode error = one_sided.Get(call.context, pack.data(), strided.BlockThere(0),
                                           size_bytes, WhenDone::kAtReturn);
     for (size_t i = 0; i < strided.blocks && error == ErrorCode::kOk; ++i) {
-      std::memcpy(strided.BlockHere(i), pack.data() + i * strided.block_bytes, strided.block_bytes);
+      CopyWords(strided.BlockHere(i), pack.data() + i * strided.block_bytes, strided.block_bytes);
     }
     return error;
   }

@@ -6,7 +6,7 @@
 #include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
-#include "shm/inline_copy.h"
+#include "shm/word_copy.h"
 
 namespace ferry::engine {
 
@@ -136,7 +136,7 @@ bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint3
   slot->tag = send.tag;
   slot->size_bytes = send.size_bytes;
   if (!in_cell) {
-    shm::CopyInline(slot->payload, data, send.size_bytes);
+    shm::CopyWords(slot->payload, data, send.size_bytes);
   }
   producer.Publish(slot);
   if (in_cell) {

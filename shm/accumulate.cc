@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "shm/atomic.h"
+#include "shm/word_copy.h"
 
 namespace ferry::shm {
 namespace {
@@ -99,9 +100,9 @@ Accumulation::Stretches Accumulation::stretches() const {
 
 // Of an element, without gaps of a pair.
 void Accumulation::CopyNumbers(void* to, const void* from) const {
-  std::memcpy(to, from, value_bytes_);
-  std::memcpy(static_cast<std::byte*>(to) + index_offset_,
-              static_cast<const std::byte*>(from) + index_offset_, index_bytes_);
+  CopyWords(to, from, value_bytes_);
+  CopyWords(static_cast<std::byte*>(to) + index_offset_,
+            static_cast<const std::byte*>(from) + index_offset_, index_bytes_);
 }
 
 // Makes of an element what it becomes; `after` is as `before` already: gaps of a pair stay as they
@@ -167,7 +168,7 @@ void Accumulation::ApplyTogether(std::byte* target, const std::byte* operands, s
       }
     }
     if (found != nullptr) {
-      std::memcpy(found + begin * kWord, before, count * kWord);
+      CopyWords(found + begin * kWord, before, count * kWord);
     }
   }
 }
@@ -192,7 +193,7 @@ void Accumulation::ApplyToWords(std::byte* target, const std::byte* operands, st
     }
     const Word before = ApplyToWord(*reinterpret_cast<Word*>(at), operands + i * step);
     if (found_here != nullptr) {
-      std::memcpy(found_here, &before, kWord);
+      CopyWords(found_here, &before, kWord);
     }
     ++i;
   }
@@ -221,12 +222,12 @@ void Accumulation::ApplyToRow(std::byte* target, const std::byte* operands, std:
                               uint64_t count) const {
   const uint64_t bytes = count * element_bytes_;
   if (found != nullptr) {
-    std::memcpy(found, target, bytes);
+    CopyWords(found, target, bytes);
   }
   if (kernel_ != nullptr) {
     kernel_(operands, target, target, static_cast<int64_t>(count));
   } else if (operation_ == OpKind::kReplace) {
-    std::memcpy(target, operands, bytes);
+    CopyWords(target, operands, bytes);
   }
 }
 
@@ -247,7 +248,7 @@ void Accumulation::ApplyAlone(std::byte* target, const void* operands, void* fou
       CopyNumbers(target + i * size, after);
     }
     if (to != nullptr) {
-      std::memcpy(to + i * size, before, size);
+      CopyWords(to + i * size, before, size);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "common/library_words.h"
 #include "shm/layout/session_layout.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 namespace {
@@ -453,7 +454,7 @@ Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) 
   if (streams_ != nullptr) {
     return streams_->Copy(destination, source, size_bytes);
   }
-  std::memmove(destination, source, size_bytes);
+  shm::CopyWords(destination, source, size_bytes);
   return {};
 }
 

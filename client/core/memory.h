@@ -27,6 +27,7 @@
 #include "gpu_backends/api/copy_streams.h"
 #include "gpu_backends/api/registry.h"
 #include "shm/segment.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 
@@ -81,15 +82,22 @@ class Memory {
   Status Reduce(const gpu::Reduction& reduction);
   bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op);
   // Copies a small message to or from memory that the application named; the other end is ordinary
-  // memory. This is a memcpy, unless the application's end is device memory that only streams
-  // reach.
+  // memory. CPUs do, unless the application's end is device memory that only streams reach.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
-    return IsByStream(application) ? CopyByStream(application, source, size_bytes)
-                                   : CopyDirectly(application, source, size_bytes);
+    if (IsByStream(application)) {
+      return CopyByStream(application, source, size_bytes);
+    }
+    shm::CopyWords(application, source, size_bytes);
+    return ErrorCode::kOk;
   }
   ErrorCode CopyFrom(void* destination, const void* application, uint64_t size_bytes) {
-    return IsByStream(application) ? CopyByStream(destination, application, size_bytes)
-                                   : CopyDirectly(destination, application, size_bytes);
+    if (IsByStream(application)) {
+      return CopyByStream(destination, application, size_bytes);
+    }
+    if (size_bytes != 0) {  // else either may be null
+      std::memcpy(destination, application, size_bytes);
+    }
+    return ErrorCode::kOk;
   }
   // Whether this is device memory that only streams reach.
   bool IsByStream(const void* pointer) const {
@@ -135,12 +143,6 @@ class Memory {
                               const attach::RegionRequest& request, int fd);
   bool IsRegionByStream(const void* pointer) const;
   ErrorCode CopyByStream(void* destination, const void* source, uint64_t size_bytes);
-  static ErrorCode CopyDirectly(void* destination, const void* source, uint64_t size_bytes) {
-    if (size_bytes != 0) {  // else either may be null
-      std::memcpy(destination, source, size_bytes);
-    }
-    return ErrorCode::kOk;
-  }
 
   const uint64_t heap_bytes_;
   gpu::BackendRegistry* const backends_;

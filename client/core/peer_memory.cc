@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "shm/word_copy.h"
+
 namespace ferry::client {
 namespace {
 
@@ -341,7 +343,7 @@ ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach
     return status.code();
   }
   if (destination.mapped != nullptr && source.mapped != nullptr) {
-    std::memcpy(destination.mapped, source.mapped, size_bytes);
+    shm::CopyWords(destination.mapped, source.mapped, size_bytes);
     return ErrorCode::kOk;
   }
   if (destination.mapped != nullptr) {

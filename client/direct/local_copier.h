@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "progress/staging/copier.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 
@@ -19,7 +19,7 @@ class LocalCopier final : public progress::Copier {
   bool Submit(const progress::CopyTask& task) override {
     auto* const own = reinterpret_cast<std::byte*>(task.remote_address);
     const bool is_out = task.direction == progress::CopyTask::Direction::kFromProcess;
-    std::memcpy(is_out ? task.local : own, is_out ? own : task.local, task.size_bytes);
+    shm::CopyWords(is_out ? task.local : own, is_out ? own : task.local, task.size_bytes);
     done_.push_back(task);
     return true;
   }

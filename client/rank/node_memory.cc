@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "client/core/failure_words.h"
 #include "common/status.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 
@@ -69,11 +69,11 @@ void NodeMemory::Add(uint32_t rank, Segment segment) {
 }
 
 ErrorCode NodeMemory::Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) {
-  if (size_bytes == 0) {  // then either may be null
+  if (!by_stream) [[likely]] {
+    shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
-  if (!by_stream) [[likely]] {
-    std::memmove(to, from, size_bytes);  // the places may be the same: a put to the own rank
+  if (size_bytes == 0) {  // then either may be null
     return ErrorCode::kOk;
   }
   const Status copied = memory_.streams()->Copy(to, from, size_bytes);

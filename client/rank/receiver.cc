@@ -4,7 +4,7 @@
 
 #include "engine/transfer.h"
 #include "shm/atomic.h"
-#include "shm/inline_copy.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 
@@ -40,7 +40,7 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
     error = memory_.CopyTo(message.buffer, engine_.CellBytes(found), size_bytes);
     engine_.ReleaseCell(found);
   } else if (!memory_.IsByStream(message.buffer)) [[likely]] {
-    shm::CopyInline(message.buffer, found.payload, size_bytes);
+    shm::CopyWords(message.buffer, found.payload, size_bytes);
   } else {
     error = memory_.CopyTo(message.buffer, found.payload, size_bytes);
   }

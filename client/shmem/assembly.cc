@@ -7,6 +7,7 @@
 #include "client/shmem/fail.h"
 #include "client/shmem/job.h"
 #include "client/shmem/lives.h"
+#include "shm/word_copy.h"
 
 namespace ferry::shmem {
 namespace {
@@ -135,7 +136,7 @@ NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
 ErrorCode AssemblyLink::Read(int member, const NodeAddress& from, void* to, size_t size_bytes) {
   const int pe = PeOf(member);
   if (const std::byte* const symmetric = SymmetricAt(pe, from); symmetric != nullptr) {
-    CopyBytes(to, symmetric, size_bytes);
+    shm::CopyWords(to, symmetric, size_bytes);
     return ErrorCode::kOk;
   }
   return job.front_end->CopyFromPeer(static_cast<uint32_t>(pe), LocationOf(from), to, size_bytes);
@@ -145,7 +146,7 @@ ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* fro
                               size_t size_bytes) {
   const int pe = PeOf(member);
   if (std::byte* const symmetric = SymmetricAt(pe, to); symmetric != nullptr) {
-    CopyBytes(symmetric, from, size_bytes);
+    shm::CopyWords(symmetric, from, size_bytes);
     return ErrorCode::kOk;
   }
   return job.front_end->CopyToPeer(static_cast<uint32_t>(pe), LocationOf(to), from, size_bytes);

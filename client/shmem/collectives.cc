@@ -16,6 +16,7 @@
 #include "client/shmem/reach.h"
 #include "client/shmem/reduction.h"
 #include "client/shmem/team.h"
+#include "shm/word_copy.h"
 
 namespace ferry::shmem {
 namespace {
@@ -269,7 +270,7 @@ void CopyElements(const char* call, std::byte* to, bool by_stream, size_t to_ste
                                .blocks = elements});
   }
   for (size_t i = 0; i < elements; ++i) {
-    std::memcpy(to, from, element_bytes);
+    shm::CopyWords(to, from, element_bytes);
     to += to_step;
     from += from_step;
   }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "client/collective/messages/front_messenger.h"
 #include "client/shmem/fail.h"
+#include "shm/word_copy.h"
 
 namespace ferry::shmem {
 namespace {
@@ -46,7 +46,7 @@ void CopyOneByOne(const BlockMove& move, size_t count, Copy&& copy) {
 
 void MoveBlocks(const char* call, const BlockMove& move, size_t count) {
   if (!move.by_stream) {
-    return CopyOneByOne(move, count, std::memcpy);
+    return CopyOneByOne(move, count, shm::CopyWords);
   }
   if (static_cast<size_t>(move.stride_bytes) == move.block_bytes || count == 1) {
     return CopyByStream(call, move.is_pack ? move.packed : move.blocks,
@@ -85,7 +85,7 @@ void CopyAnyhow(const char* call, void* to, const void* from, size_t bytes, bool
   if (is_by_stream || IsByStream(to) || IsByStream(from)) {
     CopyByStream(call, to, from, bytes);
   } else {
-    CopyBytes(to, from, bytes);
+    shm::CopyWords(to, from, bytes);
   }
 }
 

@@ -1,5 +1,5 @@
-// Copies from and to memory that CPUs may not reach: device memory moves by streams of its device,
-// which libferry has (client/core/front_end.h).
+// Copies from and to memory that CPUs may not reach (others are those of shm/word_copy.h): device
+// memory moves by streams of its device, which libferry has (client/core/front_end.h).
 //
 // Calling thread: any. Those by stream block until the copy is done: so it is complete when they
 // return, and comes before what this PE stores next. A copy that fails ends the call as GiveUp does
@@ -8,24 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 
 #include "client/shmem/job.h"
 #include "client/shmem/operations.h"
 
 namespace ferry::shmem {
-
-// Within memory that CPUs reach. memmove: a PE may put to itself, and programs do overlap then.
-inline void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes == sizeof(uint64_t)) {  // the commonest by far
-    uint64_t word;
-    std::memcpy(&word, from, sizeof(word));
-    std::memcpy(to, &word, sizeof(word));
-  } else if (bytes != 0 && to != from) {
-    std::memmove(to, from, bytes);
-  }
-}
 
 // A look that costs next to nothing; true for some other memory, too.
 inline bool MayBeByStream(const void* own) { return job.front_end->MayBeByStream(own); }

@@ -3,7 +3,6 @@
 // CPU reaches, copies by the device; with far ones, operations of libferry (far.h). See
 // operations.h.
 #include <atomic>
-#include <cstring>
 #include <string>
 
 #include "client/shmem/checks.h"
@@ -13,6 +12,7 @@
 #include "client/shmem/operations.h"
 #include "client/shmem/reach.h"
 #include "shm/atomic.h"
+#include "shm/word_copy.h"
 
 namespace ferry::shmem {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 template <size_t kBytes>
 void CopyBlocksOf(std::byte* to, const std::byte* from, const Stride& stride) {
   for (size_t i = 0; i < stride.blocks; ++i) {
-    std::memcpy(to, from, kBytes);
+    shm::CopyWords(to, from, kBytes);
     to += stride.dest_stride_bytes;
     from += stride.source_stride_bytes;
   }
@@ -40,7 +40,7 @@ void CopyBlocks(std::byte* to, const std::byte* from, const Stride& stride) {
       return CopyBlocksOf<16>(to, from, stride);
     default:
       for (size_t i = 0; i < stride.blocks; ++i) {
-        std::memcpy(to, from, stride.block_bytes);
+        shm::CopyWords(to, from, stride.block_bytes);
         to += stride.dest_stride_bytes;
         from += stride.source_stride_bytes;
       }
@@ -125,7 +125,7 @@ void Put(const char* call, Context* context, void* dest, const void* source, siz
          Completion completion) {
   std::byte* const to = ReachNearHeap(context, dest, bytes, pe);
   if (to != nullptr && !MayBeByStream(source)) [[likely]] {
-    return CopyBytes(to, source, bytes);
+    return shm::CopyWords(to, source, bytes);
   }
   PutElsewhere(call, context, dest, source, bytes, pe, completion);
 }
@@ -134,7 +134,7 @@ void Get(const char* call, Context* context, void* dest, const void* source, siz
          Completion completion) {
   const std::byte* const from = ReachNearHeap(context, source, bytes, pe);
   if (from != nullptr && !MayBeByStream(dest)) [[likely]] {
-    return CopyBytes(dest, from, bytes);
+    return shm::CopyWords(dest, from, bytes);
   }
   GetElsewhere(call, context, dest, source, bytes, pe, completion);
 }
@@ -198,7 +198,7 @@ void PutSignal(const char* call, Context* context, void* dest, const void* sourc
   }
   if (word.is_near()) [[likely]] {
     if (to.is_near() && !MayBeByStream(source)) [[likely]] {
-      CopyBytes(to.address(), source, bytes);
+      shm::CopyWords(to.address(), source, bytes);
     } else {
       CopyAnyhow(call, to.address(), source, bytes, to.is_by_stream());
     }
@@ -234,7 +234,7 @@ void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uin
 // ---- Ordering -----------------------------------------------------------------------------------
 
 // The stores of puts are the program's own plain ones, and what orders them is for plain loads of
-// other PEs: a fence, not a word with release. (memcpy orders its own streaming stores.)
+// other PEs: a fence, not a word with release.
 void Fence(const char* call, Context* context) {
   if (context != nullptr && (context->has_far() || !job.is_running())) [[unlikely]] {
     return FenceElsewhere(call, context);

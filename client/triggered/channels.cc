@@ -1,10 +1,10 @@
 #include "client/triggered/channels.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "shm/wake.h"
+#include "shm/word_copy.h"
 
 namespace ferry::client {
 
@@ -354,7 +354,7 @@ ErrorCode Channels::Move(Channel& channel) {
       !to.by_stream && !from.by_stream) {
     shm::MoveInParts(channel.ends(), channel.starts, channel.size_bytes,
                      [&](uint64_t offset, uint64_t size_bytes) {
-                       std::memcpy(to.address + offset, from.address + offset, size_bytes);
+                       shm::CopyWords(to.address + offset, from.address + offset, size_bytes);
                      });
   } else {
     const ErrorCode error = Copy(to, from, channel.size_bytes);
@@ -376,7 +376,7 @@ bool Channels::Help(Channel& channel) const {
                      shm::HelpMove(
                          channel.ends(), channel.starts, channel.size_bytes,
                          [&](uint64_t offset, uint64_t size_bytes) {
-                           std::memcpy(to.address + offset, from.address + offset, size_bytes);
+                           shm::CopyWords(to.address + offset, from.address + offset, size_bytes);
                          },
                          [] { return true; });
   if (helps) {

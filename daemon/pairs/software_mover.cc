@@ -5,6 +5,7 @@
 
 #include "shm/counter.h"
 #include "shm/counters.h"
+#include "shm/word_copy.h"
 
 namespace ferry::daemon {
 
@@ -38,7 +39,7 @@ void SoftwareMover::OnMessage(const progress::WireChannel& message, bool is_in_w
     std::byte* const to = pair_->has_cells() ? plan.cells.address() +
                                                    pair_->rounds % plan.cell_count * plan.cell_bytes
                                              : plan.window.address();
-    std::memcpy(to, data.data(), data.size());
+    shm::CopyWords(to, data.data(), data.size());
   }
   pair_->done.Add(1);
   keeper_.OnRounds(*pair_, pair_->rounds + 1);

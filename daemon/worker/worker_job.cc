@@ -1,10 +1,10 @@
 #include "daemon/worker/worker_job.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/process_memory.h"
+#include "shm/word_copy.h"
 
 namespace ferry::daemon {
 
@@ -133,7 +133,7 @@ ErrorCode WorkerMemory::Copy(const engine::Reach& destination, const engine::Rea
     return status.code();
   }
   if (destination.mapped != nullptr && source.mapped != nullptr) {
-    std::memcpy(destination.mapped, source.mapped, size_bytes);
+    shm::CopyWords(destination.mapped, source.mapped, size_bytes);
     return ErrorCode::kOk;
   }
   if (destination.mapped != nullptr) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/process_memory.h"
+#include "shm/word_copy.h"
 
 namespace ferry::gpu {
 namespace {
@@ -50,7 +51,7 @@ Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_by
   const PointerKind to = backend_.Identify(destination).kind;
   const PointerKind from = backend_.Identify(source).kind;
   if (to != PointerKind::kDevice && from != PointerKind::kDevice) {
-    std::memmove(destination, source, size_bytes);
+    shm::CopyWords(destination, source, size_bytes);
     return {};
   }
   return With(DeviceOf(destination, source), [&](const Lane& lane) {
@@ -61,7 +62,7 @@ Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_by
     }
     if (is_short && to == PointerKind::kUnknown) {
       FERRY_RETURN_IF_ERROR(CopyAndWait(*lane.stream, lane.pinned, source, size_bytes));
-      std::memcpy(destination, lane.pinned, size_bytes);
+      shm::CopyWords(destination, lane.pinned, size_bytes);
       return Status();
     }
     return CopyAndWait(*lane.stream, destination, source, size_bytes);
@@ -98,7 +99,7 @@ Status CopyStreams::CopyStridedByPinned(const Lane& lane, const StridedCopy& cop
     }
     FERRY_RETURN_IF_ERROR(CopyAndWait(*lane.stream, part));
     if (copy.is_pack) {
-      std::memcpy(packed, lane.pinned, part.size_bytes());
+      shm::CopyWords(packed, lane.pinned, part.size_bytes());
     }
     packed += part.size_bytes();
     part.blocks = static_cast<std::byte*>(part.blocks) +

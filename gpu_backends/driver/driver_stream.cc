@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "shm/atomic.h"
 #include "shm/layout/channel_layout.h"
 #include "shm/wait_policy.h"
+#include "shm/word_copy.h"
 
 namespace ferry::gpu {
 namespace {
@@ -149,7 +149,7 @@ Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t s
   if (IsOrdinary(destination, source)) {
     return Enqueue([&](uint64_t place) {
       return HostFunction(place, [destination, source, size_bytes] {
-        std::memcpy(destination, source, size_bytes);
+        shm::CopyWords(destination, source, size_bytes);
         return Status();
       });
     });

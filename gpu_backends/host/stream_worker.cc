@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "common/clock.h"
@@ -14,6 +13,7 @@
 #include "shm/counter.h"
 #include "shm/pair_move.h"
 #include "shm/wait_policy.h"
+#include "shm/word_copy.h"
 
 namespace ferry::gpu {
 namespace {
@@ -33,8 +33,8 @@ shm::PairEnds EndsOf(const MatchedMove& move) { return {move.own, move.other, mo
 // For parts of a message.
 auto PartCopier(const MatchedMove& move) {
   return [&move](uint64_t offset, uint64_t size_bytes) {
-    std::memcpy(static_cast<std::byte*>(move.destination) + offset,
-                static_cast<const std::byte*>(move.source) + offset, size_bytes);
+    shm::CopyWords(static_cast<std::byte*>(move.destination) + offset,
+                   static_cast<const std::byte*>(move.source) + offset, size_bytes);
   };
 }
 
@@ -213,7 +213,7 @@ void StreamWorker::OverLink(const CopyOperation& cost, Move&& move) {
 }
 
 void StreamWorker::RunCopy(const CopyOperation& copy) {
-  OverLink(copy, [&] { std::memcpy(copy.destination, copy.source, copy.size_bytes); });
+  OverLink(copy, [&] { shm::CopyWords(copy.destination, copy.source, copy.size_bytes); });
 }
 
 void StreamWorker::RunStrided(const StridedOperation& strided) {
@@ -221,7 +221,8 @@ void StreamWorker::RunStrided(const StridedOperation& strided) {
     auto* block = static_cast<std::byte*>(copy.blocks);
     auto* packed = static_cast<std::byte*>(copy.packed);
     for (uint64_t i = 0; i < copy.block_count; ++i) {
-      std::memcpy(copy.is_pack ? packed : block, copy.is_pack ? block : packed, copy.block_bytes);
+      shm::CopyWords(copy.is_pack ? packed : block, copy.is_pack ? block : packed,
+                     copy.block_bytes);
       block += copy.stride_bytes;
       packed += copy.block_bytes;
     }

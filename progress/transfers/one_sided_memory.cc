@@ -1,6 +1,5 @@
 // OneSided: operations in memory of ranks here. See one_sided.h.
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "progress/transfers/one_sided.h"
 #include "progress/transfers/one_sided_words.h"
 #include "shm/atomic_operation.h"
+#include "shm/word_copy.h"
 
 namespace ferry::progress {
 namespace {
@@ -60,7 +60,7 @@ bool OneSided::Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
     here = region->memory.base + where.address;
   }
   if (here != nullptr) {
-    std::memcpy(here, data.data(), data.size());
+    shm::CopyWords(here, data.data(), data.size());
   }
   return here != nullptr;
 }
@@ -261,9 +261,7 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
     *found = {place, header.size_bytes};
     return code;
   }
-  if (!data.empty()) {
-    std::memmove(place, data.data(), data.size());  // a ring's put may go to where it comes from
-  }
+  shm::CopyWords(place, data.data(), data.size());  // a ring's put may go to where it comes from
   if (signal != nullptr) {
     Update(signal, wire.signal, wire.operand);
   }
@@ -324,7 +322,7 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
   const WireRts offer = *HeadOf<WireRts>(data);
   const std::span<const std::byte> bytes = data.subspan(sizeof(WireRts));
   if (!bytes.empty() && memory.bytes != nullptr) {
-    std::memcpy(memory.bytes, bytes.data(), bytes.size());
+    shm::CopyWords(memory.bytes, bytes.data(), bytes.size());
     if (wire.signal != 0) {
       std::byte* signal = nullptr;
       (void)FindWord(rank, static_cast<uint32_t>(header.tag), wire.compare, sizeof(uint64_t),

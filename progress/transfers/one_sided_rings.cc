@@ -6,6 +6,7 @@
 #include "progress/transfers/offers.h"
 #include "progress/transfers/one_sided.h"
 #include "shm/atomic_operation.h"
+#include "shm/word_copy.h"
 
 namespace ferry::progress {
 namespace {
@@ -70,7 +71,7 @@ ErrorCode Store(ServedRank& rank, const shm::Location& here, std::span<const std
   std::byte* own = nullptr;
   const ErrorCode code = FindOwn(rank, here, data.size(), /*is_write=*/true, &own);
   if (code == ErrorCode::kOk) {
-    std::memmove(own, data.data(), data.size());
+    shm::CopyWords(own, data.data(), data.size());
   }
   return code;
 }

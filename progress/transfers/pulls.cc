@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shm/atomic.h"
+#include "shm/word_copy.h"
 
 namespace ferry::progress {
 namespace {
@@ -378,7 +379,7 @@ ErrorCode Pulls::BeginPiece(TransferId id, Pull& pull, uint64_t now_ns) {
 
 ErrorCode Pulls::BeginParked(TransferId id, Pull& pull, uint64_t now_ns) {
   if (pull.mapped != nullptr) {
-    std::memcpy(pull.mapped, pull.parked.data(), pull.size_bytes);
+    shm::CopyWords(pull.mapped, pull.parked.data(), pull.size_bytes);
     pull.begun_bytes = pull.done_bytes = pull.size_bytes;
     return ErrorCode::kOk;
   }

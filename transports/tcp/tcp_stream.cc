@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "shm/word_copy.h"
+
 namespace ferry::transport {
 namespace {
 
@@ -239,7 +241,7 @@ void TcpStream::TakeData(std::span<const std::byte>* bytes) {
   const uint64_t count = std::min<uint64_t>(missing_, bytes->size());
   if (to_ != nullptr) {
     const uint64_t fitting = std::min(count, fits_);
-    std::memcpy(to_, bytes->data(), fitting);
+    shm::CopyWords(to_, bytes->data(), fitting);
     to_ += fitting;
     fits_ -= fitting;
   }

@@ -5,6 +5,7 @@
 
 #include "client/collective/board/board_run.h"
 #include "client/collective/board/task.h"
+#include "shm/word_copy.h"
 
 namespace ferry::collective {
 namespace {
@@ -170,7 +171,7 @@ class Direct {
                    task_.input, part.offset);
     }
     if (!task_.problem.in_place) {
-      CopyBytes(task_.output + task_.OwnOffset(), task_.input, bytes);
+      shm::CopyWords(task_.output + task_.OwnOffset(), task_.input, bytes);
     }
     return ForEachOther([&](int member) {
       return Read(member, Of(member).input.At(part.offset),
@@ -186,7 +187,7 @@ class Direct {
                   task_.output, part.offset);
     }
     if (!task_.problem.in_place) {
-      CopyBytes(task_.output, task_.input + task_.OwnOffset(), bytes);
+      shm::CopyWords(task_.output, task_.input + task_.OwnOffset(), bytes);
     }
     return ForEachOther([&](int member) {
       return Write(member, Of(member).output.At(part.offset),
@@ -197,7 +198,7 @@ class Direct {
   bool Allgather() {
     const size_t bytes = task_.problem.block_bytes;
     if (!task_.problem.in_place) {
-      CopyBytes(task_.output + task_.OwnOffset(), task_.input, bytes);
+      shm::CopyWords(task_.output + task_.OwnOffset(), task_.input, bytes);
     }
     return ForEachOther([&](int member) {
       return Read(member, Of(member).input, task_.output + static_cast<size_t>(member) * bytes,
@@ -207,7 +208,7 @@ class Direct {
 
   bool Alltoall() {
     const size_t bytes = task_.problem.block_bytes;
-    CopyBytes(task_.output + task_.OwnOffset(), task_.input + task_.OwnOffset(), bytes);
+    shm::CopyWords(task_.output + task_.OwnOffset(), task_.input + task_.OwnOffset(), bytes);
     return ForEachOther([&](int member) {
       return Read(member, Of(member).input.At(task_.OwnOffset()),
                   task_.output + static_cast<size_t>(member) * bytes, bytes);

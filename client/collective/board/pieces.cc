@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/collective/board/task.h"
+#include "shm/word_copy.h"
 
 namespace ferry::collective {
 namespace {
@@ -95,14 +96,15 @@ auto FillBlocks(const BoardTask& task, const Cut& cut, const char* blocks) {
     const size_t bytes = cut.Bytes(piece);
     for (int i = 0; i < task.size(); ++i) {
       const auto block = static_cast<size_t>(i);
-      CopyBytes(to + block * bytes, blocks + block * cut.block_bytes + cut.Offset(piece), bytes);
+      shm::CopyWords(to + block * bytes, blocks + block * cut.block_bytes + cut.Offset(piece),
+                     bytes);
     }
   };
 }
 
 auto FillFrom(const Cut& cut, const char* from) {
   return [cut, from](uint32_t piece, std::byte* to) {
-    CopyBytes(to, from + cut.Offset(piece), cut.Bytes(piece));
+    shm::CopyWords(to, from + cut.Offset(piece), cut.Bytes(piece));
   };
 }
 
@@ -128,7 +130,7 @@ bool TakeFrom(const BoardTask& task, const Cut& cut, int member, uint32_t piece,
   if (from == nullptr) [[unlikely]] {
     return false;
   }
-  CopyBytes(to + cut.Offset(piece), from + skip, cut.Bytes(piece));
+  shm::CopyWords(to + cut.Offset(piece), from + skip, cut.Bytes(piece));
   return true;
 }
 
@@ -157,7 +159,7 @@ bool Gather(const BoardTask& task, const Cut& cut) {
     return PostAndTake(task.board, cut, task.problem.root, FillFrom(cut, task.input), kNothing);
   }
   if (!task.problem.in_place) {
-    CopyBytes(task.output + task.OwnOffset(), task.input, cut.block_bytes);
+    shm::CopyWords(task.output + task.OwnOffset(), task.input, cut.block_bytes);
   }
   return TakeAll(task.board, cut,
                  [&](uint32_t piece) { return TakeFromOthers(task, cut, piece, 0); });
@@ -171,7 +173,7 @@ bool Scatter(const BoardTask& task, const Cut& cut) {
     });
   }
   if (!task.problem.in_place) {
-    CopyBytes(task.output, task.input + task.OwnOffset(), cut.block_bytes);
+    shm::CopyWords(task.output, task.input + task.OwnOffset(), cut.block_bytes);
   }
   return PostAndTake(task.board, cut, Board::kAll, FillBlocks(task, cut, task.input), kNothing);
 }
@@ -179,7 +181,7 @@ bool Scatter(const BoardTask& task, const Cut& cut) {
 bool Allgather(const BoardTask& task, const Cut& cut) {
   const char* const own = task.OwnInput();
   if (!task.problem.in_place) {
-    CopyBytes(task.output + task.OwnOffset(), own, cut.block_bytes);
+    shm::CopyWords(task.output + task.OwnOffset(), own, cut.block_bytes);
   }
   return PostAndTake(task.board, cut, Board::kAll, FillFrom(cut, own),
                      [&](uint32_t piece) { return TakeFromOthers(task, cut, piece, 0); });
@@ -189,7 +191,7 @@ bool Allgather(const BoardTask& task, const Cut& cut) {
 bool Alltoall(const BoardTask& task, const Cut& cut) {
   const char* const blocks = task.problem.in_place ? task.output : task.input;
   if (!task.problem.in_place) {
-    CopyBytes(task.output + task.OwnOffset(), task.input + task.OwnOffset(), cut.block_bytes);
+    shm::CopyWords(task.output + task.OwnOffset(), task.input + task.OwnOffset(), cut.block_bytes);
   }
   return PostAndTake(task.board, cut, Board::kAll, FillBlocks(task, cut, blocks),
                      [&](uint32_t piece) {
@@ -228,7 +230,7 @@ bool Fold(const BoardTask& task, const Cut& cut, uint32_t piece, int end, size_t
     sum = next;
   }
   if (end == 1 && sum != to) {
-    CopyBytes(to, sum, bytes);
+    shm::CopyWords(to, sum, bytes);
   }
   return true;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include "client/collective/board/board.h"
 #include "client/collective/problem.h"
@@ -44,13 +43,6 @@ struct BoardTask {
     return error == ErrorCode::kOk;
   }
 };
-
-// memcpy for which either side may be null if there is nothing to copy.
-inline void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes != 0) {
-    std::memcpy(to, from, bytes);
-  }
-}
 
 // Through lines and cells. False: failed (board.Fail has been told why).
 bool RunInPieces(const BoardTask& task);

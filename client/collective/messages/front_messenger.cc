@@ -2,7 +2,8 @@
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
+
+#include "shm/word_copy.h"
 
 namespace ferry::collective {
 namespace {
@@ -135,11 +136,8 @@ void FrontMessenger::Cancel(Ticket ticket) {
 }
 
 ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
-  if (size_bytes == 0) {
-    return ErrorCode::kOk;  // the buffers may be null
-  }
   if (!front_end_->IsByStream(to) && !front_end_->IsByStream(from)) [[likely]] {
-    std::memcpy(to, from, size_bytes);
+    shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
   return front_end_->Copy(to, from, size_bytes).code();

@@ -14,6 +14,7 @@
 #include "client/mpi/window/window.h"
 #include "shm/accumulate.h"
 #include "shm/atomic_operation.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -107,7 +108,7 @@ bool PutNear(const NearCall& call, const void* from) {
   if (near.at == nullptr || !IsPlain(from)) {
     return false;
   }
-  std::memmove(near.at, from, near.bytes);
+  shm::CopyWords(near.at, from, near.bytes);
   return true;
 }
 
@@ -116,7 +117,7 @@ bool GetNear(const NearCall& call, void* to) {
   if (near.at == nullptr || !IsPlain(to)) {
     return false;
   }
-  std::memmove(to, near.at, near.bytes);
+  shm::CopyWords(to, near.at, near.bytes);
   return true;
 }
 
@@ -142,7 +143,7 @@ bool CompareSwapNear(const NearCall& call, const void* compare, const void* valu
   const uint64_t before =
       shm::ApplyAtomicAt(near.at, static_cast<uint32_t>(near.bytes),
                          shm::OneSidedOperation::kCompareSwap, words[0], words[1]);
-  std::memcpy(found, &before, near.bytes);
+  shm::CopyWords(found, &before, near.bytes);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "client/mpi/base/connection.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -86,7 +87,7 @@ void OpReducer::ReduceDense(const char* left, const char* right, char* to, int64
     std::memcpy(right_.data(), right + done * size, bytes);
     op_->Combine(left + done * size - first, right_.data() - first, right_.data() - first, elements,
                  *type_);
-    std::memcpy(to + done * size, right_.data(), bytes);
+    shm::CopyWords(to + done * size, right_.data(), bytes);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "client/mpi/datatype/layout.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -202,35 +203,34 @@ class LayoutWalk {
 
 // ---- Copying ------------------------------------------------------------------------------------
 
-template <typename Word>
-void CopyEnds(char* to, const char* from, int64_t length) {
-  Word first;
-  Word last;
-  std::memcpy(&first, from, sizeof(Word));
-  std::memcpy(&last, from + length - sizeof(Word), sizeof(Word));
-  std::memcpy(to, &first, sizeof(Word));
-  std::memcpy(to + length - sizeof(Word), &last, sizeof(Word));
+// Windows lie here, too: so no byte is stored twice, and elements are stored whole, as programs
+// want to see words for which they wait (shm/word_copy.h). A memcpy of a length that the compiler
+// knows is one move, or several side by side.
+
+template <int64_t kLength>
+inline void MoveNext(char** to, const char** from) {
+  std::memcpy(*to, *from, kLength);
+  *to += kLength;
+  *from += kLength;
 }
 
-struct Word16 {
-  uint64_t words[2];
-};
-
-// Most layouts have runs of a few bytes, for which a call of memcpy takes longer than the copy
-// itself. Two words that may overlap cover any length between one word and two.
+// Most layouts have runs of a few words, for which a call takes longer than the copy itself, and
+// which begin at multiples of what their elements need.
 inline void CopyRun(char* to, const char* from, int64_t length) {
-  if (length > 32) {
-    std::memcpy(to, from, static_cast<size_t>(length));
-  } else if (length >= 16) {
-    CopyEnds<Word16>(to, from, length);
-  } else if (length >= 8) {
-    CopyEnds<uint64_t>(to, from, length);
-  } else if (length >= 4) {
-    CopyEnds<uint32_t>(to, from, length);
-  } else if (length >= 2) {
-    CopyEnds<uint16_t>(to, from, length);
-  } else if (length == 1) {
-    *to = *from;
+  if (length > 32 || length % 4 != 0) {
+    return shm::CopyWords(to, from, static_cast<size_t>(length));
+  }
+  if ((length & 32) != 0) {
+    MoveNext<32>(&to, &from);
+  }
+  if ((length & 16) != 0) {
+    MoveNext<16>(&to, &from);
+  }
+  if ((length & 8) != 0) {
+    MoveNext<8>(&to, &from);
+  }
+  if ((length & 4) != 0) {
+    MoveNext<4>(&to, &from);
   }
 }
 

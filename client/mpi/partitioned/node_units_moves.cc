@@ -1,9 +1,9 @@
 // What a unit consists of, and how its parts move.
 #include <algorithm>
-#include <cstring>
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/partitioned/node_units.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -159,7 +159,7 @@ ErrorCode NodeUnits::Move(const Part& part, int* peer) {
     const uint64_t at = ResultAt(part, rank);
     if (memory.mapped != nullptr) {
       if (memory.mapped + at != result) {
-        std::memcpy(memory.mapped + at, result, part.bytes);
+        shm::CopyWords(memory.mapped + at, result, part.bytes);
       }
       continue;
     }

@@ -1,17 +1,16 @@
 #include "client/mpi/partitioned/peer.h"
 
-#include <cstring>
-
 #include "client/mpi/base/connection.h"
 #include "shm/atomic.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
 
 // Between memory of this process' address space; `by_stream`: only streams reach one of them.
-ErrorCode CopyBytes(void* to, const void* from, uint64_t size_bytes, bool by_stream) {
+ErrorCode Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) {
   if (!by_stream) [[likely]] {
-    std::memcpy(to, from, size_bytes);
+    shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
   return front_end->Copy(to, from, size_bytes).code();
@@ -58,7 +57,7 @@ void PeerBlock::Store(uint64_t offset, uint64_t value) const {
 
 void PeerBlock::Write(uint64_t offset, const void* bytes, uint64_t size_bytes) const {
   if (mapped_ != nullptr) {
-    std::memcpy(mapped_.get() + offset, bytes, size_bytes);
+    shm::CopyWords(mapped_.get() + offset, bytes, size_bytes);
     return;
   }
   client::Place place = place_;
@@ -94,7 +93,7 @@ ErrorCode PeerData::CopyTo(uint64_t offset, const void* from, uint64_t size_byte
     return ErrorCode::kOk;
   }
   if (mapped_ != nullptr) [[likely]] {
-    return CopyBytes(mapped_.get() + offset, from, size_bytes, by_stream || is_by_stream_);
+    return Copy(mapped_.get() + offset, from, size_bytes, by_stream || is_by_stream_);
   }
   shm::Location to = where_;
   to.address += offset;
@@ -106,7 +105,7 @@ ErrorCode PeerData::CopyFrom(uint64_t offset, void* to, uint64_t size_bytes, boo
     return ErrorCode::kOk;
   }
   if (mapped_ != nullptr) [[likely]] {
-    return CopyBytes(to, mapped_.get() + offset, size_bytes, by_stream || is_by_stream_);
+    return Copy(to, mapped_.get() + offset, size_bytes, by_stream || is_by_stream_);
   }
   shm::Location from = where_;
   from.address += offset;

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "client/mpi/base/connection.h"
 #include "client/mpi/partitioned/receive.h"
 #include "common/clock.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -260,7 +260,7 @@ void PartitionedReceive::CopyOutLocked() {
 Failure PartitionedReceive::Place(uint64_t offset, uint64_t size_bytes,
                                   const std::byte* from) const {
   if (size_bytes != 0 && payload_.is_dense() && !is_by_stream_) {
-    std::memcpy(static_cast<std::byte*>(payload_.data()) + offset, from, size_bytes);
+    shm::CopyWords(static_cast<std::byte*>(payload_.data()) + offset, from, size_bytes);
     return {};
   }
   return payload_.CopyIn(from, static_cast<int64_t>(offset), static_cast<int64_t>(size_bytes));

@@ -1,6 +1,5 @@
 #include "client/mpi/window/access.h"
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "client/mpi/request/payload.h"
 #include "client/mpi/window/attached.h"
 #include "client/mpi/window/private_memory.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 
@@ -66,13 +66,8 @@ Elements Mapped(const Spot& spot, const Elements& there) {
 
 // Between memory of this process' address space, none of it by streams.
 void CopyHere(const Elements& from, const Elements& to) {
-  const int64_t bytes = from.size_bytes();
   if (IsDense(from) && IsDense(to)) [[likely]] {
-    std::memmove(DataOf(to), DataOf(from), static_cast<size_t>(bytes));
-  } else if (IsDense(from)) {
-    to.type->Unpack(to.buffer, to.count, 0, bytes, DataOf(from));
-  } else if (IsDense(to)) {
-    from.type->Pack(from.buffer, from.count, 0, bytes, DataOf(to));
+    shm::CopyWords(DataOf(to), DataOf(from), static_cast<size_t>(from.size_bytes()));
   } else {
     (void)CopyElements(from.buffer, from.count, *from.type, to.buffer, to.count, *to.type);
   }

@@ -12,6 +12,7 @@
 #include "client/mpi/window/elements.h"
 #include "client/mpi/window/private_memory.h"
 #include "shm/accumulate.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -211,7 +212,7 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
     FERRY_RETURN_FAILURE(EndOperationsByLink(win, spot));
     return CompareSwapLocked(win, spot, bytes, compare, value, found);
   }
-  std::memcpy(found, &before, bytes);
+  shm::CopyWords(found, &before, bytes);
   return FailureOf(error);
 }
 

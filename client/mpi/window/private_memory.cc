@@ -14,6 +14,7 @@
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/window/window.h"
 #include "shm/accumulate.h"
+#include "shm/word_copy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -161,15 +162,15 @@ void CarryOutAt(std::byte* at, Kind kind, const shm::Accumulation* what, uint64_
                 const std::byte* data, std::byte* found) {
   switch (kind) {
     case Kind::kPut:
-      std::memcpy(at, data, bytes);
+      shm::CopyWords(at, data, bytes);
       break;
     case Kind::kGet:
-      std::memcpy(found, at, bytes);
+      shm::CopyWords(found, at, bytes);
       break;
     case Kind::kCompareSwap:
-      std::memcpy(found, at, bytes);
+      shm::CopyWords(found, at, bytes);
       if (std::memcmp(found, data, bytes) == 0) {
-        std::memcpy(at, data + bytes, bytes);
+        shm::CopyWords(at, data + bytes, bytes);
       }
       break;
     default:

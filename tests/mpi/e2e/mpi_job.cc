@@ -45,7 +45,7 @@ e2e::CommandResult RunJob(const Placement& placement, const std::vector<std::str
                           const std::vector<std::string>& variables) {
   std::vector<std::string> arguments = JobOf(placement);
   arguments.insert(arguments.end(), words.begin(), words.end());
-  e2e::Command command(arguments, variables, "", 240);
+  e2e::Command command(arguments, variables, "", placement.limit_s);
   e2e::CommandResult result = command.Wait();
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
   return result;

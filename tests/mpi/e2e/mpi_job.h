@@ -13,6 +13,7 @@ namespace ferry::mpi_tests {
 struct Placement {
   const char* name;
   std::vector<std::string> flags;  // of ferryrun
+  unsigned limit_s = 240;
 };
 
 // For INSTANTIATE_TEST_SUITE_P.

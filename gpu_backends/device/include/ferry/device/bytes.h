@@ -2,8 +2,10 @@
  * threads as a launch has.
  *
  * Sizes are in bytes. Addresses may have any alignment: the widest access that fits is chosen.
- * Ranges must not overlap; nothing outside them is read or written. The code uses only what all
- * devices have in common (ferry/device/platform.h). */
+ * Ranges must not overlap; nothing outside them is read or written. Of a contiguous copy each
+ * naturally aligned word of 1, 2, 4 or 8 bytes of the destination is stored once, and whole,
+ * wherever the source lies; of a strided one each element. The code uses only what all devices have
+ * in common (ferry/device/platform.h). */
 #ifndef FERRY_DEVICE_BYTES_H
 #define FERRY_DEVICE_BYTES_H
 
@@ -19,10 +21,43 @@ typedef struct __attribute__((aligned(16), may_alias)) {
   ferry_device_u64 high;
 } ferry_device_any128;
 
+/* What is stored once. A host's compiler would make memmove of a loop, which stores some bytes
+ * twice; those for devices have none. */
+#if defined(FERRY_DEVICE_IS_HOST)
+#define FERRY_DEVICE_STORED FERRY_DEVICE_GLOBAL volatile
+#else
+#define FERRY_DEVICE_STORED FERRY_DEVICE_GLOBAL
+#endif
+
 /* The widest access for addresses, sizes and strides that are ORed together: 16, 8, 4, 2 or 1. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_width(ferry_device_u64 all) {
   const ferry_device_u64 lowest = (all | 16) & (~(all | 16) + 1);
   return lowest;
+}
+
+/* One access of at most 8 bytes. */
+FERRY_DEVICE_FUNCTION ferry_device_u64
+ferry_device_load_unit(const FERRY_DEVICE_GLOBAL ferry_device_u8* from, ferry_device_u64 width) {
+  if (width == 8) {
+    return *(const FERRY_DEVICE_GLOBAL ferry_device_any64*)from;
+  }
+  if (width == 4) {
+    return *(const FERRY_DEVICE_GLOBAL ferry_device_any32*)from;
+  }
+  return width == 2 ? *(const FERRY_DEVICE_GLOBAL ferry_device_any16*)from : *from;
+}
+
+FERRY_DEVICE_FUNCTION void ferry_device_store_unit(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
+                                                   ferry_device_u64 bits, ferry_device_u64 width) {
+  if (width == 8) {
+    *(FERRY_DEVICE_STORED ferry_device_any64*)to = bits;
+  } else if (width == 4) {
+    *(FERRY_DEVICE_STORED ferry_device_any32*)to = (ferry_device_any32)bits;
+  } else if (width == 2) {
+    *(FERRY_DEVICE_STORED ferry_device_any16*)to = (ferry_device_any16)bits;
+  } else {
+    *(FERRY_DEVICE_STORED ferry_device_u8*)to = (ferry_device_u8)bits;
+  }
 }
 
 /* One access of that width. */
@@ -33,20 +68,27 @@ FERRY_DEVICE_FUNCTION void ferry_device_move_unit(FERRY_DEVICE_GLOBAL ferry_devi
     const ferry_device_u64 low = ((const FERRY_DEVICE_GLOBAL ferry_device_any128*)from)->low;
     /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): bytes, whatever they are */
     const ferry_device_u64 high = ((const FERRY_DEVICE_GLOBAL ferry_device_any128*)from)->high;
-    ((FERRY_DEVICE_GLOBAL ferry_device_any128*)to)->low = low;
-    ((FERRY_DEVICE_GLOBAL ferry_device_any128*)to)->high = high;
-  } else if (width == 8) {
-    *(FERRY_DEVICE_GLOBAL ferry_device_any64*)to =
-        *(const FERRY_DEVICE_GLOBAL ferry_device_any64*)from;
-  } else if (width == 4) {
-    *(FERRY_DEVICE_GLOBAL ferry_device_any32*)to =
-        *(const FERRY_DEVICE_GLOBAL ferry_device_any32*)from;
-  } else if (width == 2) {
-    *(FERRY_DEVICE_GLOBAL ferry_device_any16*)to =
-        *(const FERRY_DEVICE_GLOBAL ferry_device_any16*)from;
+    ((FERRY_DEVICE_STORED ferry_device_any128*)to)->low = low;
+    ((FERRY_DEVICE_STORED ferry_device_any128*)to)->high = high;
   } else {
-    *to = *from;
+    ferry_device_store_unit(to, ferry_device_load_unit(from, width), width);
   }
+}
+
+/* One store of that width, of what may need several loads, of at most `most` bytes each. */
+FERRY_DEVICE_FUNCTION void ferry_device_move_word(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
+                                                  const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
+                                                  ferry_device_u64 width, ferry_device_u64 most) {
+  ferry_device_u64 bits = 0;
+  ferry_device_u64 i;
+  if (width <= most) {
+    ferry_device_move_unit(to, from, width);
+    return;
+  }
+  for (i = 0; i < width; i += most) { /* little-endian, as all devices are */
+    bits |= ferry_device_load_unit(from + i, most) << (8 * i);
+  }
+  ferry_device_store_unit(to, bits, width);
 }
 
 /* Copies the part of thread `thread` of `count`; all of them must call it. */
@@ -55,23 +97,36 @@ FERRY_DEVICE_FUNCTION void ferry_device_copy_part(FERRY_DEVICE_GLOBAL ferry_devi
                                                   ferry_device_u64 size_bytes,
                                                   ferry_device_u64 thread, ferry_device_u64 count) {
   /* The widest access at which both addresses become aligned at the same place. */
-  const ferry_device_u64 width = ferry_device_width((ferry_device_u64)to - (ferry_device_u64)from);
-  const ferry_device_u64 misaligned = (ferry_device_u64)to & (width - 1);
-  ferry_device_u64 head = misaligned == 0 ? 0 : width - misaligned;
+  const ferry_device_u64 most = ferry_device_width((ferry_device_u64)to - (ferry_device_u64)from);
+  const ferry_device_u64 width = most < 8 ? 8 : most; /* of most stores */
+  ferry_device_u64 done = 0;
+  ferry_device_u64 turn = 0;
+  ferry_device_u64 piece;
   ferry_device_u64 units;
   ferry_device_u64 i;
-  if (head > size_bytes) {
-    head = size_bytes;
+  /* The pieces of head and tail go to threads in turn; where there are few, to the first. */
+  for (piece = 1; piece < width; piece *= 2) {
+    if (((ferry_device_u64)(to + done) & piece) != 0 && size_bytes - done >= piece) {
+      if ((turn < count ? turn : 0) == thread) {
+        ferry_device_move_word(to + done, from + done, piece, most);
+      }
+      ++turn;
+      done += piece;
+    }
   }
-  units = (size_bytes - head) / width;
+  units = (size_bytes - done) / width;
   for (i = thread; i < units; i += count) {
-    ferry_device_move_unit(to + head + i * width, from + head + i * width, width);
+    ferry_device_move_word(to + done + i * width, from + done + i * width, width, most);
   }
-  for (i = thread; i < head; i += count) {
-    to[i] = from[i];
-  }
-  for (i = head + units * width + thread; i < size_bytes; i += count) {
-    to[i] = from[i];
+  done += units * width;
+  for (piece = width / 2; piece != 0; piece /= 2) {
+    if (size_bytes - done >= piece) {
+      if ((turn < count ? turn : 0) == thread) {
+        ferry_device_move_word(to + done, from + done, piece, most);
+      }
+      ++turn;
+      done += piece;
+    }
   }
 }
 
