@@ -1,8 +1,6 @@
 // The C API (ferry.h) over client/core: joining and leaving a job, messages, counters. Memory is in
 // memory_api.cc. It only checks arguments and turns codes into sentences.
 #include <pthread.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -12,6 +10,8 @@
 #include <utility>
 
 #include "client/core/front_end.h"
+#include "client/core/front_end_life.h"
+#include "client/core/job_life.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
 #include "client/include/ferry/stream.h"
@@ -19,7 +19,6 @@
 #include "client/pmix/pmix_library.h"
 #include "client/rank/client.h"
 #include "client/running.h"
-#include "common/abort_notice.h"
 #include "common/library_words.h"
 #include "common/version_text.h"
 #include "config/environment.h"
@@ -33,6 +32,7 @@ using ferry::Status;
 using ferry::client::Client;
 using ferry::client::Completion;
 using ferry::client::Fail;
+using ferry::client::JobLife;
 using ferry::client::Message;
 using ferry::client::PmixJob;
 using ferry::client::PmixLibrary;
@@ -45,7 +45,6 @@ std::atomic<bool> forked{false};
 // atexit and static objects of the program may call ferry_finalize yet, and threads use it to the
 // end.
 Client* client = nullptr;
-int abort_fd = 0;  // ferryrun's pipe; 0: none
 // Front ends that have joined and not left; and whether the first of them has made the connection.
 int front_ends = 0;
 bool is_front_ends_own = false;
@@ -232,15 +231,17 @@ ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
   return registry;
 }
 
-// Tells the ferryrun that started this rank that it ends the job (common/abort_notice.h), before
-// the other ranks fail because of it, so that the launcher knows whose end counts. A descriptor
-// that is no longer a pipe is left alone. Does not block unless thousands of ranks abort at once.
+// Tells the ferryrun that started this rank, before the other ranks fail because of it, so that it
+// knows whose end counts: another one's, if this rank can know of one.
 void TellLauncherOfEnd(int exit_code, bool is_exit) {
-  struct stat file {};
-  if (abort_fd > STDERR_FILENO && fstat(abort_fd, &file) == 0 && S_ISFIFO(file.st_mode)) {
-    const ferry::AbortNotice notice{client->rank(), exit_code, is_exit ? 1U : 0U};
-    [[maybe_unused]] const ssize_t size = write(abort_fd, &notice, sizeof(notice));
+  JobLife& life = JobLife::Instance();
+  if (!is_exit) {
+    life.HearOfEnd(client->poison());
+    for (uint32_t rank = 0; rank < client->size(); ++rank) {
+      life.HearOfEnd(client->PeerState(rank));
+    }
   }
+  life.EndJob(exit_code, is_exit);
 }
 
 // For all ranks, of which this process is one; or, outside of a job, for itself.
@@ -285,12 +286,16 @@ int Initialize(int required, int* provided, Starter starter) {
     return Fail(backends.status());
   }
   options->gpu_backend = (*backends)->List().front()->name();  // instead of "auto"
+  JobLife& life = JobLife::Instance();
+  life.SetPipe(options->abort_fd, static_cast<uint32_t>(options->rank));
+  life.Enter();
   auto joined = Client::Join(*options, required == FERRY_THREAD_MULTIPLE, std::move(*backends));
   if (!joined.ok()) {
+    life.HearOfEnd(joined.status().code());
+    life.Leave();
     return Fail(joined.status());
   }
   client = joined->release();
-  abort_fd = static_cast<int>(options->abort_fd);
   pmix_job = std::move(made);
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true, std::memory_order_relaxed);
@@ -334,6 +339,19 @@ int ferry_init(int required, int* provided) {
 
 FERRY_API void ferry_front_end_exit(int exit_code) { EndJob(exit_code, true); }
 
+FERRY_API void ferry_front_end_begin(const char* entry, const char* exit) {
+  JobLife::Instance().SetCalls(entry, exit);
+  if (IsRunning()) {  // else Initialize says it
+    JobLife::Instance().Enter();
+  }
+}
+
+FERRY_API void ferry_front_end_end(void) {
+  if (!forked.load(std::memory_order_relaxed)) {
+    JobLife::Instance().Leave();
+  }
+}
+
 FERRY_API int ferry_front_end_join(int required) {
   if (!IsRunning()) {
     if (const int error = Initialize(required, nullptr, Starter::kItself); error != FERRY_SUCCESS) {
@@ -368,6 +386,7 @@ int ferry_finalize(void) {
   phase.store(Phase::kAfter, std::memory_order_release);
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
   delete std::exchange(client, nullptr);
+  JobLife::Instance().Leave();
   if (pmix_job != nullptr && status.ok()) {
     (void)pmix_job->Leave();  // an error of the server's comes too late for anybody
   }

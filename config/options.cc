@@ -233,8 +233,8 @@ constexpr Option kTable[] = {
            "peer_timeout_ms, so that a shorter break of a link costs nothing but time."),
     Number(Group::kFailures, "attach_timeout_ms", &Options::attach_timeout_ms, "milliseconds", 100,
            kHourMs,
-           "How long a rank that joins a job waits for its daemon and for the other ranks; for "
-           "these, 40 ms more for each rank of the node that has most."),
+           "How long a rank waits for an answer of its daemon. While that answers, ranks wait for "
+           "one another without a limit."),
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
            kHourMs,
            "How long a daemon that was told to stop by a signal waits for its ranks to leave."),
@@ -375,7 +375,8 @@ constexpr Option kTable[] = {
         "ranks with the same message (docs/mpi.md). Rank 0's value counts for the whole job."),
     Number(Group::kMpi, "mpi_warn_after_ms", &Options::mpi_warn_after_ms, "milliseconds", 0,
            kHourMs,
-           "A rank that waits in a collective for this long writes to its standard error which "
+           "A rank that waits in a collective for this long, or for the others in MPI_Init, "
+           "shmem_init, ferry_init or the calls that end these, writes to its standard error which "
            "ranks have not joined it, and again after twice as long. 0: never."),
 
     Number(Group::kShmem, "shmem_heap_bytes", &Options::shmem_heap_bytes, "bytes", 0, kTebi,
@@ -435,9 +436,10 @@ constexpr Option kTable[] = {
          Number(Group::kLaunch, "node", &Options::node, "", 0, kMillion - 1,
                 "Number of the rank's node within the job, from 0.")),
     From(Source::kEnvironmentOnly,
-         Number(Group::kLaunch, "abort_fd", &Options::abort_fd, "", 0, kMillion - 1,
-                "Descriptor of a pipe on which the rank tells ferryrun that it aborts the job. 0: "
-                "none.")),
+         Number(
+             Group::kLaunch, "abort_fd", &Options::abort_fd, "", 0, kMillion - 1,
+             "Descriptor of a pipe on which the rank tells ferryrun that it joins the job, leaves "
+             "it, or aborts it. 0: none.")),
     From(Source::kEnvironmentOnly,
          Number(Group::kLaunch, "app", &Options::app, "", 0, kMillion - 1,
                 "Which of the job's programs this rank runs, from 0 (MPI_APPNUM).")),

@@ -17,6 +17,8 @@
  *
  * Every function blocks until the daemon has answered or `timeout_ms` has passed, and returns 0 or
  * an ErrorCode (common/error_code.h); on failure `text` holds a sentence, ended by a null byte.
+ * join and detach wait for others, for as long as the daemon answers that it still does: it has to
+ * say so after half of `timeout_ms`, and has `timeout_ms` more to do it.
  * Calls on one handle may come from any thread, at the same time; close must be the last call.
  */
 #ifndef FERRY_CLIENT_CONTROL_CONTROL_API_H_
@@ -29,7 +31,7 @@
 extern "C" {
 #endif
 
-#define FERRY_CONTROL_API_VERSION 3
+#define FERRY_CONTROL_API_VERSION 4
 #define FERRY_CONTROL_ENTRY_NAME "ferry_control_entry"
 
 /* As in proto/control.proto. */
@@ -103,9 +105,12 @@ typedef struct {
   int (*connect)(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
                  ferry_control** control, ferry_control_text text);
   /* Waits until every rank has joined. Fills peers[0 .. size), by rank; `size` is the job's size.
-   * kTimeout: the text names the ranks that are missing. */
-  int (*join)(ferry_control* control, uint32_t timeout_ms, uint32_t size, ferry_control_peer* peers,
-              uint32_t* node, uint32_t* node_count, ferry_control_text text);
+   * Calls `waits` meanwhile, with the ranks that are missing, or with "" if another rank of the job
+   * is told: about every half of `timeout_ms`, and every `wait_ms` if that is less and not 0. */
+  int (*join)(ferry_control* control, uint32_t timeout_ms, uint32_t wait_ms, uint32_t size,
+              ferry_control_peer* peers, uint32_t* node, uint32_t* node_count,
+              void (*waits)(void* argument, const char* missing), void* argument,
+              ferry_control_text text);
   /* Its descriptor must have gone over the attach socket. */
   int (*register_region)(ferry_control* control, uint32_t timeout_ms,
                          const ferry_control_region* region, ferry_control_text text);
@@ -124,6 +129,9 @@ typedef struct {
                         ferry_control_text text);
   /* An orderly leave: the session ends, the connection stays until close. */
   int (*detach)(ferry_control* control, uint32_t timeout_ms, ferry_control_text text);
+  /* Fills `verdict` with a sentence that says what this rank waits for, and why. */
+  int (*why)(ferry_control* control, uint32_t timeout_ms, ferry_control_text verdict,
+             ferry_control_text text);
   /* Fails the whole job. `reason` may be null. */
   int (*abort)(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
                ferry_control_text text);

@@ -25,16 +25,41 @@ struct ferry_control {
 
 namespace {
 
-std::chrono::system_clock::time_point Deadline(uint32_t timeout_ms) {
-  return std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms);
-}
+using Clock = std::chrono::system_clock;
 
-int Fail(ErrorCode code, const std::string& message, ferry_control_text text) {
+// Waits for something for a time in which this process could see it come. A process that was
+// stopped, or did not get a core, for so long notices the end of the time late, and what has come
+// meanwhile may be there: then the time begins anew.
+class Patience {
+ public:
+  explicit Patience(uint32_t timeout_ms) : timeout_(timeout_ms), end_(Clock::now() + timeout_) {}
+  Clock::time_point end() const { return end_; }
+  // Call it when nothing came until end().
+  bool IsOver() {
+    const Clock::time_point now = Clock::now();
+    if (now - end_ < std::max(timeout_ / 8, kMoment)) {
+      return true;
+    }
+    end_ = now + timeout_;
+    return false;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kMoment{20};
+  const std::chrono::milliseconds timeout_;
+  Clock::time_point end_;
+};
+
+void Fill(const std::string& message, ferry_control_text text) {
   if (text.data != nullptr && text.size_bytes > 0) {
     const size_t size = std::min(message.size(), text.size_bytes - 1);
     std::memcpy(text.data, message.data(), size);
     text.data[size] = '\0';
   }
+}
+
+int Fail(ErrorCode code, const std::string& message, ferry_control_text text) {
+  Fill(message, text);
   return static_cast<int>(code);
 }
 
@@ -59,16 +84,44 @@ int Finish(const ferry_control& control, const grpc::Status& status, ferry_contr
   }
 }
 
-// One unary call of a service, with the token and a deadline. Returns what the function is to.
+// One unary call of a service, with the token. Returns what the function is to.
 template <typename Stub, typename Request, typename Reply>
 int Call(ferry_control* control, uint32_t timeout_ms,
-         grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+         std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (Stub::*method)(
+             grpc::ClientContext*, const Request&, grpc::CompletionQueue*),
          const Request& request, Reply* reply, ferry_control_text text) {
   grpc::ClientContext context;
-  context.set_deadline(Deadline(timeout_ms));
   context.AddMetadata("ferry-token", control->token);
   Stub& stub = *std::get<std::unique_ptr<Stub>>(control->stubs);
-  return Finish(*control, (stub.*method)(&context, request, reply), text);
+  grpc::CompletionQueue queue;
+  grpc::Status status;
+  const auto answer = (stub.*method)(&context, request, &queue);
+  answer->Finish(reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  Patience patience(timeout_ms);
+  while (queue.AsyncNext(&tag, &ok, patience.end()) == grpc::CompletionQueue::TIMEOUT) {
+    if (patience.IsOver()) {
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+      if (!status.ok()) {  // else the answer has come just now
+        return Fail(ErrorCode::kTimeout,
+                    "ferryd at " + control->socket_path + " has not answered for " +
+                        std::to_string(timeout_ms) + " ms: is it stopped?",
+                    text);
+      }
+      break;
+    }
+  }
+  return Finish(*control, status, text);
+}
+
+// After so long the daemon answers a long poll, whatever has come; it has as long again, and more,
+// before it counts as one that does not answer.
+uint32_t PollMs(uint32_t timeout_ms) { return timeout_ms / 2; }
+uint32_t PollTimeoutMs(uint32_t timeout_ms) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(uint64_t{timeout_ms} + PollMs(timeout_ms), INT32_MAX));
 }
 
 ferry_control_peer PeerFrom(const pb::PeerInfo& info) {
@@ -85,21 +138,33 @@ int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   made->channel = grpc::CreateCustomChannel("unix:" + made->socket_path,
                                             grpc::InsecureChannelCredentials(), arguments);
-  if (!made->channel->WaitForConnected(Deadline(timeout_ms))) {
-    return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
+  for (Patience patience(timeout_ms); !made->channel->WaitForConnected(patience.end());) {
+    if (patience.IsOver()) {
+      return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
+    }
   }
   made->stubs = {pb::Client::NewStub(made->channel), pb::Launcher::NewStub(made->channel)};
   *control = made.release();
   return 0;
 }
 
-int Join(ferry_control* control, uint32_t timeout_ms, uint32_t size, ferry_control_peer* peers,
-         uint32_t* node, uint32_t* node_count, ferry_control_text text) {
+int Join(ferry_control* control, uint32_t timeout_ms, uint32_t wait_ms, uint32_t size,
+         ferry_control_peer* peers, uint32_t* node, uint32_t* node_count,
+         void (*waits)(void* argument, const char* missing), void* argument,
+         ferry_control_text text) {
+  pb::JoinJobRequest request;
+  request.set_wait_ms(wait_ms == 0 ? PollMs(timeout_ms) : std::min(wait_ms, PollMs(timeout_ms)));
   pb::JoinJobReply reply;
-  if (const int error =
-          Call(control, timeout_ms, &pb::Client::Stub::JoinJob, pb::JoinJobRequest(), &reply, text);
-      error != 0) {
-    return error;
+  for (;;) {
+    if (const int error = Call(control, PollTimeoutMs(timeout_ms), &pb::Client::Stub::AsyncJoinJob,
+                               request, &reply, text);
+        error != 0) {
+      return error;
+    }
+    if (!reply.waiting()) {
+      break;
+    }
+    waits(argument, reply.missing().c_str());
   }
   if (reply.peers_size() != static_cast<int>(size)) {
     return Fail(
@@ -124,7 +189,7 @@ int RegisterRegion(ferry_control* control, uint32_t timeout_ms, const ferry_cont
   request.set_device(region->device);
   request.set_allocation_id(region->allocation_id);
   pb::RegisterRegionReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::RegisterRegion, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AsyncRegisterRegion, request, &reply, text);
 }
 
 int DeregisterRegion(ferry_control* control, uint32_t timeout_ms, uint32_t region,
@@ -132,7 +197,7 @@ int DeregisterRegion(ferry_control* control, uint32_t timeout_ms, uint32_t regio
   pb::DeregisterRegionRequest request;
   request.set_region(region);
   pb::DeregisterRegionReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::DeregisterRegion, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AsyncDeregisterRegion, request, &reply, text);
 }
 
 int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
@@ -144,7 +209,7 @@ int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, 
   request.mutable_ranks()->Add(ranks, ranks + count);
   pb::ResolvePeersReply reply;
   if (const int error =
-          Call(control, timeout_ms, &pb::Client::Stub::ResolvePeers, request, &reply, text);
+          Call(control, timeout_ms, &pb::Client::Stub::AsyncResolvePeers, request, &reply, text);
       error != 0) {
     return error;
   }
@@ -186,7 +251,7 @@ int OfferMatches(ferry_control* control, uint32_t timeout_ms, int sends,
     FillPlace(offers[i].cells, offer->mutable_cells());
   }
   pb::OfferMatchesReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::OfferMatches, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AsyncOfferMatches, request, &reply, text);
 }
 
 int WithdrawMatch(ferry_control* control, uint32_t timeout_ms, int send,
@@ -196,12 +261,31 @@ int WithdrawMatch(ferry_control* control, uint32_t timeout_ms, int send,
   request.set_send(send != 0);
   request.set_rounds(rounds);
   pb::WithdrawMatchReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::WithdrawMatch, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AsyncWithdrawMatch, request, &reply, text);
 }
 
 int Detach(ferry_control* control, uint32_t timeout_ms, ferry_control_text text) {
+  pb::DetachRequest request;
+  request.set_wait_ms(PollMs(timeout_ms));
   pb::DetachReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::Detach, pb::DetachRequest(), &reply, text);
+  do {
+    if (const int error = Call(control, PollTimeoutMs(timeout_ms), &pb::Client::Stub::AsyncDetach,
+                               request, &reply, text);
+        error != 0) {
+      return error;
+    }
+    request.set_again(true);
+  } while (reply.waiting());
+  return 0;
+}
+
+int Why(ferry_control* control, uint32_t timeout_ms, ferry_control_text verdict,
+        ferry_control_text text) {
+  pb::WhyMeReply reply;
+  const int error =
+      Call(control, timeout_ms, &pb::Client::Stub::AsyncWhyMe, pb::WhyMeRequest(), &reply, text);
+  Fill(reply.verdict(), verdict);
+  return error;
 }
 
 int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
@@ -210,14 +294,14 @@ int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const 
   request.set_exit_code(exit_code);
   request.set_reason(reason == nullptr ? "" : reason);
   pb::AbortJobReply reply;
-  return Call(control, timeout_ms, &pb::Client::Stub::AbortJob, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Client::Stub::AsyncAbortJob, request, &reply, text);
 }
 
 int ControlAddress(ferry_control* control, uint32_t timeout_ms, ferry_control_text address,
                    ferry_control_text text) {
   pb::StatusReply reply;
-  if (const int error =
-          Call(control, timeout_ms, &pb::Launcher::Stub::Status, pb::StatusRequest(), &reply, text);
+  if (const int error = Call(control, timeout_ms, &pb::Launcher::Stub::AsyncStatus,
+                             pb::StatusRequest(), &reply, text);
       error != 0) {
     return error;
   }
@@ -241,7 +325,7 @@ int CreateJob(ferry_control* control, uint32_t timeout_ms, const ferry_control_j
     request.add_node_addresses(job->node_addresses[node]);
   }
   pb::CreateJobReply reply;
-  return Call(control, timeout_ms, &pb::Launcher::Stub::CreateJob, request, &reply, text);
+  return Call(control, timeout_ms, &pb::Launcher::Stub::AsyncCreateJob, request, &reply, text);
 }
 
 void Close(ferry_control* control) { delete control; }
@@ -256,6 +340,7 @@ constexpr ferry_control_api kApi = {
     .offer_matches = OfferMatches,
     .withdraw_match = WithdrawMatch,
     .detach = Detach,
+    .why = Why,
     .abort = Abort,
     .control_address = ControlAddress,
     .create_job = CreateJob,

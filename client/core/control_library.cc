@@ -9,22 +9,13 @@
 
 #include "client/core/library_paths.h"
 #include "common/hex_text.h"
-#include "common/join_timeout.h"
 
 namespace ferry::client {
 namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
-// Leaves the daemon time to end a join that takes too long: only it knows who is missing, and why.
-constexpr uint32_t kJoinMarginMs = 3000;
 // A NIC pins some 10 GB/s; one that is much slower than this limit is broken.
 constexpr uint64_t kPinnedBytesPerMs = 128 << 10;
-
-// All ranks may be of one node.
-uint32_t JoinDeadlineMs(uint32_t timeout_ms, uint32_t size) {
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(JoinTimeoutMs(timeout_ms, size) + kJoinMarginMs, INT_MAX));
-}
 
 StatusOr<const ferry_control_api*> Load() {
   std::string tried;
@@ -83,14 +74,27 @@ Status ControlLibrary::Connect(const std::string& run_directory, const uint8_t* 
                                     error.text()));
 }
 
-StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
+StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size, uint64_t first_ms,
+                                                          const Waits& waits) {
   Membership membership;
   membership.peers.resize(size);
   ErrorText error;
-  FERRY_RETURN_IF_ERROR(error.status(api_->join(control_, JoinDeadlineMs(timeout_ms_, size), size,
-                                                membership.peers.data(), &membership.node,
-                                                &membership.node_count, error.text())));
+  const auto call = [](void* argument, const char* missing) {
+    (*static_cast<const Waits*>(argument))(missing);
+  };
+  FERRY_RETURN_IF_ERROR(error.status(api_->join(
+      control_, timeout_ms_, static_cast<uint32_t>(std::min<uint64_t>(first_ms, INT_MAX)), size,
+      membership.peers.data(), &membership.node, &membership.node_count, call,
+      const_cast<Waits*>(&waits), error.text())));
   return membership;
+}
+
+StatusOr<std::string> ControlLibrary::Why() {
+  ErrorText error;
+  std::array<char, 1024> verdict{};
+  FERRY_RETURN_IF_ERROR(error.status(
+      api_->why(control_, timeout_ms_, {verdict.data(), verdict.size()}, error.text())));
+  return std::string(verdict.data());
 }
 
 // The timeout for pinning or unpinning so much memory; other ranks' memory may come first.

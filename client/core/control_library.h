@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <string>
 #include <vector>
@@ -30,14 +31,18 @@ class ControlLibrary {
     uint32_t node_count = 0;
     std::vector<ferry_control_peer> peers;  // by rank
   };
-  // Waits until every rank has joined.
-  StatusOr<Membership> Join(uint32_t size);
+  // Waits until every rank has joined. Calls `waits` meanwhile, after `first_ms` or so and again
+  // and again, with the ranks that are missing, or with "" if another rank of the job is told.
+  using Waits = std::function<void(const std::string& missing)>;
+  StatusOr<Membership> Join(uint32_t size, uint64_t first_ms, const Waits& waits);
   Status RegisterRegion(const ferry_control_region& region);
   Status DeregisterRegion(uint32_t region, uint64_t size_bytes);
   // Persistent requests to be matched (control_api.h): all sends or all receives.
   Status OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers);
   Status WithdrawMatch(bool send, const ferry_control_match_key& key, uint64_t rounds);
   Status Detach();
+  // A sentence that says what this rank waits for, and why.
+  StatusOr<std::string> Why();
   Status Abort(int exit_code, const char* reason);
 
   // With a launcher's token (AttachConnection::IdentifyUser), only these two calls are allowed. The

@@ -4,16 +4,24 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
+#include "client/core/job_life.h"
+#include "client/core/meeting_watch.h"
 #include "client/pmix/own_daemon.h"
+#include "common/clock.h"
 #include "common/hex_text.h"
+#include "common/thread.h"
 #include "config/environment.h"
 
 namespace ferry::client {
@@ -128,6 +136,54 @@ std::string FindHere(const Exchange& exchange, JobStarter* starter) {
   return daemon.ok() ? Outcome({}, daemon->control_address + " " + daemon->run_directory)
                      : Outcome(daemon.status(), "");
 }
+
+// Tells the user, for the ranks of this node, that the launcher still gathers ranks.
+class GatheringWatch {
+ public:
+  GatheringWatch(const Exchange& exchange, uint64_t patience_ms)
+      : watch_(JobLife::Instance().entry(), exchange.rank(), patience_ms) {
+    const bool speaks = exchange.local_ranks().front() == exchange.rank();
+    if (patience_ms == 0 || !speaks) {
+      return;
+    }
+    if (auto thread = StartThread("ferry-gather", "that watches the launcher", [this] { Run(); });
+        thread.ok()) {
+      thread_ = std::move(*thread);
+    }
+  }
+  ~GatheringWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  GatheringWatch(const GatheringWatch&) = delete;
+  GatheringWatch& operator=(const GatheringWatch&) = delete;
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (!is_over_) {
+      const uint64_t now_ns = MonotonicNs();
+      const uint64_t rest_ns = watch_.due_ns() > now_ns ? watch_.due_ns() - now_ns : 0;
+      if (!changed_.wait_for(lock, std::chrono::nanoseconds(rest_ns),
+                             [this] { return is_over_; }) &&
+          watch_.IsDue()) {
+        watch_.Tell(" for all ranks of the job to call it; PMIx does not say which are missing");
+      }
+    }
+  }
+
+  MeetingWatch watch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
 
 // The exchange of a rank that is alone in its job.
 class Monologue : public Exchange {
@@ -260,7 +316,10 @@ StatusOr<std::unique_ptr<PmixJob>> PmixJob::Start(config::Options* options) {
   if (job->library_->local_ranks().front() == job->library_->rank()) {
     job->starter_ = std::make_unique<NodeDaemon>(*options);
   }
-  FERRY_RETURN_IF_ERROR(AgreeOnJob(job->library_.get(), job->starter_.get(), options));
+  {
+    const GatheringWatch watch(*job->library_, options->mpi_warn_after_ms);
+    FERRY_RETURN_IF_ERROR(AgreeOnJob(job->library_.get(), job->starter_.get(), options));
+  }
   if (job->library_->app().has_value()) {
     options->app = *job->library_->app();
     options->app_size = job->library_->app_size();

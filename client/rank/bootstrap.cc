@@ -9,6 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "client/core/job_life.h"
+#include "client/core/meeting_watch.h"
 #include "client/rank/client.h"
 #include "client/rank/direct_library.h"
 #include "common/clock.h"
@@ -136,7 +138,13 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
 Status Client::MeetPeers(const attach::AttachReply& reply) {
   FERRY_RETURN_IF_ERROR(control_.Connect(options_.run_directory, reply.token, sizeof(reply.token),
                                          static_cast<uint32_t>(options_.attach_timeout_ms)));
-  StatusOr<ControlLibrary::Membership> job = control_.Join(view_.job_size);
+  MeetingWatch watch(JobLife::Instance().entry(), view_.rank, options_.mpi_warn_after_ms);
+  StatusOr<ControlLibrary::Membership> job = control_.Join(
+      view_.job_size, options_.mpi_warn_after_ms, [&watch](const std::string& missing) {
+        if (!missing.empty() && watch.IsDue()) {
+          watch.Tell(" for all ranks of the job to call it; missing: " + missing);
+        }
+      });
   FERRY_RETURN_IF_ERROR(job.status());
   peers_.by_rank.resize(view_.job_size);
   peers_.rank_of_local.resize(reply.local_size);
@@ -289,7 +297,8 @@ Status Client::Leave() {
   one_sided_->AwaitAll();
   // No rank may leave while another still needs it. A rank that died does not hold us up, but then
   // the others may not have received what we sent them.
-  if (Barrier() != ErrorCode::kOk) {
+  MeetingWatch watch(JobLife::Instance().exit(), rank(), options_.mpi_warn_after_ms);
+  if (BarrierUnder(&watch) != ErrorCode::kOk) {
     AwaitArrivals(kLeavePatienceNs);
   }
   ReturnLinks();
@@ -297,6 +306,30 @@ Status Client::Leave() {
     return Health();
   }
   return control_.Detach();
+}
+
+// The first message of a barrier is from the rank before this one. If it does not come, the daemon
+// knows what that rank does, or whom it waits for. If a later one does not come, another rank
+// misses its first one, and tells.
+void Client::AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from) {
+  struct Awaited {
+    Client* client;
+    RequestHandle receive;
+  } awaited{this, receive};
+  const auto is_there = [](void* argument) {
+    const auto& [client, handle] = *static_cast<Awaited*>(argument);
+    return client->IsComplete(handle);
+  };
+  while (watch->due_ns() != UINT64_MAX && !IsComplete(receive) && poison() == ErrorCode::kOk) {
+    WaitFor(is_there, &awaited, from, watch->due_ns());
+    if (!IsComplete(receive) && watch->IsDue()) {
+      watch->TellAnswer([this]() -> StatusOr<std::string> {
+        StatusOr<std::string> verdict = control_.Why();
+        FERRY_RETURN_IF_ERROR(verdict.status());
+        return ": " + *verdict;
+      });
+    }
+  }
 }
 
 // Returns once messages to all peers take the daemons again, or after a time. So what this rank has

@@ -22,6 +22,7 @@
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
 #include "client/core/front_end.h"
+#include "client/core/meeting_watch.h"
 #include "client/core/watcher.h"
 #include "client/rank/absence.h"
 #include "client/rank/link_keeper.h"
@@ -184,7 +185,7 @@ class Client final : public FrontEnd {
   Status CheckUnused(const void* memory, uint64_t size_bytes);
 
   // Blocks until all ranks have called it (dissemination).
-  ErrorCode Barrier();
+  ErrorCode Barrier() { return BarrierUnder(nullptr); }
 
   // The rank's poison, explained in the watcher's words.
   Status Health() const;
@@ -199,8 +200,10 @@ class Client final : public FrontEnd {
   void MakeParts(const std::vector<PeerProcess>& processes);
   void MakeLinks(const attach::LinkRules& rules);
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread
+  void AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from);
 
   // messages.cc
+  ErrorCode BarrierUnder(MeetingWatch* watch);
   uint32_t ResolvePersistent(RequestHandle handle) const;
   bool Advance(uint32_t request);
   bool PollOnce();

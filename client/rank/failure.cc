@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "client/core/job_life.h"
 #include "client/rank/client.h"
 
 namespace ferry::client {
@@ -44,6 +45,7 @@ const char* SentenceOf(ErrorCode error) {
 }  // namespace
 
 Status Client::Explain(ErrorCode error) const {
+  JobLife::Instance().HearOfEnd(error);
   if (std::string words = FailureWords::Take(error); !words.empty()) {
     return {error, std::move(words)};
   }

@@ -584,7 +584,7 @@ ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceiv
 }
 
 // Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
-ErrorCode Client::Barrier() {
+ErrorCode Client::BarrierUnder(MeetingWatch* watch) {
   const uint32_t barrier = barriers_++ & 0xffffU;
   for (uint32_t distance = 1, round = 0; distance < size(); distance *= 2, ++round) {
     const auto tag = static_cast<int32_t>(barrier << 8 | round);
@@ -605,6 +605,8 @@ ErrorCode Client::Barrier() {
     }
     if (error != ErrorCode::kOk) {
       (void)Cancel(receive);
+    } else if (watch != nullptr && round == 0) {
+      AwaitUnder(watch, receive, from);
     }
     Wait(receive, &received);
     if (error != ErrorCode::kOk || received.error != ErrorCode::kOk) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "client/core/front_end_life.h"
 #include "client/include/ferry/ferry.h"
 #include "client/shmem/active_sets.h"
 #include "client/shmem/announcements.h"
@@ -36,9 +37,8 @@
 namespace ferry::shmem {
 namespace {
 
-// How long shmem_finalize waits before it says for whom.
-constexpr uint64_t kSilenceNs = 10'000'000'000;
-// And how long it rests before it looks for PEs that have died.
+constexpr uint64_t kNsPerMs = 1'000'000;
+// How long shmem_finalize rests before it looks for PEs that have died.
 constexpr uint64_t kLongestRestNs = 5'000'000;
 
 int inits = 0;    // of shmem_init, which shmem_finalize is still to follow
@@ -59,6 +59,7 @@ void Join(const char* call, int level) {
   if (has_joined && owner != getpid()) {
     Fail(call, "this process is a fork of a PE; start PEs with oshrun");
   }
+  ferry_front_end_begin("shmem_init", "shmem_finalize");
   if (!has_joined && ferry_front_end_join(FerryLevel(level)) != FERRY_SUCCESS) {
     Fail(call, ferry_last_error());
   }
@@ -201,9 +202,9 @@ void AwaitUntil(uint64_t end_ns, int* next) {
 void AwaitAll(const char* call) {
   TellLeaving();
   int next = 0;
-  uint64_t silence_ns = kSilenceNs;
+  uint64_t silence_ns = job.front_end->options().mpi_warn_after_ms * kNsPerMs;
   while (!HaveAllCome(&next) && job.front_end->poison() == ErrorCode::kOk) {
-    const uint64_t end_ns = MonotonicNs() + silence_ns;
+    const uint64_t end_ns = silence_ns == 0 ? UINT64_MAX : MonotonicNs() + silence_ns;
     AwaitUntil(end_ns, &next);
     if (next < job.size && MonotonicNs() >= end_ns) {
       Warn(call, "waiting for PE " + Missing() + " to call it, too");
@@ -243,6 +244,7 @@ void End(const char* call) {
   job.heap = {};
   job.region.reset();
   job.front_end = nullptr;
+  ferry_front_end_end();
 }
 
 // A program may leave main without shmem_finalize. One that fails before it does not come to an end

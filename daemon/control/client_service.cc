@@ -1,35 +1,40 @@
 // The gRPC service Client: what ranks ask. Every call must carry the token of an attached rank.
 //
-// JoinJob waits without a thread (callback interface); the others run on gRPC's pool, because
-// registering memory may take seconds, and reach the registry through the control loop.
-#include <future>
+// JoinJob and Detach wait without a thread (callback interface); the others run on gRPC's pool,
+// because registering memory may take seconds, and reach the registry through the control loop.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/question_gate.h"
 #include "daemon/control/services.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
 namespace {
 
+// The most WhyMe calls of one user that are answered at a time.
+constexpr int kMostQuestions = 4;
+
 class ClientService final
-    : public control::Client::WithCallbackMethod_JoinJob<control::Client::Service> {
+    : public control::Client::WithCallbackMethod_JoinJob<
+          control::Client::WithCallbackMethod_Detach<control::Client::Service>> {
  public:
-  ClientService(ControlLoop& loop, JobRegistry& registry, DataPlane& data_plane)
-      : loop_(loop), registry_(registry), data_plane_(data_plane) {}
+  ClientService(ControlLoop& loop, JobRegistry& registry, DataPlane& data_plane, Reporter& reporter)
+      : loop_(loop), registry_(registry), data_plane_(data_plane), reporter_(reporter) {}
 
   grpc::ServerUnaryReactor* JoinJob(grpc::CallbackServerContext* context,
-                                    const control::JoinJobRequest*,
+                                    const control::JoinJobRequest* request,
                                     control::JoinJobReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    loop_.Post([this, reactor, reply, token = TokenOf(*context)] {
+    loop_.Post([this, reactor, reply, wait_ms = request->wait_ms(), token = TokenOf(*context)] {
       StatusOr<std::shared_ptr<Session>> session = registry_.FindToken(token);
       if (!session.ok()) {
         return reactor->Finish(ToGrpc(session.status()));
       }
-      registry_.Join(*session,
+      registry_.Join(*session, wait_ms,
                      [reactor, reply](const Status& status, const control::JoinJobReply& answer) {
                        *reply = answer;
                        reactor->Finish(ToGrpc(status));
@@ -72,15 +77,49 @@ class ClientService final
     }));
   }
 
-  grpc::Status Detach(grpc::ServerContext* context, const control::DetachRequest*,
-                      control::DetachReply*) override {
-    std::promise<void> left;
-    const Status status = OnLoop(context, [&](const std::shared_ptr<Session>& session) {
-      registry_.Detach(*session, [&left] { left.set_value(); });
+  // The rank may free its memory after the last answer.
+  grpc::ServerUnaryReactor* Detach(grpc::CallbackServerContext* context,
+                                   const control::DetachRequest* request,
+                                   control::DetachReply* reply) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    loop_.Post([this, reactor, reply, wait_ms = request->wait_ms(), again = request->again(),
+                token = TokenOf(*context)] {
+      const auto done = [reactor, reply](bool left) {
+        reply->set_waiting(!left);
+        reactor->Finish(grpc::Status::OK);
+      };
+      StatusOr<std::shared_ptr<Session>> session = registry_.FindToken(token);
+      if (session.ok()) {
+        registry_.Detach(**session, wait_ms, done);
+      } else if (again) {
+        registry_.DetachAgain(token, wait_ms, done);
+      } else {
+        reactor->Finish(ToGrpc(session.status()));
+      }
+    });
+    return reactor;
+  }
+
+  grpc::Status WhyMe(grpc::ServerContext* context, const control::WhyMeRequest*,
+                     control::WhyMeReply* reply) override {
+    control::WhyRequest question;
+    uid_t uid = 0;
+    Status status = OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+      question.set_job_id(session->job_id);
+      question.set_rank(session->rank);
+      uid = session->uid;
       return Status();
     });
+    const std::optional<QuestionGate::Place> place = status.ok() ? gate_.Enter(uid) : std::nullopt;
+    if (status.ok() && !place.has_value()) {
+      status = {ErrorCode::kLimitExceeded, "several such questions are under way: ask again later"};
+    }
+    control::WhyReply answer;
     if (status.ok()) {
-      left.get_future().wait();  // the rank may free its memory after this call
+      status = reporter_.FillWhy(uid, question, &answer);
+    }
+    if (answer.ranks_size() == 1) {
+      reply->set_verdict(answer.ranks(0).verdict());
     }
     return ToGrpc(status);
   }
@@ -142,13 +181,15 @@ class ClientService final
   ControlLoop& loop_;
   JobRegistry& registry_;
   DataPlane& data_plane_;
+  Reporter& reporter_;
+  QuestionGate gate_{kMostQuestions};
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
-                                                 DataPlane& data_plane) {
-  return std::make_unique<ClientService>(loop, registry, data_plane);
+                                                 DataPlane& data_plane, Reporter& reporter) {
+  return std::make_unique<ClientService>(loop, registry, data_plane, reporter);
 }
 
 }  // namespace ferry::daemon

@@ -71,7 +71,8 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
            .jobs = options.quota_jobs,
            .requests = options.quota_requests,
            .links = options.quota_links},
-          LinkPolicyFrom(options, nics, std::thread::hardware_concurrency())};
+          LinkPolicyFrom(options, nics, std::thread::hardware_concurrency()),
+          options.peer_timeout_ms};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
@@ -126,7 +127,6 @@ struct ControlServer::Parts {
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
-        client_service(MakeClientService(loop, registry, data_plane)),
         peer_service(MakePeerService(loop, links, registry, data_plane)),
         wishes(loop, [this](const std::string& job_id, uint32_t rank,
                             uint32_t peer) { registry.WantLink(job_id, rank, peer); }),
@@ -166,8 +166,8 @@ struct ControlServer::Parts {
   Launchers launchers;
   const ConnectionLimits connection_limits;  // of each acceptor
   AttachServer attach;
-  const std::unique_ptr<grpc::Service> client_service;
   std::optional<Reporter> reporter;
+  std::unique_ptr<grpc::Service> client_service;
   std::unique_ptr<grpc::Service> launcher_service;
   std::unique_ptr<grpc::Service> admin_service;
   const std::unique_ptr<grpc::Service> peer_service;
@@ -331,6 +331,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
                                          options.run_directory, std::move(gpus), metrics_address});
+  parts.client_service = MakeClientService(parts.loop, parts.registry, data_plane, *parts.reporter);
   parts.launcher_service = MakeLauncherService(parts.loop, parts.launchers, *parts.reporter);
   parts.admin_service = MakeAdminService(
       {parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,

@@ -30,7 +30,9 @@ bool IsJobId(const std::string& id) {
 std::string Whereabouts(const JobRecord& job, uint32_t rank) {
   const Node& node = job.nodes[job.spec.node_of_rank[rank]];
   if (node.state == NodeState::kSelf) {
-    return RankStateText(job.ranks[rank].state);
+    const RankState state = job.ranks[rank].state;
+    return std::string(RankStateText(state)) +
+           (state == RankState::kAbsent ? ": not started yet, or not at that call" : "");
   }
   std::string text = "node " + std::to_string(job.spec.node_of_rank[rank]) + " at " + node.address;
   if (!node.trouble.ok()) {

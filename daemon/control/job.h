@@ -55,6 +55,8 @@ const char* RankStateText(RankState state);
 std::string RankText(uint32_t rank, const std::string& job_id);
 
 using JoinDone = std::function<void(const Status&, const control::JoinJobReply&)>;
+// `left`: nothing touches the rank's memory any more. Else it is still waited for.
+using DetachDone = std::function<void(bool left)>;
 
 // A region of device memory that the job's worker process was asked to import.
 struct Importing {
@@ -73,13 +75,14 @@ struct Rank {
   std::shared_ptr<Session> session;
   std::shared_ptr<Session> leaving;  // kEnded, but the data plane has not let go of it yet
   bool announced = false;            // kEnded: the other nodes may hear of it
-  std::function<void()> on_left;     // called once `leaving` is gone
+  DetachDone on_left;                // called once `leaving` is gone
   std::weak_ptr<RankConnection> connection;
   std::map<uint32_t, std::shared_ptr<Region>>
       offered;                              // came over the attach socket, not active yet
   std::map<uint32_t, Importing> importing;  // by number; before they are offered
+  bool is_joining = false;                  // has asked to join, and has no answer yet
   JoinDone join_done;                       // a JoinJob call that waits
-  std::unique_ptr<boost::asio::steady_timer> join_timer;
+  std::unique_ptr<boost::asio::steady_timer> poll_timer;  // ends a long poll: join_done, on_left
 };
 
 enum class NodeState { kSelf, kConnecting, kUp, kCut, kFailed };
@@ -92,6 +95,7 @@ struct Node {
   uint64_t their_life = 0;               // the latest on which it takes packets of this job
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
+  uint64_t lost_since_ns = 0;            // it is not up, or in trouble, since then; 0: all is well
   // News that the node has not been told yet. Each message holds the whole truth, so one suffices.
   bool joined_pending = false;
   bool left_pending = false;
@@ -119,8 +123,9 @@ struct JobRecord {
   std::unique_ptr<JobLinks> links;     // once a rank here or its peer has asked for one
   bool complete = false;               // all ranks of all nodes have joined
   bool aborted = false;
-  bool told_of_imports = false;  // why device memory of its ranks cannot be imported here
-  Status failure;                // why it can never be complete, or was aborted
+  uint64_t joining_since_ns = 0;  // when a rank here first asked to join; 0: none has
+  bool told_of_imports = false;   // why device memory of its ranks cannot be imported here
+  Status failure;                 // why it can never be complete, or was aborted
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }

@@ -90,6 +90,19 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
   return {};
 }
 
+StatusOr<bool> JobRegistry::RankProcessEnded(const std::string& job_id, uint32_t rank,
+                                             const std::string& how) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr || rank >= job->size() || !job->IsLocal(rank)) {
+    return Status(ErrorCode::kNotFound, RankText(rank, job_id) + " is not a rank of this daemon");
+  }
+  if (job->ranks[rank].state != RankState::kAbsent) {
+    return false;  // its connection tells the rest
+  }
+  EndRank(*job, rank, {ErrorCode::kPeerDied, RankText(rank, job_id) + " " + how});
+  return true;
+}
+
 // ---- Attach socket ----
 
 Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) const {
@@ -348,8 +361,9 @@ void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
   }
   SweepSoon();
   if (auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    rank.poll_timer.reset();
     // Behind the sweep: who hears that he has left finds nothing of his any more, nor of his job.
-    boost::asio::post(context_, std::move(on_left));
+    boost::asio::post(context_, [on_left = std::move(on_left)] { on_left(true); });
   }
 }
 

@@ -35,9 +35,10 @@ namespace ferry::daemon {
 struct RegistryLimits {
   uint64_t max_ranks = 1024;
   uint64_t max_local_ranks = 1024;
-  uint64_t join_timeout_ms = 5000;
-  QuotaAmounts quotas = {};  // of each user; 0: no limit
+  uint64_t attach_timeout_ms = 5000;  // so long a rank waits for an answer
+  QuotaAmounts quotas = {};           // of each user; 0: no limit
   LinkPolicy links = {};
+  uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -69,6 +70,10 @@ class JobRegistry : public NodeEvents {
   Status CreateJob(JobSpec spec);
   // Ends its ranks here. kNotFound.
   Status DestroyJob(const std::string& job_id);
+  // The process of a rank of this node has ended, as its launcher says: "rank 3 of job x" and
+  // `how`. Whether it had never attached; then it counts as dead. kNotFound: no such job or rank
+  // here.
+  StatusOr<bool> RankProcessEnded(const std::string& job_id, uint32_t rank, const std::string& how);
 
   // ---- Attach socket ----
   // A session with its token and identity, without segments. Errors: kPermissionDenied (secret,
@@ -107,16 +112,21 @@ class JobRegistry : public NodeEvents {
   // ---- Service Client; `token` as hexadecimal text ----
   // kPermissionDenied.
   StatusOr<std::shared_ptr<Session>> FindToken(const std::string& token) const;
-  // Calls `done` once: now, when the job is complete, or when it cannot become so. kTimeout after
-  // JoinTimeoutMs (common/join_timeout.h); kPeerDied, kNodeUnreachable, kAborted, kVersionMismatch.
-  void Join(const std::shared_ptr<Session>& session, JoinDone done);
+  // Calls `done` once: now, when the job is complete, when it cannot become so, or after `wait_ms`
+  // (0: never) with a reply that says `waiting`. There is no limit to how long the ranks of a job
+  // wait for one another, while they and their daemons live. kPeerDied, kNodeUnreachable (a daemon
+  // has not been up for peer_timeout_ms), kAborted, kVersionMismatch.
+  void Join(const std::shared_ptr<Session>& session, uint64_t wait_ms, JoinDone done);
   // Takes an offered region out and completes its description. kNotFound, kInvalidArgument.
   StatusOr<std::shared_ptr<Region>> TakeRegion(const Session& session,
                                                const control::RegisterRegionRequest& request);
   Status Resolve(const Session& session, const control::ResolvePeersRequest& request,
                  control::ResolvePeersReply* reply) const;
-  // Calls `done` once, now or later: when nothing here touches the rank's memory any more.
-  void Detach(const Session& session, const std::function<void()>& done);
+  // Calls `done` once, now or later: when nothing here touches the rank's memory any more, or, with
+  // false, after `wait_ms` (0: never).
+  void Detach(const Session& session, uint64_t wait_ms, DetachDone done);
+  // The same for a rank that has been told false. `token`: the session's, which has ended since.
+  void DetachAgain(const std::string& token, uint64_t wait_ms, DetachDone done);
   // Persistent requests to be matched; errors as MatchBook::Offer.
   Status OfferMatches(const std::shared_ptr<Session>& session,
                       const control::OfferMatchesRequest& request);
@@ -204,7 +214,9 @@ class JobRegistry : public NodeEvents {
   void FinishJoin(JobRecord& job, uint32_t rank, const Status& status);
   void CheckJoined(JobRecord& job, uint32_t index);
   void CheckComplete(JobRecord& job);
-  void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
+  void EndPollLater(JobRecord& job, uint32_t rank, uint64_t wait_ms);
+  void EndPoll(JobRecord& job, uint32_t rank);
+  void GiveUpLostNodes(JobRecord& job, uint64_t now_ns);
   void AbortJob(JobRecord& job, const Status& why);
   void WatchGpus();
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);

@@ -3,7 +3,8 @@
 #include <chrono>
 #include <utility>
 
-#include "common/join_timeout.h"
+#include "common/clock.h"
+#include "common/hex_text.h"
 #include "daemon/control/job_registry.h"
 
 namespace ferry::daemon {
@@ -21,9 +22,11 @@ void FillPeer(const JobRecord& job, uint32_t rank, bool shares_namespaces,
   }
 }
 
-// On the node that has most of them.
-uint32_t MostRanks(const JobRecord& job) {
-  return *std::max_element(job.plan.local_index.begin(), job.plan.local_index.end()) + 1;
+// One rank speaks for all that wait: the first of those that have joined, wherever it is.
+bool SpeaksForThoseWhoWait(const JobRecord& job, uint32_t rank) {
+  const auto first = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                  [](const Rank& one) { return one.state == RankState::kJoined; });
+  return first - job.ranks.begin() == static_cast<std::ptrdiff_t>(rank);
 }
 
 }  // namespace
@@ -38,7 +41,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindToken(const std::string& tok
   return found->second;
 }
 
-void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
+void JobRegistry::Join(const std::shared_ptr<Session>& session, uint64_t wait_ms, JoinDone done) {
   JobRecord* job = nullptr;
   Rank* rank = FindRank(*session, &job);
   const std::string name = RankText(session->rank, session->job_id);
@@ -56,14 +59,11 @@ void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
   if (!job->failure.ok()) {
     return FinishJoin(*job, session->rank, job->failure);
   }
-  rank->join_timer = std::make_unique<boost::asio::steady_timer>(
-      context_, std::chrono::milliseconds(JoinTimeoutMs(limits_.join_timeout_ms, MostRanks(*job))));
-  rank->join_timer->async_wait([this, alive = alive_, id = session->job_id, serial = job->serial,
-                                index = session->rank](const boost::system::error_code& error) {
-    if (!error && *alive) {
-      OnJoinTimeout(id, serial, index);
-    }
-  });
+  rank->is_joining = true;
+  if (job->joining_since_ns == 0) {
+    job->joining_since_ns = MonotonicNs();
+  }
+  EndPollLater(*job, session->rank, wait_ms);
   CheckJoined(*job, session->rank);
   CheckComplete(*job);
 }
@@ -89,17 +89,36 @@ void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
   }
 }
 
-void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {
-  JobRecord* job = FindJob(job_id);
-  if (job != nullptr && job->serial == serial) {
-    const uint32_t most = MostRanks(*job);
-    FinishJoin(
-        *job, rank,
-        {ErrorCode::kTimeout, "job " + job_id + " is not complete after " +
-                                  std::to_string(JoinTimeoutMs(limits_.join_timeout_ms, most)) +
-                                  " ms (attach_timeout_ms, and " + std::to_string(kStartOfRankMs) +
-                                  " ms for each of the " + std::to_string(most) +
-                                  " ranks of a node): missing " + job->MissingRanks()});
+// ---- Long polls ----
+
+void JobRegistry::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms) {
+  Rank& rank = job.ranks[index];
+  if (wait_ms == 0) {
+    return;
+  }
+  rank.poll_timer =
+      std::make_unique<boost::asio::steady_timer>(context_, std::chrono::milliseconds(wait_ms));
+  rank.poll_timer->async_wait([this, alive = alive_, id = job.spec.id, serial = job.serial,
+                               index](const boost::system::error_code& error) {
+    JobRecord* const found = !error && *alive ? FindJob(id) : nullptr;
+    if (found != nullptr && found->serial == serial) {
+      EndPoll(*found, index);
+    }
+  });
+}
+
+// The rank calls again.
+void JobRegistry::EndPoll(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  rank.poll_timer.reset();
+  if (const JoinDone done = std::exchange(rank.join_done, nullptr); done != nullptr) {
+    control::JoinJobReply reply;
+    reply.set_waiting(true);
+    reply.set_missing(SpeaksForThoseWhoWait(job, index) ? job.MissingRanks() : "");
+    done({}, reply);
+  }
+  if (const DetachDone on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    on_left(false);
   }
 }
 
@@ -123,10 +142,11 @@ void JobRegistry::CheckComplete(JobRecord& job) {
 
 void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status) {
   const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
-  job.ranks[rank].join_timer.reset();
   if (done == nullptr) {
-    return;
+    return;  // it has asked for nothing, or will hear when it calls again
   }
+  job.ranks[rank].poll_timer.reset();
+  job.ranks[rank].is_joining = false;
   control::JoinJobReply reply;
   if (status.ok()) {
     reply.set_node(job.spec.node);
@@ -194,14 +214,30 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
   return {};
 }
 
-void JobRegistry::Detach(const Session& session, const std::function<void()>& done) {
+void JobRegistry::Detach(const Session& session, uint64_t wait_ms, DetachDone done) {
   JobRecord* job = nullptr;
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr) {
-    return done();
+    return done(true);
   }
-  rank->on_left = done;
+  rank->on_left = std::move(done);
   EndRank(*job, session.rank, {});
+  if (rank->on_left != nullptr) {
+    EndPollLater(*job, session.rank, wait_ms);
+  }
+}
+
+void JobRegistry::DetachAgain(const std::string& token, uint64_t wait_ms, DetachDone done) {
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t index = 0; index < job->size(); ++index) {
+      Rank& rank = job->ranks[index];
+      if (rank.leaving != nullptr && HexText(rank.leaving->token) == token) {
+        rank.on_left = std::move(done);
+        return EndPollLater(*job, index, wait_ms);
+      }
+    }
+  }
+  done(true);
 }
 
 void JobRegistry::FailJoins(JobRecord& job, const Status& why) {

@@ -9,6 +9,8 @@
 namespace ferry::daemon {
 namespace {
 
+constexpr uint64_t kNsPerMs = 1'000'000;
+
 Status OtherIncarnation(const JobRecord& job, uint32_t node) {
   return {ErrorCode::kNodeUnreachable, "node " + std::to_string(node) + " of job " + job.spec.id +
                                            " has another incarnation: its daemon was restarted"};
@@ -140,8 +142,34 @@ bool JobRegistry::quiet() const {
                      [](const auto& entry) { return entry.second->NewsDelivered(); });
 }
 
+// Ranks that join wait for others as long as these and their daemons live. A daemon that has not
+// been there, or has not taken the job's news, for so long is one that never will.
+void JobRegistry::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    Node& node = job.nodes[index];
+    if (node.state == NodeState::kSelf || (node.state == NodeState::kUp && node.trouble.ok())) {
+      node.lost_since_ns = 0;
+      continue;
+    }
+    if (node.lost_since_ns == 0) {
+      node.lost_since_ns = now_ns;
+    }
+    const uint64_t limit_ns = limits_.peer_timeout_ms * kNsPerMs;
+    if (!job.complete && job.failure.ok() && job.joining_since_ns != 0 &&
+        now_ns - std::max(node.lost_since_ns, job.joining_since_ns) > limit_ns) {
+      FailJob(job, {ErrorCode::kNodeUnreachable,
+                    "job " + job.spec.id + " cannot become complete: for " +
+                        std::to_string(limits_.peer_timeout_ms) +
+                        " ms (peer_timeout_ms) there has been no way to its node " +
+                        std::to_string(index) + "; missing " + job.MissingRanks()});
+    }
+  }
+}
+
 void JobRegistry::OnTick() {
+  const uint64_t now_ns = MonotonicNs();
   for (const auto& [id, job] : jobs_) {
+    GiveUpLostNodes(*job, now_ns);
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
       if (job->nodes[node].returning) {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));

@@ -51,7 +51,7 @@ void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Reg
   }
   // The rank waits for its answer as long as for all of attaching: it gets one before that.
   auto timer = std::make_unique<boost::asio::steady_timer>(
-      context_, std::chrono::milliseconds(limits_.join_timeout_ms / 2));
+      context_, std::chrono::milliseconds(limits_.attach_timeout_ms / 2));
   timer->async_wait([this, alive = alive_, id = session.job_id, index = session.rank,
                      number = region->id](const boost::system::error_code& error) {
     if (!error && *alive) {

@@ -68,6 +68,16 @@ class LauncherService final : public control::Launcher::Service {
     return ToGrpc(loop_.Run([&] { return launchers_.DestroyJob(token, request->job_id()); }));
   }
 
+  grpc::Status RankEnded(grpc::ServerContext* context, const control::RankEndedRequest* request,
+                         control::RankEndedReply* reply) override {
+    const std::string token = TokenOf(*context);
+    const StatusOr<bool> was_absent = loop_.Run([&] {
+      return launchers_.RankProcessEnded(token, request->job_id(), request->rank(), request->how());
+    });
+    reply->set_was_absent(was_absent.ok() && *was_absent);
+    return ToGrpc(was_absent.status());
+  }
+
   grpc::Status Status(grpc::ServerContext* context, const control::StatusRequest*,
                       control::StatusReply* reply) override {
     return Tell(*context, [&](uid_t uid) {

@@ -52,7 +52,7 @@ Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
   return registry_.CreateJob(std::move(spec));
 }
 
-Status Launchers::DestroyJob(const std::string& token, const std::string& job_id) {
+Status Launchers::CheckOwner(const std::string& token, const std::string& job_id) const {
   const StatusOr<Launcher> launcher = Find(token);
   FERRY_RETURN_IF_ERROR(launcher.status());
   const auto job = registry_.jobs().find(job_id);
@@ -60,7 +60,18 @@ Status Launchers::DestroyJob(const std::string& token, const std::string& job_id
     return {ErrorCode::kNotFound,
             "uid " + std::to_string(launcher->uid) + " has no job " + job_id + " on this daemon"};
   }
+  return {};
+}
+
+Status Launchers::DestroyJob(const std::string& token, const std::string& job_id) {
+  FERRY_RETURN_IF_ERROR(CheckOwner(token, job_id));
   return registry_.DestroyJob(job_id);
+}
+
+StatusOr<bool> Launchers::RankProcessEnded(const std::string& token, const std::string& job_id,
+                                           uint32_t rank, const std::string& how) {
+  FERRY_RETURN_IF_ERROR(CheckOwner(token, job_id));
+  return registry_.RankProcessEnded(job_id, rank, how);
 }
 
 }  // namespace ferry::daemon

@@ -39,8 +39,13 @@ class Launchers {
   Status CreateJob(const std::string& token, JobSpec spec);
   // kNotFound: no such job, or none of that user's. kPermissionDenied.
   Status DestroyJob(const std::string& token, const std::string& job_id);
+  // As JobRegistry::RankProcessEnded, likewise.
+  StatusOr<bool> RankProcessEnded(const std::string& token, const std::string& job_id,
+                                  uint32_t rank, const std::string& how);
 
  private:
+  Status CheckOwner(const std::string& token, const std::string& job_id) const;
+
   JobRegistry& registry_;
   uint64_t next_serial_ = 1;
   std::unordered_map<std::string, Launcher> by_token_;

@@ -67,9 +67,9 @@ struct AdminContext {
 };
 // For administrators; calls run on gRPC's pool, where Drain and Watch wait.
 std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
-// For ranks, by their tokens; on gRPC's pool, but JoinJob waits without a thread.
+// For ranks, by their tokens; on gRPC's pool, but JoinJob and Detach wait without a thread.
 std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
-                                                 DataPlane& data_plane);
+                                                 DataPlane& data_plane, Reporter& reporter);
 // For users, by launchers' tokens; on gRPC's pool.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
                                                    Reporter& reporter);

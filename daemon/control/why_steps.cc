@@ -168,7 +168,7 @@ Condition WhySteps::ConditionOf(uint32_t rank, const RankView& view) const {
     case ProcessState::kUninterruptible:
       break;
   }
-  if (known.join_done != nullptr) {
+  if (known.is_joining) {
     return {Kind::kJoins, "waits for all ranks to join; missing: " + job_.MissingRanks()};
   }
   if (view.inside) {

@@ -1,6 +1,8 @@
 // The library against a daemon, in a process that has gRPC and the same messages for itself.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 
@@ -10,6 +12,7 @@
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/support/patience.h"
+#include "tests/support/processes.h"
 
 namespace ferry {
 namespace {
@@ -43,6 +46,22 @@ class ControlClientTest : public ::testing::Test {
     return control;
   }
   ferry_control_text Text() { return {text_, sizeof(text_)}; }
+  static void Note(void* argument, const char* missing) {
+    *static_cast<std::string*>(argument) = missing;
+  }
+  // Calls `come` when a rank has been told twice that it waits.
+  struct Late {
+    std::function<void()> come;
+    int told = 0;
+    std::string missing = {};
+    static void Note(void* argument, const char* missing) {
+      Late& late = *static_cast<Late*>(argument);
+      late.missing = missing;
+      if (++late.told == 2) {
+        late.come();
+      }
+    }
+  };
   void ExpectError(int code, ErrorCode expected, const std::string& words) {
     EXPECT_EQ(code, static_cast<int>(expected));
     EXPECT_NE(std::string(text_).find(words), std::string::npos) << text_;
@@ -53,6 +72,9 @@ class ControlClientTest : public ::testing::Test {
   config::Options options_;
   std::unique_ptr<daemon::TestDaemon> daemon_;
   TestRank rank_{"job", 0, 2, 2};
+  std::unique_ptr<TestRank> other_;
+  std::future<Status> joined_;
+  std::string noted_;
   ferry_control* control_ = nullptr;
   char text_[256] = "";
 };
@@ -65,7 +87,9 @@ TEST_F(ControlClientTest, JoinsAndDetaches) {
   ferry_control_peer peers[2] = {};
   uint32_t node = 9;
   uint32_t node_count = 0;
-  ASSERT_EQ(api_->join(control_, kPatienceMs, 2, peers, &node, &node_count, Text()), 0) << text_;
+  ASSERT_EQ(
+      api_->join(control_, kPatienceMs, 0, 2, peers, &node, &node_count, Note, &noted_, Text()), 0)
+      << text_;
   EXPECT_TRUE(joined.get().ok());
   EXPECT_EQ(node, 0U);
   EXPECT_EQ(node_count, 1U);
@@ -81,27 +105,44 @@ TEST_F(ControlClientTest, JoinsAndDetaches) {
               "its session has ended");
 }
 
-TEST_F(ControlClientTest, ReportsATimeoutInTheDaemonsWords) {
-  daemon_.reset();
-  api_->close(control_);
-  options_.attach_timeout_ms = 100;
-  rank_.HangUp();
-  Start();
+TEST_F(ControlClientTest, JoinsAfterARankThatComesLate) {
+  Late late{.come = [this] {
+    other_ = std::make_unique<TestRank>("job", 1, 2, 2);
+    EXPECT_TRUE(other_->Enter(daemon_->attach_path()));
+    joined_ = std::async(std::launch::async, [this] { return daemon_->Join(*other_); });
+  }};
   ferry_control_peer peers[2] = {};
   uint32_t node = 0;
   uint32_t node_count = 0;
-  ExpectError(api_->join(control_, kPatienceMs, 2, peers, &node, &node_count, Text()),
-              ErrorCode::kTimeout,
-              "not complete after 180 ms (attach_timeout_ms, and 40 ms for each of the 2 ranks of "
-              "a node): missing rank 1 (not attached)");
+  ASSERT_EQ(
+      api_->join(control_, kPatienceMs, 1, 2, peers, &node, &node_count, Late::Note, &late, Text()),
+      0)
+      << text_;
+  EXPECT_TRUE(joined_.get().ok());
+  EXPECT_NE(late.missing.find("rank 1 (not attached"), std::string::npos) << late.missing;
 }
 
-TEST_F(ControlClientTest, HasADeadlineOfItsOwn) {
+// The time-out is for a daemon that does not answer, not for ranks that do not come.
+TEST_F(ControlClientTest, NoticesThatTheDaemonIsStopped) {
+  const std::string directory = directory_.path() + "/stopped";
+  daemon::FerrydProcess ferryd(directory, {});
+  ASSERT_TRUE(ferryd.WaitUntilReady()) << ferryd.Errors();
+  daemon::DaemonClient client(directory, ferryd.ControlAddress());
+  ASSERT_TRUE(client.CreateJob("job", 2).ok());
+  const TestRank rank = client.AttachRank(0, 2);
+  ferry_control* control = nullptr;
+  ASSERT_EQ(api_->connect((directory + "/control.sock").c_str(), rank.token().c_str(), kPatienceMs,
+                          &control, Text()),
+            0)
+      << text_;
+  Late late{.come = [&ferryd] { tests::Stop(ferryd.pid()); }};
   ferry_control_peer peers[2] = {};
   uint32_t node = 0;
   uint32_t node_count = 0;
-  ExpectError(api_->join(control_, 50, 2, peers, &node, &node_count, Text()), ErrorCode::kTimeout,
-              "ferryd at " + options_.run_directory + "/control.sock");
+  ExpectError(api_->join(control, 1000, 1, 2, peers, &node, &node_count, Late::Note, &late, Text()),
+              ErrorCode::kTimeout, "ferryd at " + directory + "/control.sock");
+  ferryd.Signal(SIGCONT);
+  api_->close(control);
 }
 
 TEST_F(ControlClientTest, AWrongTokenIsRefused) {

@@ -260,17 +260,45 @@ TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
   }
 }
 
-TEST_F(ControlServerTest, AJoinThatTakesTooLongNamesTheMissingRanks) {
-  daemon_.Stop();
-  options_.attach_timeout_ms = 100;
-  TestDaemon daemon(options_);
-  ASSERT_TRUE(daemon.CreateJob("late", 3).ok());
-  TestRank rank("late", 0, 3, 3);
-  TestRank attached("late", 2, 3, 3);
-  ASSERT_TRUE(rank.Enter(daemon.attach_path()));
-  ASSERT_TRUE(attached.Enter(daemon.attach_path()));
-  ExpectError(daemon.Join(rank), ErrorCode::kTimeout,
-              "missing rank 1 (not attached), rank 2 (attached)");
+// The answers come after the time that the rank has asked for, and are no errors.
+TEST_F(ControlServerTest, AJoinThatWaitsNamesTheMissingRanks) {
+  ASSERT_TRUE(daemon_.CreateJob("job", 3).ok());
+  const TestRank first = daemon_.AttachRank(0, 3);
+  const TestRank last = daemon_.AttachRank(2, 3);
+  control::JoinJobRequest request;
+  request.set_wait_ms(1);
+  const auto poll = [&](const TestRank& rank) {
+    control::JoinJobReply reply;
+    const Status status = daemon_.Ask(&ClientStub::JoinJob, request, &reply, rank.token());
+    EXPECT_TRUE(status.ok()) << status.message();
+    return reply;
+  };
+  const control::JoinJobReply early = poll(first);
+  EXPECT_TRUE(early.waiting());
+  EXPECT_EQ(early.missing(),
+            "rank 1 (not attached: not started yet, or not at that call), rank 2 (attached)");
+  // One of those that wait is told.
+  const control::JoinJobReply other = poll(last);
+  EXPECT_TRUE(other.waiting());
+  EXPECT_EQ(other.missing(), "");
+  EXPECT_EQ(poll(first).missing(), "rank 1 (not attached: not started yet, or not at that call)");
+  EXPECT_TRUE(daemon_.Join(daemon_.AttachRank(1, 3)).ok());
+  for (const TestRank* rank : {&first, &last}) {
+    const control::JoinJobReply complete = poll(*rank);
+    EXPECT_FALSE(complete.waiting());
+    EXPECT_EQ(complete.peers_size(), 3);
+  }
+}
+
+TEST_F(ControlServerTest, ARankThatCallsAgainHearsWhyTheJobWillNotBeComplete) {
+  auto [first, second] = daemon_.StartTwoRanks();
+  control::JoinJobRequest request;
+  request.set_wait_ms(1);
+  ASSERT_TRUE(daemon_.Tell(&ClientStub::JoinJob, request, first.token()).ok());
+  second.HangUp();
+  ASSERT_TRUE(daemon_.plane.WaitFor("RankEnded job 1"));
+  ExpectError(daemon_.Tell(&ClientStub::JoinJob, request, first.token()), ErrorCode::kPeerDied,
+              "rank 1 of job job");
 }
 
 TEST_F(ControlServerTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJoins) {

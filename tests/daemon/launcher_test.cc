@@ -60,6 +60,32 @@ TEST_F(LauncherTest, ItsJobsBelongToTheUidThatTheKernelNames) {
   EXPECT_EQ(GetStatus(launcher.token()).jobs_size(), 0);
 }
 
+TEST_F(LauncherTest, TellsOfRanksThatEndBeforeTheyAttach) {
+  const TestLauncher launcher(daemon_.attach_path());
+  const auto tell = [&](const std::string& token, uint32_t rank, bool* was_absent) {
+    control::RankEndedRequest request;
+    request.set_job_id("job");
+    request.set_rank(rank);
+    request.set_how("exited with code 0");
+    control::RankEndedReply reply;
+    const Status status = daemon_.Ask(&LauncherStub::RankEnded, request, &reply, token);
+    *was_absent = reply.was_absent();
+    return status;
+  };
+  ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
+  const TestRank rank = daemon_.AttachRank(0, 2);
+  auto joined = std::async(std::launch::async, [&] { return daemon_.Join(rank); });
+  bool was_absent = true;
+  EXPECT_TRUE(tell(launcher.token(), 0, &was_absent).ok());
+  EXPECT_FALSE(was_absent);  // its connection tells what becomes of it
+  ExpectError(tell("nobody's", 1, &was_absent), ErrorCode::kPermissionDenied, "no launcher's");
+  ExpectError(tell(launcher.token(), 2, &was_absent), ErrorCode::kNotFound,
+              "rank 2 of job job is not a rank of this daemon");
+  EXPECT_TRUE(tell(launcher.token(), 1, &was_absent).ok());
+  EXPECT_TRUE(was_absent);
+  ExpectError(joined.get(), ErrorCode::kPeerDied, "rank 1 of job job exited with code 0");
+}
+
 TEST_F(LauncherTest, MayNotStartJobsForOthers) {
   const TestLauncher launcher(daemon_.attach_path());
   auto request = JobRequest("job");

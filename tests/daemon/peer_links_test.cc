@@ -269,13 +269,15 @@ TEST_F(PeerLinksTest, ADaemonIsNotItsOwnPeer) {
 TEST_F(PeerLinksTest, AJoinWithoutThePeerSaysWhatIsWrongWithIt) {
   a_.Stop();
   config::Options options = Options("c");
-  options.attach_timeout_ms = 300;
+  options.peer_timeout_ms = 300;
   TestDaemon c(options);
   ASSERT_TRUE(c.CreateJobWith("job", 0, "127.0.0.1:1").ok());
   ASSERT_TRUE(rank_.Enter(c.attach_path()));
   const Status status = c.Join(rank_);
-  ExpectError(status, ErrorCode::kTimeout, "rank 1 (node 1 at 127.0.0.1:1: ");
-  ExpectError(status, ErrorCode::kTimeout, "Connection refused");
+  ExpectError(status, ErrorCode::kNodeUnreachable,
+              "for 300 ms (peer_timeout_ms) there has been no way to its node 1; missing rank 1 "
+              "(node 1 at 127.0.0.1:1: ");
+  ExpectError(status, ErrorCode::kNodeUnreachable, "Connection refused");
 }
 
 TEST_F(PeerLinksTest, APeerThatWasRestartedIsDead) {

@@ -316,6 +316,25 @@ TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
   EXPECT_EQ(SessionsHeld(a_), 0U);
 }
 
+// However long that takes, the rank hears that its daemon is at it.
+TEST_F(SlowReadTest, ARankThatLeavesIsToldThatItWaits) {
+  control::DetachRequest request;
+  request.set_wait_ms(1);
+  const auto poll = [&] {
+    control::DetachReply reply;
+    const Status status = a_.Ask(&ClientStub::Detach, request, &reply, first_.token());
+    EXPECT_TRUE(status.ok()) << status.message();
+    request.set_again(true);
+    return reply.waiting();
+  };
+  EXPECT_TRUE(poll());
+  EXPECT_TRUE(poll());
+  a_.gate->closed = false;
+  EXPECT_TRUE(Eventually([&] { return !poll(); }));
+  EXPECT_EQ(SessionsHeld(a_), 0U);
+  EXPECT_FALSE(poll());  // should the answer have been lost
+}
+
 TEST_F(RegistrationServerTest, TheServerStopsMeanwhile) {
   a_.Stop();
   EXPECT_EQ(a_.gate->pinning, 1U);

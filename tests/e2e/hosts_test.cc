@@ -195,6 +195,27 @@ TEST_F(HostsTest, AnAbortHasItsOwnExitCode) {
   }
 }
 
+// Ranks of other hosts tell ferryrun by their agents.
+TEST_F(HostsTest, TheRankThatEndedFirstIsBlamed) {
+  for (const char* who : {"0", "2"}) {
+    const CommandResult result =
+        RunCleanly(Job(hosts_->with_this(), {"-n", "3", "tests/e2e/ranks/ends", "exit", who}));
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("ferryrun: rank " + std::string(who) + " (pid "),
+                                  HasSubstr(") exited with code 3 without ferry_finalize")));
+  }
+}
+
+TEST_F(HostsTest, AProgramThatEndsWithoutStartingEndsTheOthers) {
+  const CommandResult result =
+      RunCleanly(Job(hosts_->with_this(),
+                     {"-n", "2", "tests/e2e/ranks/ends", "finalize", "0", ":", "-n", "1", "true"}));
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("ferryrun: rank 2 (pid "),
+                                HasSubstr(") exited with code 0 without ferry_init, in which other "
+                                          "ranks wait for it")));
+}
+
 class HostsEndTest : public HostsTest, public testing::WithParamInterface<int> {};
 
 TEST_P(HostsEndTest, LeavesNothingOnAnyHost) {

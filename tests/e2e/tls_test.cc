@@ -52,7 +52,7 @@ TEST_F(TlsTest, AJobRunsOverTwoDaemons) {
 TEST_F(TlsTest, AnotherHostsCertificateIsRefusedAndTheRanksSayWhy) {
   MakeCerts("node,10.0.0.7");
   const CommandResult result =
-      RunCleanly(Job({"--attach_timeout_ms=2000", "examples/hello/hello"}), Variables());
+      RunCleanly(Job({"--peer_timeout_ms=2000", "examples/hello/hello"}), Variables());
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.out + result.err,
               HasSubstr("the certificate of the daemon there is valid for node, 10.0.0.7, not for "

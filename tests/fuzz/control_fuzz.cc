@@ -101,7 +101,8 @@ class ControlFuzz {
         break;
       case 3:
         if (Session* session = Any(input); session != nullptr) {
-          registry_.Join(sessions_[last_], [](const Status&, const control::JoinJobReply&) {});
+          registry_.Join(sessions_[last_], input.Below(2),
+                         [](const Status&, const control::JoinJobReply&) {});
         }
         break;
       case 4:
@@ -267,7 +268,7 @@ class ControlFuzz {
     }
     switch (input.Below(5)) {
       case 0:
-        registry_.Detach(*session, [] {});
+        registry_.Detach(*session, input.Below(2), [](bool) {});
         break;
       case 1:
         registry_.RankGone(*session, " died");

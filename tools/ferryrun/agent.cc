@@ -61,6 +61,8 @@ class Agent {
   void FeedRank(LocalRank* rank);
   void OnSignals();
   void OnChildEnd();
+  void PassNoticesOn();
+  void AskAbsent(const Frame& frame);
   void Handle(const Frame& frame);
   Status Dispatch(const Frame& frame);
   Status SetUp(const Frame& frame);
@@ -84,7 +86,7 @@ class Agent {
   std::optional<CreatedJob> job_;
   std::vector<topology::CpuSet> cpus_;  // of the ranks here, in their order
   std::vector<LocalRank> ranks_;
-  AbortPipe aborts_;
+  NoticePipe notices_;
   bool over_ = false;   // end everything
   bool asked_ = false;  // because of kStop
 };
@@ -93,7 +95,7 @@ void Agent::Poll() {
   std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0},
                              {signals_.fd(), POLLIN, 0},
                              {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
-                             {aborts_.fd(), POLLIN, 0}};
+                             {notices_.fd(), POLLIN, 0}};
   for (const LocalRank& rank : ranks_) {
     const bool full = out_.IsFull();
     fds.push_back({full ? -1 : rank.process.out.get(), POLLIN, 0});
@@ -103,10 +105,7 @@ void Agent::Poll() {
   if (poll(fds.data(), fds.size(), -1) <= 0) {
     return;
   }
-  while (const std::optional<AbortNotice> notice = aborts_.Read()) {
-    Say(notice->is_exit != 0 ? FrameKind::kExited : FrameKind::kAborted, notice->rank,
-        NumberPayload(notice->exit_code));
-  }
+  PassNoticesOn();
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const pollfd* own = &fds[4 + 3 * i];
     if (own[0].revents != 0) {
@@ -190,6 +189,7 @@ void Agent::OnChildEnd() {
     ProcessEnd end;
     if (!rank.ended && HasEnded(rank.process.pid, &end)) {
       rank.ended = true;
+      PassNoticesOn();  // its own have come before its end
       Say(FrameKind::kEnded, rank.number, EndPayload(end));
     }
   }
@@ -200,6 +200,20 @@ void Agent::OnChildEnd() {
       Say(FrameKind::kDaemonEnded, 0,
           daemon.Name() + " " + Describe(end) + " while the job ran" + daemon.LastWords());
     }
+  }
+}
+
+void Agent::PassNoticesOn() {
+  while (const std::optional<RankNotice> notice = notices_.Read()) {
+    Say(FrameKind::kNotice, notice->rank, NoticePayload(*notice));
+  }
+}
+
+void Agent::AskAbsent(const Frame& frame) {
+  const StatusOr<bool> absent =
+      job_ ? job_->TellRankEnded(frame.rank, frame.payload) : StatusOr<bool>(false);
+  if (absent.ok() && *absent) {
+    Say(FrameKind::kAbsent, frame.rank, "");
   }
 }
 
@@ -230,6 +244,9 @@ Status Agent::Dispatch(const Frame& frame) {
           FeedRank(&rank);
         }
       }
+      return {};
+    case FrameKind::kAskAbsent:
+      AskAbsent(frame);
       return {};
     case FrameKind::kStop:
       over_ = asked_ = true;
@@ -285,7 +302,10 @@ Status Agent::Serve(const Frame& frame) {
   }
   if (message->private_daemon) {
     daemon_.reset();
-    PrivatePlan plan{.program = set_up_.ferryd, .first_node = message->node, .address = address_};
+    PrivatePlan plan{.program = set_up_.ferryd,
+                     .first_node = message->node,
+                     .address = address_,
+                     .life_fd = STDIN_FILENO};
     if (!message->authority.empty()) {
       plan.authority = {message->authority, message->authority_key};
     }
@@ -328,7 +348,7 @@ Status Agent::StartOne(const Frame& frame) {
   if (!cpus_.empty()) {
     command.cpus = cpus_[ranks_.size() % cpus_.size()];
   }
-  FERRY_RETURN_IF_ERROR(aborts_.GiveTo(&command));
+  FERRY_RETURN_IF_ERROR(notices_.GiveTo(&command));
   StatusOr<RankProcess> process = StartRank(command);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);

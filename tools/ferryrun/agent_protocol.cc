@@ -137,6 +137,22 @@ ProcessEnd ReadEnd(const Frame& frame) {
   return {payload.exit_code, payload.signal, payload.dumped_core != 0};
 }
 
+std::string NoticePayload(const RankNotice& notice) {
+  return {reinterpret_cast<const char*>(&notice), sizeof(notice)};
+}
+
+std::optional<RankNotice> ReadNotice(const Frame& frame) {
+  RankNotice notice{};
+  if (frame.payload.size() != sizeof(notice)) {
+    return std::nullopt;
+  }
+  std::memcpy(&notice, frame.payload.data(), sizeof(notice));
+  notice.entry[sizeof(notice.entry) - 1] = '\0';
+  notice.exit[sizeof(notice.exit) - 1] = '\0';
+  notice.rank = frame.rank;
+  return notice;
+}
+
 std::string FailedPayload(const Status& status) {
   return NumberPayload(static_cast<int32_t>(status.code())) + status.message();
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/rank_notice.h"
 #include "common/status.h"
 #include "tools/ferryrun/arguments.h"
 #include "tools/ferryrun/process.h"
@@ -33,6 +34,8 @@ enum class FrameKind : uint32_t {
   kSignal = 5,     // int32: to all ranks there
   kInput = 6,      // bytes for the standard input of a rank; none: its end. Answer: kTaken
   kStop = 7,       // ends what is left. Answer: kStopped, then the stream ends
+  kAskAbsent =
+      8,  // a sentence, how a rank there has ended: did it ever attach? Answer: kAbsent if not
   // From the agent. Each answer may be kFailed instead.
   kFound = 16,    // CBOR: what is there
   kServing = 17,  // CBOR: the daemon's places
@@ -43,9 +46,9 @@ enum class FrameKind : uint32_t {
   kEnded = 22,        // of a rank: RankEndPayload
   kTaken = 23,        // uint32: so many bytes of input have gone to the rank
   kDaemonEnded = 24,  // a sentence: a private daemon has ended by itself
-  kAborted = 25,      // int32: a rank has aborted the job with this exit code
+  kNotice = 25,       // RankNotice
   kStopped = 26,      // a sentence, if the daemon did not stop as it should
-  kExited = 27,       // int32: a rank has ended the job with this exit code, which may be 0
+  kAbsent = 27,       // a rank that has ended never attached
 };
 
 struct FrameHeader {
@@ -90,6 +93,8 @@ std::string NumberPayload(int32_t number);
 int32_t ReadNumber(const Frame& frame);
 std::string EndPayload(const ProcessEnd& end);
 ProcessEnd ReadEnd(const Frame& frame);
+std::string NoticePayload(const RankNotice& notice);
+std::optional<RankNotice> ReadNotice(const Frame& frame);  // nothing: it is none
 std::string FailedPayload(const Status& status);
 Status ReadFailed(const Frame& frame);
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -66,14 +67,13 @@ int RemainingMs(uint64_t deadline_ns) {
   return now_ns >= deadline_ns ? 0 : static_cast<int>((deadline_ns - now_ns) / 1'000'000 + 1);
 }
 
-constexpr uint64_t kCallTimeoutMs = 5000;
-constexpr uint64_t kStartTimeoutMs = 10000;
+constexpr uint64_t kStartPatienceMs = 10000;
 // Certificates live as long as a job; clocks of hosts may differ.
 constexpr time_t kClockSkewS = 24 * 3600;
 constexpr time_t kValidS = 400L * 24 * 3600;
 
-StatusOr<ServingDaemon> Meet(const std::string& run_directory) {
-  StatusOr<LauncherClient> client = LauncherClient::Connect(run_directory, kCallTimeoutMs);
+StatusOr<ServingDaemon> Meet(const std::string& run_directory, uint64_t attach_timeout_ms) {
+  StatusOr<LauncherClient> client = LauncherClient::Connect(run_directory, attach_timeout_ms);
   FERRY_RETURN_IF_ERROR(client.status());
   std::string address = client->daemon().node().control_address();
   return ServingDaemon{std::move(*client), run_directory, std::move(address)};
@@ -161,21 +161,27 @@ PrivateDaemon::~PrivateDaemon() {
   }
 }
 
-Status PrivateDaemon::WaitUntilReady(uint64_t timeout_ms, SignalSource* signals) {
-  const uint64_t deadline_ns = MonotonicNs() + timeout_ms * 1'000'000;
+Status PrivateDaemon::WaitUntilReady(uint64_t patience_ms, SignalSource* signals, int life_fd) {
+  const uint64_t due_ns = MonotonicNs() + patience_ms * 1'000'000;
+  bool is_told = false;
   while (true) {
-    pollfd fds[] = {{ready_.get(), POLLIN, 0}, {signals->fd(), POLLIN, 0}};
-    const int timeout = RemainingMs(deadline_ns);
-    if (poll(fds, 2, timeout) == 0 && timeout == 0) {
-      return {ErrorCode::kTimeout, Name() + " did not start to serve within " +
-                                       std::to_string(timeout_ms) + " ms" + LastWords()};
+    pollfd fds[] = {{ready_.get(), POLLIN, 0}, {signals->fd(), POLLIN, 0}, {life_fd, POLLRDHUP, 0}};
+    if (poll(fds, 3, is_told ? -1 : RemainingMs(due_ns)) == 0 && !is_told) {
+      is_told = true;
+      std::fprintf(stderr,
+                   "ferryrun: %s has not begun to serve for %" PRIu64
+                   " ms; waiting for it (an interrupt ends that)%s\n",
+                   Name().c_str(), patience_ms, LastWords().c_str());
     }
     FERRY_RETURN_IF_ERROR(signals->CheckInterrupt());
+    if (fds[2].revents != 0) {
+      return {ErrorCode::kCancelled, "whoever wanted a ferryd has gone"};
+    }
     char text[256];
     const ssize_t size = fds[0].revents != 0 ? read(ready_.get(), text, sizeof(text)) : -1;
     if (size == 0) {  // the write end is gone and it never wrote a line
       const std::string name = Name();
-      const ProcessEnd end = WaitUntilStopped(timeout_ms);
+      const ProcessEnd end = WaitUntilStopped(kGraceMs);
       return {ErrorCode::kDaemonDied, name + " could not start: it " + Describe(end) + LastWords()};
     }
     if (size > 0 && memchr(text, '\n', static_cast<size_t>(size)) != nullptr) {
@@ -254,10 +260,10 @@ ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t timeout_ms) {
 
 StatusOr<std::optional<ServingDaemon>> FindRunningDaemon(const config::Options& options,
                                                          bool names_run_directory) {
-  StatusOr<ServingDaemon> daemon = Meet(options.run_directory);
+  StatusOr<ServingDaemon> daemon = Meet(options.run_directory, options.attach_timeout_ms);
   const std::string usual = config::DefaultRunDirectory(config::ProcessEnvironment());
   if (daemon.status().code() == ErrorCode::kNoDaemon && options.run_directory == usual) {
-    daemon = Meet(config::kSystemRunDirectory);
+    daemon = Meet(config::kSystemRunDirectory, options.attach_timeout_ms);
     if (daemon.status().code() == ErrorCode::kPermissionDenied) {
       return std::optional<ServingDaemon>();  // there is one, but not for this user
     }
@@ -291,6 +297,7 @@ Status PrivateDaemons::UseCertificate(const PrivatePlan& plan, uint32_t node,
 
 Status PrivateDaemons::Start(const PrivatePlan& plan, const config::Options& options,
                              SignalSource* signals) {
+  attach_timeout_ms_ = options.attach_timeout_ms;
   std::string program = plan.program;
   if (program.empty()) {
     StatusOr<std::string> found = FindFerryd();
@@ -319,7 +326,7 @@ Status PrivateDaemons::Start(const PrivatePlan& plan, const config::Options& opt
     processes_.push_back(std::move(*daemon));
   }
   for (PrivateDaemon& daemon : processes_) {
-    FERRY_RETURN_IF_ERROR(daemon.WaitUntilReady(kStartTimeoutMs, signals));
+    FERRY_RETURN_IF_ERROR(daemon.WaitUntilReady(kStartPatienceMs, signals, plan.life_fd));
   }
   for (const std::string& file : files) {
     unlink(file.c_str());  // they have read them; a killed ferryrun leaves none behind
@@ -330,7 +337,7 @@ Status PrivateDaemons::Start(const PrivatePlan& plan, const config::Options& opt
 StatusOr<std::vector<ServingDaemon>> PrivateDaemons::Connect() const {
   std::vector<ServingDaemon> serving;
   for (const PrivateDaemon& process : processes_) {
-    StatusOr<ServingDaemon> daemon = Meet(process.run_directory());
+    StatusOr<ServingDaemon> daemon = Meet(process.run_directory(), attach_timeout_ms_);
     FERRY_RETURN_IF_ERROR(daemon.status());
     daemon->control_address = process.control_address();
     serving.push_back(std::move(*daemon));
@@ -368,7 +375,9 @@ int RunDaemonHelper() {
     return SayWhyNot(signals.status());
   }
   PrivateDaemons daemons;
-  if (const Status status = daemons.Start({}, *options, &*signals); !status.ok()) {
+  if (const Status status =
+          daemons.Start({.program = "", .life_fd = STDIN_FILENO}, *options, &*signals);
+      !status.ok()) {
     return SayWhyNot(status);
   }
   PrivateDaemon& daemon = daemons.processes().front();

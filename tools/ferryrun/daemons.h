@@ -32,9 +32,10 @@ class PrivateDaemon {
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   ~PrivateDaemon();  // kills it if it still runs
 
-  // Waits until it serves. kDaemonDied with its last words when it ends instead, kTimeout, and
-  // kCancelled when a signal asks ferryrun to end.
-  Status WaitUntilReady(uint64_t timeout_ms, SignalSource* signals);
+  // Waits until it serves, however long a loaded machine takes; after `patience_ms` it says so.
+  // kDaemonDied with its last words when it ends instead, and kCancelled when a signal asks
+  // ferryrun to end, or the other end of `life_fd` is closed (-1: there is none).
+  Status WaitUntilReady(uint64_t patience_ms, SignalSource* signals, int life_fd);
 
   uint32_t node() const { return node_; }
   pid_t pid() const { return pid_; }
@@ -88,6 +89,7 @@ struct PrivatePlan {
   std::string address = {};  // at which other hosts reach them; empty: none does
   // Vouches for them to daemons of other hosts; without it, the options decide.
   std::optional<CertificateAndKey> authority = {};
+  int life_fd = -1;  // whoever wants them has the other end; -1: this process does
 };
 
 class PrivateDaemons {
@@ -107,6 +109,7 @@ class PrivateDaemons {
 
   std::optional<PrivateDirectory> directory_;
   std::vector<PrivateDaemon> processes_;
+  uint64_t attach_timeout_ms_ = 0;
 };
 
 // The flag that makes a ferryrun the helper of a job that no ferryrun started: its ranks were

@@ -64,6 +64,16 @@ StatusOr<CreatedJob> CreatedJob::Create(const LauncherClient& client,
   return CreatedJob(client, request.job_id());
 }
 
+StatusOr<bool> CreatedJob::TellRankEnded(uint32_t rank, const std::string& how) const {
+  control::RankEndedRequest request;
+  request.set_job_id(id_);
+  request.set_rank(rank);
+  request.set_how(how);
+  control::RankEndedReply reply;
+  FERRY_RETURN_IF_ERROR(client_->Call(&LauncherClient::Stub::RankEnded, request, &reply));
+  return reply.was_absent();
+}
+
 CreatedJob::CreatedJob(CreatedJob&& other) noexcept
     : client_(std::exchange(other.client_, nullptr)), id_(std::move(other.id_)) {}
 

@@ -50,6 +50,10 @@ class CreatedJob {
   CreatedJob& operator=(CreatedJob&&) = delete;
   ~CreatedJob();  // destroys it, if the daemon can still be reached
 
+  // Tells the daemon that the process of a rank there has ended, and how: the others shall not wait
+  // for it to join. True: it never attached.
+  StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how) const;
+
  private:
   CreatedJob(const LauncherClient& client, std::string id) : client_(&client), id_(std::move(id)) {}
 

@@ -103,6 +103,7 @@ class Launch {
   Status StartRanks(const Job& job, Supervisor* supervisor);
   RankCommand CommandHere(const Job& job, uint32_t rank) const;
   AgentRank CommandThere(const Job& job, uint32_t rank) const;
+  bool WasAbsent(const Job& job, uint32_t rank, const std::string& how) const;
   void TellPlaces(const Job& job) const;
   std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
   AgentSetUp SetUpOf(size_t node) const;
@@ -362,6 +363,15 @@ Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
   return {};
 }
 
+// Asks the daemon of a rank here, whose process has ended.
+bool Launch::WasAbsent(const Job& job, uint32_t rank, const std::string& how) const {
+  const auto node = layout_.nodes.begin() + job.NodeOf(rank);
+  const auto before = std::count_if(layout_.nodes.begin(), node,
+                                    [](const NodePlan& other) { return !other.remote; });
+  const StatusOr<bool> absent = created_[static_cast<size_t>(before)].TellRankEnded(rank, how);
+  return absent.ok() && *absent;
+}
+
 // For those who asked. On other hosts their agents bind ranks.
 void Launch::TellPlaces(const Job& job) const {
   const auto how = [&](const RankCommand& command) {
@@ -393,12 +403,15 @@ int Launch::RunRanks() {
   if (arguments_.verbose || arguments_.report_bindings) {
     TellPlaces(job);
   }
-  Supervisor supervisor({.ranks = job.size(),
-                         .label = arguments_.label,
-                         .keep_going = arguments_.keep_going,
-                         .grace_ms = arguments_.grace_ms,
-                         .timeout_s = arguments_.timeout_s},
-                        &signals_, &daemons_.processes());
+  Supervisor supervisor(
+      {.ranks = job.size(),
+       .label = arguments_.label,
+       .keep_going = arguments_.keep_going,
+       .grace_ms = arguments_.grace_ms,
+       .timeout_s = arguments_.timeout_s,
+       .ask_absent = [this, &job](uint32_t rank,
+                                  const std::string& how) { return WasAbsent(job, rank, how); }},
+      &signals_, &daemons_.processes());
   if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }

@@ -14,6 +14,8 @@
 namespace ferry::tools {
 namespace {
 
+constexpr int kNoticePipeBytes = 1 << 20;
+
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 Status PreloadMalloc(std::vector<std::string>* environment) {
@@ -81,11 +83,12 @@ std::string ValueOf(const std::string& name, const std::vector<std::string>& env
   return "";
 }
 
-Status AbortPipe::GiveTo(RankCommand* command) {
+Status NoticePipe::GiveTo(RankCommand* command) {
   if (!pipe_.read.valid()) {
     StatusOr<Pipe> made = MakePipe();
     FERRY_RETURN_IF_ERROR(made.status());
     fcntl(made->read.get(), F_SETFL, O_NONBLOCK);
+    (void)fcntl(made->read.get(), F_SETPIPE_SZ, kNoticePipeBytes);  // ranks block where it is full
     pipe_ = std::move(*made);
   }
   command->inherited_fd = pipe_.write.get();
@@ -93,11 +96,13 @@ Status AbortPipe::GiveTo(RankCommand* command) {
   return {};
 }
 
-std::optional<AbortNotice> AbortPipe::Read() const {
-  AbortNotice notice{};
+std::optional<RankNotice> NoticePipe::Read() const {
+  RankNotice notice{};
   if (!pipe_.read.valid() || read(pipe_.read.get(), &notice, sizeof(notice)) != sizeof(notice)) {
     return std::nullopt;
   }
+  notice.entry[sizeof(notice.entry) - 1] = '\0';
+  notice.exit[sizeof(notice.exit) - 1] = '\0';
   return notice;
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/abort_notice.h"
+#include "common/rank_notice.h"
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
@@ -47,8 +47,8 @@ void SetVariables(const std::vector<std::string>& more, std::vector<std::string>
 // Its value in `environment`, or nothing ("").
 std::string ValueOf(const std::string& name, const std::vector<std::string>& environment);
 
-// The pipe by which ranks of this machine say that they abort their job (common/abort_notice.h).
-class AbortPipe {
+// The pipe by which ranks of this machine tell of their lives (common/rank_notice.h).
+class NoticePipe {
  public:
   // Adds the pipe to a command for StartRank: the rank inherits it, and finds its number in its
   // environment. kSystem when there are no descriptors left.
@@ -56,7 +56,7 @@ class AbortPipe {
 
   // Readable when a notice waits; -1 while no rank has the pipe.
   int fd() const { return pipe_.read.get(); }
-  std::optional<AbortNotice> Read() const;
+  std::optional<RankNotice> Read() const;
 
  private:
   Pipe pipe_;

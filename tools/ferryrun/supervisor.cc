@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kCauseWaitMs = 100;
 constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
+constexpr uint64_t kConsequenceWaitMs = 5000;   // after the end of one that has heard of another's
 constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
 constexpr uint32_t kInputUnderWayBytes = 1 << 18;
@@ -68,14 +69,15 @@ void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
 }
 
 Status Supervisor::StartHere(RankCommand command) {
-  FERRY_RETURN_IF_ERROR(aborts_.GiveTo(&command));
+  FERRY_RETURN_IF_ERROR(notices_.GiveTo(&command));
   StatusOr<RankProcess> process = StartRank(command);
   FERRY_RETURN_IF_ERROR(process.status());
   AddStreams(std::move(process->out), std::move(process->err));
   if (ranks_.empty()) {
     stdin_.Start(std::move(process->in));  // the others' input ends at once
   }
-  ranks_.push_back({.pid = process->pid, .end = {}});
+  ranks_.push_back({.pid = process->pid});
+  lives_.Add();
   return {};
 }
 
@@ -89,7 +91,8 @@ Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
   }
   host->Send(FrameKind::kStartRank, static_cast<uint32_t>(ranks_.size()), ToText(rank));
   AddStreams(UniqueFd(), UniqueFd());
-  ranks_.push_back({.host = host, .end = {}});
+  ranks_.push_back({.host = host});
+  lives_.Add();
   return {};
 }
 
@@ -150,7 +153,7 @@ void Supervisor::Poll() {
   for (const Stream& stream : streams_) {
     fds.push_back({stream.lines->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
-  fds.push_back({aborts_.fd(), POLLIN, 0});
+  fds.push_back({notices_.fd(), POLLIN, 0});
   const size_t first_host = fds.size();
   const bool full = out_.IsFull() || err_.IsFull();
   fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
@@ -164,9 +167,7 @@ void Supervisor::Poll() {
   if (ready <= 0) {
     return;
   }
-  while (const std::optional<AbortNotice> notice = aborts_.Read()) {
-    OnAbort(*notice);  // before the ends that follow from it
-  }
+  ReadNotices();  // before the ends that follow from them
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (fds[first_stream + i].revents != 0) {
       ReadStream(&streams_[i]);
@@ -294,6 +295,7 @@ void Supervisor::OnChildEnd() {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     ProcessEnd end;
     if (ranks_[rank].host == nullptr && !ranks_[rank].ended && HasEnded(ranks_[rank].pid, &end)) {
+      ReadNotices();  // its own have come before its end
       NoteEnd(rank, end);
     }
   }
@@ -309,24 +311,57 @@ void Supervisor::OnChildEnd() {
 
 void Supervisor::NoteEnd(uint32_t rank, const ProcessEnd& end) {
   ranks_[rank].ended = true;
-  ranks_[rank].end = end;
-  if (!end.ok()) {
+  lives_.OnEnd(rank, end);
+  if (lives_.HasFailed(rank)) {
     failed_.push_back(rank);
+  }
+  AskAboutSilentRanks();
+}
+
+// A rank that exited by itself waits for one that was killed, which then is the cause; one that has
+// heard of an end waits longer, for that end.
+void Supervisor::WeighFailures() {
+  std::stable_sort(failed_.begin(), failed_.end(), [this](uint32_t one, uint32_t other) {
+    return lives_.WeightOf(one) < lives_.WeightOf(other);
+  });
+  if (failed_.empty() && !late_abort_.has_value()) {
+    return;
+  }
+  const bool killed =
+      !failed_.empty() && lives_.WeightOf(failed_.front()) == RankLives::Weight::kKilled;
+  if (killed || Running() == 0) {
+    return ReportFailures();
+  }
+  const bool is_known = IsCauseKnown() || daemon_failed_;
+  const uint64_t wait_ms = !is_known              ? kConsequenceWaitMs
+                           : settings_.keep_going ? kPatientCauseWaitMs
+                                                  : kCauseWaitMs;
+  const uint64_t due_ns = MonotonicNs() + wait_ms * kNsPerMs;
+  report_ns_ = report_ns_ == 0 ? due_ns : std::min(report_ns_, due_ns);
+}
+
+// Whether one of the failures is not the consequence of another one.
+bool Supervisor::IsCauseKnown() const {
+  return !failed_.empty() && lives_.WeightOf(failed_.front()) != RankLives::Weight::kConsequence;
+}
+
+// Others may wait in MPI_Init for a rank that has ended.
+void Supervisor::AskAboutSilentRanks() {
+  for (const uint32_t rank : lives_.TakeSilent()) {
+    const std::string how = lives_.DescribeAbsent(rank);
+    if (RemoteHost* const host = ranks_[rank].host; host != nullptr) {
+      host->Send(FrameKind::kAskAbsent, rank, how);
+    } else if (settings_.ask_absent != nullptr && settings_.ask_absent(rank, how)) {
+      OnAbsent(rank);
+    }
   }
 }
 
-// Its peers may see that a rank dies, and end, before the kernel is done with it. So a rank that
-// exited by itself waits for one that was killed, which then is the cause.
-void Supervisor::WeighFailures() {
-  const auto killed = std::stable_partition(failed_.begin(), failed_.end(), [this](uint32_t rank) {
-    return ranks_[rank].end.signal != 0;
-  });
-  if (killed != failed_.begin() || Running() == 0) {
-    ReportFailures();
-  } else if (!failed_.empty() && report_ns_ == 0) {
-    report_ns_ =
-        MonotonicNs() + (settings_.keep_going ? kPatientCauseWaitMs : kCauseWaitMs) * kNsPerMs;
+void Supervisor::OnAbsent(uint32_t rank) {
+  if (!lives_.HasFailed(rank)) {
+    failed_.push_back(rank);
   }
+  lives_.MarkAbsent(rank);
 }
 
 void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
@@ -355,11 +390,16 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kFailed:
       OnStartFailure(*host, frame);
       return;
-    case FrameKind::kAborted:
-      OnAbort({frame.rank, ReadNumber(frame), 0});
+    case FrameKind::kNotice:
+      if (const std::optional<RankNotice> notice = ReadNotice(frame); of_rank && notice) {
+        OnNotice(*notice);
+      }
       return;
-    case FrameKind::kExited:
-      OnAbort({frame.rank, ReadNumber(frame), 1});
+    case FrameKind::kAbsent:
+      if (of_rank) {
+        OnAbsent(frame.rank);
+        WeighFailures();
+      }
       return;
     case FrameKind::kDaemonEnded:
       OnDaemonEnd(host->Title() + ": " + frame.payload);
@@ -381,12 +421,42 @@ void Supervisor::Decide(int exit_code) {
   }
 }
 
-// This is the cause of whatever happens to the ranks from now on.
-void Supervisor::OnAbort(const AbortNotice& notice) {
-  if (std::exchange(aborted_, true) || notice.rank >= ranks_.size()) {
+void Supervisor::ReadNotices() {
+  while (const std::optional<RankNotice> notice = notices_.Read()) {
+    OnNotice(*notice);
+  }
+}
+
+void Supervisor::OnNotice(const RankNotice& notice) {
+  if (notice.rank >= ranks_.size()) {
     return;
   }
-  const bool is_exit = notice.is_exit != 0;
+  if (notice.kind == RankNotice::Kind::kAborts || notice.kind == RankNotice::Kind::kExits) {
+    return OnAbort(notice);
+  }
+  lives_.OnNotice(notice);
+  if (notice.kind == RankNotice::Kind::kEnters) {
+    AskAboutSilentRanks();
+    WeighFailures();
+  }
+}
+
+// It is the cause of whatever happens to the ranks from now on; unless the rank has heard of an
+// end, which ferryrun hears of a moment later.
+void Supervisor::OnAbort(const RankNotice& notice) {
+  if (std::exchange(aborted_, true)) {
+    return;
+  }
+  if (lives_.HasHeardOfEnd(notice.rank)) {
+    late_abort_ = notice;
+    WeighFailures();
+  } else {
+    EndByAbort(notice);
+  }
+}
+
+void Supervisor::EndByAbort(const RankNotice& notice) {
+  const bool is_exit = notice.kind == RankNotice::Kind::kExits;
   Say("rank " + std::to_string(notice.rank) + (is_exit ? " ended" : " aborted") +
       " the job with exit code " + std::to_string(notice.exit_code));
   const int code = notice.exit_code & 0xff;
@@ -450,26 +520,32 @@ void Supervisor::SendInput() {
 // Reports the first failure and ends the other ranks; all failures, if they are to go on.
 void Supervisor::ReportFailures() {
   report_ns_ = 0;
+  const std::optional<RankNotice> late_abort = std::exchange(late_abort_, std::nullopt);
+  if (late_abort.has_value() && !IsCauseKnown()) {
+    EndByAbort(*late_abort);
+  }
   for (const uint32_t rank : std::exchange(failed_, {})) {
     if (exit_code_.has_value() && !settings_.keep_going) {
       return;
     }
-    const ProcessEnd& end = ranks_[rank].end;
-    Decide(ShellCode(end));
-    std::string text = "rank " + std::to_string(rank) + " (pid " +
-                       std::to_string(ranks_[rank].pid) +
-                       (ranks_[rank].host != nullptr ? " on " + ranks_[rank].host->Title() : "") +
-                       ") " + Describe(end);
+    const std::string what = lives_.Describe(rank);
+    Decide(lives_.ExitCode(rank));
+    std::string text =
+        "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks_[rank].pid) +
+        (ranks_[rank].host != nullptr ? " on " + ranks_[rank].host->Title() : "") + ") " + what;
     if (!settings_.keep_going && phase_ == Phase::kRunning) {
       if (const uint32_t others = Running(); others > 0) {
         text += "; ending the other " + (others > 1 ? std::to_string(others) + " ranks" : "rank");
       }
       Stop(SIGTERM);
     }
-    const bool is_known = interrupted_ && end.signal == SIGINT;  // to the user
-    if (!is_known && same_words_.IsNew(rank, Describe(end), MonotonicNs())) {
+    const bool is_known = interrupted_ && lives_.End(rank).signal == SIGINT;  // to the user
+    if (!is_known && same_words_.IsNew(rank, what, MonotonicNs())) {
       Say(text);
     }
+  }
+  if (late_abort.has_value() && phase_ == Phase::kRunning) {
+    Stop(SIGTERM);  // it has ended the job, whatever the cause
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/signals.h"
@@ -28,6 +30,8 @@ struct SupervisorSettings {
   bool keep_going = false;   // let the other ranks run on when one fails
   uint64_t grace_ms = 5000;  // between asking ranks to end and killing them
   uint64_t timeout_s = 0;    // after which the job is ended; 0: never
+  // Tells the daemon of a rank here how its process has ended. True: the rank never attached.
+  std::function<bool(uint32_t rank, const std::string& how)> ask_absent = {};
 };
 
 class Supervisor {
@@ -46,8 +50,10 @@ class Supervisor {
 
   // Runs until all ranks have ended, their output is written, and the hosts have nothing left.
   // Returns the exit code for ferryrun: that with which a rank ended the job (shmem_global_exit;
-  // ferry_abort, 1 for 0), else that of the first rank that failed, 128 + signal if a signal killed
-  // it or ferryrun was asked by one to end the job, 1 if only a daemon or a host failed, 124 after
+  // ferry_abort, 1 for 0), unless it did so because another had failed before; else that of the
+  // first rank that failed, 1 for one that exited with 0 and had still to call MPI_Finalize, 128 +
+  // signal if a signal killed it or ferryrun was asked by one to end the job, 1 if only a daemon or
+  // a host failed, 124 after
   // the timeout, 126 or 127 if a host could not start a rank.
   int Run();
 
@@ -62,7 +68,6 @@ class Supervisor {
     pid_t pid = -1;              // -1: not known yet
     RemoteHost* host = nullptr;  // null: here
     bool ended = false;
-    ProcessEnd end;
   };
   struct Host {
     RemoteHost* remote;
@@ -84,7 +89,13 @@ class Supervisor {
   void OnFrame(RemoteHost* host, const Frame& frame);
   void OnStartFailure(const RemoteHost& host, const Frame& frame);
   void Decide(int exit_code);
-  void OnAbort(const AbortNotice& notice);
+  void ReadNotices();
+  void OnNotice(const RankNotice& notice);
+  void OnAbort(const RankNotice& notice);
+  void EndByAbort(const RankNotice& notice);
+  void AskAboutSilentRanks();
+  void OnAbsent(uint32_t rank);
+  bool IsCauseKnown() const;
   void OnHostEnd(Host* host, const Status& status);
   void SendInput();
   void StopHosts();
@@ -115,10 +126,12 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;  // two for each rank: standard output and error
   std::vector<Host> hosts_;
-  AbortPipe aborts_;
+  NoticePipe notices_;
+  RankLives lives_;
   bool aborted_ = false;
-  UniqueFd input_;                // of rank 0, on its way to a host
-  uint32_t input_under_way_ = 0;  // bytes that the host has and the rank has not
+  std::optional<RankNotice> late_abort_;  // of a rank that has heard of an end, which is to come
+  UniqueFd input_;                        // of rank 0, on its way to a host
+  uint32_t input_under_way_ = 0;          // bytes that the host has and the rank has not
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
   bool daemon_failed_ = false;

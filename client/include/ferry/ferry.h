@@ -86,9 +86,10 @@ enum {
 };
 
 /* Joins the job named by the environment (FERRY_JOB_ID, FERRY_RANK, ...: set by ferryrun) through
- * the ferryd of this node, and waits until every rank of the job has joined (at most
- * attach_timeout_ms, and 40 ms for each rank of a node). `provided` may be null; it is never less
- * than `required`. Blocks. Collective.
+ * the ferryd of this node, and waits until every rank of the job has joined, however long that
+ * takes; after a while (mpi_warn_after_ms) it says which are missing. It fails once one of them has
+ * ended, or the ferryd of one. `provided` may be null; it is never less than `required`. Blocks.
+ * Collective.
  */
 FERRY_API int ferry_init(int required, int* provided);
 /* Waits until this rank's own requests are done and leaves the job. Blocks. Every request must be

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/core/front_end_life.h"
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/base/error_handler.h"
 #include "client/mpi/base/handle_table.h"
@@ -53,6 +54,14 @@ int FerryLevel(int level) {
          : level >= MPI_THREAD_FUNNELED   ? FERRY_THREAD_FUNNELED
                                           : FERRY_THREAD_SINGLE;
 }
+
+// What the program calls at its beginning and owes at its end.
+struct Calls {
+  const char* entry;
+  const char* exit;
+};
+constexpr Calls kWorldCalls = {"MPI_Init", "MPI_Finalize"};
+constexpr Calls kSessionCalls = {"MPI_Session_init", "MPI_Session_finalize"};
 
 Failure Connect(int required) {
   if (ferry_front_end_join(FerryLevel(required)) != FERRY_SUCCESS) {
@@ -152,7 +161,10 @@ Failure Join(int level, const Process::Joining& joining) {
 }
 
 // One more that uses MPI, at this thread level.
-Failure BeginUse(int level, const Process::Joining& joining) {
+Failure BeginUse(int level, const Process::Joining& joining, const Calls& calls) {
+  if (!Process::IsRunning()) {
+    ferry_front_end_begin(calls.entry, calls.exit);
+  }
   if (!Process::HasJoined()) {
     FERRY_RETURN_FAILURE(Join(level, joining));
   } else {
@@ -203,6 +215,7 @@ void EndUse() {
     return;
   }
   HidePredefined();
+  ferry_front_end_end();
   if (state.ends) {
     LeaveAtEnd();
   }
@@ -222,7 +235,7 @@ Failure Process::Initialize(int required, int* provided, const Joining& joining)
     return {MPI_ERR_ARG, "the thread level " + std::to_string(required) +
                              " is none of MPI_THREAD_SINGLE, FUNNELED, SERIALIZED and MULTIPLE"};
   }
-  FERRY_RETURN_FAILURE(BeginUse(required, joining));
+  FERRY_RETURN_FAILURE(BeginUse(required, joining, kWorldCalls));
   comms.SetPredefined(MPI_COMM_WORLD, state.world.get());
   comms.SetPredefined(MPI_COMM_SELF, state.self.get());
   state.main_thread = std::this_thread::get_id();
@@ -255,8 +268,9 @@ Failure Process::OpenSession(int thread_level, const Joining& joining) {
             "before MPI_Finalize; then others can be opened after it"};
   }
   // Above MPI_THREAD_SINGLE, threads of other sessions may call at the same time.
-  FERRY_RETURN_FAILURE(BeginUse(
-      thread_level == MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, joining));
+  FERRY_RETURN_FAILURE(
+      BeginUse(thread_level == MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, joining,
+               kSessionCalls));
   if (!state.has_used_sessions.exchange(true)) {
     state.owner = getpid();
     (void)on_exit(LeaveAtExit, nullptr);

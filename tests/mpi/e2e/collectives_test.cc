@@ -82,7 +82,8 @@ TEST_P(BoardsTest, CarryNonblockingCollectivesOfANode) {
 
 TEST_P(BoardsTest, DoNotKeepAnybodyWaitingForTheDead) {
   for (const char* form : {"blocking", "nonblocking"}) {
-    const e2e::CommandResult result = RunJob(GetParam(), {"tests/mpi/ranks/boards", form, "dies"});
+    const e2e::CommandResult result =
+        RunJob(GetParam(), {"--keep-going", "tests/mpi/ranks/boards", form, "dies"});
     EXPECT_THAT(result.out, testing::HasSubstr("class 58\n"))
         << form << ", MPI_ERR_PROC_ABORTED: " << result.err;
   }

@@ -83,8 +83,14 @@ TEST_P(LifeTest, ASecondInitIsNamed) {
 }
 
 TEST_P(LifeTest, ARankThatDiesIsAnErrorForWhoWaitsForIt) {
-  const e2e::CommandResult result = Live("dies");
+  const e2e::CommandResult result =
+      RunJob(GetParam(), {"--keep-going", "tests/mpi/ranks/life", "dies"});
   EXPECT_THAT(result.out, HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED: " << result.err;
+  // The other rank knows why it ends without MPI_Finalize.
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("ferryrun: rank 1 (pid "));
+  EXPECT_THAT(result.err, HasSubstr(") exited with code 0 without MPI_Finalize\n"));
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("ferryrun: rank 0 ")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameOf);

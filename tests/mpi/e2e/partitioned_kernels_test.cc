@@ -70,7 +70,8 @@ TEST_P(KernelMistakesTest, AreTold) {
 
 TEST_P(KernelMistakesTest, ARankThatDiesIsNotWaitedFor) {
   const e2e::CommandResult result =
-      RunJob(GetParam(), {"tests/mpi/ranks/partitioned_kernel_mistakes", "die"}, kTwoDevices);
+      RunJob(GetParam(), {"--keep-going", "tests/mpi/ranks/partitioned_kernel_mistakes", "die"},
+             kTwoDevices);
   EXPECT_THAT(result.out, HasSubstr("the wait has ended")) << result.err;
 }
 

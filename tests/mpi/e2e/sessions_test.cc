@@ -39,8 +39,11 @@ TEST_P(SessionPairsTest, MistakesAreNamed) {
 TEST_P(SessionPairsTest, TheFirstComesBeforeTheEnd) { Expect("too-late"); }
 
 TEST_P(SessionPairsTest, ARankThatEndsWithOneOpenHasDied) {
-  const e2e::CommandResult result = RunJob(GetParam(), {kProgram, "dies"});
+  const e2e::CommandResult result = RunJob(GetParam(), {"--keep-going", kProgram, "dies"});
   EXPECT_THAT(result.out, testing::HasSubstr("a death is heard of\n")) << result.err;
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              testing::HasSubstr(") exited with code 0 without MPI_Session_finalize\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, SessionPairsTest, testing::ValuesIn(Pairs()), NameOf);

@@ -1,0 +1,47 @@
+// Tells the user that a call in which all ranks meet, at the start of a job or at its end, takes
+// long: after mpi_warn_after_ms, then after twice as long, and so on.
+//
+// Calling thread: the one that makes the call, for as long as that takes. Nothing blocks, but for
+// the end, which waits for a question that is under way.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "common/status.h"
+
+namespace ferry::client {
+
+class MeetingWatch {
+ public:
+  // `call`: its name, a literal. `patience_ms` 0: nothing is ever told.
+  MeetingWatch(const char* call, uint32_t rank, uint64_t patience_ms);
+  ~MeetingWatch();
+  MeetingWatch(const MeetingWatch&) = delete;
+  MeetingWatch& operator=(const MeetingWatch&) = delete;
+
+  // When to tell next (MonotonicNs); UINT64_MAX: never.
+  uint64_t due_ns() const { return due_ns_; }
+  bool IsDue() const;
+  // "MPI_Init has waited for 10 s" and `words`. The next time comes after twice as long.
+  void Tell(const std::string& words);
+  // The same with what `ask` answers, which may take its time: a thread of its own calls it, so
+  // that this one goes on waiting, and looks to others like one that waits. Not while another one
+  // asks.
+  void TellAnswer(std::function<StatusOr<std::string>()> ask);
+
+ private:
+  std::string Postpone();
+  void Say(const std::string& begin, const std::string& words) const;
+
+  const char* const call_;
+  const uint32_t rank_;
+  const uint64_t begin_ns_;
+  uint64_t patience_ns_;
+  uint64_t due_ns_;
+  std::thread asking_;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,76 @@
+#include "tools/ferryrun/rank_lives.h"
+
+#include <algorithm>
+
+namespace ferry::tools {
+
+void RankLives::OnNotice(const RankNotice& notice) {
+  if (notice.rank >= lives_.size()) {
+    return;
+  }
+  Life& life = lives_[notice.rank];
+  switch (notice.kind) {
+    case RankNotice::Kind::kEnters:
+      life.has_entered = life.is_inside = true;
+      life.exit = notice.exit;
+      entry_ = entry_.empty() ? notice.entry : entry_;
+      return;
+    case RankNotice::Kind::kLeaves:
+      life.is_inside = false;
+      return;
+    case RankNotice::Kind::kHeardOfEnd:
+      life.has_heard_of_end = true;
+      return;
+    case RankNotice::Kind::kAborts:
+    case RankNotice::Kind::kExits:
+      return;
+  }
+}
+
+void RankLives::OnEnd(uint32_t rank, const ProcessEnd& end) {
+  Life& life = lives_[rank];
+  life.has_ended = true;
+  life.end = end;
+  life.has_failed = !end.ok() || (life.is_inside && !life.has_heard_of_end);
+}
+
+void RankLives::MarkAbsent(uint32_t rank) {
+  lives_[rank].is_absent = lives_[rank].has_failed = true;
+}
+
+std::vector<uint32_t> RankLives::TakeSilent() {
+  std::vector<uint32_t> silent;
+  for (uint32_t rank = 0; !entry_.empty() && rank < lives_.size(); ++rank) {
+    Life& life = lives_[rank];
+    if (life.has_ended && !life.has_entered && !life.was_taken) {
+      life.was_taken = true;
+      silent.push_back(rank);
+    }
+  }
+  return silent;
+}
+
+std::string RankLives::Describe(uint32_t rank) const {
+  const Life& life = lives_[rank];
+  if (life.is_absent) {
+    return DescribeAbsent(rank);
+  }
+  const bool owes_a_call = life.is_inside && life.end.signal == 0;
+  return tools::Describe(life.end) + (owes_a_call ? " without " + life.exit : "");
+}
+
+std::string RankLives::DescribeAbsent(uint32_t rank) const {
+  return tools::Describe(lives_[rank].end) + " without " + entry_ +
+         ", in which other ranks wait for it";
+}
+
+int RankLives::ExitCode(uint32_t rank) const { return std::max(1, ShellCode(lives_[rank].end)); }
+
+RankLives::Weight RankLives::WeightOf(uint32_t rank) const {
+  const Life& life = lives_[rank];
+  return life.has_heard_of_end  ? Weight::kConsequence
+         : life.end.signal != 0 ? Weight::kKilled
+                                : Weight::kByItself;
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,65 @@
+// What ferryrun knows of its ranks' lives: what they have told by notices (common/rank_notice.h),
+// how they have ended, and which of several failures is the cause of the others.
+//
+// Pure data; main thread. Ranks are numbers below the one given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/rank_notice.h"
+#include "tools/ferryrun/process.h"
+
+namespace ferry::tools {
+
+class RankLives {
+ public:
+  void Add() { lives_.emplace_back(); }
+
+  // kEnters, kLeaves, kHeardOfEnd; others are not for this.
+  void OnNotice(const RankNotice& notice);
+  // The process has ended. It has failed unless it exited with 0 and owes no call; one that knows
+  // that another rank has failed owes none.
+  void OnEnd(uint32_t rank, const ProcessEnd& end);
+  // It has ended, and its daemon says that it never attached: it has failed if others need it.
+  void MarkAbsent(uint32_t rank);
+
+  bool HasFailed(uint32_t rank) const { return lives_[rank].has_failed; }
+  bool HasHeardOfEnd(uint32_t rank) const { return lives_[rank].has_heard_of_end; }
+  const ProcessEnd& End(uint32_t rank) const { return lives_[rank].end; }
+  // Ranks that have ended without a word while others have entered the job, which cannot begin
+  // without them: each once. A program that closes its descriptors has no words either, so their
+  // daemons have to be asked.
+  std::vector<uint32_t> TakeSilent();
+
+  // What a failed rank has done: "exited with code 3 without MPI_Finalize".
+  std::string Describe(uint32_t rank) const;
+  // The same of one that never attached: "exited with code 0 without MPI_Init, ...".
+  std::string DescribeAbsent(uint32_t rank) const;
+  // The exit code that the failure gives the job; never 0. For an exit with 0, 1, as Open MPI has
+  // it.
+  int ExitCode(uint32_t rank) const;
+  // Of two failures the lower one is the cause. Peers may see that a rank dies, and end, before the
+  // kernel is done with it, so the first to be seen need not be the first.
+  enum class Weight { kKilled, kByItself, kConsequence };
+  Weight WeightOf(uint32_t rank) const;
+
+ private:
+  struct Life {
+    bool has_entered = false;
+    bool is_inside = false;
+    bool has_heard_of_end = false;
+    bool has_ended = false;
+    bool has_failed = false;
+    bool is_absent = false;
+    bool was_taken = false;  // by TakeSilent
+    std::string exit;        // the call that it owes
+    ProcessEnd end;
+  };
+
+  std::vector<Life> lives_;
+  std::string entry_;  // the call in which the first rank has entered; empty: none has
+};
+
+}  // namespace ferry::tools
