@@ -75,6 +75,11 @@ uint32_t InodeOf(const char* path) {
 }  // namespace
 
 // One connection of the attach socket.
+//
+// It ends in a turn of its own on the control thread (EndSoon), never inside a handler, nor inside
+// a call of the registry's: what fails there, such as an answer to a rank that is gone, only marks
+// it. So nobody's session or socket goes under his feet, and the registry is not called from
+// itself.
 class AttachConnection final : public RankConnection,
                                public std::enable_shared_from_this<AttachConnection> {
  public:
@@ -88,15 +93,16 @@ class AttachConnection final : public RankConnection,
   void Start() {
     deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
     deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error && !self->identified() && self->socket_.is_open()) {
+      if (!error && !self->identified()) {
         self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
       }
     });
     WaitForPacket();
   }
 
-  // Closes without a word: the server ends.
+  // Closes without a word, at once. Only for the server, which ends, and for EndSoon.
   void Close() {
+    is_ending_ = true;
     boost::system::error_code ignored;
     if (socket_.is_open()) {
       server_.acceptor_.Forget(socket_.native_handle());
@@ -113,11 +119,14 @@ class AttachConnection final : public RankConnection,
   void Goodbye(const Status& why) override { Refuse({}, why); }
 
   void Order(const attach::LinkOrder& order) override {
-    if (!socket_.is_open() || is_flooded_) {
+    if (is_ending_) {
       return;
     }
     if (orders_.size() == kMostOrders) {
-      return EndFlooded();
+      return Refuse({},
+                    {ErrorCode::kLimitExceeded,
+                     "attach socket: the rank reads nothing that it is told about direct links: " +
+                         std::to_string(kMostOrders) + " orders wait for it"});
     }
     attach::LinkOrder& last = orders_.emplace_back(order);
     last.header = AnswerTo({}, Kind::kLink);
@@ -127,27 +136,15 @@ class AttachConnection final : public RankConnection,
   }
 
  private:
-  // Later, for the book of links is about to order something, and forgets ranks that end.
-  void EndFlooded() {
-    is_flooded_ = true;
-    orders_.clear();
-    boost::asio::post(server_.context_, [self = shared_from_this()] {
-      self->Refuse({},
-                   {ErrorCode::kLimitExceeded,
-                    "attach socket: the rank reads nothing that it is told about direct links: " +
-                        std::to_string(kMostOrders) + " orders wait for it"});
-    });
-  }
-
   // In order; what finds no room waits until the rank has read.
   void SendOrders() {
-    while (!orders_.empty()) {
+    while (!orders_.empty() && !is_ending_) {
       const Status status = SendPacket(socket_.native_handle(), orders_.front());
       if (status.code() == ErrorCode::kWouldBlock) {
         return socket_.async_wait(
             Descriptor::wait_write,
             [self = shared_from_this()](const boost::system::error_code& error) {
-              if (!error && self->socket_.is_open()) {
+              if (!error) {
                 self->SendOrders();
               }
             });
@@ -160,12 +157,12 @@ class AttachConnection final : public RankConnection,
   }
 
   void WaitForPacket() {
-    if (!socket_.is_open()) {
+    if (is_ending_) {
       return;
     }
     socket_.async_wait(Descriptor::wait_read,
                        [self = shared_from_this()](const boost::system::error_code& error) {
-                         if (!error && self->socket_.is_open()) {
+                         if (!error && !self->is_ending_) {
                            self->OnReadable();
                          }
                        });
@@ -174,7 +171,7 @@ class AttachConnection final : public RankConnection,
   void WaitForProcess() {
     process_.async_wait(Descriptor::wait_read,
                         [self = shared_from_this()](const boost::system::error_code& error) {
-                          if (!error && self->socket_.is_open()) {
+                          if (!error) {
                             self->OnHangUp();
                           }
                         });
@@ -201,7 +198,7 @@ class AttachConnection final : public RankConnection,
   bool identified() const { return session_ != nullptr || !launcher_.empty(); }
   // Says kGoodbye with `why` and ends the connection, and the session with it.
   void Refuse(const attach::AttachHeader& header, const Status& why) {
-    if (!socket_.is_open()) {
+    if (is_ending_) {
       return;
     }
     LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
@@ -212,23 +209,32 @@ class AttachConnection final : public RankConnection,
     CopyText(why.message(), goodbye.text);
     // If it does not read, the hang-up must do.
     (void)SendPacket(socket_.native_handle(), goodbye).ok();
-    const auto self = shared_from_this();
-    const std::shared_ptr<Session> session = session_;
-    Close();
-    server_.Remove(self);
-    if (session != nullptr) {
-      server_.registry_.EndSession(session->job_id, session->rank, why);
-    }
+    EndSoon(why);
   }
 
   void OnHangUp() {
-    const auto self = shared_from_this();
-    const std::shared_ptr<Session> session = session_;
-    Close();
-    server_.Remove(self);
-    if (session != nullptr) {
-      server_.registry_.RankGone(*session, " (pid " + std::to_string(pid_) + ") died");
+    EndSoon({ErrorCode::kPeerDied, session_ == nullptr
+                                       ? ""
+                                       : RankText(session_->rank, session_->job_id) + " (pid " +
+                                             std::to_string(pid_) + ") died"});
+  }
+
+  // Nothing more is read or said; the rest follows once whoever runs now has returned.
+  void EndSoon(const Status& why) {
+    if (std::exchange(is_ending_, true)) {
+      return;
     }
+    boost::asio::post(server_.context_, [self = shared_from_this(), why] {
+      if (!self->socket_.is_open()) {
+        return;  // the server has ended meanwhile
+      }
+      const std::shared_ptr<Session> session = self->session_;
+      self->Close();
+      self->server_.Remove(self);
+      if (session != nullptr) {
+        self->server_.registry_.EndSession(*session, why);
+      }
+    });
   }
 
   void Handle(SocketPacket& packet) {
@@ -294,9 +300,6 @@ class AttachConnection final : public RankConnection,
 
   void HandleAttach(const attach::AttachRequest& request) {
     StatusOr<std::shared_ptr<Session>> session = AttachAs(request);
-    if (!socket_.is_open()) {
-      return;
-    }
     if (session.ok()) {
       session_ = *session;
       WaitForProcess();
@@ -320,9 +323,7 @@ class AttachConnection final : public RankConnection,
     reply.daemon_pid = static_cast<uint32_t>(getpid());
     reply.uid = uid_;
     std::copy(token.begin(), token.end(), reply.token);
-    if (!SendPacket(socket_.native_handle(), reply).ok()) {
-      OnHangUp();
-    }
+    Send(reply);
     return {};
   }
 
@@ -337,9 +338,9 @@ class AttachConnection final : public RankConnection,
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
     Answer(request.header, {}, 0, fds);
-    if (auto rules = server_.registry_.LinkRulesOf(*session_); rules && socket_.is_open()) {
+    if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
       rules->header = AnswerTo({}, Kind::kLinkRules);
-      (void)SendPacket(socket_.native_handle(), *rules).ok();  // without them it asks for no links
+      Send(*rules);
     }
     return {};
   }
@@ -364,7 +365,7 @@ class AttachConnection final : public RankConnection,
     }
     server_.registry_.ImportRegion(
         *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
-          if (const auto self = weak.lock(); self != nullptr && self->session_ != nullptr) {
+          if (const auto self = weak.lock(); self != nullptr && !self->is_ending_) {
             self->OfferRegion(header, region);
           }
         });
@@ -483,9 +484,7 @@ class AttachConnection final : public RankConnection,
       reply.local_index = session_->local_index;
       std::copy(session_->token.begin(), session_->token.end(), reply.token);
     }
-    if (!SendPacket(socket_.native_handle(), reply).ok()) {
-      OnHangUp();
-    }
+    Send(reply);
   }
 
   void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
@@ -513,8 +512,14 @@ class AttachConnection final : public RankConnection,
   void SendReply(const attach::AttachHeader& asked, attach::Reply& reply,
                  std::span<const int> fds) {
     reply.header = AnswerTo(asked, Kind::kReply);
-    if (!SendPacket(socket_.native_handle(), reply, fds).ok()) {
-      OnHangUp();  // it asks and does not read the answers
+    Send(reply, fds);
+  }
+
+  // What does not go ends the connection: the rank is gone, or asks and does not read the answers.
+  template <typename Message>
+  void Send(const Message& message, std::span<const int> fds = {}) {
+    if (!is_ending_ && !SendPacket(socket_.native_handle(), message, fds).ok()) {
+      OnHangUp();
     }
   }
 
@@ -527,7 +532,7 @@ class AttachConnection final : public RankConnection,
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
-  bool is_flooded_ = false;                            // it gets no more, and ends
+  bool is_ending_ = false;                             // EndSoon
 };
 
 // ---- AttachServer ----
@@ -602,7 +607,10 @@ void AttachServer::Take(UniqueFd fd, const Caller& caller) {
 }
 
 void AttachServer::Refuse(UniqueFd fd, const Caller& caller, const Status& why) {
-  std::make_shared<AttachConnection>(*this, std::move(fd), caller.pid, caller.uid)->Goodbye(why);
+  const auto refused =
+      std::make_shared<AttachConnection>(*this, std::move(fd), caller.pid, caller.uid);
+  refused->Goodbye(why);
+  refused->Close();  // at once: there may be no descriptor left for the next one
 }
 
 void AttachServer::Remove(const std::shared_ptr<AttachConnection>& connection) {

@@ -217,10 +217,10 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
                 RankText(rank, session.job_id) + " has not attached yet: join the job first");
 }
 
-void JobRegistry::RankGone(const Session& session, const std::string& how) {
+void JobRegistry::EndSession(const Session& session, const Status& why) {
   JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
-    EndRank(*job, session.rank, {ErrorCode::kPeerDied, RankText(session.rank, job->spec.id) + how});
+    EndRank(*job, session.rank, why);
   }
 }
 
