@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -25,9 +25,11 @@
 
 #include "common/hex_text.h"
 #include "common/log.h"
+#include "common/process_handle.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/rank_view.h"
 #include "daemon/control/session_segments.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
@@ -42,6 +44,7 @@ using Descriptor = boost::asio::posix::stream_descriptor;
 // Orders about direct links that a rank has not read. A stopped one has a few for each of its
 // links; one that has more goes on wishing, or answering, and never reads what it is told.
 constexpr size_t kMostOrders = 4096;
+constexpr std::chrono::milliseconds kProcessLook(250);
 
 AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
   return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
@@ -88,7 +91,8 @@ class AttachConnection final : public RankConnection,
         pid_(pid),
         uid_(uid),
         socket_(server.context_, socket.Release()),
-        process_(server.context_) {}
+        process_(server.context_),
+        next_look_(server.context_) {}
 
   void Start() {
     deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
@@ -109,6 +113,7 @@ class AttachConnection final : public RankConnection,
       Disposal::Instance().CloseSocket(UniqueFd(socket_.release()));
     }
     process_.close(ignored);
+    next_look_.cancel();
     deadline_.reset();
     session_.reset();
     if (const std::string token = std::exchange(launcher_, {}); !token.empty()) {
@@ -168,13 +173,36 @@ class AttachConnection final : public RankConnection,
                        });
   }
 
+  // Its hang-up comes first in most cases. It does not come while a child of the rank keeps the
+  // connection open.
   void WaitForProcess() {
+    if (!process_.is_open()) {
+      if (ReadProcessState(pid_) != ProcessState::kGone) {
+        LookForProcess();
+      }
+      return;
+    }
     process_.async_wait(Descriptor::wait_read,
                         [self = shared_from_this()](const boost::system::error_code& error) {
                           if (!error) {
                             self->OnHangUp();
                           }
                         });
+  }
+
+  // Where the system has no descriptors of processes, but a /proc in which this one was.
+  void LookForProcess() {
+    next_look_.expires_after(kProcessLook);
+    next_look_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (error || self->is_ending_) {
+        return;
+      }
+      if (ReadProcessState(self->pid_) == ProcessState::kGone) {
+        self->OnHangUp();
+      } else {
+        self->LookForProcess();
+      }
+    });
   }
 
   void OnReadable() {
@@ -337,7 +365,7 @@ class AttachConnection final : public RankConnection,
     session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
-    Answer(request.header, {}, 0, fds);
+    Answer(request.header, {}, 0, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
     if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
       rules->header = AnswerTo({}, Kind::kLinkRules);
       Send(*rules);
@@ -427,37 +455,40 @@ class AttachConnection final : public RankConnection,
     claim.size = request.size;
     claim.pid = pid_;
     claim.uid = uid_;
-    claim.same_namespaces = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
-                            request.pid_namespace == server_.pid_namespace_ &&
-                            request.user_namespace == server_.user_namespace_;
+    claim.shares_processes = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
+                             request.pid_namespace == server_.pid_namespace_ &&
+                             request.user_namespace == server_.user_namespace_;
     StatusOr<std::shared_ptr<Session>> session = server_.registry_.Attach(claim, weak_from_this());
     if (!session.ok()) {
       return session;
     }
-    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     ucred credentials{};
     socklen_t size = sizeof(credentials);
     if (getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
       (*session)->gid = credentials.gid;
     }
-    const int watched = pidfd.valid() ? fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0) : -1;
-    if (watched < 0 || !doorbell.valid()) {
-      const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));
+    StatusOr<UniqueFd> process = OpenProcessHandle(pid_);
+    UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!process.ok() || !doorbell.valid()) {
+      const Status why =
+          process.ok() ? StatusFromErrno(errno, "an eventfd for a rank") : process.status();
       server_.registry_.EndSession(claim.job_id, claim.rank, why);
       return why;
     }
-    if (!claim.same_namespaces) {
+    if (!claim.shares_processes) {
       spdlog::info(
           "rank {} of job {}: {}: the job's ranks here copy large messages from private memory "
           "through their heaps",
           claim.rank, claim.job_id,
-          request.pid_namespace == 0 || request.user_namespace == 0
+          request.pid_namespace == attach::kNoProcessCopies
+              ? "the system refuses it process_vm calls (a filter of system calls?)"
+          : request.pid_namespace == 0 || request.user_namespace == 0
               ? "its /proc is not usable"
               : "it lives in pid or user namespaces other than ferryd's");
     }
-    process_.assign(watched);
-    (*session)->pidfd = std::move(pidfd);
+    if (process->valid()) {
+      process_.assign(process->Release());
+    }
     (*session)->doorbell = std::move(doorbell);
     return session;
   }
@@ -527,7 +558,8 @@ class AttachConnection final : public RankConnection,
   const pid_t pid_;
   const uid_t uid_;
   boost::asio::posix::stream_descriptor socket_;
-  boost::asio::posix::stream_descriptor process_;      // pidfd
+  boost::asio::posix::stream_descriptor process_;      // its handle, if there are such
+  boost::asio::steady_timer next_look_;                // else
   std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
@@ -544,7 +576,6 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       registry_(registry),
       launchers_(launchers),
       attach_timeout_ms_(attach_timeout_ms),
-      daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
       pid_namespace_(InodeOf("/proc/self/ns/pid")),
       user_namespace_(InodeOf("/proc/self/ns/user")),
       memory_events_(context),
@@ -559,9 +590,13 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
 AttachServer::~AttachServer() { Stop(); }
 
 Status AttachServer::Listen(const std::string& path, bool for_all) {
+  StatusOr<UniqueFd> own = OpenProcessHandle(getpid());
+  FERRY_RETURN_IF_ERROR(own.status());
+  daemon_pidfd_ = std::move(*own);
   if (!daemon_pidfd_.valid()) {
-    return {ErrorCode::kUnsupported,
-            "pidfd_open does not work here: Ferry needs Linux 5.4 or later"};
+    spdlog::info(
+        "the system has no pidfd_open (Linux before 5.3, or a filter of system calls): ranks and "
+        "daemon notice each other's end by their connection");
   }
   StatusOr<UniqueFd> socket = ListenUnix(path, SOCK_SEQPACKET, for_all ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(socket.status());

@@ -158,7 +158,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->job_size = job->size();
   session->pid = claim.pid;
   session->uid = claim.uid;
-  session->same_namespaces = claim.same_namespaces;
+  session->shares_processes = claim.shares_processes;
   session->quota = std::move(*hold);
   FillRandom(session->token);
   Rank& rank = job->ranks[claim.rank];

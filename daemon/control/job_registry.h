@@ -48,7 +48,7 @@ struct AttachClaim {
   uint32_t size = 0;
   pid_t pid = 0;
   uid_t uid = 0;
-  bool same_namespaces = false;
+  bool shares_processes = false;
 };
 
 // Whether what another daemon did not take may be told again, later.
