@@ -2,9 +2,13 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE (1U << 1)
@@ -25,14 +29,33 @@ bool is_raised = false;
 
 // ---- OwnDescriptors ----
 
-bool OwnDescriptors() { return CloseRange(INT_MAX, ~0U, CLOSE_RANGE_UNSHARE); }
+bool OwnDescriptors() {
+  return CloseRange(INT_MAX, ~0U, CLOSE_RANGE_UNSHARE) || unshare(CLONE_FILES) == 0;
+}
 
 bool OwnDescriptors(int kept) {
   const auto fd = static_cast<unsigned>(kept);
-  if (!CloseRange(fd + 1, ~0U, CLOSE_RANGE_UNSHARE)) {
-    return false;
+  if (CloseRange(fd + 1, ~0U, CLOSE_RANGE_UNSHARE)) {
+    return fd == 0 || CloseRange(0, fd - 1, 0);
   }
-  return fd == 0 || CloseRange(0, fd - 1, 0);
+  const int last = unshare(CLONE_FILES) == 0 ? LastDescriptor() : -1;
+  for (int other = 0; other <= last; ++other) {
+    if (other != kept) {
+      close(other);
+    }
+  }
+  return last >= 0;
+}
+
+int LastDescriptor() {
+  int last = -1;
+  if (DIR* directory = opendir("/proc/thread-self/fd"); directory != nullptr) {
+    while (const dirent* entry = readdir(directory)) {
+      last = std::max(last, entry->d_name[0] != '.' ? atoi(entry->d_name) : -1);
+    }
+    closedir(directory);
+  }
+  return last;
 }
 
 // ---- OpenFiles ----

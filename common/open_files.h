@@ -25,9 +25,12 @@ void RestoreOpenFiles();
 // Gives a thread a table of descriptors of its own, so that it, and the processes that it forks, do
 // not hold those of the other threads: a copy of the whole. Any thread, for itself. Descriptors
 // that are dropped are closed, which may block for as long as their kind of file likes. False: not
-// possible (Linux before 5.9).
+// possible (Linux before 5.9, if a filter of system calls refuses unshare, too).
 bool OwnDescriptors();
 // The same, with `kept` only.
 bool OwnDescriptors(int kept);
+
+// The largest descriptor of the calling thread; -1: unknown, for there is no /proc.
+int LastDescriptor();
 
 }  // namespace ferry

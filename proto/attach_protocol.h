@@ -38,7 +38,7 @@ inline constexpr uint32_t kRegionLent = 4;
 enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
   kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
-                    // daemon pidfd]
+                    // daemon pidfd (if the system has such)]
   kRegion = 3,      // RegionRequest + [memfd; of device memory: none or one] -> Reply (then
                     // Client.RegisterRegion activates it)
   kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
@@ -63,12 +63,16 @@ struct AttachHeader {
   uint32_t protocol_version;
 };
 
+// Instead of its pid namespace, from a rank that the system refuses process_vm calls (a filter of
+// system calls). No namespace has this inode.
+inline constexpr uint32_t kNoProcessCopies = 1;
+
 struct AttachRequest {
   AttachHeader header;
   uint32_t pid;
   uint32_t rank;
   uint32_t size;
-  uint32_t pid_namespace;  // inode of /proc/self/ns/pid; 0: unknown
+  uint32_t pid_namespace;  // inode of /proc/self/ns/pid; 0: unknown; or kNoProcessCopies
   char job_id[64];
   uint8_t job_secret[64];
   uint32_t job_secret_bytes;

@@ -77,13 +77,15 @@ Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t reque
       if (errno == EINTR) {
         continue;
       }
+      if (errno == ECONNRESET) {
+        return LastWords();  // it has not read all that was asked
+      }
       return errno == EAGAIN
                  ? Status(ErrorCode::kTimeout, "ferryd did not answer on its attach socket")
                  : StatusFromErrno(errno, "receive from ferryd");
     }
     if (size == 0) {
-      return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
-                           : goodbye_;
+      return LastWords();
     }
     attach::AttachHeader answer{};
     std::memcpy(&answer, packet.data(),

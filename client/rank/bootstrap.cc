@@ -14,6 +14,7 @@
 #include "client/rank/client.h"
 #include "client/rank/direct_library.h"
 #include "common/clock.h"
+#include "common/process_memory.h"
 #include "shm/atomic.h"
 #include "shm/fault.h"
 
@@ -68,7 +69,8 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
 Status Client::Attach() {
   attach::AttachRequest request{};
   request.pid = static_cast<uint32_t>(getpid());
-  request.pid_namespace = InodeOf("/proc/self/ns/pid");
+  request.pid_namespace =
+      IsProcessMemoryReachable(getpid()) ? InodeOf("/proc/self/ns/pid") : attach::kNoProcessCopies;
   request.user_namespace = InodeOf("/proc/self/ns/user");
   request.rank = static_cast<uint32_t>(options_.rank);
   request.size = static_cast<uint32_t>(options_.size);
@@ -126,11 +128,13 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
   StatusOr<AttachAnswer> answer =
       attach_.SendSegments(plan.session_bytes(), session->get(), plan.inbox_bytes(), inbox->get());
   FERRY_RETURN_IF_ERROR(answer.status());
-  if (answer->descriptors.size() != 2) {
-    return {ErrorCode::kCorrupt, "ferryd did not hand out its doorbell and pidfd"};
+  if (answer->descriptors.empty()) {
+    return {ErrorCode::kCorrupt, "ferryd did not hand out its doorbell"};
   }
   doorbell_ = std::move(answer->descriptors[0]);
-  daemon_pidfd_ = std::move(answer->descriptors[1]);
+  if (answer->descriptors.size() > 1) {
+    daemon_pidfd_ = std::move(answer->descriptors[1]);
+  }
   return {};
 }
 

@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -25,9 +25,11 @@
 
 #include "common/hex_text.h"
 #include "common/log.h"
+#include "common/process_handle.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/rank_view.h"
 #include "daemon/control/session_segments.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
@@ -42,6 +44,7 @@ using Descriptor = boost::asio::posix::stream_descriptor;
 // Orders about direct links that a rank has not read. A stopped one has a few for each of its
 // links; one that has more goes on wishing, or answering, and never reads what it is told.
 constexpr size_t kMostOrders = 4096;
+constexpr std::chrono::milliseconds kProcessLook(250);
 
 AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
   return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
@@ -75,6 +78,11 @@ uint32_t InodeOf(const char* path) {
 }  // namespace
 
 // One connection of the attach socket.
+//
+// It ends in a turn of its own on the control thread (EndSoon), never inside a handler, nor inside
+// a call of the registry's: what fails there, such as an answer to a rank that is gone, only marks
+// it. So nobody's session or socket goes under his feet, and the registry is not called from
+// itself.
 class AttachConnection final : public RankConnection,
                                public std::enable_shared_from_this<AttachConnection> {
  public:
@@ -83,26 +91,29 @@ class AttachConnection final : public RankConnection,
         pid_(pid),
         uid_(uid),
         socket_(server.context_, socket.Release()),
-        process_(server.context_) {}
+        process_(server.context_),
+        next_look_(server.context_) {}
 
   void Start() {
     deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
     deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error && !self->identified() && self->socket_.is_open()) {
+      if (!error && !self->identified()) {
         self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
       }
     });
     WaitForPacket();
   }
 
-  // Closes without a word: the server ends.
+  // Closes without a word, at once. Only for the server, which ends, and for EndSoon.
   void Close() {
+    is_ending_ = true;
     boost::system::error_code ignored;
     if (socket_.is_open()) {
       server_.acceptor_.Forget(socket_.native_handle());
       Disposal::Instance().CloseSocket(UniqueFd(socket_.release()));
     }
     process_.close(ignored);
+    next_look_.cancel();
     deadline_.reset();
     session_.reset();
     if (const std::string token = std::exchange(launcher_, {}); !token.empty()) {
@@ -113,11 +124,14 @@ class AttachConnection final : public RankConnection,
   void Goodbye(const Status& why) override { Refuse({}, why); }
 
   void Order(const attach::LinkOrder& order) override {
-    if (!socket_.is_open() || is_flooded_) {
+    if (is_ending_) {
       return;
     }
     if (orders_.size() == kMostOrders) {
-      return EndFlooded();
+      return Refuse({},
+                    {ErrorCode::kLimitExceeded,
+                     "attach socket: the rank reads nothing that it is told about direct links: " +
+                         std::to_string(kMostOrders) + " orders wait for it"});
     }
     attach::LinkOrder& last = orders_.emplace_back(order);
     last.header = AnswerTo({}, Kind::kLink);
@@ -127,27 +141,15 @@ class AttachConnection final : public RankConnection,
   }
 
  private:
-  // Later, for the book of links is about to order something, and forgets ranks that end.
-  void EndFlooded() {
-    is_flooded_ = true;
-    orders_.clear();
-    boost::asio::post(server_.context_, [self = shared_from_this()] {
-      self->Refuse({},
-                   {ErrorCode::kLimitExceeded,
-                    "attach socket: the rank reads nothing that it is told about direct links: " +
-                        std::to_string(kMostOrders) + " orders wait for it"});
-    });
-  }
-
   // In order; what finds no room waits until the rank has read.
   void SendOrders() {
-    while (!orders_.empty()) {
+    while (!orders_.empty() && !is_ending_) {
       const Status status = SendPacket(socket_.native_handle(), orders_.front());
       if (status.code() == ErrorCode::kWouldBlock) {
         return socket_.async_wait(
             Descriptor::wait_write,
             [self = shared_from_this()](const boost::system::error_code& error) {
-              if (!error && self->socket_.is_open()) {
+              if (!error) {
                 self->SendOrders();
               }
             });
@@ -160,24 +162,47 @@ class AttachConnection final : public RankConnection,
   }
 
   void WaitForPacket() {
-    if (!socket_.is_open()) {
+    if (is_ending_) {
       return;
     }
     socket_.async_wait(Descriptor::wait_read,
                        [self = shared_from_this()](const boost::system::error_code& error) {
-                         if (!error && self->socket_.is_open()) {
+                         if (!error && !self->is_ending_) {
                            self->OnReadable();
                          }
                        });
   }
 
+  // Its hang-up comes first in most cases. It does not come while a child of the rank keeps the
+  // connection open.
   void WaitForProcess() {
+    if (!process_.is_open()) {
+      if (ReadProcessState(pid_) != ProcessState::kGone) {
+        LookForProcess();
+      }
+      return;
+    }
     process_.async_wait(Descriptor::wait_read,
                         [self = shared_from_this()](const boost::system::error_code& error) {
-                          if (!error && self->socket_.is_open()) {
+                          if (!error) {
                             self->OnHangUp();
                           }
                         });
+  }
+
+  // Where the system has no descriptors of processes, but a /proc in which this one was.
+  void LookForProcess() {
+    next_look_.expires_after(kProcessLook);
+    next_look_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (error || self->is_ending_) {
+        return;
+      }
+      if (ReadProcessState(self->pid_) == ProcessState::kGone) {
+        self->OnHangUp();
+      } else {
+        self->LookForProcess();
+      }
+    });
   }
 
   void OnReadable() {
@@ -201,7 +226,7 @@ class AttachConnection final : public RankConnection,
   bool identified() const { return session_ != nullptr || !launcher_.empty(); }
   // Says kGoodbye with `why` and ends the connection, and the session with it.
   void Refuse(const attach::AttachHeader& header, const Status& why) {
-    if (!socket_.is_open()) {
+    if (is_ending_) {
       return;
     }
     LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
@@ -212,23 +237,32 @@ class AttachConnection final : public RankConnection,
     CopyText(why.message(), goodbye.text);
     // If it does not read, the hang-up must do.
     (void)SendPacket(socket_.native_handle(), goodbye).ok();
-    const auto self = shared_from_this();
-    const std::shared_ptr<Session> session = session_;
-    Close();
-    server_.Remove(self);
-    if (session != nullptr) {
-      server_.registry_.EndSession(session->job_id, session->rank, why);
-    }
+    EndSoon(why);
   }
 
   void OnHangUp() {
-    const auto self = shared_from_this();
-    const std::shared_ptr<Session> session = session_;
-    Close();
-    server_.Remove(self);
-    if (session != nullptr) {
-      server_.registry_.RankGone(*session, " (pid " + std::to_string(pid_) + ") died");
+    EndSoon({ErrorCode::kPeerDied, session_ == nullptr
+                                       ? ""
+                                       : RankText(session_->rank, session_->job_id) + " (pid " +
+                                             std::to_string(pid_) + ") died"});
+  }
+
+  // Nothing more is read or said; the rest follows once whoever runs now has returned.
+  void EndSoon(const Status& why) {
+    if (std::exchange(is_ending_, true)) {
+      return;
     }
+    boost::asio::post(server_.context_, [self = shared_from_this(), why] {
+      if (!self->socket_.is_open()) {
+        return;  // the server has ended meanwhile
+      }
+      const std::shared_ptr<Session> session = self->session_;
+      self->Close();
+      self->server_.Remove(self);
+      if (session != nullptr) {
+        self->server_.registry_.EndSession(*session, why);
+      }
+    });
   }
 
   void Handle(SocketPacket& packet) {
@@ -294,9 +328,6 @@ class AttachConnection final : public RankConnection,
 
   void HandleAttach(const attach::AttachRequest& request) {
     StatusOr<std::shared_ptr<Session>> session = AttachAs(request);
-    if (!socket_.is_open()) {
-      return;
-    }
     if (session.ok()) {
       session_ = *session;
       WaitForProcess();
@@ -320,9 +351,7 @@ class AttachConnection final : public RankConnection,
     reply.daemon_pid = static_cast<uint32_t>(getpid());
     reply.uid = uid_;
     std::copy(token.begin(), token.end(), reply.token);
-    if (!SendPacket(socket_.native_handle(), reply).ok()) {
-      OnHangUp();
-    }
+    Send(reply);
     return {};
   }
 
@@ -336,10 +365,10 @@ class AttachConnection final : public RankConnection,
     session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
-    Answer(request.header, {}, 0, fds);
-    if (auto rules = server_.registry_.LinkRulesOf(*session_); rules && socket_.is_open()) {
+    Answer(request.header, {}, 0, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
+    if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
       rules->header = AnswerTo({}, Kind::kLinkRules);
-      (void)SendPacket(socket_.native_handle(), *rules).ok();  // without them it asks for no links
+      Send(*rules);
     }
     return {};
   }
@@ -364,7 +393,7 @@ class AttachConnection final : public RankConnection,
     }
     server_.registry_.ImportRegion(
         *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
-          if (const auto self = weak.lock(); self != nullptr && self->session_ != nullptr) {
+          if (const auto self = weak.lock(); self != nullptr && !self->is_ending_) {
             self->OfferRegion(header, region);
           }
         });
@@ -426,37 +455,40 @@ class AttachConnection final : public RankConnection,
     claim.size = request.size;
     claim.pid = pid_;
     claim.uid = uid_;
-    claim.same_namespaces = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
-                            request.pid_namespace == server_.pid_namespace_ &&
-                            request.user_namespace == server_.user_namespace_;
+    claim.shares_processes = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
+                             request.pid_namespace == server_.pid_namespace_ &&
+                             request.user_namespace == server_.user_namespace_;
     StatusOr<std::shared_ptr<Session>> session = server_.registry_.Attach(claim, weak_from_this());
     if (!session.ok()) {
       return session;
     }
-    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     ucred credentials{};
     socklen_t size = sizeof(credentials);
     if (getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
       (*session)->gid = credentials.gid;
     }
-    const int watched = pidfd.valid() ? fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0) : -1;
-    if (watched < 0 || !doorbell.valid()) {
-      const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));
+    StatusOr<UniqueFd> process = OpenProcessHandle(pid_);
+    UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!process.ok() || !doorbell.valid()) {
+      const Status why =
+          process.ok() ? StatusFromErrno(errno, "an eventfd for a rank") : process.status();
       server_.registry_.EndSession(claim.job_id, claim.rank, why);
       return why;
     }
-    if (!claim.same_namespaces) {
+    if (!claim.shares_processes) {
       spdlog::info(
           "rank {} of job {}: {}: the job's ranks here copy large messages from private memory "
           "through their heaps",
           claim.rank, claim.job_id,
-          request.pid_namespace == 0 || request.user_namespace == 0
+          request.pid_namespace == attach::kNoProcessCopies
+              ? "the system refuses it process_vm calls (a filter of system calls?)"
+          : request.pid_namespace == 0 || request.user_namespace == 0
               ? "its /proc is not usable"
               : "it lives in pid or user namespaces other than ferryd's");
     }
-    process_.assign(watched);
-    (*session)->pidfd = std::move(pidfd);
+    if (process->valid()) {
+      process_.assign(process->Release());
+    }
     (*session)->doorbell = std::move(doorbell);
     return session;
   }
@@ -483,9 +515,7 @@ class AttachConnection final : public RankConnection,
       reply.local_index = session_->local_index;
       std::copy(session_->token.begin(), session_->token.end(), reply.token);
     }
-    if (!SendPacket(socket_.native_handle(), reply).ok()) {
-      OnHangUp();
-    }
+    Send(reply);
   }
 
   void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
@@ -513,8 +543,14 @@ class AttachConnection final : public RankConnection,
   void SendReply(const attach::AttachHeader& asked, attach::Reply& reply,
                  std::span<const int> fds) {
     reply.header = AnswerTo(asked, Kind::kReply);
-    if (!SendPacket(socket_.native_handle(), reply, fds).ok()) {
-      OnHangUp();  // it asks and does not read the answers
+    Send(reply, fds);
+  }
+
+  // What does not go ends the connection: the rank is gone, or asks and does not read the answers.
+  template <typename Message>
+  void Send(const Message& message, std::span<const int> fds = {}) {
+    if (!is_ending_ && !SendPacket(socket_.native_handle(), message, fds).ok()) {
+      OnHangUp();
     }
   }
 
@@ -522,12 +558,13 @@ class AttachConnection final : public RankConnection,
   const pid_t pid_;
   const uid_t uid_;
   boost::asio::posix::stream_descriptor socket_;
-  boost::asio::posix::stream_descriptor process_;      // pidfd
+  boost::asio::posix::stream_descriptor process_;      // its handle, if there are such
+  boost::asio::steady_timer next_look_;                // else
   std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
-  bool is_flooded_ = false;                            // it gets no more, and ends
+  bool is_ending_ = false;                             // EndSoon
 };
 
 // ---- AttachServer ----
@@ -539,7 +576,6 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       registry_(registry),
       launchers_(launchers),
       attach_timeout_ms_(attach_timeout_ms),
-      daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
       pid_namespace_(InodeOf("/proc/self/ns/pid")),
       user_namespace_(InodeOf("/proc/self/ns/user")),
       memory_events_(context),
@@ -554,9 +590,13 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
 AttachServer::~AttachServer() { Stop(); }
 
 Status AttachServer::Listen(const std::string& path, bool for_all) {
+  StatusOr<UniqueFd> own = OpenProcessHandle(getpid());
+  FERRY_RETURN_IF_ERROR(own.status());
+  daemon_pidfd_ = std::move(*own);
   if (!daemon_pidfd_.valid()) {
-    return {ErrorCode::kUnsupported,
-            "pidfd_open does not work here: Ferry needs Linux 5.4 or later"};
+    spdlog::info(
+        "the system has no pidfd_open (Linux before 5.3, or a filter of system calls): ranks and "
+        "daemon notice each other's end by their connection");
   }
   StatusOr<UniqueFd> socket = ListenUnix(path, SOCK_SEQPACKET, for_all ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(socket.status());
@@ -602,7 +642,10 @@ void AttachServer::Take(UniqueFd fd, const Caller& caller) {
 }
 
 void AttachServer::Refuse(UniqueFd fd, const Caller& caller, const Status& why) {
-  std::make_shared<AttachConnection>(*this, std::move(fd), caller.pid, caller.uid)->Goodbye(why);
+  const auto refused =
+      std::make_shared<AttachConnection>(*this, std::move(fd), caller.pid, caller.uid);
+  refused->Goodbye(why);
+  refused->Close();  // at once: there may be no descriptor left for the next one
 }
 
 void AttachServer::Remove(const std::shared_ptr<AttachConnection>& connection) {

@@ -2,9 +2,9 @@
 // life.
 //
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
-// (pidfd) or its hang-up, whichever comes first; whatever else arrives there that is not a correct
-// packet ends that one connection with a message. A connection that has not attached within
-// `attach_timeout_ms` ends too. How many there may be: connection_acceptor.h.
+// (common/process_handle.h) or its hang-up, whichever comes first; whatever else arrives there that
+// is not a correct packet ends that one connection with a message. A connection that has not
+// attached within `attach_timeout_ms` ends too. How many there may be: connection_acceptor.h.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers.
 #pragma once
@@ -53,7 +53,7 @@ class AttachServer {
   JobRegistry& registry_;
   Launchers& launchers_;
   const uint64_t attach_timeout_ms_;
-  UniqueFd daemon_pidfd_;
+  UniqueFd daemon_pidfd_;         // handed to ranks; not valid where the system has none
   const uint32_t pid_namespace_;  // ours, as in attach::AttachRequest
   const uint32_t user_namespace_;
   MemoryWatch memory_;                                   // of the ranks

@@ -70,9 +70,9 @@ bool JobRecord::AllJoined() const {
                      [](const Rank& rank) { return rank.state == RankState::kJoined; });
 }
 
-bool JobRecord::SharesNamespaces() const {
+bool JobRecord::SharesProcesses() const {
   return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
-    return rank.session == nullptr || rank.session->same_namespaces;
+    return rank.session == nullptr || rank.session->shares_processes;
   });
 }
 

@@ -135,8 +135,8 @@ struct JobRecord {
         std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
   }
   bool AllJoined() const;
-  // Whether process ids mean the same to all ranks here and to us: see Session::same_namespaces.
-  bool SharesNamespaces() const;
+  // Whether all ranks here may copy from and to each other's processes: Session::shares_processes.
+  bool SharesProcesses() const;
   bool AllEnded() const;
   // The data plane has not let go of all sessions yet.
   bool IsLeaving() const;

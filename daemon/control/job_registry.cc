@@ -172,7 +172,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->job_size = job->size();
   session->pid = claim.pid;
   session->uid = claim.uid;
-  session->same_namespaces = claim.same_namespaces;
+  session->shares_processes = claim.shares_processes;
   session->quota = std::move(*hold);
   FillRandom(session->token);
   Rank& rank = job->ranks[claim.rank];
@@ -231,10 +231,10 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
                 RankText(rank, session.job_id) + " has not attached yet: join the job first");
 }
 
-void JobRegistry::RankGone(const Session& session, const std::string& how) {
+void JobRegistry::EndSession(const Session& session, const Status& why) {
   JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
-    EndRank(*job, session.rank, {ErrorCode::kPeerDied, RankText(session.rank, job->spec.id) + how});
+    EndRank(*job, session.rank, why);
   }
 }
 

@@ -6,7 +6,7 @@
 // functions.
 //
 // A rank's life: Attach -> Serve (segments mapped, data plane serves it) -> Join (waits until all
-// ranks of the job have joined, on all nodes) -> Detach, or RankGone. A job's life: CreateJob ->
+// ranks of the job have joined, on all nodes) -> Detach, or EndSession. A job's life: CreateJob ->
 // complete -> removed when its last rank, anywhere, has ended. Every end is told to the nodes of
 // the job.
 #pragma once
@@ -49,7 +49,7 @@ struct AttachClaim {
   uint32_t size = 0;
   pid_t pid = 0;
   uid_t uid = 0;
-  bool same_namespaces = false;
+  bool shares_processes = false;
 };
 
 // Whether what another daemon did not take may be told again, later.
@@ -96,9 +96,9 @@ class JobRegistry : public NodeEvents {
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;
-  // The rank's process ended or hung up. Nothing if it left before.
-  void RankGone(const Session& session, const std::string& how);
-  // The daemon ends the session: the rank is told why.
+  // The session ends: the rank's process is gone, or the daemon will not go on with it, and tells
+  // it why. Nothing if it has ended before.
+  void EndSession(const Session& session, const Status& why);
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
 
   // It is known now whether the rank's private memory is reachable (Session::reach_settled).

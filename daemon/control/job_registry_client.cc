@@ -10,13 +10,12 @@
 namespace ferry::daemon {
 namespace {
 
-// Process ids, and so process_vm calls, only where they mean the same to all.
-void FillPeer(const JobRecord& job, uint32_t rank, bool shares_namespaces,
-              control::PeerInfo* info) {
+// Process ids, and so process_vm calls, only where they are of use to all.
+void FillPeer(const JobRecord& job, uint32_t rank, bool shares_processes, control::PeerInfo* info) {
   info->set_rank(rank);
   info->set_node(job.spec.node_of_rank[rank]);
   info->set_local_index(job.plan.local_index[rank]);
-  if (const auto& session = job.ranks[rank].session; session != nullptr && shares_namespaces) {
+  if (const auto& session = job.ranks[rank].session; session != nullptr && shares_processes) {
     info->set_pid(static_cast<uint32_t>(session->pid));
     info->set_private_memory_reachable(session->private_memory_reachable);
   }
@@ -151,9 +150,9 @@ void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status
   if (status.ok()) {
     reply.set_node(job.spec.node);
     reply.set_node_count(static_cast<uint32_t>(job.nodes.size()));
-    const bool shares_namespaces = job.SharesNamespaces();
+    const bool shares_processes = job.SharesProcesses();
     for (uint32_t peer = 0; peer < job.size(); ++peer) {
-      FillPeer(job, peer, shares_namespaces, reply.add_peers());
+      FillPeer(job, peer, shares_processes, reply.add_peers());
     }
   }
   done(status, reply);
@@ -199,17 +198,17 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
   if (FindRank(session, &job) == nullptr) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
   }
-  const bool shares_namespaces = job->SharesNamespaces();
+  const bool shares_processes = job->SharesProcesses();
   for (const uint32_t rank : request.ranks()) {
     if (rank >= job->size()) {
       return {ErrorCode::kInvalidRank, RankText(rank, session.job_id) +
                                            " is out of range: its ranks are 0 to " +
                                            std::to_string(job->size() - 1)};
     }
-    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
+    FillPeer(*job, rank, shares_processes, reply->add_peers());
   }
   for (uint32_t rank = 0; request.ranks().empty() && rank < job->size(); ++rank) {
-    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
+    FillPeer(*job, rank, shares_processes, reply->add_peers());
   }
   return {};
 }

@@ -1,6 +1,8 @@
 #include "daemon/progress/progress_plane.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/process_handle.h"
 #include "common/topology/affinity.h"
 #include "daemon/faults/faulty_transport.h"
 #include "daemon/progress/core_parts.h"
@@ -145,7 +148,12 @@ void ProgressThread::Sleep() {
     sleeps_.store(sleeps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     epoll_event events[kEvents];
     const timespec longest = LongestSleep(MonotonicNs());
-    const int count = epoll_pwait2(epoll_.get(), events, kEvents, &longest, nullptr);
+    int count = epoll_pwait2(epoll_.get(), events, kEvents, &longest, nullptr);
+    if (count < 0 && IsRefusedCall(errno)) {  // Linux before 5.11
+      pollfd any{epoll_.get(), POLLIN, 0};
+      ppoll(&any, 1, &longest, nullptr);
+      count = epoll_wait(epoll_.get(), events, kEvents, 0);
+    }
     for (int i = 0; i < count; ++i) {
       if (events[i].data.fd == mailbox_.fd()) {
         mailbox_.Silence();

@@ -129,11 +129,11 @@ struct Session : progress::ServedSegments {
   // (`private_memory_reachable`). A worker process finds out by itself, soon after the session was
   // added to the data plane: until then it is not settled.
   std::atomic<bool> reach_settled = true;
-  // Its pid and user namespace are ours, as it says: only then do process ids mean the same to it.
-  bool same_namespaces = false;
+  // As it says, its pid and user namespace are ours, so that process ids mean the same to it, and
+  // the system lets it copy from and to other processes (process_vm calls).
+  bool shares_processes = false;
   QuotaHold quota;
   QuotaHold request_quota;
-  UniqueFd pidfd;
   UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
   UniqueFd session_fd;
   UniqueFd inbox_fd;

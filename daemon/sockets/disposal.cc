@@ -103,7 +103,9 @@ void Disposal::Undertake() {
   is_undertaker_settled_ = true;
   undertake_.notify_all();
   if (!apart) {
-    spdlog::error("descriptors that are closed may linger: Linux before 5.9");
+    spdlog::error(
+        "descriptors that are closed may linger: neither close_range (Linux 5.9) nor unshare is "
+        "allowed");
     return;
   }
   for (;;) {

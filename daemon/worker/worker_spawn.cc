@@ -12,8 +12,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include "common/open_files.h"
 #include "common/own_program.h"
 #include "common/passed_descriptors.h"
+#include "common/process_handle.h"
 #include "common/thread.h"
 #include "daemon/worker/worker_message.h"
 
@@ -33,6 +36,7 @@ namespace {
 constexpr char kProgram[] = "ferry-worker";
 constexpr const char* kPlaces[] = {"/", "/../libexec/ferry/", "/../lib/ferry/"};
 constexpr int kHighFd = 64;          // above those that the child is to have
+constexpr int kChildsOwnFds = 3;     // that it opens there
 constexpr rlim_t kWorkerFds = 4096;  // drivers of GPUs have many, some for each import
 
 // Everything that the child needs, made before the fork: after it only system calls are safe.
@@ -47,6 +51,7 @@ struct ChildPlan {
   size_t group_count;
   char* const* argv;
   char* const* envp;
+  int last_fd = -1;  // none is open beyond, whatever the child opens before it closes the others
 };
 
 long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
@@ -75,6 +80,18 @@ bool DropCapabilities() {
          Call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1) == 0;
 }
 
+// Closes those from `first` to `last`: one by one where the kernel does not (Linux before 5.9). The
+// table is the spawner's, which has next to none.
+bool CloseRange(const ChildPlan& plan, int first, int last) {
+  if (Call(SYS_close_range, first, last, 0) == 0) {
+    return true;
+  }
+  for (int fd = first; fd <= last && fd <= plan.last_fd; ++fd) {
+    Call(SYS_close, fd);
+  }
+  return plan.last_fd >= 0;
+}
+
 bool KeepDescriptors(const ChildPlan& plan, int* program) {
   const auto socket = static_cast<int>(Call(SYS_fcntl, plan.socket, F_DUPFD_CLOEXEC, kHighFd));
   const auto null = static_cast<int>(Call(SYS_fcntl, plan.null, F_DUPFD_CLOEXEC, kHighFd));
@@ -88,8 +105,8 @@ bool KeepDescriptors(const ChildPlan& plan, int* program) {
     }
   }
   return Call(SYS_dup3, socket, kWorkerSocket, 0) >= 0 &&
-         Call(SYS_close_range, kWorkerSocket + 1, *program - 1, 0) == 0 &&
-         Call(SYS_close_range, *program + 1, INT_MAX, 0) == 0;
+         CloseRange(plan, kWorkerSocket + 1, *program - 1) &&
+         CloseRange(plan, *program + 1, INT_MAX);
 }
 
 // Lowers a limit, but never raises it.
@@ -136,6 +153,8 @@ struct Order {
       plan.program = fds[0].get();
       plan.socket = fds[1].get();
       plan.null = null.get();
+      const int last = LastDescriptor();
+      plan.last_fd = last < 0 ? -1 : std::max(last, kHighFd) + kChildsOwnFds;
       // Not fork: no handler of a library must run in the child of a process with threads.
       pid = _Fork();
       if (pid == 0) {
@@ -274,12 +293,13 @@ StatusOr<SpawnedWorker> WorkerSpawner::Spawn(int program, const WorkerUser& user
   if (spawned.pid < 0) {
     return StatusFromErrno(order->error, "fork of a worker process");
   }
-  spawned.pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, spawned.pid, 0)));
-  if (!spawned.pidfd.valid()) {
-    const Status status = StatusFromErrno(errno, "pidfd_open of a worker process");
+  StatusOr<UniqueFd> handle = OpenProcessHandle(spawned.pid);
+  if (!handle.ok()) {
     kill(spawned.pid, SIGKILL);
-    return status;
+    waitpid(spawned.pid, nullptr, 0);
+    return handle.status();
   }
+  spawned.pidfd = std::move(*handle);
   return spawned;
 }
 

@@ -43,7 +43,7 @@ std::vector<gid_t> GroupsOf(const WorkerUser& user);
 
 struct SpawnedWorker {
   pid_t pid = 0;
-  UniqueFd pidfd;
+  UniqueFd pidfd;  // not valid where the system has none (common/process_handle.h)
 };
 
 class WorkerSpawner {

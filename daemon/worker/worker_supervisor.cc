@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -29,7 +28,8 @@ constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by its
 constexpr uint64_t kEndNs = 30'000 * kNsPerMs;
 constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
 constexpr uint64_t kChecksPerTimeout = 8;
-constexpr uint64_t kStartTimeouts = 5;  // a directory server may be slow
+constexpr uint64_t kEndLookNs = 10 * kNsPerMs;  // at one that is ending, without a handle of it
+constexpr uint64_t kStartTimeouts = 5;          // a directory server may be slow
 
 std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
   if (info.si_code != CLD_EXITED) {
@@ -45,7 +45,7 @@ std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
       return "could not be executed: all users must be allowed to execute ferry-worker, and this "
              "one must have a process left (ulimit -u)";
     case kExitNoIsolation:
-      return "could not be cut off from ferryd: a system call that Linux 5.9 has is missing";
+      return "could not be cut off from ferryd: a system call that this needs is refused";
     default:
       return "ended with status " + std::to_string(info.si_status);
   }
@@ -180,8 +180,14 @@ struct WorkerSupervisor::Watched {
   uint64_t unsent_since_ns = 0;
 
   bool over() const { return failed || ending; }
+  bool is_started() const { return process.pid > 0; }
   int socket() const { return worker->channel->socket(); }
-  void Kill() const { syscall(SYS_pidfd_send_signal, process.pidfd.get(), SIGKILL, nullptr, 0); }
+  // It keeps its pid until it is reaped, which ends this.
+  void Kill() const { kill(process.pid, SIGKILL); }
+  // Nothing but a look tells of its end, which is near.
+  bool must_be_looked_at() const {
+    return is_started() && !process.pidfd.valid() && (over() || hung_up);
+  }
 };
 
 WorkerSupervisor::WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events,
@@ -288,20 +294,23 @@ void WorkerSupervisor::Loop() {
     fds.clear();
     fds.push_back({mailbox_.fd(), POLLIN, 0});
     for (const auto& watched : watched_) {
-      const bool unsent = !watched->outbox.empty() && watched->process.pidfd.valid();
+      const bool unsent = !watched->outbox.empty() && watched->is_started();
       fds.push_back({watched->process.pidfd.get(), POLLIN, 0});
       const bool deaf = watched->over() || watched->hung_up;
       fds.push_back({deaf ? -1 : watched->socket(),
                      static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
     }
     const size_t polled = watched_.size();
-    if (poll(fds.data(), fds.size(), PollMs(MonotonicNs())) > 0) {
+    if (poll(fds.data(), fds.size(), PollMs(MonotonicNs())) >= 0) {
       if (fds[0].revents != 0) {
         mailbox_.Silence();
       }
       size_t index = polled;
       while (index-- > 0) {
-        if (!Serve(*watched_[index], fds[1 + 2 * index].revents, fds[2 + 2 * index].revents)) {
+        Watched& watched = *watched_[index];
+        const bool may_have_ended =
+            fds[1 + 2 * index].revents != 0 || !watched.process.pidfd.valid();
+        if (!Serve(watched, may_have_ended, fds[2 + 2 * index].revents)) {
           watched_.erase(watched_.begin() + static_cast<ptrdiff_t>(index));
         }
       }
@@ -317,6 +326,9 @@ int WorkerSupervisor::PollMs(uint64_t now_ns) const {
   uint64_t next_ns = next_check_ns_;
   for (const auto& watched : watched_) {
     next_ns = std::min({next_ns, watched->kill_at_ns, watched->give_up_at_ns});
+    if (watched->must_be_looked_at()) {
+      next_ns = std::min(next_ns, now_ns + kEndLookNs);
+    }
   }
   return next_ns <= now_ns ? 0 : static_cast<int>((next_ns - now_ns) / kNsPerMs + 1);
 }
@@ -329,7 +341,7 @@ void WorkerSupervisor::Check(uint64_t now_ns) {
     next_check_ns_ = now_ns + timeout_ns_ / kChecksPerTimeout;
   }
   std::erase_if(watched_, [&](const auto& watched) {
-    const bool never_started = watched->over() && !watched->process.pidfd.valid();
+    const bool never_started = watched->over() && !watched->is_started();
     // The kernel does not let go of it; init will reap it.
     return never_started || (stop_ && now_ns > watched->give_up_at_ns);
   });
@@ -348,13 +360,14 @@ void WorkerSupervisor::Check(uint64_t now_ns) {
 }
 
 // False: it is gone, and reaped.
-bool WorkerSupervisor::Serve(Watched& watched, short process_events, short socket_events) {
-  if (process_events != 0) {
+bool WorkerSupervisor::Serve(Watched& watched, bool may_have_ended, short socket_events) {
+  if (may_have_ended && watched.is_started()) {
     siginfo_t info{};
-    if (waitid(P_PIDFD, static_cast<id_t>(watched.process.pidfd.get()), &info, WEXITED | WNOHANG) ==
+    if (waitid(P_PID, static_cast<id_t>(watched.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) ==
             0 &&
         info.si_pid != 0) {
       Fail(watched, HowItEnded(info, *watched.worker));
+      waitpid(watched.process.pid, nullptr, 0);
       return false;
     }
   }
@@ -389,7 +402,7 @@ void WorkerSupervisor::Flush(Watched& watched) {
     watched.outbox.clear();
     return;
   }
-  if (!watched.process.pidfd.valid()) {
+  if (!watched.is_started()) {
     return;  // nobody reads yet: see CheckTurns
   }
   uint64_t sent = 0;
@@ -453,7 +466,7 @@ void WorkerSupervisor::CheckTurns(Watched& watched, uint64_t now_ns) {
     watched.turns = turns;
     watched.moved_ns = now_ns;
   }
-  if (!watched.process.pidfd.valid()) {
+  if (!watched.is_started()) {
     if (now_ns > watched.moved_ns + kStartTimeouts * timeout_ns_) {
       Fail(watched,
            "was not started: the system's user database has not told the groups of its user for "
@@ -480,7 +493,7 @@ void WorkerSupervisor::CheckTurns(Watched& watched, uint64_t now_ns) {
 void WorkerSupervisor::Fail(Watched& watched, const std::string& text) {
   const Worker& worker = *watched.worker;
   worker.copier->Fail();
-  if (watched.process.pidfd.valid()) {
+  if (watched.is_started()) {
     watched.Kill();
   }
   if (!watched.failed && !watched.ending && events_.on_failed) {

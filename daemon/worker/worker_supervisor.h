@@ -156,7 +156,7 @@ class WorkerSupervisor {
   void Loop();
   int PollMs(uint64_t now_ns) const;
   void Check(uint64_t now_ns);
-  bool Serve(Watched& watched, short process_events, short socket_events);
+  bool Serve(Watched& watched, bool may_have_ended, short socket_events);
   void Launch(Watched& watched, int program, const std::vector<gid_t>& groups);
   void Flush(Watched& watched);
   void Receive(Watched& watched);

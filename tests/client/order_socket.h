@@ -1,5 +1,5 @@
 // The daemon's end of a rank's attach socket, for tests of what the rank does when it is ordered
-// direct links.
+// direct links, and when the daemon goes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,6 +40,21 @@ class OrderSocket {
     order.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kLink), 0, kLayoutVersion,
                     kProtocolVersion};
     EXPECT_TRUE(daemon::SendPacket(daemon_.get(), order).ok());
+  }
+  int daemon_end() const { return daemon_.get(); }
+  void HangUp() { daemon_.Reset(); }
+  void SayGoodbye(ErrorCode code, const std::string& why) {
+    attach::Reply goodbye{};
+    goodbye.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kGoodbye), 0,
+                      kLayoutVersion, kProtocolVersion};
+    goodbye.code = static_cast<int32_t>(code);
+    why.copy(goodbye.text, sizeof(goodbye.text) - 1);
+    EXPECT_TRUE(daemon::SendPacket(daemon_.get(), goodbye).ok());
+  }
+  daemon::SocketPacket TakePacket() {
+    daemon::SocketPacket packet;
+    EXPECT_TRUE(daemon::ReceivePacket(daemon_.get(), &packet).ok());
+    return packet;
   }
   // Those that have come since.
   std::vector<attach::LinkReply> TakeReplies() {

@@ -271,7 +271,7 @@ class ControlFuzz {
         registry_.Detach(*session, input.Below(2), [](bool) {});
         break;
       case 1:
-        registry_.RankGone(*session, " died");
+        registry_.EndSession(*session, {ErrorCode::kPeerDied, "it died"});
         break;
       case 2: {
         const auto request = Parse(input, control::AbortJobRequest());

@@ -63,11 +63,12 @@ TEST(DoctorTest, JudgesCores) {
 }
 
 TEST(DoctorTest, JudgesKernelFeatures) {
-  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", 0), Verdict::kOk, "works", "");
-  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", ENOSYS), Verdict::kProblem,
-         "deaths go unnoticed", "kernel of 5.3");
-  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", EPERM), Verdict::kProblem,
-         "not permitted", "seccomp");
+  Expect(CheckKernelFeature("pidfd", "deaths are late", 0, Verdict::kWarning), Verdict::kOk,
+         "works", "");
+  Expect(CheckKernelFeature("pidfd", "deaths are late", ENOSYS, Verdict::kWarning),
+         Verdict::kWarning, "deaths are late", "a later kernel");
+  Expect(CheckKernelFeature("memfd", "no memory is shared", EPERM, Verdict::kProblem),
+         Verdict::kProblem, "not permitted", "seccomp");
 }
 
 TEST(DoctorTest, JudgesFerrysMalloc) {

@@ -195,12 +195,13 @@ Finding CheckCores(uint32_t allowed, uint32_t online) {
   return finding;
 }
 
-Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number) {
+Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number,
+                           Verdict without) {
   if (error_number == 0) {
     return {name, Verdict::kOk, "works", ""};
   }
-  return {name, Verdict::kProblem, "fails (" + std::string(strerror(error_number)) + "): " + use,
-          error_number == ENOSYS ? "a kernel of 5.3 or later"
+  return {name, without, "fails (" + std::string(strerror(error_number)) + "): " + use,
+          error_number == ENOSYS ? "a later kernel: docs/operations.md says which"
                                  : "a seccomp profile or a container forbids it: allow it there"};
 }
 

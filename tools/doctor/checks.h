@@ -49,8 +49,10 @@ Finding CheckOpenFiles(uint64_t hard, uint64_t max_local_ranks);
 Finding CheckPtraceScope(std::optional<int> scope);
 // Cores this process may run on, of those that are online.
 Finding CheckCores(uint32_t allowed, uint32_t online);
-// A kernel feature: `error_number` is 0 if trying it worked, else errno.
-Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number);
+// A kernel feature: `error_number` is 0 if trying it worked, else errno. `without`: what its lack
+// is.
+Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number,
+                           Verdict without);
 
 // Reads the directory, and who holds its lock. `uid` is who asks; `is_served`: a daemon there has
 // answered him.

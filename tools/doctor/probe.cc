@@ -242,11 +242,13 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   findings.push_back(
       CheckCores(AllowedCores(), static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN))));
   const int memfd_error = TryMemfd();
-  findings.push_back(CheckKernelFeature("memfd", "ranks and daemon share no memory", memfd_error));
-  findings.push_back(
-      CheckKernelFeature("pidfd", "the deaths of ranks and daemons are not noticed", TryPidfd()));
+  findings.push_back(CheckKernelFeature("memfd", "ranks and daemon share no memory", memfd_error,
+                                        Verdict::kProblem));
+  findings.push_back(CheckKernelFeature(
+      "pidfd", "the death of a rank whose children go on is noticed later, by its connection",
+      TryPidfd(), Verdict::kWarning));
   findings.push_back(CheckKernelFeature("process_vm", "private memory is staged through the heap",
-                                        TryProcessVm()));
+                                        TryProcessVm(), Verdict::kWarning));
   MallocFacts preloaded = LookForMalloc();
   preloaded.memfd_error = memfd_error;
   preloaded.file_bytes = Number(Limit(RLIMIT_FSIZE).rlim_cur);

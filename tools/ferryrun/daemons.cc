@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +28,7 @@ namespace {
 
 constexpr int kLastLines = 10;
 constexpr off_t kLastBytes = 8192;
+constexpr uint64_t kNsPerMs = 1'000'000;
 
 // Standard error goes to a file, not to a pipe, so that a daemon that outlives ferryrun for a
 // moment can still write; without a name, nothing needs to be removed.
@@ -246,13 +246,14 @@ ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t timeout_ms) {
   if (pid_ <= 0) {
     return end;
   }
-  const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-  pollfd ended = {handle.get(), POLLIN, 0};
-  if (poll(&ended, 1, static_cast<int>(timeout_ms)) == 0) {
-    kill(pid_, SIGKILL);
-    poll(&ended, 1, -1);
+  const uint64_t kill_ns = MonotonicNs() + timeout_ms * kNsPerMs;
+  for (bool killed = false; !HasEnded(pid_, &end) && kill(pid_, 0) == 0;) {
+    if (!killed && MonotonicNs() >= kill_ns) {
+      killed = true;
+      kill(pid_, SIGKILL);
+    }
+    AwaitChild();
   }
-  HasEnded(pid_, &end);
   Reap(pid_);
   pid_ = -1;
   return end;

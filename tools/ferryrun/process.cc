@@ -254,6 +254,14 @@ bool HasEnded(pid_t pid, ProcessEnd* end) {
   return true;
 }
 
+void AwaitChild() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  constexpr timespec kMoment{0, 50'000'000};  // another thread may take the signal
+  sigtimedwait(&child, nullptr, &kMoment);
+}
+
 void Reap(pid_t pid) {
   kill(-pid, SIGKILL);
   waitpid(pid, nullptr, 0);

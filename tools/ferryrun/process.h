@@ -61,6 +61,9 @@ struct ProcessEnd {
 // Whether the child has ended, and how; it stays a zombie, so that its pid and process group stay
 // its own, until Reap.
 bool HasEnded(pid_t pid, ProcessEnd* end);
+// Waits a moment for the end of any child, which HasEnded then tells. SIGCHLD is blocked
+// (signals.h).
+void AwaitChild();
 // Kills what is left of an ended child's process group, and releases its pid.
 void Reap(pid_t pid);
 

@@ -37,6 +37,30 @@ INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
                                   std::to_string(placement.nodes);
                          });
 
+// Without process_vm calls, as in a container whose filter refuses them: every PE, or every other.
+class RefusedCopiesTest : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static void Expect(const std::string& program) {
+    ExpectAllOk({.pes = 4, .flags = GetParam()}, {program});
+  }
+};
+
+TEST_P(RefusedCopiesTest, PutsGetsAndSignalsArrive) { Expect("puts"); }
+TEST_P(RefusedCopiesTest, AtomicsLoseNothing) { Expect("atomics"); }
+TEST_P(RefusedCopiesTest, StaticDataAreSymmetric) { Expect("statics"); }
+TEST_P(RefusedCopiesTest, CollectivesOfAllSizes) { Expect("collectives"); }
+
+INSTANTIATE_TEST_SUITE_P(
+    , RefusedCopiesTest,
+    testing::Values(std::vector<std::string>{"tests/fixtures/refuse_calls", "EPERM",
+                                             "process_vm_readv", "process_vm_writev", "--"},
+                    std::vector<std::string>{
+                        "/bin/sh", "-c",
+                        "test $((FERRY_RANK % 2)) = 0 && exec \"$0\" \"$@\"; exec "
+                        "tests/fixtures/refuse_calls ENOSYS process_vm_readv process_vm_writev -- "
+                        "\"$0\" \"$@\""}),
+    [](const auto& info) { return std::string(info.index == 0 ? "ByAll" : "ByEveryOther"); });
+
 // What takes direct links, where there are some: all the time, and now and then.
 class ProgramsByLinksTest : public testing::TestWithParam<std::vector<std::string>> {
  protected:

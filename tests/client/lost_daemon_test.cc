@@ -1,0 +1,96 @@
+// A daemon that is gone at each moment of each exchange over the attach socket: before the rank
+// asks, with the question unread, once it has read it, and after a goodbye. The rank is told that
+// the daemon has died, or what that said, and never waits.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "shm/segment.h"
+#include "tests/client/order_socket.h"
+
+namespace ferry::client {
+namespace {
+
+enum class Moment { kBefore, kUnread, kRead, kSaid };
+
+const char* NameOf(Moment moment) {
+  switch (moment) {
+    case Moment::kBefore:
+      return "Before";
+    case Moment::kUnread:
+      return "Unread";
+    case Moment::kRead:
+      return "Read";
+    case Moment::kSaid:
+      return "Said";
+  }
+  return "";
+}
+
+struct Question {
+  const char* name;
+  Status (*ask)(AttachConnection& attach, int memory);
+};
+
+class LostDaemonTest : public testing::TestWithParam<std::tuple<Moment, Question>> {};
+
+TEST_P(LostDaemonTest, IsNamed) {
+  const auto [moment, question] = GetParam();
+  OrderSocket socket;
+  const StatusOr<UniqueFd> memory = shm::CreateSegment("test", 4096);
+  ASSERT_TRUE(memory.ok());
+  if (moment == Moment::kBefore) {
+    socket.HangUp();
+  }
+  std::thread daemon([&socket, moment = moment] {
+    if (moment == Moment::kBefore) {
+      return;
+    }
+    pollfd asked{socket.daemon_end(), POLLIN, 0};
+    EXPECT_EQ(poll(&asked, 1, 20'000), 1);
+    if (moment != Moment::kUnread) {
+      (void)socket.TakePacket();
+    }
+    if (moment == Moment::kSaid) {
+      socket.SayGoodbye(ErrorCode::kAborted, "somebody has ended the job");
+    }
+    socket.HangUp();
+  });
+  const Status status = question.ask(socket.attach(), memory->get());
+  daemon.join();
+  if (moment == Moment::kSaid) {
+    EXPECT_EQ(status.code(), ErrorCode::kAborted) << status.message();
+    EXPECT_EQ(status.message(), "somebody has ended the job");
+  } else {
+    EXPECT_EQ(status.code(), ErrorCode::kDaemonDied) << status.message();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , LostDaemonTest,
+    testing::Combine(
+        testing::Values(Moment::kBefore, Moment::kUnread, Moment::kRead, Moment::kSaid),
+        testing::Values(
+            Question{"Attach",
+                     [](AttachConnection& attach, int) { return attach.Attach({}).status(); }},
+            Question{"User",
+                     [](AttachConnection& attach, int) { return attach.IdentifyUser().status(); }},
+            Question{"Segments",
+                     [](AttachConnection& attach, int memory) {
+                       return attach.SendSegments(4096, memory, 4096, memory).status();
+                     }},
+            Question{"Region", [](AttachConnection& attach,
+                                  int memory) { return attach.SendRegion({}, memory).status(); }},
+            Question{"PeerInbox",
+                     [](AttachConnection& attach, int) { return attach.PeerInbox(1).status(); }},
+            Question{"PeerRegion", [](AttachConnection& attach,
+                                      int) { return attach.PeerRegion(1, 1).status(); }})),
+    [](const auto& info) {
+      return std::get<1>(info.param).name + std::string(NameOf(std::get<0>(info.param)));
+    });
+
+}  // namespace
+}  // namespace ferry::client
