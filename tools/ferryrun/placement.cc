@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "common/topology/shares.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -88,6 +90,23 @@ std::vector<topology::CpuSet> Allowed(const std::vector<topology::CpuSet>& sets,
     }
   }
   return usable;
+}
+
+// Those of cores of which no other job has a part.
+topology::CpuSet FreeCpus(const topology::Machine& machine, const UsableCpus& usable) {
+  topology::CpuSet taken = usable.taken;
+  for (const topology::CpuSet& core : machine.cores) {
+    if (core.Intersects(usable.taken)) {
+      taken.Add(core);
+    }
+  }
+  return usable.allowed.Without(taken);
+}
+
+// "3 ranks, but 2 cores".
+std::string TooFewCores(uint64_t ranks, uint64_t cores) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank, but " : " ranks, but ") +
+         std::to_string(cores) + (cores == 1 ? " core" : " cores");
 }
 
 }  // namespace
@@ -186,27 +205,54 @@ std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes) {
   return slots;
 }
 
-StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
-                                                  const topology::CpuSet& allowed, Binding binding,
-                                                  uint64_t count) {
-  std::vector<topology::CpuSet> bound;
+Binding ParseBinding(std::string_view name) {
+  return name == "none"     ? Binding::kNone
+         : name == "core"   ? Binding::kCore
+         : name == "socket" ? Binding::kSocket
+                            : Binding::kAuto;
+}
+
+StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
+                               Binding binding, uint64_t count) {
+  RankPlaces places;
   if (binding == Binding::kNone) {
-    return bound;
+    return places;
   }
-  const bool by_core = binding == Binding::kCore;
-  const std::vector<topology::CpuSet> places =
-      Allowed(by_core ? machine.cores : machine.sockets, allowed);
-  if (places.empty() || (by_core && places.size() < count)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "--bind-to " + std::string(by_core ? "core: " : "socket: ") +
-                      std::to_string(count) + " ranks here, but " + std::to_string(places.size()) +
-                      (by_core ? " cores (use --bind-to none, or fewer ranks)"
-                               : " sockets that they may use (use --bind-to none)"));
+  const topology::CpuSet free = FreeCpus(machine, usable);
+  if (binding == Binding::kAuto) {
+    places.cpus =
+        topology::ShareCores(machine, free, count, topology::CpusNearGpus(machine, count));
+    if (places.cpus.empty()) {
+      const size_t all = topology::CoresOf(machine, usable.allowed).size();
+      places.why_not = count > all
+                           ? TooFewCores(count, all)
+                           : "other jobs have " +
+                                 std::to_string(all - topology::CoresOf(machine, free).size()) +
+                                 " of its " + std::to_string(all) + " cores";
+    }
+  } else {
+    const bool by_core = binding == Binding::kCore;
+    std::vector<topology::CpuSet> from =
+        by_core ? topology::CoresOf(machine, free) : Allowed(machine.sockets, usable.allowed);
+    if (by_core && from.size() < count) {
+      from = topology::CoresOf(machine, usable.allowed);  // asked for: then jobs share cores
+    }
+    if (from.empty() || (by_core && from.size() < count)) {
+      return Refuse("--bind-to " + std::string(by_core ? "core: " : "socket: ") +
+                    std::to_string(count) + " ranks here, but " + std::to_string(from.size()) +
+                    (by_core ? " cores (use --bind-to none, or fewer ranks)"
+                             : " sockets that they may use (use --bind-to none)"));
+    }
+    for (uint64_t rank = 0; rank < count; ++rank) {
+      places.cpus.push_back(from[rank % from.size()]);
+    }
   }
-  for (uint64_t rank = 0; rank < count; ++rank) {
-    bound.push_back(places[rank % places.size()]);
+  for (const topology::CpuSet& cpus : places.cpus) {
+    if (binding != Binding::kSocket && free.Contains(cpus)) {
+      places.claimed.Add(cpus);
+    }
   }
-  return bound;
+  return places;
 }
 
 }  // namespace ferry::tools
