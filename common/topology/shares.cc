@@ -97,9 +97,10 @@ std::vector<CpuSet> CoresOf(const Machine& machine, const CpuSet& allowed) {
 }
 
 std::vector<CpuSet> ShareCores(const Machine& machine, const CpuSet& free, size_t ranks,
-                               std::span<const CpuSet> near) {
+                               std::span<const CpuSet> near, size_t spare) {
   std::vector<Domain> domains = DomainsOf(machine, free);
-  const size_t even = ranks == 0 ? 0 : CountShares(domains, 1) / ranks;
+  const size_t cores = CountShares(domains, 1);
+  const size_t even = ranks == 0 || cores < spare ? 0 : (cores - spare) / ranks;
   std::vector<CpuSet> shares;
   if (even == 0) {
     return shares;

@@ -76,9 +76,10 @@ TEST_F(BindingTest, RanksHaveCoresOfTheirOwn) {
               ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
 }
 
-TEST_F(BindingTest, NodesOfOneMachineShareItsCores) {
-  EXPECT_THAT(SortedLines(Run(both_, {"-n", "2", "--nodes", "2"}).out),
-              ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
+TEST_F(BindingTest, DaemonsOfSeveralNodesWantCores) {
+  const CommandResult result = Run(both_, {"-n", "2", "--nodes", "2", "--report-bindings"});
+  EXPECT_EQ(SortedLines(result.out), Unbound(2));
+  EXPECT_THAT(result.err, HasSubstr("rank 1: any CPU (2 ranks and 2 daemons, but 2 cores)\n"));
 }
 
 TEST_F(BindingTest, ThreadsOfASingleRankHaveAllCores) {

@@ -270,7 +270,7 @@ Status Agent::SetUp(const Frame& frame) {
 Status Agent::Serve(const Frame& frame) {
   const StatusOr<AgentServe> message = ReadServe(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
-  StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, message->ranks);
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, message->ranks, /*daemons=*/0);
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
   std::vector<std::string> bindings;

@@ -20,7 +20,7 @@ StatusOr<topology::Machine> ReadMachine(Binding binding) {
 
 }  // namespace
 
-StatusOr<BoundRanks> BoundRanks::Bind(Binding binding, uint64_t count) {
+StatusOr<BoundRanks> BoundRanks::Bind(Binding binding, uint64_t count, uint64_t daemons) {
   BoundRanks bound;
   if (count == 0) {
     return bound;
@@ -41,7 +41,7 @@ StatusOr<BoundRanks> BoundRanks::Bind(Binding binding, uint64_t count) {
   // Each turn finds at least one more CPU taken, until it gets what it chooses.
   topology::CpuSet taken = topology::CpuClaims::Current();
   while (true) {
-    StatusOr<RankPlaces> places = BindRanks(*machine, {*allowed, taken}, binding, count);
+    StatusOr<RankPlaces> places = BindRanks(*machine, {*allowed, taken, daemons}, binding, count);
     FERRY_RETURN_IF_ERROR(places.status());
     bound.places_ = std::move(*places);
     const std::optional<uint32_t> lost = bound.claims_.Claim(bound.places_.claimed);

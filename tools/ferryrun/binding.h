@@ -18,9 +18,9 @@ class BoundRanks {
  public:
   BoundRanks() = default;  // of no ranks
   // Chooses CPUs for `count` ranks among those of the caller, and claims them (topology/claims.h)
-  // as long as this lives. Errors: as BindRanks; kSystem (the machine cannot be read), but never
-  // for Binding::kAuto, which then binds nothing.
-  static StatusOr<BoundRanks> Bind(Binding binding, uint64_t count);
+  // as long as this lives. `daemons`: as UsableCpus has it. Errors: as BindRanks; kSystem (the
+  // machine cannot be read), but never for Binding::kAuto, which then binds nothing.
+  static StatusOr<BoundRanks> Bind(Binding binding, uint64_t count, uint64_t daemons);
 
   // Of the rank with this index among them; empty: it is not bound.
   topology::CpuSet CpusOf(size_t index) const {

@@ -129,7 +129,10 @@ Status Launch::BindHere() {
   for (const NodePlan& node : layout_.nodes) {
     ranks += node.remote ? 0 : node.ranks;
   }
-  StatusOr<BoundRanks> bound = BoundRanks::Bind(ParseBinding(options_.bind_to), ranks);
+  // One daemon is often idle, but those of several nodes on one machine carry messages all the
+  // time.
+  const uint64_t daemons = LocalNodes() > 1 ? LocalNodes() : 0;
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(ParseBinding(options_.bind_to), ranks, daemons);
   FERRY_RETURN_IF_ERROR(bound.status());
   bound_ = std::move(*bound);
   return {};

@@ -103,10 +103,18 @@ topology::CpuSet FreeCpus(const topology::Machine& machine, const UsableCpus& us
   return usable.allowed.Without(taken);
 }
 
-// "3 ranks, but 2 cores".
-std::string TooFewCores(uint64_t ranks, uint64_t cores) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank, but " : " ranks, but ") +
-         std::to_string(cores) + (cores == 1 ? " core" : " cores");
+std::string Counted(uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// Why ranks are not bound: "3 ranks, but 2 cores".
+std::string WhyNot(const UsableCpus& usable, uint64_t ranks, size_t all, size_t free) {
+  if (ranks + usable.daemons > all) {
+    return Counted(ranks, "rank") +
+           (usable.daemons == 0 ? "" : " and " + Counted(usable.daemons, "daemon")) + ", but " +
+           Counted(all, "core");
+  }
+  return "other jobs have " + std::to_string(all - free) + " of its " + Counted(all, "core");
 }
 
 }  // namespace
@@ -220,15 +228,11 @@ StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpu
   }
   const topology::CpuSet free = FreeCpus(machine, usable);
   if (binding == Binding::kAuto) {
-    places.cpus =
-        topology::ShareCores(machine, free, count, topology::CpusNearGpus(machine, count));
+    places.cpus = topology::ShareCores(machine, free, count, topology::CpusNearGpus(machine, count),
+                                       usable.daemons);
     if (places.cpus.empty()) {
-      const size_t all = topology::CoresOf(machine, usable.allowed).size();
-      places.why_not = count > all
-                           ? TooFewCores(count, all)
-                           : "other jobs have " +
-                                 std::to_string(all - topology::CoresOf(machine, free).size()) +
-                                 " of its " + std::to_string(all) + " cores";
+      places.why_not = WhyNot(usable, count, topology::CoresOf(machine, usable.allowed).size(),
+                              topology::CoresOf(machine, free).size());
     }
   } else {
     const bool by_core = binding == Binding::kCore;

@@ -61,6 +61,7 @@ Binding ParseBinding(std::string_view name);
 struct UsableCpus {
   topology::CpuSet allowed;  // where the ranks may run
   topology::CpuSet taken;    // CPUs that ranks of other jobs have to themselves
+  uint64_t daemons = 0;      // that work beside the ranks, and want a core each
 };
 
 struct RankPlaces {
@@ -70,10 +71,10 @@ struct RankPlaces {
 };
 
 // The CPUs of each of `count` ranks. kAuto: a share of the free cores each, as large for all, near
-// the rank's GPU (topology::ShareCores), or none where ranks outnumber free cores. kCore: a core
-// each, in their order, free ones if there are enough. kSocket: sockets, which the ranks take in
-// turn. kInvalidArgument, but not for kAuto: there are too few, and ranks would have to share
-// cores.
+// the rank's GPU (topology::ShareCores), or none where ranks and daemons outnumber free cores.
+// kCore: a core each, in their order, free ones if there are enough. kSocket: sockets, which the
+// ranks take in turn. kInvalidArgument, but not for kAuto: there are too few, and ranks would have
+// to share cores.
 StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
                                Binding binding, uint64_t count);
 
