@@ -158,6 +158,7 @@ struct Options {
   std::string launcher = "ssh";
   std::string rsh;  // empty: that of `launcher`
   std::string malloc = "system";
+  std::string bind_to = "auto";
 
   // A rank's place in its job, set by its launcher; size is 0 outside a job.
   std::string job_id;

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <atomic>
+
 #include "common/clock.h"
 
 namespace ferry::shm {
@@ -13,7 +15,23 @@ constexpr uint64_t kOthersRanNs = 3'000;
 // Of a hundred ranks that look and yield in turn each comes sooner.
 constexpr uint64_t kComputesNs = 500'000;
 
+// One yield may meet an interrupt.
+constexpr uint32_t kCrowdedYields = 8;
+
 thread_local bool is_crowded = false;
+thread_local uint32_t crowded_yields = 0;  // in a row
+std::atomic<CrowdedHook> crowded_hook = nullptr;
+
+// Returns what time it is then.
+[[gnu::noinline]] uint64_t TellOfCrowd(uint64_t now_ns) {
+  crowded_yields = 0;
+  const CrowdedHook hook = crowded_hook.load(std::memory_order_acquire);
+  if (hook == nullptr) {
+    return now_ns;
+  }
+  hook();
+  return MonotonicNs();
+}
 
 // As YieldToOthers; and what time it is then.
 uint64_t YieldUntil(uint64_t* now_ns) {
@@ -21,7 +39,15 @@ uint64_t YieldUntil(uint64_t* now_ns) {
   sched_yield();
   *now_ns = MonotonicNs();
   is_crowded = *now_ns - begin_ns >= kOthersRanNs;
-  return is_crowded ? *now_ns - begin_ns : 0;
+  if (!is_crowded) {
+    crowded_yields = 0;
+    return 0;
+  }
+  const uint64_t others_ns = *now_ns - begin_ns;
+  if (++crowded_yields == kCrowdedYields) [[unlikely]] {
+    *now_ns = TellOfCrowd(*now_ns);
+  }
+  return others_ns;
 }
 
 }  // namespace
@@ -32,6 +58,8 @@ uint64_t YieldToOthers() {
 }
 
 bool IsCrowded() { return is_crowded; }
+
+void SetCrowdedHook(CrowdedHook hook) { crowded_hook.store(hook, std::memory_order_release); }
 
 bool Waiter::Yield() {
   uint64_t now_ns = 0;

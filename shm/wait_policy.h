@@ -34,6 +34,11 @@ uint64_t YieldToOthers();
 // Whether others ran when this thread yielded last, whatever it waited for.
 bool IsCrowded();
 
+// What a thread calls, while it waits, that has found several times in a row that others ran when
+// it yielded; null: nothing. Any thread; it may be called for a moment after it was replaced.
+using CrowdedHook = void (*)();
+void SetCrowdedHook(CrowdedHook hook);
+
 class Waiter {
  public:
   explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}

@@ -104,6 +104,18 @@ def by_daemons(library):
     return Library(BY_DAEMONS, library.program, launcher)
 
 
+UNBOUND = "Ferry, unbound"
+
+
+def unbound(library):
+    """The same without cores of their own for the ranks."""
+    def launcher(layout):
+        command, added = library.launcher(layout)
+        return command, {**added, "FERRY_BIND_TO": "none"}
+
+    return Library(UNBOUND, library.program, launcher)
+
+
 def may_have_links(layout):
     return layout.startswith("tcp")
 

@@ -109,6 +109,12 @@ def describe_machine():
     return f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}; commit {describe_commit()}"
 
 
+def describe_ranks():
+    """The machine, and how ranks are bound on it: nobody changes what launchers do by default."""
+    return (f"{describe_machine()}; ranks as each launcher places them by default (Ferry, Open MPI and Intel MPI bind "
+            "them to cores of their own where these are enough, MPICH does not)")
+
+
 def publish(text, rows, output=None, json_path=None):
     """Prints the tables, and writes what was asked for (the usual options --output and --json)."""
     print(text, end="")

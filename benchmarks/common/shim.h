@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "benchmarks/common/bind.h"
-
 enum { kTag = 7 };
 
 #if defined(BENCH_MPI)

@@ -150,7 +150,6 @@ int main(int argc, char** argv) {
             "BYTES..., on as many ranks as the grid has\n");
     return 2;
   }
-  Bind(rank, ranks);
   FindNeighbours(&application, grid, rank);
   const size_t largest =
       LargestSize(argc, argv, 5, application.blocks > 0 ? (size_t)application.blocks : 1);

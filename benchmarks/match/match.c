@@ -175,7 +175,6 @@ int main(int argc, char** argv) {
             "RECEIVES, on two ranks\n");
     return 2;
   }
-  Bind(side.rank, ranks);
   side.buffer = aligned_alloc(64, 64);
   memset(side.buffer, 0, 64);
   for (int mode = kPosted; mode <= kUnexpected; ++mode) {

@@ -103,7 +103,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: overhead private|allocated BATCH_MICROSECONDS BYTES..., on 2 ranks\n");
     return 2;
   }
-  Bind(side.rank, side.ranks);
   const size_t largest = LargestSize(argc, argv, 3, 1);
   side.out = PatternMemory(argv[1], largest);
   side.in = PatternMemory(argv[1], largest);

@@ -1,12 +1,12 @@
 /* The code that the sources of benchmarks/mpi share: an MPI program that measures one pattern for
  * several sizes.
  *
- *   PATTERN private|allocated bind|float BATCH_MICROSECONDS BYTES...
+ *   PATTERN private|allocated BATCH_MICROSECONDS BYTES...
  *
- * Buffers are private memory, as most programs have, or MPI_Alloc_mem's. "bind" gives each rank a
- * core of its own. Rank 0 prints "BYTES FIGURE" for each size, the figure a median over several
- * batches of about the given length. Received data is compared with the expected data before and
- * after the batches, outside the time that is measured. Every failure ends the job with a message.
+ * Buffers are private memory, as most programs have, or MPI_Alloc_mem's. Rank 0 prints "BYTES
+ * FIGURE" for each size, the figure a median over several batches of about the given length.
+ * Received data is compared with the expected data before and after the batches, outside the time
+ * that is measured. Every failure ends the job with a message.
  *
  * Nothing here is Ferry's: each MPI library's own mpi.h compiles it.
  */
@@ -136,18 +136,15 @@ static inline void WarmUp(const Pattern* pattern, Side* side) {
 static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
   Side side = {0};
   Start(&side.rank, &side.ranks);
-  if (argc < 5 || side.ranks % 2 != 0) {
+  if (argc < 4 || side.ranks % 2 != 0) {
     fprintf(stderr,
-            "usage: %s private|allocated bind|float BATCH_MICROSECONDS BYTES..., on an even number "
+            "usage: %s private|allocated BATCH_MICROSECONDS BYTES..., on an even number "
             "of ranks\n",
             pattern->name);
     return 2;
   }
-  if (strcmp(argv[2], "bind") == 0) {
-    Bind(side.rank, side.ranks);
-  }
   size_t bytes = 0;
-  for (int i = 4; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     side.size = strtoull(argv[i], NULL, 10);
     if (side.size == 0 || side.size % sizeof(float) != 0) {
       fprintf(stderr, "%s: \"%s\" is no size of whole floats\n", pattern->name, argv[i]);
@@ -161,13 +158,13 @@ static inline int RunPattern(int argc, char** argv, const Pattern* pattern) {
     side.out = PatternMemory(argv[1], bytes);
     side.in = PatternMemory(argv[1], bytes);
   }
-  for (int i = 4; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     side.size = strtoull(argv[i], NULL, 10);
     pattern->check(&side);
-    if (i == 4) {
+    if (i == 3) {
       WarmUp(pattern, &side);
     }
-    const double round_s = MeasureTogether(pattern->repeat, &side, strtod(argv[3], NULL) * 1e-6,
+    const double round_s = MeasureTogether(pattern->repeat, &side, strtod(argv[2], NULL) * 1e-6,
                                            side.rank, side.ranks);
     pattern->check(&side);
     if (side.rank == 0) {

@@ -89,7 +89,6 @@ int main(int argc, char** argv) {
             "usage: offload each|once|always MESSAGES BATCH_MICROSECONDS BYTES..., on 2 ranks\n");
     return 2;
   }
-  Bind(stream.rank, ranks);
   const size_t largest = LargestSize(argc, argv, 4, 1);
   stream.sent = Filled("device", largest, 1);
   stream.received = Filled("heap", largest, 0);

@@ -100,7 +100,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: overlap MEMORY sender|receiver|both BYTES..., on two ranks\n");
     return 2;
   }
-  Bind(side.rank, ranks);
   const char* name = side.rank == 0 ? "sender" : "receiver";
   const int computes = strcmp(argv[2], "both") == 0 || strcmp(argv[2], name) == 0;
   const double steps_per_s = StepsPerSecond();

@@ -1,10 +1,10 @@
 /* Ping-pong latency and windowed bandwidth, one way and both, between pairs of ranks (0 and 1, 2
  * and 3, ...), after OSU's osu_latency, osu_bw and osu_bibw.
  *
- *   p2p MEMORY bind|float METRICS BUFFERS BATCH_MICROSECONDS BYTES...
+ *   p2p MEMORY METRICS BUFFERS BATCH_MICROSECONDS BYTES...
  *
  * MEMORY is private, heap, device, or staged: device memory that the program itself copies through
- * pinned host memory. "bind" gives each rank a core of its own. METRICS are some of "latency",
+ * pinned host memory. METRICS are some of "latency",
  * "bandwidth" and "bidirectional", with commas between, and BUFFERS some of
  *
  * - "separate": one whole-paged buffer to send and another to receive, which all messages share,
@@ -269,18 +269,15 @@ int main(int argc, char** argv) {
   int rank = 0;
   int ranks = 0;
   Start(&rank, &ranks);
-  if (argc < 7 || ranks % 2 != 0) {
+  if (argc < 6 || ranks % 2 != 0) {
     fprintf(stderr,
-            "usage: p2p MEMORY bind|float METRICS BUFFERS BATCH_MICROSECONDS BYTES..., on an even "
+            "usage: p2p MEMORY METRICS BUFFERS BATCH_MICROSECONDS BYTES..., on an even "
             "number of ranks\n");
     return 2;
   }
-  if (strcmp(argv[2], "bind") == 0) {
-    Bind(rank, ranks);
-  }
-  const size_t largest = LargestSize(argc, argv, 6, 1);
+  const size_t largest = LargestSize(argc, argv, 5, 1);
   size_t window_bytes = kPageBytes;
-  for (int i = 6; i < argc && strcmp(argv[4], "separate") != 0; ++i) {
+  for (int i = 5; i < argc && strcmp(argv[3], "separate") != 0; ++i) {
     const size_t size = strtoull(argv[i], NULL, 10);
     const size_t bytes = size * (size_t)WindowFor(size);
     window_bytes = bytes > window_bytes ? bytes : window_bytes;
@@ -292,9 +289,9 @@ int main(int argc, char** argv) {
   pair.answer = Filled(strcmp(argv[1], "staged") == 0 ? "pinned" : argv[1], kPageBytes, 1);
   Barrier();
   WarmUp(&pair);
-  for (int i = 6; i < argc; ++i) {
+  for (int i = 5; i < argc; ++i) {
     pair.size = strtoull(argv[i], NULL, 10);
-    MeasureSize(&pair, &separate, &windows, argv[3], argv[4], strtod(argv[5], NULL) * 1e-6);
+    MeasureSize(&pair, &separate, &windows, argv[2], argv[3], strtod(argv[4], NULL) * 1e-6);
   }
   Barrier();
   Finish();

@@ -420,7 +420,6 @@ static void Initialize(Bench* bench, int threads) {
     exit(1);
   }
   if (threads == 1) { /* else the threads shall have all cores */
-    Bind(bench->side.rank, bench->side.ranks);
   }
 }
 

@@ -1,4 +1,4 @@
-/* What the calls of OpenSHMEM take, between two PEs of one node with a core each.
+/* What the calls of OpenSHMEM take, between two PEs of one node.
  *
  *   shmem pair|group|wait BATCH_MICROSECONDS BYTES...
  *
@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "benchmarks/common/bind.h"
 #include "benchmarks/shmem/calls.h"
 
 enum { kWindow = 64, kAlignment = 4096, kWaitMilliseconds = 500 };
@@ -421,7 +420,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: shmem pair|group|wait BATCH_MICROSECONDS BYTES..., on two PEs\n");
     return 2;
   }
-  Bind(side.me, kPes);
   batch_s = strtod(argv[2], NULL) * 1e-6;
   if (!Begin(&side, argc, argv)) {
     return 2;

@@ -156,7 +156,6 @@ int main(void) {
     fprintf(stderr, "calls: runs on two ranks\n");
     return 2;
   }
-  Bind(bench.rank, ranks);
   bench.buffers = Allocate("device", 64 * kRequests);
   BENCH_CHECK(ferry_stream_create(0, &bench.stream));
   BENCH_CHECK(ferry_queue_init(FERRY_QUEUE_FERRY, &bench.stream, &bench.queue));

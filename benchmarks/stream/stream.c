@@ -250,7 +250,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: stream WAY LAUNCH_US SYNCHRONIZE_US BATCH_US BYTES..., on two ranks\n");
     return 2;
   }
-  Bind(p.rank, ranks);
   const size_t largest = LargestSize(argc, argv, 5, 1);
   OpenDevice(&p.device, strtod(argv[2], NULL) * 1e-6, strtod(argv[3], NULL) * 1e-6);
   MakeBuffers(&p, largest);

@@ -1,7 +1,5 @@
 #include "client/core/word_wait.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include "common/clock.h"
@@ -47,7 +45,7 @@ bool WordWait::Yield() {
   }
   yields_left_--;
   (void)front_end_.Poll();
-  sched_yield();
+  (void)shm::YieldToOthers();
   return true;
 }
 

@@ -165,7 +165,7 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   }
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
-  is_crowded_ = peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
+  NoteCores(processes);
   MakeParts(processes);
   if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
@@ -180,6 +180,23 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
       &attach_, daemon_pidfd_.get(), progress_->wake(),
       [this](ErrorCode error) { matching_->FailAll(error); }, std::move(duties));
   return watcher_->Start();
+}
+
+// Whether the ranks of this node share cores: must, or may by chance.
+void Client::NoteCores(const std::vector<PeerProcess>& processes) {
+  if (processes[view_.rank].pid != getpid()) {  // the daemon's pids mean others here
+    is_crowded_ = peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
+    return;
+  }
+  std::vector<pid_t> here;
+  for (const uint32_t rank : peers_.rank_of_local) {
+    here.push_back(processes[rank].pid);
+  }
+  is_crowded_ = OutnumberCpus(here);
+  if (!is_crowded_) {
+    std::erase(here, getpid());
+    core_sharing_.emplace(std::move(here));
+  }
 }
 
 void Client::MakeLinks(const attach::LinkRules& rules) {

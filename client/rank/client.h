@@ -25,6 +25,7 @@
 #include "client/core/meeting_watch.h"
 #include "client/core/watcher.h"
 #include "client/rank/absence.h"
+#include "client/rank/core_sharing.h"
 #include "client/rank/link_keeper.h"
 #include "client/rank/matching.h"
 #include "client/rank/one_sided_operations.h"
@@ -197,6 +198,7 @@ class Client final : public FrontEnd {
   Status Attach();
   Status MakeSegments(const attach::AttachReply& reply);
   Status MeetPeers(const attach::AttachReply& reply);
+  void NoteCores(const std::vector<PeerProcess>& processes);
   void MakeParts(const std::vector<PeerProcess>& processes);
   void MakeLinks(const attach::LinkRules& rules);
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread
@@ -241,6 +243,7 @@ class Client final : public FrontEnd {
   bool threads_asked_for_ = false;  // by ferry_init, or by a front end
 
   // Made once the rank has joined.
+  std::optional<CoreSharing> core_sharing_;  // where the ranks have cores enough
   std::optional<Progress> progress_;
   std::optional<Memory> memory_;
   std::optional<LinkKeeper> links_;  // where the daemon allows direct links

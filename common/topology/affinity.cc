@@ -40,6 +40,15 @@ Status Pin(pthread_t thread, const CpuSet& cpus) {
   return error == 0 ? Status() : StatusFromErrno(error, "pinning a thread to CPUs " + cpus.Text());
 }
 
+Status PinThread(pid_t thread, const CpuSet& cpus) {
+  if (sched_setaffinity(thread, cpus.words().size() * sizeof(uint64_t),
+                        reinterpret_cast<const cpu_set_t*>(cpus.words().data())) == 0) {
+    return {};
+  }
+  return errno == ESRCH ? Status(ErrorCode::kNotFound, "no thread " + std::to_string(thread))
+                        : StatusFromErrno(errno, "pinning a thread to CPUs " + cpus.Text());
+}
+
 // The call itself, for hwloc would need its picture of the machine for this.
 Status BindMemory(std::byte* base, uint64_t bytes, uint32_t node) {
   std::array<uint64_t, 16> nodes{};

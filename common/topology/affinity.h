@@ -19,6 +19,8 @@ StatusOr<CpuSet> AffinityOf(pid_t thread);
 // Lets the thread run on these CPUs only. Errors: kInvalidArgument (it may run on none of them),
 // kPermissionDenied, kSystem.
 Status Pin(pthread_t thread, const CpuSet& cpus);
+// The same for a thread by the kernel's number. Also kNotFound.
+Status PinThread(pid_t thread, const CpuSet& cpus);
 
 // Has the pages of [base, base + bytes), which begins with a page, come from a NUMA node by its
 // number, or from another one once that is full; those that are there already move. For all

@@ -86,6 +86,13 @@ void CpuSet::Add(uint32_t cpu) {
   words_[cpu / kBits] |= uint64_t{1} << (cpu % kBits);
 }
 
+void CpuSet::Add(const CpuSet& other) {
+  words_.resize(std::max(words_.size(), other.words_.size()));
+  for (size_t i = 0; i < other.words_.size(); ++i) {
+    words_[i] |= other.words_[i];
+  }
+}
+
 bool CpuSet::Contains(uint32_t cpu) const {
   return cpu / kBits < words_.size() && (words_[cpu / kBits] >> (cpu % kBits) & 1) != 0;
 }
@@ -98,10 +105,34 @@ CpuSet CpuSet::Intersection(const CpuSet& other) const {
   for (size_t i = 0; i < both.words_.size(); ++i) {
     both.words_[i] = words_[i] & other.words_[i];
   }
-  while (!both.words_.empty() && both.words_.back() == 0) {
-    both.words_.pop_back();
-  }
+  both.Trim();
   return both;
+}
+
+CpuSet CpuSet::Without(const CpuSet& other) const {
+  CpuSet rest = *this;
+  for (size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i) {
+    rest.words_[i] &= ~other.words_[i];
+  }
+  rest.Trim();
+  return rest;
+}
+
+std::vector<uint32_t> CpuSet::Cpus() const {
+  std::vector<uint32_t> cpus;
+  for (size_t i = 0; i < words_.size(); ++i) {
+    for (uint64_t bits = words_[i]; bits != 0; bits &= bits - 1) {
+      cpus.push_back(static_cast<uint32_t>(i * kBits) +
+                     static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+  }
+  return cpus;
+}
+
+void CpuSet::Trim() {
+  while (!words_.empty() && words_.back() == 0) {
+    words_.pop_back();
+  }
 }
 
 uint32_t CpuSet::size() const {

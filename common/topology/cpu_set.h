@@ -25,10 +25,14 @@ class CpuSet {
   std::string Text() const;
 
   void Add(uint32_t cpu);  // below kMaxCpus
+  void Add(const CpuSet& other);
   bool Contains(uint32_t cpu) const;
   bool Contains(const CpuSet& other) const;
   bool Intersects(const CpuSet& other) const { return !Intersection(other).empty(); }
   CpuSet Intersection(const CpuSet& other) const;
+  CpuSet Without(const CpuSet& other) const;
+  // Its members, in order.
+  std::vector<uint32_t> Cpus() const;
   uint32_t size() const;
   bool empty() const { return words_.empty(); }
   // 64 CPUs in each, as the kernel's calls take them; the last one is not 0.
@@ -37,6 +41,8 @@ class CpuSet {
   bool operator==(const CpuSet&) const = default;
 
  private:
+  void Trim();
+
   std::vector<uint64_t> words_;
 };
 

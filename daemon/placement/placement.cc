@@ -88,6 +88,8 @@ StatusOr<std::shared_ptr<const Placement>> Placement::Decide(const config::Optio
       PlaceProgress(options.progress_affinity, placement->machine_, placement->nic(), allowed);
   FERRY_RETURN_IF_ERROR(progress.status());
   placement->progress_ = std::move(*progress);
+  placement->allowed_ = allowed;
+  placement->chooses_ = options.progress_affinity == "auto";
   const auto node = PlaceStaging(options.staging_node, placement->machine_, placement->nic());
   FERRY_RETURN_IF_ERROR(node.status());
   placement->staging_node_ = *node;

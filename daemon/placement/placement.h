@@ -43,6 +43,8 @@ class Placement {
   // The NIC nearest to these CPUs; ranks for which several are as near take them in turn, by their
   // index on the node.
   size_t NicFor(const topology::CpuSet& cpus, uint32_t index) const;
+  // Whether threads may be moved off the cores of ranks, out of these CPUs; else null.
+  const topology::CpuSet* to_choose_from() const { return chooses_ ? &allowed_ : nullptr; }
   // Empty: the progress thread may run anywhere.
   const topology::CpuSet& progress_cpus() const { return progress_.cpus; }
   std::optional<uint32_t> staging_node() const { return staging_node_; }
@@ -65,6 +67,8 @@ class Placement {
   const topology::Machine machine_;
   std::vector<std::string> names_;
   std::vector<const topology::Device*> nics_;
+  topology::CpuSet allowed_;
+  bool chooses_ = false;  // progress_affinity is auto
   topology::ThreadPlace progress_;
   std::optional<uint32_t> staging_node_;
   mutable std::atomic<bool> failed_ = false;

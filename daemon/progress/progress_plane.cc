@@ -236,7 +236,11 @@ ProgressPlane::ProgressPlane(const config::Options& options,
       pairs_and_rings_(*parts.pairs_and_rings),
       thread_(std::make_unique<ProgressThread>(
           *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs},
-          placement_ != nullptr ? placement_->progress_cpus() : topology::CpuSet())) {}
+          placement_ != nullptr ? placement_->progress_cpus() : topology::CpuSet())) {
+  if (placement_ != nullptr && placement_->to_choose_from() != nullptr) {
+    spare_cores_.emplace(*placement_->to_choose_from(), placement_->progress_cpus());
+  }
+}
 
 ProgressPlane::~ProgressPlane() = default;
 
@@ -335,6 +339,10 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   thread_->Watch(session->doorbell.get());
   thread_->Watch(seat->bell);
   const auto cpus = topology::AffinityOf(session->pid);
+  if (spare_cores_ && session->pid != 0 && cpus.ok() &&
+      spare_cores_->Add({session->job_id, session->rank}, *cpus)) {
+    spare_cores_->Settle(thread_->handle());
+  }
   const size_t nic = placement_ != nullptr && session->pid != 0 && cpus.ok()
                          ? NicFor(*session, *cpus)
                          : session->local_index;
@@ -367,6 +375,9 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank, Depa
 
 void ProgressPlane::ReleaseSession(const std::string& job_id, uint32_t rank) {
   worker_->RemoveSession(job_id, rank);
+  if (spare_cores_ && spare_cores_->Remove({job_id, rank})) {
+    spare_cores_->Settle(thread_->handle());
+  }
 }
 
 void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {

@@ -26,6 +26,7 @@
 #include "config/options.h"
 #include "daemon/pairs/pairs_and_rings.h"
 #include "daemon/placement/placement.h"
+#include "daemon/placement/spare_cores.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/plane/mailbox.h"
 #include "daemon/plane/worker_client.h"
@@ -67,6 +68,7 @@ class ProgressThread {
   void Watch(int doorbell);
   void Unwatch(int doorbell);
 
+  pthread_t handle() { return thread_.native_handle(); }
   TurnStatistics statistics() const {
     return {turns_.load(std::memory_order_relaxed), sleeps_.load(std::memory_order_relaxed)};
   }
@@ -166,6 +168,7 @@ class ProgressPlane final : public DataPlane {
   // By job and rank. The progress thread's.
   std::map<std::pair<std::string, uint32_t>, int> doorbells_;
   const std::unique_ptr<ProgressThread> thread_;
+  std::optional<SpareCores> spare_cores_;  // where threads may be moved
 };
 
 // Takes the transport over. `options` gives timeouts, waiting, staging and copy workers;

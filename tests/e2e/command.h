@@ -117,6 +117,10 @@ Words PrivateJob(const Words& placement, const Words& program = {});
 // much leave them else.
 inline constexpr char kByDaemons[] = "--direct_links=off";
 
+// The command line of `program` in a network namespace of its own, with loopback; root, or a user
+// to whom the machine gives user namespaces, can run it.
+Words InOwnNetwork(const Words& program);
+
 // Waits until each rank of a job has printed "rank R: under way".
 bool UnderWay(Command* job, int ranks);
 // The run directories of the private daemons of a job, sorted: by node, under one ferryrun.

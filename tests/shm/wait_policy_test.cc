@@ -76,6 +76,18 @@ TEST_F(CrowdedWaitTest, AYieldSaysWhetherOthersRan) {
   }
 }
 
+uint32_t told = 0;
+
+// So that it can go where it has a core to itself.
+TEST_F(CrowdedWaitTest, AWaitTellsThatOthersRunAgainAndAgain) {
+  SetCrowdedHook([] { StoreRelaxed(told, LoadRelaxed(told) + 1); });
+  Crowd();
+  while (LoadRelaxed(told) < 2) {
+    (void)YieldToOthers();
+  }
+  SetCrowdedHook(nullptr);
+}
+
 TEST_F(CrowdedWaitTest, WhoDoesNotCountTheTurnsOfOthersLooksMoreOften) {
   Crowd();
   while (CountLooks(false) < 2 * CountLooks(true)) {

@@ -103,13 +103,13 @@ TEST(ArgumentsTest, ItsOwnVariablesAreNotToBeSet) {
 TEST(ArgumentsTest, PlacesAndBindings) {
   const Arguments by_node = Good({"--map-by", "node", "--bind-to", "core", "p"});
   EXPECT_EQ(by_node.mapping.by, Mapping::By::kNode);
-  EXPECT_EQ(by_node.binding, Binding::kCore);
+  EXPECT_THAT(by_node.options, ElementsAre("--bind_to=core"));
   const Arguments per_node = Good({"-ppn", "2", "-bind-to", "socket", "p"});
   EXPECT_EQ(per_node.mapping.by, Mapping::By::kCount);
   EXPECT_EQ(per_node.mapping.count, 2U);
   EXPECT_TRUE(per_node.mapping.wraps);
-  EXPECT_EQ(per_node.binding, Binding::kSocket);
-  EXPECT_THAT(Bad({"--bind-to", "board", "p"}), HasSubstr("--bind-to board: it knows none, core"));
+  EXPECT_THAT(per_node.options, ElementsAre("--bind_to=socket"));
+  EXPECT_THAT(Bad({"--bind-to", "board", "p"}), HasSubstr("--bind-to board: it knows auto, none"));
   EXPECT_THAT(Bad({"--map-by", "board", "p"}), HasSubstr("--map-by board"));
   EXPECT_THAT(Bad({"-ppn", "0", "p"}), HasSubstr("-ppn 0"));
 }

@@ -1,7 +1,6 @@
 // ferryrun as its user meets it, with shell scripts for ranks and a stand-in for ferryd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -78,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"-n", "4", "--nodes", "0", "true"}, 2, "--nodes 0"},
         Mistake{{"-n", "4"}, 2, "no program to run"},
         Mistake{{"-n", "4", "--lable", "true"}, 2, "unknown flag --lable"},
-        Mistake{{"-n", "2", "--bind-to", "rack", "true"}, 2, "--bind-to rack: it knows none, core"},
+        Mistake{{"-n", "2", "--bind-to", "rack", "true"},
+                2,
+                "--bind-to rack: it knows auto, none, core"},
         Mistake{{"-wdir", "/nonexistent", "true"}, 2, "there is no such directory"},
         Mistake{{"-n", "1", "true", ":", "-n", "0", "true"}, 2, "-n 0"},
         Mistake{{"true", ":", "nosuchprogram"}, 127, "cannot run 'nosuchprogram'"},
@@ -225,24 +226,6 @@ TEST(FerryrunTest, DealsOutRanksAsAsked) {
       ElementsAre("[0] 0 on 0", "[1] 1 on 1", "[2] 2 on 0"));
   EXPECT_THAT(SortedLines(RunCommand(Script({"-n", "3", "--nodes", "2", "-ppn", "1"}, echo)).out),
               ElementsAre("[0] 0 on 0", "[1] 1 on 1", "[2] 2 on 0"));
-}
-
-TEST(FerryrunTest, BindsRanksToCores) {
-  const CommandResult result =
-      RunCommand(Script({"--bind-to", "core"}, "grep Cpus_allowed_list /proc/self/status; nproc"));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-  int first = 0;
-  while (!CPU_ISSET(first, &allowed)) {
-    ++first;
-  }
-  EXPECT_THAT(result.out, HasSubstr("Cpus_allowed_list:\t" + std::to_string(first)));
-  if (CPU_COUNT(&allowed) > 2) {
-    EXPECT_THAT(result.out,
-                testing::Not(HasSubstr("[0] " + std::to_string(CPU_COUNT(&allowed)) + "\n")));
-  }
 }
 
 TEST(FerryrunTest, EndsAJobThatTakesTooLong) {

@@ -177,30 +177,72 @@ topology::Machine TwoSockets() {
 
 constexpr std::initializer_list<uint32_t> kAll = {0, 1, 2, 3, 4, 5, 6, 7};
 
+RankPlaces Places(const UsableCpus& usable, Binding binding, uint64_t count) {
+  const StatusOr<RankPlaces> places = BindRanks(TwoSockets(), usable, binding, count);
+  EXPECT_TRUE(places.ok()) << places.status().message();
+  return *places;
+}
+
 TEST(BindingTest, NoneBindsNothing) {
-  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kNone, 100), IsEmpty());
+  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kNone, 100).cpus, IsEmpty());
 }
 
 TEST(BindingTest, EachRankHasACoreOfItsOwn) {
-  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kCore, 3),
+  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kCore, 3).cpus,
               ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}));
 }
 
 TEST(BindingTest, OnlyWhatMayBeUsedIs) {
-  EXPECT_THAT(*BindRanks(TwoSockets(), {1, 4, 5}, Binding::kCore, 2),
+  EXPECT_THAT(Places({{1, 4, 5}, {}, 0}, Binding::kCore, 2).cpus,
               ElementsAre(CpuSet{1}, CpuSet{4, 5}));
-  EXPECT_THAT(*BindRanks(TwoSockets(), {6}, Binding::kSocket, 2),
-              ElementsAre(CpuSet{6}, CpuSet{6}));
+  EXPECT_THAT(Places({{6}, {}, 0}, Binding::kSocket, 2).cpus, ElementsAre(CpuSet{6}, CpuSet{6}));
 }
 
 TEST(BindingTest, RanksTakeSocketsInTurn) {
-  EXPECT_THAT(*BindRanks(TwoSockets(), kAll, Binding::kSocket, 3),
+  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kSocket, 3).cpus,
               ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}, CpuSet{0, 1, 2, 3}));
 }
 
 TEST(BindingTest, TooFewCoresAreRefused) {
-  EXPECT_THAT(BindRanks(TwoSockets(), {0, 1, 2}, Binding::kCore, 3).status().message(),
+  EXPECT_THAT(BindRanks(TwoSockets(), {{0, 1, 2}, {}, 0}, Binding::kCore, 3).status().message(),
               HasSubstr("--bind-to core: 3 ranks here, but 2 cores"));
+}
+
+TEST(BindingTest, ByItselfEachRankHasAnEqualShare) {
+  const RankPlaces places = Places({kAll, {}, 0}, Binding::kAuto, 2);
+  EXPECT_THAT(places.cpus, ElementsAre(CpuSet{0, 1, 2, 3}, CpuSet{4, 5, 6, 7}));
+  EXPECT_EQ(places.claimed, CpuSet(kAll));
+  EXPECT_THAT(Places({kAll, {}, 0}, Binding::kAuto, 4).cpus,
+              ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}));
+}
+
+TEST(BindingTest, ByItselfNobodyIsBoundWhereRanksOutnumberCores) {
+  const RankPlaces places = Places({kAll, {}, 0}, Binding::kAuto, 5);
+  EXPECT_THAT(places.cpus, IsEmpty());
+  EXPECT_TRUE(places.claimed.empty());
+  EXPECT_EQ(places.why_not, "5 ranks, but 4 cores");
+  EXPECT_EQ(Places({{3}, {}, 0}, Binding::kAuto, 2).why_not, "2 ranks, but 1 core");
+}
+
+TEST(BindingTest, DaemonsThatWorkAreLeftACoreEach) {
+  EXPECT_THAT(Places({kAll, {}, 2}, Binding::kAuto, 2).cpus,
+              ElementsAre(CpuSet{0, 1}, CpuSet{4, 5}));
+  EXPECT_EQ(Places({kAll, {}, 2}, Binding::kAuto, 3).why_not, "3 ranks and 2 daemons, but 4 cores");
+}
+
+TEST(BindingTest, ACoreOfWhichAnotherJobHasAThreadIsNotFree) {
+  const UsableCpus usable = {kAll, {1, 2}, 0};
+  EXPECT_THAT(Places(usable, Binding::kAuto, 2).cpus, ElementsAre(CpuSet{4, 5}, CpuSet{6, 7}));
+  EXPECT_THAT(Places(usable, Binding::kCore, 1).cpus, ElementsAre(CpuSet{4, 5}));
+  const RankPlaces places = Places(usable, Binding::kAuto, 3);
+  EXPECT_THAT(places.cpus, IsEmpty());
+  EXPECT_EQ(places.why_not, "other jobs have 2 of its 4 cores");
+}
+
+TEST(BindingTest, WhoAsksForCoresSharesThemWithOtherJobsIfNeedBe) {
+  const RankPlaces places = Places({kAll, {0}, 0}, Binding::kCore, 4);
+  EXPECT_THAT(places.cpus, ElementsAre(CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}));
+  EXPECT_EQ(places.claimed, (CpuSet{2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace

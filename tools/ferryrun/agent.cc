@@ -12,16 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/topology/affinity.h"
-#include "common/topology/discover.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/launch.h"
 #include "tools/ferryrun/output.h"
-#include "tools/ferryrun/placement.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/signals.h"
 
@@ -84,7 +82,7 @@ class Agent {
   PrivateDaemons private_;
   std::optional<ServingDaemon> daemon_;
   std::optional<CreatedJob> job_;
-  std::vector<topology::CpuSet> cpus_;  // of the ranks here, in their order
+  BoundRanks bound_;  // in the order in which they start
   std::vector<LocalRank> ranks_;
   NoticePipe notices_;
   bool over_ = false;   // end everything
@@ -289,16 +287,12 @@ Status Agent::SetUp(const Frame& frame) {
 Status Agent::Serve(const Frame& frame) {
   const StatusOr<AgentServe> message = ReadServe(frame.payload);
   FERRY_RETURN_IF_ERROR(message.status());
-  if (message->binding != Binding::kNone) {
-    const StatusOr<topology::Machine> machine =
-        topology::ReadThisMachine(topology::Devices::kLeaveOut);
-    FERRY_RETURN_IF_ERROR(machine.status());
-    const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
-    FERRY_RETURN_IF_ERROR(allowed.status());
-    StatusOr<std::vector<topology::CpuSet>> cpus =
-        BindRanks(*machine, *allowed, message->binding, message->ranks);
-    FERRY_RETURN_IF_ERROR(cpus.status());
-    cpus_ = std::move(*cpus);
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(message->binding, message->ranks, /*daemons=*/0);
+  FERRY_RETURN_IF_ERROR(bound.status());
+  bound_ = std::move(*bound);
+  std::vector<std::string> bindings;
+  for (uint64_t rank = 0; rank < message->ranks; ++rank) {
+    bindings.push_back(bound_.Text(rank));
   }
   if (message->private_daemon) {
     daemon_.reset();
@@ -315,7 +309,7 @@ Status Agent::Serve(const Frame& frame) {
     daemon_ = std::move(serving->front());
   }
   Say(FrameKind::kServing, 0,
-      ToText(AgentServing{daemon_->run_directory, daemon_->control_address}));
+      ToText(AgentServing{daemon_->run_directory, daemon_->control_address, std::move(bindings)}));
   return {};
 }
 
@@ -345,9 +339,7 @@ Status Agent::StartOne(const Frame& frame) {
   if (message->must || stat(message->directory.c_str(), &there) == 0) {
     command.directory = message->directory;
   }
-  if (!cpus_.empty()) {
-    command.cpus = cpus_[ranks_.size() % cpus_.size()];
-  }
+  command.cpus = bound_.CpusOf(ranks_.size());
   FERRY_RETURN_IF_ERROR(notices_.GiveTo(&command));
   StatusOr<RankProcess> process = StartRank(command);
   FERRY_RETURN_IF_ERROR(process.status());

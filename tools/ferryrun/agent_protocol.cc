@@ -219,12 +219,14 @@ StatusOr<AgentServe> ReadServe(const std::string& text) {
 
 std::string ToText(const AgentServing& message) {
   return Dump({{"run_directory", FromText(message.run_directory)},
-               {"control_address", message.control_address}});
+               {"control_address", message.control_address},
+               {"bindings", FromTexts(message.bindings)}});
 }
 
 StatusOr<AgentServing> ReadServing(const std::string& text) {
   return Parse<AgentServing>(text, [](const Json& json) {
-    return AgentServing{TextFrom(json.at("run_directory")), json.at("control_address")};
+    return AgentServing{TextFrom(json.at("run_directory")), json.at("control_address"),
+                        TextsFrom(json.at("bindings"))};
   });
 }
 

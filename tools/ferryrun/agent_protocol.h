@@ -138,6 +138,7 @@ StatusOr<AgentServe> ReadServe(const std::string& text);
 struct AgentServing {
   std::string run_directory;
   std::string control_address;
+  std::vector<std::string> bindings = {};  // where each rank there will run, for people
 };
 std::string ToText(const AgentServing& message);
 StatusOr<AgentServing> ReadServing(const std::string& text);

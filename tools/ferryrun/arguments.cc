@@ -331,15 +331,12 @@ class Parser {
   }
 
   Status SetBinding(const std::string& text) {
-    constexpr std::pair<std::string_view, Binding> kNames[] = {
-        {"none", Binding::kNone}, {"core", Binding::kCore}, {"socket", Binding::kSocket}};
-    for (const auto& [name, binding] : kNames) {
-      if (text == name) {
-        arguments_.binding = binding;
-        return {};
-      }
+    constexpr std::string_view kNames[] = {"auto", "none", "core", "socket"};
+    if (std::find(std::begin(kNames), std::end(kNames), text) == std::end(kNames)) {
+      return Refuse("--bind-to " + text + ": it knows auto, none, core and socket");
     }
-    return Refuse("--bind-to " + text + ": it knows none, core and socket");
+    arguments_.options.push_back("--bind_to=" + text);
+    return {};
   }
 
   Status SetDirectory(const std::string& flag, const std::string& path) {

@@ -29,7 +29,6 @@ struct Arguments {
   uint64_t nodes = 1;
   std::vector<Host> hosts;  // of the job, without those that only parts name
   Mapping mapping;
-  Binding binding = Binding::kNone;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
   bool label = false;

@@ -28,7 +28,8 @@ constexpr FlagRow kTable[] = {
     {Flag::kPerNode, "-ppn,-perhost,-N,-npernode,--npernode", "N",
      "deal out N ranks to each node in turn"},
     {Flag::kBindTo, "-bind-to,--bind-to", "WHAT",
-     "where a rank may run: none (anywhere, the default), core, socket"},
+     "where a rank may run: auto (its share of the cores, the default), core, socket, none "
+     "(anywhere)"},
     {Flag::kReportBindings, "-report-bindings,--report-bindings", "",
      "say on which CPUs each rank may run"},
     {Flag::kVerbose, "-v,-verbose,--verbose", "", "say on which node each rank runs"},

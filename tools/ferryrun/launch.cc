@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "common/own_program.h"
-#include "common/topology/affinity.h"
-#include "common/topology/discover.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/binding.h"
 #include "tools/ferryrun/daemons.h"
 #include "tools/ferryrun/hosts.h"
 #include "tools/ferryrun/job.h"
@@ -74,7 +73,8 @@ class Launch {
         layout_(std::move(layout)),
         signals_(std::move(signals)),
         hosts_(layout_.nodes.size()),
-        job_nodes_(layout_.nodes.size()) {}
+        job_nodes_(layout_.nodes.size()),
+        bindings_(layout_.nodes.size()) {}
 
   int Run();
 
@@ -89,6 +89,7 @@ class Launch {
   }
 
   Status BindHere();
+  size_t IndexOf(uint32_t rank) const;
   Status ReachHosts();
   Status FindDaemons();
   Status Serve();
@@ -113,14 +114,15 @@ class Launch {
   const config::Options options_;
   const JobLayout layout_;
   SignalSource signals_;
-  std::vector<topology::CpuSet> cpus_;              // of the ranks here, in their order
+  BoundRanks bound_;                                // here, in their order
   std::vector<std::unique_ptr<RemoteHost>> hosts_;  // by node; null: here
   std::string address_;                             // of this host for the others
   bool private_ = false;                            // daemons for this job alone
   PrivateDaemons daemons_;
-  std::vector<ServingDaemon> serving_;  // here
-  std::vector<JobNode> job_nodes_;      // by node
-  std::vector<CreatedJob> created_;     // here
+  std::vector<ServingDaemon> serving_;              // here
+  std::vector<JobNode> job_nodes_;                  // by node
+  std::vector<std::vector<std::string>> bindings_;  // by node, if another host: of its ranks
+  std::vector<CreatedJob> created_;                 // here
 };
 
 Status Launch::BindHere() {
@@ -128,19 +130,22 @@ Status Launch::BindHere() {
   for (const NodePlan& node : layout_.nodes) {
     ranks += node.remote ? 0 : node.ranks;
   }
-  if (arguments_.binding == Binding::kNone || ranks == 0) {
-    return {};
-  }
-  const StatusOr<topology::Machine> machine =
-      topology::ReadThisMachine(topology::Devices::kLeaveOut);
-  FERRY_RETURN_IF_ERROR(machine.status());
-  const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
-  FERRY_RETURN_IF_ERROR(allowed.status());
-  StatusOr<std::vector<topology::CpuSet>> cpus =
-      BindRanks(*machine, *allowed, arguments_.binding, ranks);
-  FERRY_RETURN_IF_ERROR(cpus.status());
-  cpus_ = std::move(*cpus);
+  // One daemon is often idle, but those of several nodes on one machine carry messages all the
+  // time.
+  const uint64_t daemons = LocalNodes() > 1 ? LocalNodes() : 0;
+  StatusOr<BoundRanks> bound = BoundRanks::Bind(ParseBinding(options_.bind_to), ranks, daemons);
+  FERRY_RETURN_IF_ERROR(bound.status());
+  bound_ = std::move(*bound);
   return {};
+}
+
+// How many ranks before this one run where it does.
+size_t Launch::IndexOf(uint32_t rank) const {
+  const std::vector<uint32_t>& nodes = layout_.node_of_rank;
+  return static_cast<size_t>(
+      std::count_if(nodes.begin(), nodes.begin() + rank, [this, own = nodes[rank]](uint32_t node) {
+        return IsRemote(own) ? node == own : !IsRemote(node);
+      }));
 }
 
 AgentSetUp Launch::SetUpOf(size_t node) const {
@@ -252,7 +257,7 @@ Status Launch::ServeThere(const std::optional<CertificateAndKey>& authority) {
                                            .node = static_cast<uint32_t>(node),
                                            .authority = authority ? authority->certificate : "",
                                            .authority_key = authority ? authority->key : "",
-                                           .binding = arguments_.binding,
+                                           .binding = ParseBinding(options_.bind_to),
                                            .ranks = layout_.nodes[node].ranks}));
     }
   }
@@ -286,7 +291,11 @@ Status Launch::Serve() {
     FERRY_RETURN_IF_ERROR(answer.status());
     const StatusOr<AgentServing> serving = ReadServing(answer->payload);
     FERRY_RETURN_IF_ERROR(serving.status());
+    if (serving->bindings.size() != layout_.nodes[node].ranks) {
+      return {ErrorCode::kCorrupt, "host " + layout_.nodes[node].host + " names other ranks"};
+    }
     job_nodes_[node] = {serving->run_directory, serving->control_address};
+    bindings_[node] = serving->bindings;
   }
   return {};
 }
@@ -327,12 +336,7 @@ RankCommand Launch::CommandHere(const Job& job, uint32_t rank) const {
                       .environment = config::ForeignEnvironment(config::ProcessEnvironment()),
                       .directory = part.directory};
   SetVariables(VariablesOf(job, rank), &command.environment);
-  if (!cpus_.empty()) {
-    const auto before =
-        std::count_if(layout_.node_of_rank.begin(), layout_.node_of_rank.begin() + rank,
-                      [this](uint32_t node) { return !IsRemote(node); });
-    command.cpus = cpus_[static_cast<size_t>(before)];
-  }
+  command.cpus = bound_.CpusOf(IndexOf(rank));
   return command;
 }
 
@@ -372,11 +376,8 @@ bool Launch::WasAbsent(const Job& job, uint32_t rank, const std::string& how) co
   return absent.ok() && *absent;
 }
 
-// For those who asked. On other hosts their agents bind ranks.
+// For those who asked.
 void Launch::TellPlaces(const Job& job) const {
-  const auto how = [&](const RankCommand& command) {
-    return command.cpus.words().empty() ? std::string("any CPU") : "CPUs " + command.cpus.Text();
-  };
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     const uint32_t node = job.NodeOf(rank);
     std::string text = "rank " + std::to_string(rank);
@@ -385,7 +386,8 @@ void Launch::TellPlaces(const Job& job) const {
       text += " on node " + std::to_string(node) + (host.empty() ? "" : ", host " + host);
     }
     if (arguments_.report_bindings) {
-      text += IsRemote(node) ? ": CPUs as bound there" : ": " + how(CommandHere(job, rank));
+      const size_t index = IndexOf(rank);
+      text += ": " + (IsRemote(node) ? bindings_[node][index] : bound_.Text(index));
     }
     std::fprintf(stderr, "ferryrun: %s\n", text.c_str());
   }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "common/open_files.h"
+#include "common/topology/discover.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/arguments.h"
@@ -21,6 +22,10 @@ int main(int argc, char** argv) {
   } while (fd >= 0 && fd <= STDERR_FILENO);
   close(fd);
   ferry::RaiseOpenFiles();
+  // StartRank keeps it from ranks. Without it, hwloc takes twenty times as long.
+  constexpr ferry::config::Variable kTopology[] = {
+      {ferry::topology::kPluginsVariable, ferry::topology::kPluginsLeftOut}};
+  (void)ferry::config::EnsureEnvironment(kTopology);
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
   }

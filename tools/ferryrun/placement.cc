@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "common/topology/shares.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -88,6 +90,31 @@ std::vector<topology::CpuSet> Allowed(const std::vector<topology::CpuSet>& sets,
     }
   }
   return usable;
+}
+
+// Those of cores of which no other job has a part.
+topology::CpuSet FreeCpus(const topology::Machine& machine, const UsableCpus& usable) {
+  topology::CpuSet taken = usable.taken;
+  for (const topology::CpuSet& core : machine.cores) {
+    if (core.Intersects(usable.taken)) {
+      taken.Add(core);
+    }
+  }
+  return usable.allowed.Without(taken);
+}
+
+std::string Counted(uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// Why ranks are not bound: "3 ranks, but 2 cores".
+std::string WhyNot(const UsableCpus& usable, uint64_t ranks, size_t all, size_t free) {
+  if (ranks + usable.daemons > all) {
+    return Counted(ranks, "rank") +
+           (usable.daemons == 0 ? "" : " and " + Counted(usable.daemons, "daemon")) + ", but " +
+           Counted(all, "core");
+  }
+  return "other jobs have " + std::to_string(all - free) + " of its " + Counted(all, "core");
 }
 
 }  // namespace
@@ -186,27 +213,50 @@ std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes) {
   return slots;
 }
 
-StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
-                                                  const topology::CpuSet& allowed, Binding binding,
-                                                  uint64_t count) {
-  std::vector<topology::CpuSet> bound;
+Binding ParseBinding(std::string_view name) {
+  return name == "none"     ? Binding::kNone
+         : name == "core"   ? Binding::kCore
+         : name == "socket" ? Binding::kSocket
+                            : Binding::kAuto;
+}
+
+StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
+                               Binding binding, uint64_t count) {
+  RankPlaces places;
   if (binding == Binding::kNone) {
-    return bound;
+    return places;
   }
-  const bool by_core = binding == Binding::kCore;
-  const std::vector<topology::CpuSet> places =
-      Allowed(by_core ? machine.cores : machine.sockets, allowed);
-  if (places.empty() || (by_core && places.size() < count)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "--bind-to " + std::string(by_core ? "core: " : "socket: ") +
-                      std::to_string(count) + " ranks here, but " + std::to_string(places.size()) +
-                      (by_core ? " cores (use --bind-to none, or fewer ranks)"
-                               : " sockets that they may use (use --bind-to none)"));
+  const topology::CpuSet free = FreeCpus(machine, usable);
+  if (binding == Binding::kAuto) {
+    places.cpus = topology::ShareCores(machine, free, count, topology::CpusNearGpus(machine, count),
+                                       usable.daemons);
+    if (places.cpus.empty()) {
+      places.why_not = WhyNot(usable, count, topology::CoresOf(machine, usable.allowed).size(),
+                              topology::CoresOf(machine, free).size());
+    }
+  } else {
+    const bool by_core = binding == Binding::kCore;
+    std::vector<topology::CpuSet> from =
+        by_core ? topology::CoresOf(machine, free) : Allowed(machine.sockets, usable.allowed);
+    if (by_core && from.size() < count) {
+      from = topology::CoresOf(machine, usable.allowed);  // asked for: then jobs share cores
+    }
+    if (from.empty() || (by_core && from.size() < count)) {
+      return Refuse("--bind-to " + std::string(by_core ? "core: " : "socket: ") +
+                    std::to_string(count) + " ranks here, but " + std::to_string(from.size()) +
+                    (by_core ? " cores (use --bind-to none, or fewer ranks)"
+                             : " sockets that they may use (use --bind-to none)"));
+    }
+    for (uint64_t rank = 0; rank < count; ++rank) {
+      places.cpus.push_back(from[rank % from.size()]);
+    }
   }
-  for (uint64_t rank = 0; rank < count; ++rank) {
-    bound.push_back(places[rank % places.size()]);
+  for (const topology::CpuSet& cpus : places.cpus) {
+    if (binding != Binding::kSocket && free.Contains(cpus)) {
+      places.claimed.Add(cpus);
+    }
   }
-  return bound;
+  return places;
 }
 
 }  // namespace ferry::tools

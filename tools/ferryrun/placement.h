@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,13 +53,29 @@ Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t node
 // Slots of nodes that share out `ranks`: they differ by at most one, larger first.
 std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes);
 
-enum class Binding { kNone, kCore, kSocket };
+enum class Binding { kNone, kCore, kSocket, kAuto };
 
-// The CPUs of each of `count` ranks, of those `allowed`: a core each, in their order; or sockets,
-// which the ranks take in turn. Nothing (no sets) for kNone. kInvalidArgument: fewer cores than
-// ranks, which would have to share cores.
-StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
-                                                  const topology::CpuSet& allowed, Binding binding,
-                                                  uint64_t count);
+// The name of a binding, as the option bind_to has it.
+Binding ParseBinding(std::string_view name);
+
+struct UsableCpus {
+  topology::CpuSet allowed;  // where the ranks may run
+  topology::CpuSet taken;    // CPUs that ranks of other jobs have to themselves
+  uint64_t daemons = 0;      // that work beside the ranks, and want a core each
+};
+
+struct RankPlaces {
+  std::vector<topology::CpuSet> cpus;  // of each rank; none: they are not bound
+  topology::CpuSet claimed;            // of these, what they should have to themselves
+  std::string why_not = {};            // a phrase that says why they are not bound
+};
+
+// The CPUs of each of `count` ranks. kAuto: a share of the free cores each, as large for all, near
+// the rank's GPU (topology::ShareCores), or none where ranks and daemons outnumber free cores.
+// kCore: a core each, in their order, free ones if there are enough. kSocket: sockets, which the
+// ranks take in turn. kInvalidArgument, but not for kAuto: there are too few, and ranks would have
+// to share cores.
+StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpus& usable,
+                               Binding binding, uint64_t count);
 
 }  // namespace ferry::tools

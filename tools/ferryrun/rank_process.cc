@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/topology/discover.h"
 #include "tools/ferryrun/process.h"
 
 namespace ferry::tools {
@@ -42,6 +43,9 @@ StatusOr<RankProcess> StartRank(const RankCommand& command) {
   if (!command.directory.empty()) {
     SetVariables({"PWD=" + command.directory}, &environment);
   }
+  // ferryrun's own (main.cc): what the program makes of hwloc is not its business.
+  std::erase(environment,
+             std::string(topology::kPluginsVariable) + "=" + topology::kPluginsLeftOut);
   if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
     FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }

@@ -1,7 +1,5 @@
 #include "client/collective/board/board.h"
 
-#include <sched.h>
-
 namespace ferry::collective {
 namespace {
 
@@ -157,7 +155,7 @@ bool Board::LookPatiently(const Reached& reached) {
       if (reached()) {
         return true;
       }
-      sched_yield();
+      (void)shm::YieldToOthers();
     }
     return reached();
   }

@@ -40,5 +40,15 @@ TEST(CpuSetTest, KnowsWhatItHolds) {
   EXPECT_TRUE(set.Intersection(CpuSet{101}).empty());
 }
 
+TEST(CpuSetTest, AddsAndTakesAway) {
+  CpuSet set{0, 2};
+  set.Add(CpuSet{2, 100});
+  EXPECT_EQ(set, (CpuSet{0, 2, 100}));
+  EXPECT_EQ(set.Cpus(), (std::vector<uint32_t>{0, 2, 100}));
+  EXPECT_EQ(set.Without(CpuSet{100, 101}), (CpuSet{0, 2}));
+  EXPECT_TRUE(set.Without(set).empty());
+  EXPECT_EQ(set.Without({}), set);
+}
+
 }  // namespace
 }  // namespace ferry::topology

@@ -1,0 +1,133 @@
+#include "client/rank/core_sharing.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/topology/affinity.h"
+#include "common/topology/cpu_set.h"
+#include "common/unique_fd.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::client {
+namespace {
+
+// Between two looks, for each other rank: a hundred times as long as it takes.
+constexpr uint64_t kPauseNs = 1'000'000;
+
+// Fields of /proc/PID/stat behind the name (proc(5)).
+constexpr int kStateField = 3;
+constexpr int kProcessorField = 39;
+
+// The CPU on which the process's first thread runs, or waits to run; nothing if it does neither.
+std::optional<uint32_t> RunsOn(pid_t process) {
+  const std::string path = "/proc/" + std::to_string(process) + "/stat";
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text{};
+  const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : -1;
+  std::string_view rest(text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  const size_t name_end = rest.rfind(')');  // the name may have spaces
+  if (name_end == rest.npos || rest.size() < name_end + 3 || rest[name_end + 2] != 'R') {
+    return std::nullopt;
+  }
+  rest.remove_prefix(name_end + 2);
+  for (int field = kStateField; field < kProcessorField; ++field) {
+    const size_t space = rest.find(' ');
+    if (space == rest.npos) {
+      return std::nullopt;
+    }
+    rest.remove_prefix(space + 1);
+  }
+  uint32_t cpu = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), cpu);
+  return error == std::errc() && cpu < topology::kMaxCpus ? std::optional(cpu) : std::nullopt;
+}
+
+std::atomic<CoreSharing*> active = nullptr;
+
+void OnCrowded() {
+  if (CoreSharing* const sharing = active.load(std::memory_order_acquire)) {
+    (void)sharing->MoveAway();
+  }
+}
+
+}  // namespace
+
+CoreSharing::CoreSharing(std::vector<pid_t> others) : others_(std::move(others)) {
+  CoreSharing* none = nullptr;
+  if (!others_.empty() && active.compare_exchange_strong(none, this)) {
+    shm::SetCrowdedHook(OnCrowded);
+  }
+}
+
+CoreSharing::~CoreSharing() {
+  if (CoreSharing* own = this; active.compare_exchange_strong(own, nullptr)) {
+    shm::SetCrowdedHook(nullptr);
+  }
+}
+
+bool CoreSharing::MoveAway() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  const uint64_t now_ns = MonotonicNs();
+  if (!lock.owns_lock() || now_ns < next_ns_) {
+    return false;
+  }
+  next_ns_ = now_ns + kPauseNs * others_.size();
+  return TryMove();
+}
+
+bool CoreSharing::TryMove() const {
+  const int here = sched_getcpu();
+  if (here < 0) {
+    return false;
+  }
+  topology::CpuSet busy;
+  for (const pid_t other : others_) {
+    if (const std::optional<uint32_t> cpu = RunsOn(other)) {
+      busy.Add(*cpu);
+    }
+  }
+  if (!busy.Contains(static_cast<uint32_t>(here))) {
+    return false;
+  }
+  const StatusOr<topology::CpuSet> mask = topology::AffinityOf(0);
+  const std::vector<uint32_t> free =
+      mask.ok() ? mask->Without(busy).Cpus() : std::vector<uint32_t>();
+  if (free.empty()) {
+    return false;
+  }
+  // The next one of them: those with close numbers mostly share a cache.
+  const auto next = std::upper_bound(free.begin(), free.end(), static_cast<uint32_t>(here));
+  const topology::CpuSet target = {next == free.end() ? free.front() : *next};
+  if (!topology::Pin(pthread_self(), target).ok()) {
+    return false;
+  }
+  (void)topology::Pin(pthread_self(), *mask);
+  return true;
+}
+
+bool OutnumberCpus(const std::vector<pid_t>& processes) {
+  topology::CpuSet cpus;
+  for (const pid_t process : processes) {
+    const StatusOr<topology::CpuSet> mask = topology::AffinityOf(process);
+    if (process == 0 || !mask.ok()) {  // this pid namespace does not show it
+      return processes.size() > std::max(1U, std::thread::hardware_concurrency());
+    }
+    cpus.Add(*mask);
+  }
+  return processes.size() > cpus.size();
+}
+
+}  // namespace ferry::client

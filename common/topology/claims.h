@@ -1,0 +1,35 @@
+// Which CPUs of this machine the jobs of any user have to themselves.
+//
+// A claim on a CPU is a Unix socket with an abstract name, which only one process can have: so
+// claims of launchers with and without a common daemon, and of several users, exclude each other,
+// leave no files, and end with whoever made them, however it dies. They are advice: anybody may
+// claim any CPU, and who finds one claimed runs elsewhere, or unbound. Processes in different
+// network namespaces do not see each other's.
+//
+// Calling thread: any, one at a time for each object. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/topology/cpu_set.h"
+#include "common/unique_fd.h"
+
+namespace ferry::topology {
+
+class CpuClaims {
+ public:
+  // Those that somebody claims now; none where the kernel does not tell.
+  static CpuSet Current();
+
+  // Claims these CPUs too, until Release or the end of this object or its process. Else the first
+  // one that somebody else has, and nothing is claimed anew.
+  std::optional<uint32_t> Claim(const CpuSet& cpus);
+  void Release() { sockets_.clear(); }
+
+ private:
+  std::vector<UniqueFd> sockets_;
+};
+
+}  // namespace ferry::topology

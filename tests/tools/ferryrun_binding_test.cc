@@ -1,0 +1,194 @@
+// Where ferryrun's ranks may run, with shell scripts for ranks and a stand-in for ferryd.
+//
+// Each test has a network namespace of its own, in which no other job's claims on CPUs count
+// (topology/claims.h), and runs on two cores. Skipped where the machine lets us make none, or has
+// but one core.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "common/topology/affinity.h"
+#include "common/topology/discover.h"
+#include "common/topology/shares.h"
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::CpuSet;
+
+constexpr char kSay[] = "grep Cpus_allowed_list /proc/self/status | cut -f 2";
+
+class BindingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
+    const auto allowed = topology::AffinityOf(0);
+    ASSERT_TRUE(machine.ok() && allowed.ok());
+    const std::vector<CpuSet> cores = topology::CoresOf(*machine, *allowed);
+    if (cores.size() < 2) {
+      GTEST_SKIP() << "this machine has one core for us";
+    }
+    if (RunCommand(InOwnNetwork({"true"})).exit_code != 0) {
+      GTEST_SKIP() << "this machine lets us make no network namespace";
+    }
+    first_ = cores[0];
+    second_ = cores[1];
+    both_ = cores[0];
+    both_.Add(cores[1]);
+  }
+
+  // ferryrun FLAGS sh -c SCRIPT, which may use these CPUs.
+  static Words Job(const CpuSet& cpus, const Words& flags, const std::string& script) {
+    return Joined(Joined({"/usr/bin/taskset", "-c", cpus.Text(), "tools/ferryrun/ferryrun", "-l",
+                          "--private", "--ferryd", "tests/tools/fake_ferryd"},
+                         flags),
+                  {"sh", "-c", script});
+  }
+  static CommandResult Run(const CpuSet& cpus, const Words& flags, const std::string& script = kSay,
+                           const Words& variables = {}) {
+    CommandResult result = RunCleanly(InOwnNetwork(Job(cpus, flags, script)), variables);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  }
+  // What two ranks, or three, say that may run on any of both cores.
+  Words Unbound(int ranks) const {
+    Words lines;
+    for (int rank = 0; rank < ranks; ++rank) {
+      lines.push_back("[" + std::to_string(rank) + "] " + both_.Text());
+    }
+    return lines;
+  }
+
+  CpuSet first_;
+  CpuSet second_;
+  CpuSet both_;
+};
+
+TEST_F(BindingTest, RanksHaveCoresOfTheirOwn) {
+  EXPECT_THAT(SortedLines(Run(both_, {"-n", "2"}).out),
+              ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
+}
+
+TEST_F(BindingTest, DaemonsOfSeveralNodesWantCores) {
+  const CommandResult result = Run(both_, {"-n", "2", "--nodes", "2", "--report-bindings"});
+  EXPECT_EQ(SortedLines(result.out), Unbound(2));
+  EXPECT_THAT(result.err, HasSubstr("rank 1: any CPU (2 ranks and 2 daemons, but 2 cores)\n"));
+}
+
+TEST_F(BindingTest, ThreadsOfASingleRankHaveAllCores) {
+  EXPECT_EQ(Run(both_, {"-n", "1"}, "nproc").out, "[0] " + std::to_string(both_.size()) + "\n");
+}
+
+TEST_F(BindingTest, MoreRanksThanCoresAreNotBound) {
+  EXPECT_EQ(SortedLines(Run(both_, {"-n", "3"}).out), Unbound(3));
+  EXPECT_THAT(SortedLines(Run(first_, {"-n", "2"}).out),
+              ElementsAre("[0] " + first_.Text(), "[1] " + first_.Text()));
+}
+
+TEST_F(BindingTest, AFlagAVariableAndAnOptionTurnItOff) {
+  EXPECT_EQ(SortedLines(Run(both_, {"-n", "2", "--bind-to", "none"}).out), Unbound(2));
+  EXPECT_EQ(SortedLines(Run(both_, {"-n", "2"}, kSay, {"FERRY_BIND_TO=none"}).out), Unbound(2));
+  const std::string file = testing::TempDir() + "ferryd.toml";
+  std::ofstream(file) << "bind_to = \"none\"\n";
+  EXPECT_EQ(SortedLines(Run(both_, {"-n", "2", "--config_file", file}).out), Unbound(2));
+  // The flag counts for more.
+  EXPECT_THAT(
+      SortedLines(Run(both_, {"-n", "2", "--bind-to", "auto"}, kSay, {"FERRY_BIND_TO=none"}).out),
+      ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
+}
+
+// What keeps hwloc from loading plugins is for ferryrun alone.
+TEST_F(BindingTest, RanksSeeNothingOfHowTheMachineWasRead) {
+  EXPECT_EQ(Run(both_, {}, "echo ${HWLOC_PLUGINS_BLACKLIST-none}").out, "[0] none\n");
+  EXPECT_EQ(Run(both_, {}, "echo $HWLOC_PLUGINS_BLACKLIST", {"HWLOC_PLUGINS_BLACKLIST=x"}).out,
+            "[0] x\n");
+}
+
+TEST_F(BindingTest, WhoAsksForCoresGetsOneForEachRank) {
+  EXPECT_EQ(Run(both_, {"-n", "1", "--bind-to", "core"}).out, "[0] " + first_.Text() + "\n");
+}
+
+TEST_F(BindingTest, ReportsALineForEachRank) {
+  EXPECT_EQ(Run(both_, {"-n", "2", "--report-bindings"}, "true").err,
+            "ferryrun: rank 0: CPUs " + first_.Text() + "\nferryrun: rank 1: CPUs " +
+                second_.Text() + "\n");
+  EXPECT_THAT(Run(both_, {"-n", "3", "--report-bindings"}, "true").err,
+              HasSubstr("ferryrun: rank 2: any CPU (3 ranks, but 2 cores)\n"));
+  EXPECT_EQ(Run(both_, {"--report-bindings", "--bind-to", "none"}, "true").err,
+            "ferryrun: rank 0: any CPU (as --bind-to none says)\n");
+}
+
+// Agents bind the ranks of other hosts, and say how.
+TEST_F(BindingTest, ReportsTheRanksOfOtherHosts) {
+  const std::string rsh = testing::TempDir() + "rsh";
+  std::ofstream(rsh) << "#!/bin/sh\nshift\nexec \"$@\"\n";
+  ASSERT_EQ(chmod(rsh.c_str(), 0700), 0);
+  const CommandResult result =
+      Run(both_, {"-n", "2", "--report-bindings", "-host", "elsewhere:2", "--rsh", rsh}, kSay);
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()));
+  EXPECT_THAT(result.err, HasSubstr("ferryrun: rank 1: CPUs " + second_.Text() + "\n"));
+}
+
+// Two launchers in one namespace, each with a daemon of its own. The first one's rank tells by a
+// file that it runs.
+class TwoJobsTest : public BindingTest {
+ protected:
+  // SCRIPT sees the first one's pid as $first, and the second one as "$@".
+  static Words Beside(const Words& first, const std::string& script, const Words& second,
+                      const std::string& file) {
+    std::string line;
+    for (const std::string& word : first) {
+      line += "'" + word + "' ";
+    }
+    return InOwnNetwork(Joined(
+        {"sh", "-c",
+         line + " <&- & first=$!; while [ ! -e " + file + " ]; do sleep 0.01; done; " + script,
+         "sh"},
+        second));
+  }
+  static std::string UntilGone(const std::string& file) {
+    return "echo x >" + file + "; while [ -e " + file + " ]; do sleep 0.01; done";
+  }
+};
+
+TEST_F(TwoJobsTest, HaveCoresOfTheirOwn) {
+  const TempDirectory directory;
+  const std::string file = directory / "runs";
+  const std::string until_gone = UntilGone(file);
+  const std::string say = kSay;
+  const CommandResult result = RunCleanly(Beside(Job(both_, {"--bind-to", "core"}, until_gone),
+                                                 "\"$@\"; rm " + file + "; wait",
+                                                 Job(both_, {"--report-bindings"}, say), file));
+  EXPECT_EQ(result.out, "[0] " + second_.Text() + "\n") << result.err;
+}
+
+TEST_F(TwoJobsTest, TheSecondIsNotBoundWhereNoCoresAreFree) {
+  const TempDirectory directory;
+  const std::string file = directory / "runs";
+  const CommandResult result =
+      RunCleanly(Beside(Job(both_, {}, UntilGone(file)), "\"$@\"; rm " + file + "; wait",
+                        Job(both_, {"-n", "1", "--report-bindings"}, kSay), file));
+  EXPECT_EQ(result.out, "[0] " + both_.Text() + "\n");
+  EXPECT_THAT(result.err, HasSubstr("rank 0: any CPU (other jobs have 2 of its 2 cores)\n"));
+}
+
+TEST_F(TwoJobsTest, AKilledOneLeavesItsCoresToTheNext) {
+  const TempDirectory directory;
+  const std::string file = directory / "runs";
+  const CommandResult result = RunCommand(Beside(Job(both_, {}, UntilGone(file)),
+                                                 "kill -9 $first; wait $first; \"$@\"; rm " + file,
+                                                 Job(both_, {"-n", "2"}, kSay), file));
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] " + first_.Text(), "[1] " + second_.Text()))
+      << result.err;
+}
+
+}  // namespace
+}  // namespace ferry::e2e

@@ -1,0 +1,37 @@
+// On which CPUs the ranks of a job run that this machine starts, and that other jobs keep off them.
+//
+// Main thread. Blocks for the files of /sys.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/status.h"
+#include "common/topology/claims.h"
+#include "common/topology/cpu_set.h"
+#include "tools/ferryrun/placement.h"
+
+namespace ferry::tools {
+
+class BoundRanks {
+ public:
+  BoundRanks() = default;  // of no ranks
+  // Chooses CPUs for `count` ranks among those of the caller, and claims them (topology/claims.h)
+  // as long as this lives. `daemons`: as UsableCpus has it. Errors: as BindRanks; kSystem (the
+  // machine cannot be read), but never for Binding::kAuto, which then binds nothing.
+  static StatusOr<BoundRanks> Bind(Binding binding, uint64_t count, uint64_t daemons);
+
+  // Of the rank with this index among them; empty: it is not bound.
+  topology::CpuSet CpusOf(size_t index) const {
+    return index < places_.cpus.size() ? places_.cpus[index] : topology::CpuSet();
+  }
+  // "CPUs 0-3", or "any CPU (why)".
+  std::string Text(size_t index) const;
+
+ private:
+  RankPlaces places_;
+  topology::CpuClaims claims_;
+};
+
+}  // namespace ferry::tools
