@@ -1,124 +1,190 @@
 """device_images: one source in OpenCL C, compiled for every kind of device and embedded in a library.
 
 The source is written in what all devices have in common (gpu_backends/device/include/ferry/device/platform.h).
+
+The compilers are Debian's clang-14 (OpenCL C), lld-14 (AMD's code objects) and llvm-spirv-14 (SPIR-V). Where one is not
+installed there are no images of its kind, and the library says why. The compilers are inputs (installed.bzl): images are made
+as soon as their compiler is there. With --repo_env=FERRY_DEVICE_IMAGES=FOLDER nothing is compiled: images come from that
+folder, as far as it has them; --repo_env=FERRY_DEVICE_COMPILERS=FOLDER has the compilers (docs/building.md).
 """
 
-load("@device_compilers//:defs.bzl", "CLANG", "LLD", "LLVM_SPIRV", "PREBUILT", "SPIRV_VAL")
+load("@installed//:defs.bzl", "DEVICE_COMPILERS")
 
 # What clang 14 has code for, and AMD's run times take. Each runs on the devices of its own name only.
 _AMD_ARCHITECTURES = ["gfx906", "gfx908", "gfx90a", "gfx1030"]
 
 _CLANG_FLAGS = "-x cl -cl-std=CL2.0 -Wall -Wextra -Werror -Wno-unused-function -I."
 
-def _spirv(flags, source, out):
+def _spirv(clang, tools, source, out):
     """Not optimised: the device's driver does that, and llvm-spirv 14 writes blocks of optimised code in an order that is not valid."""
-    command = "%s %s -target spir64 -O2 -Xclang -disable-llvm-passes -Xclang -finclude-default-header" % (CLANG, flags)
-    command += " -emit-llvm -c %s -o %s.bc && %s --spirv-max-version=1.2 %s.bc -o %s && rm %s.bc" % (source, out, LLVM_SPIRV, out, out, out)
-    if SPIRV_VAL != "":
-        command += " && %s --target-env spv1.2 %s" % (SPIRV_VAL, out)
+    command = "%s -target spir64 -O2 -Xclang -disable-llvm-passes -Xclang -finclude-default-header" % clang
+    command += " -emit-llvm -c %s -o %s.bc && %s --spirv-max-version=1.2 %s.bc -o %s && rm %s.bc" % (source, out, tools["llvm-spirv-14"], out, out, out)
+    if "spirv-val" in tools:  # only checks
+        command += " && %s --target-env spv1.2 %s" % (tools["spirv-val"], out)
     return command
 
-def _ptx(flags, source, out):
+def _ptx(clang, _tools, source, out):
     """For sm_70 and all later ones, by the driver's own compiler."""
     target = "-target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_70 -Xclang -target-feature -Xclang +ptx63"
-    return "%s %s %s -O2 -S %s -o %s" % (CLANG, flags, target, source, out)
+    return "%s %s -O2 -S %s -o %s" % (clang, target, source, out)
 
-def _amd(flags, source, out, architecture):
+def _amd(clang, tools, source, out, architecture):
     target = "-target amdgcn-amd-amdhsa -mcpu=%s -nogpulib" % architecture
-    command = "%s %s %s -O2 -c %s -o %s.o" % (CLANG, flags, target, source, out)
-    return command + " && %s -shared %s.o -o %s && rm %s.o" % (LLD, out, out, out)
+    command = "%s %s -O2 -c %s -o %s.o" % (clang, target, source, out)
+    return command + " && %s -shared %s.o -o %s && rm %s.o" % (tools["ld.lld-14"], out, out, out)
 
-def _image(name, src, hdrs, command):
-    """Declares the image `name` if it can be had; returns whether."""
-    if name in PREBUILT:
-        native.genrule(
-            name = name + "_prebuilt",
-            srcs = ["@device_compilers//:prebuilt/" + name],
-            outs = [name],
-            cmd = "cp $< $@",
-        )
-        return True
-    if command == "":
-        return False
-    native.genrule(
-        name = name + "_compiled",
-        srcs = [src] + hdrs,
-        outs = [name],
-        cmd = command,
-        message = "Compiling device code",
+# By format, the programs that make its images.
+_COMPILERS = {
+    "kAmdgcn": ["clang-14", "ld.lld-14"],
+    "kPtx": ["clang-14"],
+    "kSpirv": ["clang-14", "llvm-spirv-14"],
+}
+
+_PACKAGES = {"ld.lld-14": "lld-14"}  # of Debian, where they are not called as the program
+
+def _kinds(base):
+    """(format, architecture, file) of every image."""
+    return [("kSpirv", "", base + ".spv"), ("kPtx", "sm_70", base + ".ptx")] + [
+        ("kAmdgcn", architecture, "%s.%s.co" % (base, architecture))
+        for architecture in _AMD_ARCHITECTURES
+    ]
+
+def _why_not(tools, prebuilt, format, file):
+    """What there is no such image for the lack of; empty if there is one."""
+    if prebuilt:
+        return "" if file in prebuilt else file + " in FERRY_DEVICE_IMAGES"
+    missing = [program for program in _COMPILERS[format] if program not in tools]
+    return " and ".join(["%s/%s (Debian's %s)" % (DEVICE_COMPILERS, program, _PACKAGES.get(program, program)) for program in missing])
+
+def _make_image(ctx, tools, prebuilt, format, architecture, file):
+    image = ctx.actions.declare_file(file)
+    if prebuilt:
+        ctx.actions.symlink(output = image, target_file = prebuilt[file])
+        return image
+    paths = {program: tool.path for program, tool in tools.items()}
+    clang = " ".join([paths["clang-14"], _CLANG_FLAGS] + ["-I" + folder for folder in ctx.attr.folders])
+    if format == "kSpirv":
+        command = _spirv(clang, paths, ctx.file.src.path, image.path)
+    elif format == "kPtx":
+        command = _ptx(clang, paths, ctx.file.src.path, image.path)
+    else:
+        command = _amd(clang, paths, ctx.file.src.path, image.path, architecture)
+    ctx.actions.run_shell(
+        inputs = [ctx.file.src] + ctx.files.device_hdrs + tools.values(),
+        outputs = [image],
+        command = command,
+        mnemonic = "DeviceCode",
+        progress_message = "Compiling device code " + file,
     )
-    return True
+    return image
 
-def device_images(name, src, device_hdrs, function, hdrs, includes = [], visibility = None):
+def _assembly(ctx, images):
+    """The bytes, by the assembler: compilers take seconds for arrays of that size. PTX ends with a zero.
+
+    The compiler does not say that it reads them, so Bazel would keep the object of other bytes: the source tells them apart.
+    """
+    lines = ["echo \"/* $(cat %s </dev/null | cksum) */\"" % " ".join([image.path for image in images]), "echo '.section .rodata'"]
+    for image in images:
+        symbol = _symbol(image)
+        lines += [
+            "echo '.balign 64'",
+            "echo '.hidden %s' '\n.globl %s' '\n%s:'" % (symbol, symbol, symbol),
+            "echo '.incbin \"%s\"'" % image.path,
+            "echo '.hidden %s_end' '\n.globl %s_end' '\n%s_end:' '\n.byte 0'" % (symbol, symbol, symbol),
+        ]
+    lines.append("echo '.section .note.GNU-stack,\"\",@progbits'")
+    assembly = ctx.actions.declare_file(ctx.label.name + "_bytes.S")
+    ctx.actions.run_shell(inputs = images, outputs = [assembly], command = "{ %s; } >%s" % ("; ".join(lines), assembly.path))
+    return assembly
+
+def _symbol(image):
+    return "ferry_image_" + image.basename.replace(".", "_")
+
+def _table(ctx, entries, reasons):
+    """The functions that give the images, and why there are none of a format."""
+    code = ["#include \"%s\"" % ctx.file.hdr.path, "#include <array>"]
+    rows = []
+    for format, architecture, image in entries:
+        symbol = _symbol(image)
+        code += ["extern \"C\" const char %s[];" % symbol, "extern \"C\" const char %s_end[];" % symbol]
+        rows.append("      {ImageFormat::%s, \"%s\", {%s, %s_end}}," % (format, architecture, symbol, symbol))
+    code += [
+        "namespace ferry::gpu {",
+        "std::span<const DeviceImage> %s() {" % ctx.attr.function,
+        "  static const std::array<DeviceImage, %d> images = {{" % len(rows),
+    ] + rows + ["  }};", "  return images;", "}"]
+    if ctx.attr.why_not:
+        code += ["std::string_view %s(ImageFormat format) {" % ctx.attr.why_not, "  switch (format) {"]
+        code += ["    case ImageFormat::%s: return \"%s\";" % reason for reason in reasons.items()]
+        code += ["  }", "  return {};", "}"]
+    table = ctx.actions.declare_file(ctx.label.name + "_table.cc")
+    ctx.actions.write(table, "\n".join(code + ["}  // namespace ferry::gpu", ""]))
+    return table
+
+def _device_image_sources_impl(ctx):
+    tools = {file.basename: file for file in ctx.files._compilers}
+    prebuilt = {file.basename: file for file in ctx.files._images}
+    entries, reasons = [], {}
+    for format, architecture, file in _kinds(ctx.file.src.basename.split(".")[0]):
+        why_not = _why_not(tools, prebuilt, format, file)
+        if why_not == "":
+            entries.append((format, architecture, _make_image(ctx, tools, prebuilt, format, architecture, file)))
+            reasons[format] = ""  # one is enough
+        elif format not in reasons:
+            reasons[format] = why_not
+    images = [image for _, _, image in entries]
+    return [
+        DefaultInfo(files = depset([_assembly(ctx, images), _table(ctx, entries, reasons)])),
+        OutputGroupInfo(images = depset(images)),
+    ]
+
+_device_image_sources = rule(
+    implementation = _device_image_sources_impl,
+    attrs = {
+        "device_hdrs": attr.label_list(allow_files = True),
+        "folders": attr.string_list(),
+        "function": attr.string(mandatory = True),
+        "hdr": attr.label(allow_single_file = True, mandatory = True),
+        "src": attr.label(allow_single_file = True, mandatory = True),
+        "why_not": attr.string(),
+        "_compilers": attr.label(default = "@installed//:device_compilers"),
+        "_images": attr.label(default = "@installed//:device_images"),
+    },
+)
+
+def device_images(name, src, device_hdrs, function, hdr, includes = [], why_not = "", visibility = None):
     """A library with the function ferry::gpu::FUNCTION, which gives the images of `src`.
 
     Args:
-      name: of the library.
+      name: of the library; NAME_files are the images.
       src: the source, OpenCL C, that includes `device_hdrs`.
       device_hdrs: what it includes, directly or not; found below the workspace's root and `includes`.
-      function: std::span<const DeviceImage> FUNCTION(), as one of `hdrs` declares it.
-      hdrs: of the library; they include gpu_backends/device/device_image.h.
+      function: std::span<const DeviceImage> FUNCTION(), as `hdr` declares it.
+      hdr: of the library; it includes gpu_backends/device/device_image.h.
       includes: folders from the root.
+      why_not: std::string_view WHY_NOT(ImageFormat), as `hdr` declares it, or empty: what was missing where there is no image
+        of a format.
       visibility: of the library.
     """
-    base = src.split(".")[0]
-    flags = _CLANG_FLAGS + "".join([" -I" + folder for folder in includes])
-    has_clang = CLANG != ""
-    source = "$(location %s)" % src
-    wanted = [
-        ("kSpirv", "", base + ".spv", _spirv(flags, source, "$@") if has_clang and LLVM_SPIRV != "" else ""),
-        ("kPtx", "sm_70", base + ".ptx", _ptx(flags, source, "$@") if has_clang else ""),
-    ] + [
-        ("kAmdgcn", architecture, "%s.%s.co" % (base, architecture), _amd(flags, source, "$@", architecture) if has_clang and LLD != "" else "")
-        for architecture in _AMD_ARCHITECTURES
-    ]
-    images = [image for image in wanted if _image(image[2], src, device_hdrs, image[3])]
-    symbols = ["ferry_image_" + image[2].replace(".", "_") for image in images]
-
-    # The bytes, by the assembler: compilers take seconds for arrays of that size. PTX ends with a zero.
-    # The compiler does not say that it reads them, so Bazel would keep the object of other bytes: the source tells them apart.
-    locations = " ".join(["$(location %s)" % image[2] for image in images])
-    assembly = ["echo \"/* $$(cat %s </dev/null | cksum) */\"" % locations, "echo '.section .rodata'"]
-    code = ["#include \"%s/%s\"" % (native.package_name(), hdrs[0])]
-    for i in range(len(images)):
-        symbol = symbols[i]
-        assembly += [
-            "echo '.balign 64'",
-            "echo '.hidden %s' '\n.globl %s' '\n%s:'" % (symbol, symbol, symbol),
-            "echo '.incbin \"$(location %s)\"'" % images[i][2],
-            "echo '.hidden %s_end' '\n.globl %s_end' '\n%s_end:' '\n.byte 0'" % (symbol, symbol, symbol),
-        ]
-        code.append("extern \"C\" const char %s[];" % symbol)
-        code.append("extern \"C\" const char %s_end[];" % symbol)
-    assembly.append("echo '.section .note.GNU-stack,\"\",@progbits'")
-    code += [
-        "namespace ferry::gpu {",
-        "std::span<const DeviceImage> %s() {" % function,
-        "  static const std::array<DeviceImage, %d> images = {{" % len(images),
-    ]
-    for i in range(len(images)):
-        code.append("      {ImageFormat::%s, \"%s\", {%s, %s_end}}," % (images[i][0], images[i][1], symbols[i], symbols[i]))
-    code += ["  }};", "  return images;", "}", "}  // namespace ferry::gpu"]
-    native.genrule(
-        name = name + "_assembly",
-        srcs = [image[2] for image in images],
-        outs = [name + "_bytes.S"],
-        cmd = "{ %s; } >$@" % "; ".join(assembly),
-    )
-    native.genrule(
-        name = name + "_table",
-        outs = [name + "_table.cc"],
-        cmd = "cat >$@ <<'END'\n%s\nEND" % "\n".join(["#include <array>"] + code),
+    _device_image_sources(
+        name = name + "_sources",
+        src = src,
+        device_hdrs = device_hdrs,
+        folders = includes,
+        function = function,
+        hdr = hdr,
+        why_not = why_not,
     )
     native.filegroup(
         name = name + "_files",
-        srcs = [image[2] for image in images],
+        srcs = [name + "_sources"],
+        output_group = "images",
     )
     native.cc_library(
         name = name,
-        srcs = [name + "_bytes.S", name + "_table.cc"],
-        hdrs = hdrs,
-        textual_hdrs = [image[2] for image in images],  # what the assembler reads
+        srcs = [name + "_sources"],
+        hdrs = [hdr],
+        textual_hdrs = [name + "_files"],  # what the assembler reads
         visibility = visibility,
         deps = ["//gpu_backends/device:device_image"],
     )

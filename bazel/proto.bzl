@@ -12,6 +12,7 @@ def ferry_grpc_library(name, srcs, deps = [], visibility = None):
         outs = outs,
         cmd = "/usr/bin/protoc -I. --cpp_out=$(GENDIR) --grpc_out=$(GENDIR) " +
               "--plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin $(SRCS)",
+        tools = ["@installed//:protoc"],  # code of another release does not compile with its headers
     )
     native.cc_library(
         name = name,

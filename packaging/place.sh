@@ -82,8 +82,10 @@ place() {
   for name in mpirun mpiexec; do
     ln -sfr "$root${at[bin]}/ferryrun" "$root${at[lib]}/ferry/bin/$name"
   done
-  ln -sfr "$root${at[bin]}/ferrycc" "$root${at[lib]}/ferry/bin/mpicc"
-  for name in mpicxx mpic++; do
+  for name in mpicc mpifort mpif90 mpif77; do
+    ln -sfr "$root${at[bin]}/ferrycc" "$root${at[lib]}/ferry/bin/$name"
+  done
+  for name in mpicxx mpic++ mpiCC; do
     ln -sfr "$root${at[bin]}/ferrycxx" "$root${at[lib]}/ferry/bin/$name"
   done
   install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf

@@ -37,10 +37,11 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // False: the device has none.
+  // False: the device has none, and says why.
   bool Prepare() {
     const Status status = stream_->CopyStrided({source_, device_, 8, 2, 16, true});
     if (status.code() == ErrorCode::kUnsupported) {
+      std::printf("none %s\n", TakeValue(backend_.GetDeviceInfo(0)).no_kernels_because.c_str());
       return false;
     }
     CheckStatus(status);

@@ -36,10 +36,12 @@ Status KernelModules::Known(int device) {
       std::any_of(images.begin(), images.end(), [this](const DeviceImage& image) {
         return std::find(formats_.begin(), formats_.end(), image.format) != formats_.end();
       });
-  return has_image ? Status()
-                   : Status(ErrorCode::kUnsupported,
-                            "this build has no kernels for such devices (docs/building.md tells "
-                            "which compilers it needs)");
+  if (has_image) {
+    return {};
+  }
+  return Status(ErrorCode::kUnsupported,
+                "this build of Ferry has no kernels for such devices: it was made without " +
+                    std::string(WhyNoKernelImages(formats_.front())));
 }
 
 Status KernelModules::Load(int device) {

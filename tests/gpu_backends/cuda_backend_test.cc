@@ -218,6 +218,7 @@ VendorUnderTest CudaVendor(const char* name, const char* library, const char* ex
                   "cuStreamWaitEvent", "cuLaunchHostFunc"};
   if (library == std::string_view(kCuda13WithoutWords)) {
     vendor.launch = "cuLaunchKernel";
+    vendor.missing = WhyNoKernelImages(ImageFormat::kPtx);
     vendor.calls.push_back(vendor.launch);
   } else {
     vendor.calls.insert(vendor.calls.end(), {"cuStreamWriteValue64", "cuStreamWaitValue64"});
@@ -240,14 +241,9 @@ VendorUnderTest CudaVendor(const char* name, const char* library, const char* ex
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  std::vector<VendorUnderTest> vendors = {
-      CudaVendor("Cuda11", kCuda11, ""),
-      CudaVendor("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
-  if (!KernelImages().empty()) {
-    vendors.push_back(
-        CudaVendor("Cuda13WithoutWords", kCuda13WithoutWords, "cuMemGetHandleForAddressRange"));
-  }
-  return vendors;
+  return {CudaVendor("Cuda11", kCuda11, ""),
+          CudaVendor("Cuda13", kCuda13, "cuMemGetHandleForAddressRange"),
+          CudaVendor("Cuda13WithoutWords", kCuda13WithoutWords, "cuMemGetHandleForAddressRange")};
 }
 
 }  // namespace ferry::gpu

@@ -2,13 +2,12 @@
 # Kernels that use the headers for kernels become code for every kind of device, with the instructions that they are to
 # have. Arguments: the folder to include, and the source.
 set -euo pipefail
+source tests/support/skip.sh
 include=$1
 source=$2
 
-if ! command -v clang-14 >/dev/null || ! command -v clang++-14 >/dev/null; then
-  echo "skipped: there is no clang-14, which knows all these languages"
-  exit 0
-fi
+command -v clang-14 >/dev/null && command -v clang++-14 >/dev/null ||
+  skip "there is no clang-14, which knows all these languages: apt-get install clang-14"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-I. -I"$include" -O2 -Wall -Wextra -Werror -Wno-unused-function)

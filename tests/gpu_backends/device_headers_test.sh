@@ -3,13 +3,12 @@
 # PTX and AMD's code objects, CUDA and HIP (both halves of a file), C++ on the host. Arguments: the folder to include,
 # and the headers.
 set -euo pipefail
+source tests/support/skip.sh
 include=$1
 shift
 
-if ! command -v clang-14 >/dev/null || ! command -v clang++-14 >/dev/null; then
-  echo "skipped: there is no clang-14, which knows all these languages"
-  exit 0
-fi
+command -v clang-14 >/dev/null && command -v clang++-14 >/dev/null ||
+  skip "there is no clang-14, which knows all these languages: apt-get install clang-14"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-I"$include" -O1 -Wall -Wextra -Werror -Wno-unused-function -fsyntax-only)

@@ -1,5 +1,6 @@
 // Ferry's own kernels: what the images hold, and what the kernels compute, run on the CPU.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <complex>
@@ -16,6 +17,7 @@
 #include "gpu_backends/device/kernel_list.h"
 #include "shm/atomic.h"
 #include "tests/fixtures/ferry_kernels.h"
+#include "tests/gpu_backends/skip_without_images.h"
 
 namespace ferry::gpu {
 namespace {
@@ -84,10 +86,27 @@ std::set<uint32_t> CapabilitiesOf(std::string_view image) {
   return capabilities;
 }
 
-TEST(DeviceKernelsTest, EachImageHoldsEachKernel) {
-  if (KernelImages().empty()) {
-    GTEST_SKIP() << "this build has found no compiler for device code";
+constexpr ImageFormat kFormats[] = {ImageFormat::kSpirv, ImageFormat::kPtx, ImageFormat::kAmdgcn};
+
+bool Has(std::span<const DeviceImage> images, ImageFormat format) {
+  return std::any_of(images.begin(), images.end(),
+                     [&](const DeviceImage& image) { return image.format == format; });
+}
+
+// Tests of kernels are skipped where the build lacked a compiler: so it must not have looked away.
+TEST(DeviceKernelsTest, NoImageIsMissingWhoseCompilersAreInstalled) {
+  for (const ImageFormat format : kFormats) {
+    const std::string_view missing = WhyNoKernelImages(format);
+    EXPECT_EQ(Has(KernelImages(), format), missing.empty()) << missing;
+    EXPECT_EQ(Has(DoubleKernelImages(), format), missing.empty()) << missing;
+    if (!missing.empty()) {
+      const std::string first(missing.substr(0, missing.find(' ')));
+      EXPECT_NE(access(first.c_str(), X_OK), 0) << missing;
+    }
   }
+}
+
+TEST(DeviceKernelsTest, EachImageHoldsEachKernel) {
   const auto first_double = static_cast<size_t>(Kernel::kReduceF64);
   for (const auto& [images, held] :
        {std::pair{KernelImages(), NamesFrom(0, first_double)},
@@ -100,6 +119,9 @@ TEST(DeviceKernelsTest, EachImageHoldsEachKernel) {
   }
   EXPECT_EQ(fixtures::WholeImage(ImageFormat::kPtx, "text"), "text");
   EXPECT_EQ(KernelImages().size(), DoubleKernelImages().size());
+  for (const ImageFormat format : kFormats) {  // the last, for a reason
+    FERRY_SKIP_WITHOUT_IMAGES(format);
+  }
 }
 
 TEST(DeviceKernelsTest, ImagesEndWhereTheySayThemselves) {

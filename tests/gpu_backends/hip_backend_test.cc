@@ -201,6 +201,7 @@ VendorUnderTest HipVendor(const char* name, const char* library, const char* hos
                   host_function};
   if (library == std::string_view(kRocm6WithoutWords)) {
     vendor.launch = "hipModuleLaunchKernel";
+    vendor.missing = WhyNoKernelImages(ImageFormat::kAmdgcn);
     vendor.calls.push_back(vendor.launch);
   } else {
     vendor.calls.insert(vendor.calls.end(), {"hipStreamWriteValue64", "hipStreamWaitValue64"});
@@ -223,14 +224,10 @@ VendorUnderTest HipVendor(const char* name, const char* library, const char* hos
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  std::vector<VendorUnderTest> vendors = {
-      HipVendor("Rocm5", kRocm5, "hipStreamAddCallback", ""),
-      HipVendor("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
-  if (!KernelImages().empty()) {
-    vendors.push_back(HipVendor("Rocm6WithoutWords", kRocm6WithoutWords, "hipLaunchHostFunc",
-                                "hsa_amd_portable_export_dmabuf"));
-  }
-  return vendors;
+  return {HipVendor("Rocm5", kRocm5, "hipStreamAddCallback", ""),
+          HipVendor("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf"),
+          HipVendor("Rocm6WithoutWords", kRocm6WithoutWords, "hipLaunchHostFunc",
+                    "hsa_amd_portable_export_dmabuf")};
 }
 
 }  // namespace ferry::gpu

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "gpu_backends/device/kernel_images.h"
 #include "shm/mpsc_ring.h"
 #include "shm/ring_consumer.h"
+#include "tests/gpu_backends/skip_without_images.h"
 #include "tests/gpu_backends/status_checks.h"
 
 namespace ferry::gpu {
@@ -22,9 +22,7 @@ constexpr uint64_t kCount = 5000;
 class KernelLaunches : public testing::TestWithParam<KernelDriver> {
  protected:
   void SetUp() override {
-    if (KernelImages().empty()) {
-      GTEST_SKIP() << "this build has found no compiler for device code";
-    }
+    FERRY_SKIP_WITHOUT_IMAGES(GetParam().format);
     driver_ = Must(GetParam().open());
     const Status loaded = driver_->LoadKernels(0);
     ASSERT_TRUE(loaded.ok()) << loaded.ToString();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "gpu_backends/device/device_image.h"
 #include "gpu_backends/driver/driver.h"
 
 namespace ferry::gpu {
@@ -16,6 +17,7 @@ namespace ferry::gpu {
 struct KernelDriver {
   std::string name;
   std::function<StatusOr<std::unique_ptr<Driver>>()> open;
+  ImageFormat format;  // of the kernels that it loads
 };
 
 // For gtest.

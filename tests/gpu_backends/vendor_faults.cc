@@ -12,6 +12,7 @@
 
 #include "common/unique_fd.h"
 #include "shm/atomic.h"
+#include "tests/gpu_backends/skip_without_images.h"
 #include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
@@ -69,7 +70,10 @@ class Exporter {
 
 class VendorFaults : public testing::TestWithParam<VendorUnderTest> {
  protected:
-  void SetUp() override { backend_ = Must(Create()); }
+  void SetUp() override {
+    FERRY_SKIP_WITHOUT(Vendor().missing);
+    backend_ = Must(Create());
+  }
 
   static const VendorUnderTest& Vendor() { return GetParam(); }
   static StatusOr<std::unique_ptr<GpuBackend>> Create() {

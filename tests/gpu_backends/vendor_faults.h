@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/status.h"
@@ -30,6 +31,7 @@ struct VendorUnderTest {
   int out_of_memory;
   std::string copy;
   std::string launch;  // launches the kernels that write and await words; empty if there are none
+  std::string_view missing;  // what the build lacked to make those kernels, if it did
   std::string open_import;
   std::string close_import;
   std::string device_info;    // called by GetDeviceInfo

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "gpu_backends/cuda/cuda_backend.h"
-#include "gpu_backends/device/kernel_images.h"
 #include "gpu_backends/hip/hip_backend.h"
 #include "tests/gpu_backends/kernel_launches.h"
+#include "tests/gpu_backends/skip_without_images.h"
 #include "tests/gpu_backends/status_checks.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
@@ -20,12 +20,6 @@ constexpr const char* kHipOnCuda = "tests/fixtures/hip_on_cuda/libamdhip64_on_cu
 
 class VendorKernelsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    if (KernelImages().empty()) {
-      GTEST_SKIP() << "this build has found no compiler for device code";
-    }
-  }
-
   // Opens the driver, makes `fault` happen while kernels are loaded, and expects `words` in the
   // report of it, then and later.
   template <typename Open>
@@ -51,15 +45,18 @@ TEST_F(VendorKernelsTest, ALibraryWithoutModulesIsUsedWithoutKernels) {
 }
 
 TEST_F(VendorKernelsTest, WhyKernelsCouldNotBeLoadedIsKept) {
+  FERRY_SKIP_WITHOUT_IMAGES(ImageFormat::kPtx);
   ExpectNoKernels(OpenCudaDriver, kCuda13, "cuModuleLoadDataEx:1:218",
                   "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX");
   ExpectNoKernels(OpenCudaDriver, kCuda13, "cuModuleGetFunction:3:500", "cuModuleGetFunction");
+  FERRY_SKIP_WITHOUT_IMAGES(ImageFormat::kAmdgcn);
   ExpectNoKernels(OpenHipDriver, kHip6, "hipModuleLoadData:1+:209",
                   "hipModuleLoadData: hipErrorNoBinaryForGpu, of code for gfx906");
   ExpectNoKernels(OpenHipDriver, kHip6, "hipModuleGetFunction:1+:2", "hipModuleGetFunction");
 }
 
 TEST_F(VendorKernelsTest, WithoutDoublePrecisionTheOthersRun) {
+  FERRY_SKIP_WITHOUT_IMAGES(ImageFormat::kPtx);
   std::unique_ptr<Driver> driver = Must(OpenCudaDriver(kCuda13));
   {
     const StandInFaults faults(kCuda13, "cuModuleLoadDataEx:2:218");
@@ -74,9 +71,9 @@ TEST_F(VendorKernelsTest, WithoutDoublePrecisionTheOthersRun) {
 }  // namespace
 
 std::vector<KernelDriver> KernelDrivers() {
-  return {{"Cuda13", [] { return OpenCudaDriver(kCuda13); }},
-          {"HipRocm6", [] { return OpenHipDriver(kHip6); }},
-          {"HipOnCuda", [] { return OpenHipDriver(kHipOnCuda); }}};
+  return {{"Cuda13", [] { return OpenCudaDriver(kCuda13); }, ImageFormat::kPtx},
+          {"HipRocm6", [] { return OpenHipDriver(kHip6); }, ImageFormat::kAmdgcn},
+          {"HipOnCuda", [] { return OpenHipDriver(kHipOnCuda); }, ImageFormat::kPtx}};
 }
 
 }  // namespace ferry::gpu

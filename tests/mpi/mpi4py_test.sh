@@ -4,22 +4,13 @@
 # over ordinary memory, too.
 # Downloads it; MPI4PY_SOURCE=FILE.tar.gz takes a source that is already here.
 set -euo pipefail
+source tests/support/skip.sh
 
 readonly release=4.1.2
 
 fail() {
   echo "FAILED: $*"
   exit 1
-}
-
-# skip REASON: as GoogleTest reports it.
-skip() {
-  echo "skipped: $1"
-  cat >"${XML_OUTPUT_FILE:-/dev/null}" <<XML
-<testsuites><testsuite name="Mpi4pyTest" tests="1"><testcase name="All" classname="Mpi4pyTest"
-result="skipped"><skipped message="mpi4py_test.sh $1"/></testcase></testsuite></testsuites>
-XML
-  exit 0
 }
 
 python=/usr/bin/python3
@@ -32,12 +23,12 @@ pip=("$work/venv/bin/python" -m pip --disable-pip-version-check)
 [[ -e $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]] ||
   skip "Python.h is missing: apt-get install python3-dev"
 "$python" benchmarks/common/wheels.py "$work/venv" cython setuptools wheel numpy >"$work/log" 2>&1 ||
-  skip "$(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+  skip "$(tail -n 1 "$work/log")"
 source=${MPI4PY_SOURCE:-}
 if [[ -z $source ]]; then
   "${pip[@]}" download -q --no-deps --no-build-isolation --no-binary :all: -d "$work" \
     "mpi4py==$release" >"$work/log" 2>&1 ||
-    skip "pip cannot download mpi4py: $(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+    skip "pip cannot download mpi4py: $(tail -n 1 "$work/log")"
   source=$(echo "$work"/mpi4py-*.tar.gz)
 fi
 

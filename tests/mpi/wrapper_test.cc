@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/support/processes.h"
 
 namespace ferry::mpi_tests {
 namespace {
@@ -33,6 +34,13 @@ class WrapperTest : public testing::Test {
 
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name)) << text;
+  }
+
+  void WriteProgram(const std::string& folder, const std::string& name,
+                    const std::string& text) const {
+    fs::create_directories(Path(folder));
+    Write(folder + "/" + name, text);
+    fs::permissions(Path(folder + "/" + name), fs::perms::owner_all);
   }
 
   static void Succeed(const std::vector<std::string>& command) {
@@ -75,6 +83,49 @@ TEST_F(WrapperTest, ATwoStepsLinkFailureIsTheCompilersOwn) {
       {"tools/wrappers/ferrycc", "-std=gnu89", Path("program.c"), "-o", Path("program")});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("no_such_function"));
+}
+
+// Ferry's names first in PATH, as an installation has them, and another MPI behind, which has all.
+TEST_F(WrapperTest, CMakeTakesNothingFromAnotherMpi) {
+  if (!fs::exists("/usr/bin/cmake")) {
+    GTEST_SKIP() << "cmake is not installed: apt-get install cmake";
+  }
+  const std::string here = fs::current_path();
+  const std::string library = here + "/client/mpi";
+  std::string wrapper = tests::ReadFile("tools/wrappers/ferrycc");
+  for (const auto& [value, path] : {std::pair{"@INCLUDE@", here + "/client/include"},
+                                    {"@LIB@", library},
+                                    {"@RPATH@", library}}) {
+    ASSERT_NE(wrapper.find(value), std::string::npos);
+    wrapper.replace(wrapper.find(value), std::string(value).size(), path);
+  }
+  for (const std::string name :
+       {"mpicc", "mpicxx", "mpic++", "mpiCC", "mpifort", "mpif90", "mpif77"}) {
+    WriteProgram("ferry", name, wrapper);
+    WriteProgram("other", name, "#!/bin/sh\necho $0 $* >>" + Path("asked") + "\necho -lm\n");
+  }
+  fs::create_symlink(here + "/tools/ferryrun/ferryrun", Path("ferry/mpiexec"));
+  for (const std::string name : {"c", "cxx", "fort"}) {
+    Write("other/mpi-" + name + ".pc",
+          "Name: other\nDescription: another MPI\nVersion: 1\nLibs: -lm\n");
+  }
+  Write("CMakeLists.txt", R"(
+cmake_minimum_required(VERSION 3.13)
+project(ferry_test C CXX Fortran)
+find_package(MPI COMPONENTS C CXX Fortran)
+message(STATUS "Found ${MPI_C_COMPILER} ${MPI_CXX_COMPILER}, Fortran: ${MPI_Fortran_FOUND}")
+)");
+  // No compiler for Fortran is needed: nothing is to be compiled by it.
+  const CommandResult configured =
+      RunCommand({"/usr/bin/env", "PATH=" + Path("ferry") + ":" + Path("other") + ":/usr/bin:/bin",
+                  "PKG_CONFIG_PATH=" + Path("other"), "/usr/bin/cmake", "-S", folder_, "-B",
+                  Path("build"), "-DCMAKE_Fortran_COMPILER=/bin/false",
+                  "-DCMAKE_Fortran_COMPILER_FORCED=TRUE", "-DCMAKE_Fortran_COMPILER_ID_RUN=TRUE"});
+  EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
+  EXPECT_THAT(configured.out, HasSubstr("Found " + Path("ferry/mpicc") + " " +
+                                        Path("ferry/mpicxx") + ", Fortran: FALSE"));
+  EXPECT_THAT(configured.out, HasSubstr("MPI_ferry_has_no_fortran_interface_LIBRARY"));
+  EXPECT_FALSE(fs::exists(Path("asked"))) << tests::ReadFile(Path("asked"));
 }
 
 TEST_F(WrapperTest, CMakeFindsMpi) {

@@ -2,45 +2,19 @@
 # Installs the Debian package on a bare Debian 12, made by debootstrap: serves by hand, then as a
 # service of a systemd that is process 1 of namespaces of its own; removes it, and nothing is left.
 set -euo pipefail
+source tests/support/skip.sh
+source tests/packaging/bare_debian.sh
 
-readonly mirror=http://deb.debian.org/debian
 readonly remains="find / -xdev -iname '*ferry*' -not -path '/root/*'"
 
-say() { echo "== $*"; }
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
-
-# skip REASON: as GoogleTest reports it.
-skip() {
-  echo "skipped: $1"
-  cat >"${XML_OUTPUT_FILE:-/dev/null}" <<XML
-<testsuites><testsuite name="BareDebianTest" tests="1"><testcase name="All" classname="BareDebianTest"
-result="skipped"><skipped message="bare_debian_test.sh $1"/></testcase></testsuite></testsuites>
-XML
-  exit 0
-}
-
-((EUID == 0)) || skip "debootstrap needs root, and this is uid $EUID"
-PATH=/usr/sbin:/sbin:$PATH
-command -v debootstrap >/dev/null || skip "debootstrap is not installed: apt-get install debootstrap"
-
+need_debootstrap
 root=$(mktemp -d /tmp/ferry-debian-XXXXXX)
-chmod 755 "$root"  # it will be / to users who are not root
 machine=
 clean_up() {
   [[ -z $machine ]] || kill -KILL "$machine" 2>/dev/null || true  # and with it all of the machine
-  wait 2>/dev/null
-  rm -rf --one-file-system "$root"
+  delete_debian "$root"
 }
 trap clean_up EXIT
-
-# inside LINE: a line of shell in the new system, with processes of its own.
-inside() {
-  unshare --mount --pid --fork --kill-child chroot "$root" /bin/sh -ec \
-    "mount -t proc proc /proc; export DEBIAN_FRONTEND=noninteractive; $1"
-}
 
 # on_machine COMMAND...: where systemd runs.
 on_machine() { nsenter --target "$init" --mount --pid --cgroup chroot "$root" "$@"; }
@@ -54,17 +28,12 @@ expect() {
 }
 
 say "debootstrap"
-debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 || {
-  reason=$(tail -n 1 "$root.log")
-  rm "$root.log"
-  skip "debootstrap cannot make a Debian here: ${reason//[<>&\"]/ }"
-}
-rm "$root.log"
+make_debian "$root"
 cp packaging/deb/ferry.deb examples/hello/hello.c "$root/root"
 chmod 644 "$root"/root/*
 
 say "install"
-inside 'apt-get install -qq --no-install-recommends /root/ferry.deb gcc libc6-dev pkg-config' \
+inside "$root" 'apt-get install -qq --no-install-recommends /root/ferry.deb gcc libc6-dev pkg-config' \
   >/dev/null 2>&1 || fail "apt-get cannot install the package"
 
 say "serve by hand, and run a program built by pkg-config"
@@ -83,15 +52,15 @@ kill $!
 wait $!
 test -z "$(ls -A /run/ferry)"
 SH
-expect "rank 1 of 2: rank 0 says hello" inside '. /root/serve'
+expect "rank 1 of 2: rank 0 says hello" inside "$root" '. /root/serve'
 
 say "purge"
-inside 'apt-get purge -qq ferry' >/dev/null 2>&1 || fail "apt-get cannot purge the package"
-left=$(inside "$remains")
+inside "$root" 'apt-get purge -qq ferry' >/dev/null 2>&1 || fail "apt-get cannot purge the package"
+left=$(inside "$root" "$remains")
 [[ -z $left ]] || fail "after purge there is: $left"
 
 say "boot systemd"
-inside 'apt-get install -qq --no-install-recommends systemd systemd-sysv dbus' >/dev/null 2>&1
+inside "$root" 'apt-get install -qq --no-install-recommends systemd systemd-sysv dbus' >/dev/null 2>&1
 unshare --mount --pid --fork --kill-child --cgroup /bin/sh -ec '
   mount --bind "$0" "$0"
   cd "$0"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,26 @@ TEST(FerryccTest, SaysWhatItDoesNotKnow) {
   EXPECT_EQ(compiler.exit_code, 2);
   EXPECT_THAT(compiler.err, AllOf(StartsWith("ferrycxx: "), HasSubstr("'no-such-compiler'")));
   EXPECT_EQ(RunWrapper({kFerrycc, "-cc=", "a.c"}).exit_code, 2);
+}
+
+TEST(FerryccTest, SaysThatThereIsNoFortran) {
+  const TempDirectory folder;
+  for (const std::string name : {"mpifort", "mpif90", "mpif77"}) {
+    const std::string wrapper = folder / name;
+    std::filesystem::create_symlink(std::filesystem::absolute(kFerrycc), wrapper);
+    for (const Words& arguments :
+         {Words{"-c", "a.f90"}, Words{"--version"}, Words{"-show"}, Words{}}) {
+      const CommandResult result = RunWrapper(Joined({wrapper}, arguments));
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_EQ(result.out, "");
+      EXPECT_THAT(
+          result.err,
+          MatchesRegex(name + ": Ferry has no Fortran interface yet; .*another MPI library\n"));
+    }
+    // CMake asks so, and names the library that it does not find.
+    EXPECT_EQ(Output({wrapper, "-showme:compile"}), "");
+    EXPECT_EQ(Output({wrapper, "-showme:link"}), "-lferry_has_no_fortran_interface\n");
+  }
 }
 
 }  // namespace

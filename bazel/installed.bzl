@@ -1,0 +1,122 @@
+"""@installed: what may be installed on this machine, for targets that do without where it is not; and the C toolchain.
+
+Nothing here asks whether a file is there: Bazel would keep the answer. There is a link for every file, and a group is a glob of
+links. To a glob a link to nothing is no file; and Bazel follows the links anew in every build. So a package that is installed,
+upgraded or removed later is noticed at once, whoever calls Bazel, and what depends on the group is made anew.
+"""
+
+load("@bazel_tools//tools/cpp:cc_configure.bzl", "cc_autoconf_impl")
+
+# The compilers for device code (device_code.bzl), by what they are called in FERRY_DEVICE_COMPILERS.
+_DEVICE_COMPILERS = ["clang-14", "ld.lld-14", "llvm-spirv-14", "spirv-val"]
+
+# By group: what generates code, and what tests look for when they run. Without such inputs Bazel would show what a test said
+# before the package was there.
+_GROUPS = {
+    "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14"],
+    "cmake": ["/usr/bin/cmake"],
+    "cuda_toolkit": ["/usr/local/cuda/lib64/stubs/libcuda.so"],
+    "gcc": ["/usr/bin/gcc"],
+    "level_zero_loader": ["/usr/lib/x86_64-linux-gnu/libze_loader.so.1"],
+    "lintian": ["/usr/bin/lintian"],
+    "mandoc": ["/usr/bin/mandoc"],
+    "numpy": ["/usr/lib/python3/dist-packages/numpy/__init__.py"],
+    "orterun": ["/usr/bin/orterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
+    "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
+    "slurm": [
+        "/usr/bin/sbatch",
+        "/usr/lib/x86_64-linux-gnu/libpmix.so",
+        "/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so",
+        "/usr/sbin/munged",
+        "/usr/sbin/slurmctld",
+        "/usr/sbin/slurmd",
+    ],
+    "systemd_analyze": ["/usr/bin/systemd-analyze"],
+}
+
+# Headers of GPU vendors, which Ferry's own declarations are compared with: by vendor, the folders to include and what of them
+# is looked at. The first that is there counts.
+_VENDOR_HEADERS = {
+    "cuda_headers": [("/usr/local/cuda/include", ["cuda.h", "cudaTypedefs.h"])],
+    "hip_headers": [("/opt/rocm/include", ["hip"]), ("/usr/include", ["hip"])],
+}
+
+def _link(ctx, path):
+    ctx.symlink(path, "files" + path)
+
+def _group(name, patterns):
+    return "filegroup(name = %s, srcs = glob(%s))" % (repr(name), repr(patterns))
+
+def _installed_impl(ctx):
+    build = ["package(default_visibility = [\"//visibility:public\"])", "exports_files([\"files/usr/bin/gcc\"])"]
+    for name, paths in _GROUPS.items():
+        for path in paths:
+            _link(ctx, path)
+        build.append(_group(name, ["files" + path for path in paths]))
+
+    # With images that another machine has compiled, nothing is compiled here.
+    images = ctx.os.environ.get("FERRY_DEVICE_IMAGES", "")
+    compilers = ctx.os.environ.get("FERRY_DEVICE_COMPILERS", "/usr/bin")
+    if images:
+        ctx.symlink(images, "device_images")
+    for program in _DEVICE_COMPILERS:
+        if not images:
+            ctx.symlink(compilers + "/" + program, "device_compilers/" + program)
+    build += [_group("device_compilers", ["device_compilers/*"]), _group("device_images", ["device_images/*"])]
+
+    for vendor, folders in _VENDOR_HEADERS.items():
+        headers = []
+        for folder, names in folders:
+            for name in names:
+                _link(ctx, folder + "/" + name)
+                path = "files%s/%s" % (folder, name)
+                headers += [path, path + "/**"]  # a header, or a folder of them
+        build.append("cc_library(name = %s, hdrs = glob(%s), includes = %s)" % (
+            repr(vendor),
+            repr(headers),
+            repr(["files" + folder for folder, _ in folders]),
+        ))
+    ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
+    ctx.file("BUILD", "\n".join(build) + "\n")
+    ctx.file("defs.bzl", "DEVICE_COMPILERS = %s\n" % repr(compilers))
+
+_installed = repository_rule(
+    implementation = _installed_impl,
+    environ = [
+        "FERRY_DEVICE_COMPILERS",
+        "FERRY_DEVICE_IMAGES",
+    ],
+)
+
+def _c_toolchain_impl(ctx):
+    if ctx.path("/usr/bin/gcc").exists:
+        ctx.path(Label("@installed//:files/usr/bin/gcc"))  # another gcc is asked again where its headers are
+    cc_autoconf_impl(ctx)
+
+_c_toolchain = repository_rule(
+    implementation = _c_toolchain_impl,
+    configure = True,
+    environ = [  # as Bazel's own rule, of what concerns Linux
+        "ABI_LIBC_VERSION",
+        "ABI_VERSION",
+        "BAZEL_COMPILER",
+        "BAZEL_CXXOPTS",
+        "BAZEL_HOST_SYSTEM",
+        "BAZEL_LINKLIBS",
+        "BAZEL_LINKOPTS",
+        "BAZEL_LLVM_COV",
+        "BAZEL_TARGET_CPU",
+        "BAZEL_TARGET_LIBC",
+        "BAZEL_TARGET_SYSTEM",
+        "BAZEL_USE_LLVM_NATIVE_COVERAGE",
+        "CC",
+        "CC_TOOLCHAIN_NAME",
+        "CPLUS_INCLUDE_PATH",
+        "GCOV",
+    ],
+)
+
+def installed():
+    """Declares @installed, and @local_config_cc in place of Bazel's own; called once from WORKSPACE."""
+    _installed(name = "installed")
+    _c_toolchain(name = "local_config_cc")
