@@ -38,6 +38,7 @@ struct RegistryLimits {
   uint64_t join_timeout_ms = 5000;
   QuotaAmounts quotas = {};  // of each user; 0: no limit
   LinkPolicy links = {};
+  std::vector<std::string> own_hosts = {};  // of the addresses at which other nodes reach this one
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -67,6 +68,8 @@ class JobRegistry : public NodeEvents {
   // kDraining, kAlreadyExists, kLimitExceeded (a quota), and what CheckJobSpec, NodeLinks::Acquire,
   // DataPlane::AddJob say.
   Status CreateJob(JobSpec spec);
+  // Why no other node can reach this one: it serves jobs of one node only. Empty if they may.
+  std::string WhyAlone() const;
   // Ends its ranks here. kNotFound.
   Status DestroyJob(const std::string& job_id);
 
@@ -189,6 +192,7 @@ class JobRegistry : public NodeEvents {
   const LinkPolicy::Nic& LinkNicOf(const Session& session) const;
   // The rank of a session that has not ended; null otherwise.
   Rank* FindRank(const Session& session, JobRecord** job) const;
+  Status CheckNetwork(const JobSpec& spec) const;
   Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;
   StatusOr<JobRecord*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
                                         uint64_t incarnation) const;

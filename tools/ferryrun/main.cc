@@ -1,8 +1,5 @@
 // ferryrun: runs a program as the ranks of a job (launch.h), or, called by another ferryrun, what
 // that one wants here, or, called by libferry, a daemon (daemons.h).
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <string_view>
 #include <variant>
 
@@ -14,12 +11,6 @@
 #include "tools/ferryrun/launch.h"
 
 int main(int argc, char** argv) {
-  // Pipes must not land on the numbers of the standard streams.
-  int fd = 0;
-  do {
-    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  close(fd);
   ferry::RaiseOpenFiles();
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
