@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -142,11 +144,18 @@ Status CheckLoopback(const std::string& host) {
 bool HasInterface(const std::string& host) {
   socklen_t size = 0;
   const sockaddr_storage storage = NumericAddress(host, 0, &size);
-  if (!IsLoopback(storage)) {
+  ifaddrs* list = nullptr;
+  if (!IsLoopback(storage) || getifaddrs(&list) != 0) {
     return true;
   }
-  const UniqueFd probe(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return probe.valid() && bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0;
+  bool found = false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    constexpr unsigned kServes = IFF_LOOPBACK | IFF_UP;
+    found |= entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == storage.ss_family &&
+             (entry->ifa_flags & kServes) == kServes;
+  }
+  freeifaddrs(list);
+  return found;
 }
 
 Status ProbeListen(const HostPort& address, const std::string& option) {
