@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -77,6 +79,9 @@ StatusOr<UniqueFd> Listen(const HostPort& address, const std::string& option) {
   const int off = 0;
   (void)setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   (void)setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (IsLoopback(storage)) {  // also while no interface has it: HasInterface
+    (void)setsockopt(listener.get(), IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
+  }
   if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0 &&
       listen(listener.get(), SOMAXCONN) == 0) {
     return listener;
@@ -134,6 +139,23 @@ Status CheckLoopback(const std::string& host) {
           "the control plane speaks to " + host +
               " only with TLS: set tls_ca_file, tls_cert_file and tls_key_file (`ferryctl certs` "
               "makes files to try), or use a loopback address (127.0.0.1, ::1)"};
+}
+
+bool HasInterface(const std::string& host) {
+  socklen_t size = 0;
+  const sockaddr_storage storage = NumericAddress(host, 0, &size);
+  ifaddrs* list = nullptr;
+  if (!IsLoopback(storage) || getifaddrs(&list) != 0) {
+    return true;
+  }
+  bool found = false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    constexpr unsigned kServes = IFF_LOOPBACK | IFF_UP;
+    found |= entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == storage.ss_family &&
+             (entry->ifa_flags & kServes) == kServes;
+  }
+  freeifaddrs(list);
+  return found;
 }
 
 Status ProbeListen(const HostPort& address, const std::string& option) {

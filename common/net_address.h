@@ -28,6 +28,10 @@ bool IsWildcard(const std::string& host);
 // Without TLS, daemons use only loopback addresses: kPermissionDenied says so.
 Status CheckLoopback(const std::string& host);
 
+// False for a loopback address that no interface has, as while the loopback interface is down: one
+// may listen there all the same, but nobody can call. True for addresses of other kinds.
+bool HasInterface(const std::string& host);
+
 // Whether we could listen there (port 0: any): kAlreadyExists (port in use), kInvalidArgument (not
 // an address of this machine, or an unknown name). `option` is the port's option, for the message.
 Status ProbeListen(const HostPort& address, const std::string& option);

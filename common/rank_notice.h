@@ -1,4 +1,4 @@
-// The notices that a rank writes to its launcher's pipe (option notice_fd): when it enters the job
+// The notices that a rank writes to its launcher's pipe (option abort_fd): when it enters the job
 // and leaves it, when it has heard that another rank died, and when it ends the job. So the
 // launcher knows whether a rank that ends has left in good order, and which end was the cause of
 // others.

@@ -84,7 +84,14 @@ std::string DefaultRunDirectory(const char* const* environment) {
       runtime && !runtime->empty()) {
     return std::string(*runtime) + "/ferry";
   }
-  return "/tmp/ferry-" + std::to_string(geteuid());
+  return TemporaryBase() + "/ferry-" + std::to_string(geteuid());
+}
+
+std::string TemporaryBase() {
+  constexpr char kMemory[] = "/dev/shm";
+  constexpr char kUsual[] = "/tmp";
+  const auto is_usable = [](const char* folder) { return access(folder, W_OK | X_OK) == 0; };
+  return !is_usable(kUsual) && is_usable(kMemory) ? kMemory : kUsual;
 }
 
 std::string HostName() {

@@ -22,6 +22,10 @@ inline constexpr char kSystemRunDirectory[] = "/run/ferry";
 // The run directory where no option names one.
 std::string DefaultRunDirectory(const char* const* environment);
 
+// Where short-lived directories go that the environment names no place for: /tmp, or /dev/shm where
+// /tmp cannot be written to.
+std::string TemporaryBase();
+
 // Environment of this process, in the form of execve: "NAME=value" strings ended by a null pointer.
 const char* const* ProcessEnvironment();
 

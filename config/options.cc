@@ -41,11 +41,13 @@ constexpr Option Secret(Option option) {
 constexpr Option kTable[] = {
     From(Source::kNotFile, Text(Group::kPlace, "config_file", &Options::config_file, 0, kPathMax,
                                 "The TOML file to read. Empty: none.")),
-    Text(Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
-         "Directory of the daemon's sockets, mode 0700 or 0755; each daemon needs one of its own. "
-         "Empty: /run/ferry for root, else $XDG_RUNTIME_DIR/ferry, else /tmp/ferry-UID. Ranks that "
-         "ferryrun starts are told; other ranks that belong to a system daemon need "
-         "FERRY_RUN_DIRECTORY=/run/ferry."),
+    Text(
+        Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
+        "Directory of the daemon's sockets, mode 0700 or 0755; each daemon needs one of its own. "
+        "Empty: /run/ferry for root, else $XDG_RUNTIME_DIR/ferry, else /tmp/ferry-UID (in /dev/shm "
+        "where /tmp cannot be written to). Ranks that ferryrun starts are told; other ranks that "
+        "belong to a system daemon need "
+        "FERRY_RUN_DIRECTORY=/run/ferry."),
     Text(Group::kPlace, "node_name", &Options::node_name, 0, 63,
          "This node's name in messages and reports. Empty: the host name."),
     Choice(Group::kPlace, "users", &Options::users, "auto|own|all",

@@ -199,6 +199,7 @@ Status CheckDescriptors() {
 
 Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
   MaskSignals(SIG_BLOCK);
+  signal(SIGCHLD, SIG_DFL);  // if it is ignored, nobody learns how a worker process ended
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // of a log file that may not grow
   FERRY_RETURN_IF_ERROR(CheckAddressSpace());

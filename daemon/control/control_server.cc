@@ -6,6 +6,7 @@
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
            .requests = options.quota_requests,
            .links = options.quota_links},
           LinkPolicyFrom(options, nics, std::thread::hardware_concurrency()),
+          {options.fabric_address, options.control_address},
           options.peer_timeout_ms};
 }
 
@@ -343,6 +345,9 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket(), ServesAll(options)));
   FERRY_RETURN_IF_ERROR(parts.directory.WriteInfo(
       {options.node_name, parts.control_address, parts.links.Incarnation(), metrics_address}));
+  if (const std::string alone = parts.registry.WhyAlone(); !alone.empty()) {
+    spdlog::warn("no network: {}; serves jobs of this node alone", alone);
+  }
   parts.loop.Start();
   parts.loop_runs = true;
   parts.running = true;
@@ -378,6 +383,10 @@ void ControlServer::Parts::WaitForSignal() {
 void ControlServer::HandleSignals(std::function<void()> on_hangup) {
   parts_->on_hangup = std::move(on_hangup);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    if (number == SIGINT && sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
+      continue;  // a shell that starts ferryd in the background means it so
+    }
     boost::system::error_code error;
     parts_->signals.add(number, error);
     if (error) {
@@ -423,7 +432,13 @@ void ControlServer::Parts::OnSignal(int number) {
     std::lock_guard lock(mutex);
     again = std::exchange(signalled, true);
   }
-  spdlog::info("signal {}: {}", number, again ? "stopping now" : "draining");
+  const char* const name = sigabbrev_np(number);
+  if (again) {
+    spdlog::info("SIG{} again: stops at once", name);
+  } else {
+    spdlog::info("SIG{}: takes no more jobs, and stops once {} ranks have left, or after {} ms",
+                 name, registry.local_ranks(), options.drain_timeout_ms);
+  }
   StopWithin(again ? 0 : options.drain_timeout_ms);
 }
 
@@ -518,6 +533,10 @@ void ControlServer::Parts::Drain(const std::function<void()>& on_stop) {
 void ControlServer::Parts::Stop() {
   metrics.reset();
   if (std::exchange(running, false)) {
+    const uint64_t left = loop.Run([this] { return registry.local_ranks(); });
+    if (left != 0) {
+      spdlog::warn("{} ranks have not left, and are told that ferryd has stopped", left);
+    }
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
     while (loop.Run([this] { return registry.leaving(); }) != 0) {
       std::unique_lock lock(mutex);

@@ -15,6 +15,7 @@
 #include "common/counted.h"
 #include "common/hex_text.h"
 #include "common/log.h"
+#include "common/net_address.h"
 #include "daemon/control/secrets.h"
 #include "daemon/control/session_segments.h"
 
@@ -31,11 +32,31 @@ JobRegistry::~JobRegistry() { *alive_ = false; }
 
 // ---- Launcher ----
 
+std::string JobRegistry::WhyAlone() const {
+  const auto lacking = std::find_if_not(limits_.own_hosts.begin(), limits_.own_hosts.end(),
+                                        [](const std::string& host) { return HasInterface(host); });
+  return lacking == limits_.own_hosts.end()
+             ? ""
+             : "no interface has " + *lacking + "; is the loopback interface down?";
+}
+
+// One node needs no network, but several do.
+Status JobRegistry::CheckNetwork(const JobSpec& spec) const {
+  const std::string alone = spec.node_addresses.size() > 1 ? WhyAlone() : "";
+  if (alone.empty()) {
+    return {};
+  }
+  return {ErrorCode::kNodeUnreachable, "job " + spec.id + " has " +
+                                           std::to_string(spec.node_addresses.size()) +
+                                           " nodes, but this one has no network (" + alone + ")"};
+}
+
 Status JobRegistry::CreateJob(JobSpec spec) {
   if (draining_) {
     return {ErrorCode::kDraining, "ferryd is draining and takes no new jobs"};
   }
   FERRY_RETURN_IF_ERROR(CheckJobSpec(spec, limits_.max_ranks, limits_.max_local_ranks));
+  FERRY_RETURN_IF_ERROR(CheckNetwork(spec));
   if (sweep_posted_) {
     Sweep();  // what jobs that are over still hold
   }

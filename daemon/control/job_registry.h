@@ -38,6 +38,7 @@ struct RegistryLimits {
   uint64_t attach_timeout_ms = 5000;  // so long a rank waits for an answer
   QuotaAmounts quotas = {};           // of each user; 0: no limit
   LinkPolicy links = {};
+  std::vector<std::string> own_hosts = {};  // of the addresses at which other nodes reach this one
   uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
 };
 
@@ -68,6 +69,8 @@ class JobRegistry : public NodeEvents {
   // kDraining, kAlreadyExists, kLimitExceeded (a quota), and what CheckJobSpec, NodeLinks::Acquire,
   // DataPlane::AddJob say.
   Status CreateJob(JobSpec spec);
+  // Why no other node can reach this one: it serves jobs of one node only. Empty if they may.
+  std::string WhyAlone() const;
   // Ends its ranks here. kNotFound.
   Status DestroyJob(const std::string& job_id);
   // The process of a rank of this node has ended, as its launcher says: "rank 3 of job x" and
@@ -199,6 +202,7 @@ class JobRegistry : public NodeEvents {
   const LinkPolicy::Nic& LinkNicOf(const Session& session) const;
   // The rank of a session that has not ended; null otherwise.
   Rank* FindRank(const Session& session, JobRecord** job) const;
+  Status CheckNetwork(const JobSpec& spec) const;
   Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;
   StatusOr<JobRecord*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
                                         uint64_t incarnation) const;

@@ -170,6 +170,9 @@ void Reporter::FillStatus(Viewer viewer, control::StatusReply* reply) {
   }
   context_.loop.Run([&] {
     *reply->mutable_node() = context_.links.self();
+    if (const std::string alone = context_.registry.WhyAlone(); !alone.empty()) {
+      reply->mutable_node()->set_provider("none (" + alone + ")");
+    }
     if (!viewer.has_value()) {
       for (control::PeerStatus& peer : context_.links.Report()) {
         *reply->add_peers() = std::move(peer);

@@ -24,6 +24,8 @@ using testing::SizeIs;
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kIp[] = "/usr/sbin/ip";
+// For sh -c: a wrapper that does not become its program.
+constexpr char kWrapper[] = "sh -c 'echo ready $FERRY_RANK; exec sleep 100'; true";
 
 void WriteScript(const std::string& path, const std::string& text) {
   std::ofstream(path) << "#!/bin/sh\n" << text;
@@ -219,8 +221,7 @@ TEST_F(HostsTest, AProgramThatEndsWithoutStartingEndsTheOthers) {
 class HostsEndTest : public HostsTest, public testing::WithParamInterface<int> {};
 
 TEST_P(HostsEndTest, LeavesNothingOnAnyHost) {
-  Command command(
-      Job(hosts_->with_this(), {"-n", "3", "sh", "-c", "echo ready $FERRY_RANK; exec sleep 100"}));
+  Command command(Job(hosts_->with_this(), {"-n", "3", "sh", "-c", kWrapper}));
   ASSERT_TRUE(AreReady(&command, 3));
   command.Signal(GetParam());
   const CommandResult result = command.WaitCleanly();
@@ -230,8 +231,7 @@ TEST_P(HostsEndTest, LeavesNothingOnAnyHost) {
 INSTANTIATE_TEST_SUITE_P(Signals, HostsEndTest, testing::Values(SIGINT, SIGTERM, SIGKILL));
 
 TEST_F(HostsTest, AHostThatIsLostFailsTheJob) {
-  Command command(
-      Job(hosts_->both(), {"-n", "2", "sh", "-c", "echo ready $FERRY_RANK; exec sleep 100"}));
+  Command command(Job(hosts_->both(), {"-n", "2", "sh", "-c", kWrapper}));
   ASSERT_TRUE(AreReady(&command, 2));
   const std::vector<pid_t> agents = command.Find("--agent");
   ASSERT_THAT(agents, SizeIs(2));

@@ -1,6 +1,7 @@
 // Whole jobs over the real daemon and the real library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -45,6 +46,43 @@ TEST(JobTest, ADescriptorThatIsNoPipeIsNotWrittenTo) {
                   "exec 9>" + file + "; FERRY_ABORT_FD=9 exec tests/e2e/ranks/ends abort 0"}));
   EXPECT_EQ(command.Wait().exit_code, 37);
   EXPECT_EQ(std::filesystem::file_size(file), 0U);
+}
+
+// In a new network namespace no interface is up.
+TEST(JobTest, OneNodeNeedsNoNetwork) {
+  const Words unshared = {"/usr/bin/unshare", "-n"};
+  if (RunCommand(Joined(unshared, {"true"})).exit_code != 0) {
+    GTEST_SKIP() << "network namespaces are not permitted here";
+  }
+  EXPECT_THAT(
+      SortedLines(RunWell(Joined(unshared, PrivateJob({"-n", "2", "examples/hello/hello"})))),
+      ElementsAre("rank 0 of 2: rank 1 says hello", "rank 1 of 2: rank 0 says hello"));
+  const CommandResult several =
+      RunCleanly(Joined(unshared, PrivateJob({"-n", "2", "--nodes", "2", "examples/hello/hello"})));
+  EXPECT_EQ(several.exit_code, 1);
+  EXPECT_THAT(several.err,
+              AllOf(HasSubstr(" has 2 nodes, but this one has no network (no interface "
+                              "has 127.0.0.1; is the loopback interface down?)\n"),
+                    Not(HasSubstr("did not stop as it should"))));
+  // All who ask are told.
+  EXPECT_THAT(RunWell(Joined(unshared, PrivateJob({"sh", "-c", "tools/ferryctl/ferryctl status"}))),
+              HasSubstr("provider none (no interface has 127.0.0.1"));
+}
+
+// ferryd's own streams, which its ranks do not see.
+TEST(JobTest, ADaemonWithoutStreamsHasOthersThanItsSockets) {
+  const TempDirectory place;
+  Command daemon(
+      {"/bin/sh", "-c", "exec daemon/ferryd 0<&- >&- 2>&-"},
+      {"FERRY_RUN_DIRECTORY=" + (place / "run"), "FERRY_FABRIC_PORT=0", "FERRY_CONTROL_PORT=0"});
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(place / "run/ferryd.json"); }));
+  for (const char* stream : {"0", "1", "2"}) {
+    EXPECT_EQ(
+        std::filesystem::read_symlink("/proc/" + std::to_string(daemon.pid()) + "/fd/" + stream),
+        "/dev/null");
+  }
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait().exit_code, 0);
 }
 
 class PointToPointTest : public testing::TestWithParam<Words> {};

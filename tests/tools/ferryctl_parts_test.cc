@@ -154,9 +154,9 @@ TEST_F(DaemonSearchTest, WhatIsNotTheUsersIsLeftAlone) {
 TEST_F(DaemonSearchTest, ShellsWithoutTheVariablesFindThemToo) {
   const char* const nothing[] = {nullptr};
   const std::string run = "/run/user/" + std::to_string(geteuid());
-  EXPECT_THAT(PlacesOf(nothing).bases, ElementsAre(run, "/tmp"));
+  EXPECT_THAT(PlacesOf(nothing).bases, ElementsAre(run, "/tmp", "/dev/shm"));
   const char* const both[] = {"XDG_RUNTIME_DIR=/x", "TMPDIR=/y", nullptr};
-  EXPECT_THAT(PlacesOf(both).bases, ElementsAre("/x", "/y", run, "/tmp"));
+  EXPECT_THAT(PlacesOf(both).bases, ElementsAre("/x", "/y", run, "/tmp", "/dev/shm"));
 }
 
 // ---- The scripts for shells; bash, which is there, runs its own

@@ -74,6 +74,7 @@ SearchPlaces PlacesOf(const char* const* environment) {
   }
   places.bases.push_back("/run/user/" + std::to_string(places.uid));
   places.bases.emplace_back("/tmp");
+  places.bases.emplace_back("/dev/shm");  // where /tmp could not be written to
   return places;
 }
 

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "config/environment.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -58,7 +60,8 @@ StatusOr<PrivateDirectory> PrivateDirectory::Create(const std::string& base) {
     std::string path = base + "/" + PrivatePrefix(geteuid()) + "XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
       return Status(ErrorCode::kRunDirectory,
-                    StatusFromErrno(errno, "cannot make a directory in " + base).message());
+                    StatusFromErrno(errno, "cannot make a directory in " + base).message() +
+                        "; set TMPDIR or XDG_RUNTIME_DIR to one that you may write to");
     }
     errno = 0;
     UniqueFd lock = TryLock(path);
@@ -91,7 +94,7 @@ std::string PrivateBase(const std::string& runtime_directory,
       return directory;
     }
   }
-  return "/tmp";
+  return config::TemporaryBase();
 }
 
 }  // namespace ferry::tools

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/signals.h"
+#include "tools/ferryrun/slots.h"
 
 namespace ferry::tools {
 namespace {
@@ -32,7 +34,8 @@ constexpr int kFlushLimitMs = 5000;  // for last words to somebody who does not 
 
 class Agent {
  public:
-  explicit Agent(SignalSource signals) : signals_(std::move(signals)), out_(STDOUT_FILENO) {}
+  Agent(SignalSource signals, Slots slots)
+      : signals_(std::move(signals)), slots_(std::move(slots)), out_(STDOUT_FILENO) {}
 
   int Run() {
     fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
@@ -58,7 +61,8 @@ class Agent {
   void ReadRank(LocalRank* rank, UniqueFd* fd, char stream);
   void FeedRank(LocalRank* rank);
   void OnSignals();
-  void OnChildEnd();
+  void OnSlots();
+  void OnDaemonEnd();
   void PassNoticesOn();
   void AskAbsent(const Frame& frame);
   void Handle(const Frame& frame);
@@ -67,13 +71,13 @@ class Agent {
   Status Serve(const Frame& frame);
   Status CreateJob(const Frame& frame);
   Status StartOne(const Frame& frame);
-  void SignalRanks(int signal);
   void Finish();
   void Say(FrameKind kind, uint32_t rank, std::string_view payload) {
     AppendFrame(kind, rank, payload, out_.text());
   }
 
   SignalSource signals_;
+  Slots slots_;
   FrameReader reader_{/*greeting=*/false};
   OutputSink out_;
   AgentSetUp set_up_;
@@ -84,7 +88,6 @@ class Agent {
   std::optional<CreatedJob> job_;
   BoundRanks bound_;  // in the order in which they start
   std::vector<LocalRank> ranks_;
-  NoticePipe notices_;
   bool over_ = false;   // end everything
   bool asked_ = false;  // because of kStop
 };
@@ -93,7 +96,9 @@ void Agent::Poll() {
   std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0},
                              {signals_.fd(), POLLIN, 0},
                              {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
-                             {notices_.fd(), POLLIN, 0}};
+                             {slots_.notice_fd(), POLLIN, 0},
+                             {slots_.fd(), POLLIN, 0}};
+  const size_t first_rank = fds.size();
   for (const LocalRank& rank : ranks_) {
     const bool full = out_.IsFull();
     fds.push_back({full ? -1 : rank.process.out.get(), POLLIN, 0});
@@ -105,7 +110,7 @@ void Agent::Poll() {
   }
   PassNoticesOn();
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const pollfd* own = &fds[4 + 3 * i];
+    const pollfd* own = &fds[first_rank + 3 * i];
     if (own[0].revents != 0) {
       ReadRank(&ranks_[i], &ranks_[i].process.out, 1);
     }
@@ -115,6 +120,9 @@ void Agent::Poll() {
     if (own[2].revents != 0) {
       FeedRank(&ranks_[i]);
     }
+  }
+  if (fds[4].revents != 0) {
+    OnSlots();
   }
   if (fds[1].revents != 0) {
     OnSignals();
@@ -175,22 +183,27 @@ void Agent::FeedRank(LocalRank* rank) {
 void Agent::OnSignals() {
   while (const std::optional<int> signal = signals_.Next()) {
     if (*signal == SIGCHLD) {
-      OnChildEnd();
+      OnDaemonEnd();
     } else {
       over_ |= IsEnding(*signal);
     }
   }
 }
 
-void Agent::OnChildEnd() {
+void Agent::OnSlots() {
+  slots_.Receive();
   for (LocalRank& rank : ranks_) {
-    ProcessEnd end;
-    if (!rank.ended && HasEnded(rank.process.pid, &end)) {
+    const std::optional<ProcessEnd> end = slots_.EndOf(rank.process.pid);
+    if (!rank.ended && end) {
       rank.ended = true;
       PassNoticesOn();  // its own have come before its end
-      Say(FrameKind::kEnded, rank.number, EndPayload(end));
+      Say(FrameKind::kEnded, rank.number, EndPayload(*end));
     }
   }
+  over_ |= slots_.lost();  // somebody has killed the guard, and with it the ranks
+}
+
+void Agent::OnDaemonEnd() {
   for (PrivateDaemon& daemon : private_.processes()) {
     ProcessEnd end;
     if (!daemon.end_was_reported() && HasEnded(daemon.pid(), &end)) {
@@ -202,7 +215,7 @@ void Agent::OnChildEnd() {
 }
 
 void Agent::PassNoticesOn() {
-  while (const std::optional<RankNotice> notice = notices_.Read()) {
+  while (const std::optional<RankNotice> notice = slots_.NextNotice()) {
     Say(FrameKind::kNotice, notice->rank, NoticePayload(*notice));
   }
 }
@@ -232,7 +245,7 @@ Status Agent::Dispatch(const Frame& frame) {
     case FrameKind::kStartRank:
       return StartOne(frame);
     case FrameKind::kSignal:
-      SignalRanks(ReadNumber(frame));
+      slots_.Signal(ReadNumber(frame));
       return {};
     case FrameKind::kInput:
       for (LocalRank& rank : ranks_) {
@@ -340,8 +353,7 @@ Status Agent::StartOne(const Frame& frame) {
     command.directory = message->directory;
   }
   command.cpus = bound_.CpusOf(ranks_.size());
-  FERRY_RETURN_IF_ERROR(notices_.GiveTo(&command));
-  StatusOr<RankProcess> process = StartRank(command);
+  StatusOr<RankProcess> process = StartRank(command, &slots_);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);
   Say(FrameKind::kStarted, frame.rank, NumberPayload(process->pid));
@@ -350,23 +362,21 @@ Status Agent::StartOne(const Frame& frame) {
     rank.process.in.Reset();  // only rank 0 has an input
   }
   ranks_.push_back(std::move(rank));
-  OnChildEnd();  // it may have ended already, and its signal been read
+  OnSlots();  // it may have ended already, and that been said
   return {};
-}
-
-void Agent::SignalRanks(int signal) {
-  for (const LocalRank& rank : ranks_) {
-    if (!rank.ended) {
-      kill(-rank.process.pid, signal);
-    }
-  }
 }
 
 // Leaves nothing behind, and says the last words.
 void Agent::Finish() {
-  SignalRanks(SIGKILL);
+  slots_.Finish();
+  if (slots_.lost()) {
+    std::vector<pid_t> spared;
+    for (const PrivateDaemon& daemon : private_.processes()) {
+      spared.push_back(daemon.pid());
+    }
+    slots_.EndAll(spared);
+  }
   for (LocalRank& rank : ranks_) {
-    Reap(rank.process.pid);
     for (auto [fd, stream] :
          {std::pair{&rank.process.out, char{1}}, {&rank.process.err, char{2}}}) {
       for (int block = 0; asked_ && block < kDrainBlocks && fd->valid(); ++block) {
@@ -396,7 +406,12 @@ int RunAgent() {
   if (!signals.ok()) {
     return 1;
   }
-  return Agent(std::move(*signals)).Run();
+  StatusOr<Slots> slots = Slots::Create();
+  if (!slots.ok()) {
+    std::fprintf(stderr, "ferryrun: %s\n", slots.status().message().c_str());
+    return 1;
+  }
+  return Agent(std::move(*signals), std::move(*slots)).Run();
 }
 
 }  // namespace ferry::tools

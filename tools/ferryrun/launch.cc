@@ -24,6 +24,7 @@
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/remote_host.h"
+#include "tools/ferryrun/slots.h"
 #include "tools/ferryrun/supervisor.h"
 #include "tools/flags/option_flags.h"
 
@@ -88,6 +89,7 @@ class Launch {
     return LocalNodes() < layout_.nodes.size() && layout_.nodes.size() > 1;
   }
 
+  Status MakeSlots();
   Status BindHere();
   size_t IndexOf(uint32_t rank) const;
   Status ReachHosts();
@@ -106,6 +108,7 @@ class Launch {
   AgentRank CommandThere(const Job& job, uint32_t rank) const;
   bool WasAbsent(const Job& job, uint32_t rank, const std::string& how) const;
   void TellPlaces(const Job& job) const;
+  std::vector<std::string> ProgramsHere(const Job& job) const;
   std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
   AgentSetUp SetUpOf(size_t node) const;
   void StopAll();
@@ -118,12 +121,24 @@ class Launch {
   std::vector<std::unique_ptr<RemoteHost>> hosts_;  // by node; null: here
   std::string address_;                             // of this host for the others
   bool private_ = false;                            // daemons for this job alone
+  std::optional<Slots> slots_;                      // of the ranks here
   PrivateDaemons daemons_;
   std::vector<ServingDaemon> serving_;              // here
   std::vector<JobNode> job_nodes_;                  // by node
   std::vector<std::vector<std::string>> bindings_;  // by node, if another host: of its ranks
   std::vector<CreatedJob> created_;                 // here
 };
+
+// Before anything that starts threads: the guard is a copy of this process.
+Status Launch::MakeSlots() {
+  if (LocalNodes() == 0) {
+    return {};
+  }
+  StatusOr<Slots> slots = Slots::Create();
+  FERRY_RETURN_IF_ERROR(slots.status());
+  slots_.emplace(std::move(*slots));
+  return {};
+}
 
 Status Launch::BindHere() {
   uint64_t ranks = 0;
@@ -393,6 +408,22 @@ void Launch::TellPlaces(const Job& job) const {
   }
 }
 
+// One path for each part of the command line; those that are not there fail later, and say why.
+std::vector<std::string> Launch::ProgramsHere(const Job& job) const {
+  std::vector<std::string> programs;
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    const bool first_of_part =
+        rank == 0 || layout_.part_of_rank[rank] != layout_.part_of_rank[rank - 1];
+    if (first_of_part) {
+      const RankCommand command = CommandHere(job, rank);
+      const StatusOr<std::string> path =
+          FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
+      programs.push_back(path.ok() ? *path : "");
+    }
+  }
+  return programs;
+}
+
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank);
   Status created = CreateJob(job);
@@ -407,13 +438,15 @@ int Launch::RunRanks() {
   }
   Supervisor supervisor(
       {.ranks = job.size(),
+       .job_id = job.id(),
+       .programs = ProgramsHere(job),
        .label = arguments_.label,
        .keep_going = arguments_.keep_going,
        .grace_ms = arguments_.grace_ms,
        .timeout_s = arguments_.timeout_s,
        .ask_absent = [this, &job](uint32_t rank,
                                   const std::string& how) { return WasAbsent(job, rank, how); }},
-      &signals_, &daemons_.processes());
+      &signals_, slots_ ? &*slots_ : nullptr, &daemons_.processes());
   if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
@@ -444,7 +477,10 @@ int Launch::Run() {
   if (!status.ok()) {
     return Fail(kUsageError, status);
   }
-  status = ReachHosts();
+  status = MakeSlots();
+  if (status.ok()) {
+    status = ReachHosts();
+  }
   if (status.ok()) {
     status = FindDaemons();
   }

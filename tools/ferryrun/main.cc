@@ -1,8 +1,5 @@
 // ferryrun: runs a program as the ranks of a job (launch.h), or, called by another ferryrun, what
 // that one wants here, or, called by libferry, a daemon (daemons.h).
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <string_view>
 #include <variant>
 
@@ -15,12 +12,6 @@
 #include "tools/ferryrun/launch.h"
 
 int main(int argc, char** argv) {
-  // Pipes must not land on the numbers of the standard streams.
-  int fd = 0;
-  do {
-    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  close(fd);
   ferry::RaiseOpenFiles();
   // StartRank keeps it from ranks. Without it, hwloc takes twenty times as long.
   constexpr ferry::config::Variable kTopology[] = {

@@ -14,6 +14,7 @@
 
 #include "common/open_files.h"
 #include "common/own_program.h"
+#include "tools/ferryrun/signals.h"
 
 namespace ferry::tools {
 namespace {
@@ -65,30 +66,10 @@ std::vector<char*> NullTerminated(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// The child's message when it cannot become the program.
-enum class Step : int { kStreams, kDirectory, kCpus, kExecute };
-struct Failure {
-  Step step;
-  int error_number;
-};
+using Step = SpawnFailure::Step;
 
-Status Explain(const SpawnRequest& request, const Failure& failure) {
-  const std::string why = std::strerror(failure.error_number);
-  switch (failure.step) {
-    case Step::kDirectory:
-      return {ErrorCode::kInvalidArgument, "cannot run '" + request.path + "' in the directory '" +
-                                               request.directory + "': " + why};
-    case Step::kCpus:
-      return {ErrorCode::kInvalidArgument,
-              "cannot bind '" + request.path + "' to CPUs " + request.cpus.Text() + ": " + why};
-    case Step::kStreams:
-    case Step::kExecute:
-      return CannotRun(request.path, failure.error_number);
-  }
-  return {ErrorCode::kInternal, why};
-}
-
-// Moves the three standard streams into place. The sources lie above 2 (main sees to that).
+// Moves the three standard streams into place. The sources lie above 2
+// (common/standard_streams.cc).
 bool PlaceStreams(const SpawnRequest& request) {
   return dup2(request.stdin_fd, STDIN_FILENO) >= 0 && dup2(request.stdout_fd, STDOUT_FILENO) >= 0 &&
          dup2(request.stderr_fd, STDERR_FILENO) >= 0 &&
@@ -118,11 +99,8 @@ Step Settle(const SpawnRequest& request) {
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
-  struct sigaction by_default {};
-  by_default.sa_handler = SIG_DFL;
-  sigaction(SIGPIPE, &by_default, nullptr);
-  sigaction(SIGTTIN, &by_default, nullptr);
-  Failure failure{Step::kStreams, 0};
+  RestoreIgnored();
+  SpawnFailure failure{Step::kStreams, 0};
   if (prctl(PR_SET_PDEATHSIG, request.parent_death_signal) == 0 &&
       sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
     failure.step = Settle(request);
@@ -215,27 +193,68 @@ StatusOr<Pipe> MakePipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-StatusOr<pid_t> Spawn(const SpawnRequest& request) {
+Status Explain(const SpawnRequest& request, const SpawnFailure& failure) {
+  const std::string why = std::strerror(failure.error_number);
+  switch (failure.step) {
+    case Step::kFork:
+      return StatusFromErrno(failure.error_number, "cannot start a process");
+    case Step::kDirectory:
+      return {ErrorCode::kInvalidArgument, "cannot run '" + request.path + "' in the directory '" +
+                                               request.directory + "': " + why};
+    case Step::kCpus:
+      return {ErrorCode::kInvalidArgument,
+              "cannot bind '" + request.path + "' to CPUs " + request.cpus.Text() + ": " + why};
+    case Step::kStreams:
+    case Step::kExecute:
+      return CannotRun(request.path, failure.error_number);
+  }
+  return {ErrorCode::kInternal, why};
+}
+
+std::variant<pid_t, SpawnFailure> TrySpawn(const SpawnRequest& request) {
   const std::vector<char*> arguments = NullTerminated(request.arguments);
   const std::vector<char*> environment = NullTerminated(request.environment);
-  StatusOr<Pipe> report = MakePipe();
-  FERRY_RETURN_IF_ERROR(report.status());
-  const pid_t pid = StartChild(request, arguments.data(), environment.data(), report->write.get());
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) {
+    return SpawnFailure{Step::kFork, errno};
+  }
+  const UniqueFd reader(report[0]);
+  UniqueFd writer(report[1]);
+  const pid_t pid = StartChild(request, arguments.data(), environment.data(), writer.get());
   if (pid < 0) {
-    return StatusFromErrno(errno, "cannot start a process");
+    return SpawnFailure{Step::kFork, errno};
   }
   setpgid(pid, pid);  // here too: the group must exist before anybody signals it
-  report->write.Reset();
-  Failure failure{};
+  writer.Reset();
+  SpawnFailure failure{};
   ssize_t size = 0;
   do {
-    size = read(report->read.get(), &failure, sizeof(failure));
+    size = read(reader.get(), &failure, sizeof(failure));
   } while (size < 0 && errno == EINTR);
   if (size == sizeof(failure)) {
     waitpid(pid, nullptr, 0);
-    return Explain(request, failure);
+    return failure;
   }
   return pid;
+}
+
+StatusOr<pid_t> Spawn(const SpawnRequest& request) {
+  const std::variant<pid_t, SpawnFailure> child = TrySpawn(request);
+  if (const auto* failure = std::get_if<SpawnFailure>(&child)) {
+    return Explain(request, *failure);
+  }
+  return std::get<pid_t>(child);
+}
+
+ProcessEnd EndFrom(int code, int status) {
+  ProcessEnd end;
+  if (code == CLD_EXITED) {
+    end.exit_code = status;
+  } else {
+    end.signal = status;
+    end.dumped_core = code == CLD_DUMPED;
+  }
+  return end;
 }
 
 bool HasEnded(pid_t pid, ProcessEnd* end) {
@@ -244,13 +263,7 @@ bool HasEnded(pid_t pid, ProcessEnd* end) {
       info.si_pid == 0) {
     return false;
   }
-  *end = {};
-  if (info.si_code == CLD_EXITED) {
-    end->exit_code = info.si_status;
-  } else {
-    end->signal = info.si_status;
-    end->dumped_core = info.si_code == CLD_DUMPED;
-  }
+  *end = EndFrom(info.si_code, info.si_status);
   return true;
 }
 

@@ -7,9 +7,11 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common/status.h"
@@ -45,10 +47,20 @@ struct SpawnRequest {
   topology::CpuSet cpus = {};  // on which it may run; empty: on any
 };
 
-// Starts the program in a process group of its own, with no signal blocked. A program that cannot
-// be executed is an error here, not a child that ends: "cannot run 'x': why". kInvalidArgument: it
-// cannot be in that directory, or on those CPUs.
+// Starts the program in a process group of its own, with no signal blocked, and those ignored that
+// ferryrun found ignored (signals.h). A program that cannot be executed is an error here, not a
+// child that ends: "cannot run 'x': why". kInvalidArgument: it cannot be in that directory, or on
+// those CPUs.
 StatusOr<pid_t> Spawn(const SpawnRequest& request);
+
+// The same in two halves, for a child of another process than the one that explains it (guard.h).
+struct SpawnFailure {
+  enum class Step : int32_t { kFork, kStreams, kDirectory, kCpus, kExecute };
+  Step step = Step::kFork;
+  int32_t error_number = 0;
+};
+std::variant<pid_t, SpawnFailure> TrySpawn(const SpawnRequest& request);
+Status Explain(const SpawnRequest& request, const SpawnFailure& failure);
 
 struct ProcessEnd {
   int exit_code = 0;
@@ -58,6 +70,8 @@ struct ProcessEnd {
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
+// How a child ended, from what waitid says of it: si_code, si_status.
+ProcessEnd EndFrom(int code, int status);
 // Whether the child has ended, and how; it stays a zombie, so that its pid and process group stay
 // its own, until Reap.
 bool HasEnded(pid_t pid, ProcessEnd* end);

@@ -15,8 +15,6 @@
 namespace ferry::tools {
 namespace {
 
-constexpr int kNoticePipeBytes = 1 << 20;
-
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 Status PreloadMalloc(std::vector<std::string>* environment) {
@@ -29,7 +27,7 @@ Status PreloadMalloc(std::vector<std::string>* environment) {
 
 }  // namespace
 
-StatusOr<RankProcess> StartRank(const RankCommand& command) {
+StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots) {
   StatusOr<std::string> path =
       FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
   FERRY_RETURN_IF_ERROR(path.status());
@@ -49,16 +47,17 @@ StatusOr<RankProcess> StartRank(const RankCommand& command) {
   if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
     FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }
-  const StatusOr<pid_t> pid = Spawn({.path = *path,
-                                     .arguments = command.program,
-                                     .environment = std::move(environment),
-                                     .stdin_fd = in->read.get(),
-                                     .stdout_fd = out->write.get(),
-                                     .stderr_fd = err->write.get(),
-                                     .inherited_fd = command.inherited_fd,
-                                     .parent_death_signal = SIGKILL,
-                                     .directory = command.directory,
-                                     .cpus = command.cpus});
+  SetVariables({"FERRY_ABORT_FD=" + std::to_string(slots->fd_of_ranks())}, &environment);
+  const StatusOr<pid_t> pid = slots->Start({.path = *path,
+                                            .arguments = command.program,
+                                            .environment = std::move(environment),
+                                            .stdin_fd = in->read.get(),
+                                            .stdout_fd = out->write.get(),
+                                            .stderr_fd = err->write.get(),
+                                            .inherited_fd = slots->fd_of_ranks(),
+                                            .parent_death_signal = SIGKILL,
+                                            .directory = command.directory,
+                                            .cpus = command.cpus});
   FERRY_RETURN_IF_ERROR(pid.status());
   fcntl(out->read.get(), F_SETFL, O_NONBLOCK);
   fcntl(err->read.get(), F_SETFL, O_NONBLOCK);
@@ -85,29 +84,6 @@ std::string ValueOf(const std::string& name, const std::vector<std::string>& env
     }
   }
   return "";
-}
-
-Status NoticePipe::GiveTo(RankCommand* command) {
-  if (!pipe_.read.valid()) {
-    StatusOr<Pipe> made = MakePipe();
-    FERRY_RETURN_IF_ERROR(made.status());
-    fcntl(made->read.get(), F_SETFL, O_NONBLOCK);
-    (void)fcntl(made->read.get(), F_SETPIPE_SZ, kNoticePipeBytes);  // ranks block where it is full
-    pipe_ = std::move(*made);
-  }
-  command->inherited_fd = pipe_.write.get();
-  SetVariables({"FERRY_ABORT_FD=" + std::to_string(pipe_.write.get())}, &command->environment);
-  return {};
-}
-
-std::optional<RankNotice> NoticePipe::Read() const {
-  RankNotice notice{};
-  if (!pipe_.read.valid() || read(pipe_.read.get(), &notice, sizeof(notice)) != sizeof(notice)) {
-    return std::nullopt;
-  }
-  notice.entry[sizeof(notice.entry) - 1] = '\0';
-  notice.exit[sizeof(notice.exit) - 1] = '\0';
-  return notice;
 }
 
 void StdinForwarder::Start(UniqueFd pipe) {

@@ -11,11 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "common/rank_notice.h"
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
-#include "tools/ferryrun/process.h"
+#include "tools/ferryrun/slots.h"
 
 namespace ferry::tools {
 
@@ -25,7 +24,6 @@ struct RankCommand {
   std::vector<std::string> program;      // its name first
   std::vector<std::string> environment;  // "NAME=value", all of it; PATH finds the program
   std::string directory = {};            // absolute; empty: ferryrun's own
-  int inherited_fd = -1;                 // that it finds under the same number; -1: none
   topology::CpuSet cpus = {};            // empty: any
 };
 
@@ -40,27 +38,12 @@ struct RankProcess {
 // Where FERRY_MALLOC says so, the rank's malloc is libferry_malloc.so's; what LD_PRELOAD names
 // comes before it. kNotFound, kPermissionDenied and kInvalidArgument (the directory or the CPUs)
 // say what cannot be run, and why.
-StatusOr<RankProcess> StartRank(const RankCommand& command);
+StatusOr<RankProcess> StartRank(const RankCommand& command, Slots* slots);
 
 // Sets each "NAME=value" of `more` in `environment`, in place of another of that name.
 void SetVariables(const std::vector<std::string>& more, std::vector<std::string>* environment);
 // Its value in `environment`, or nothing ("").
 std::string ValueOf(const std::string& name, const std::vector<std::string>& environment);
-
-// The pipe by which ranks of this machine tell of their lives (common/rank_notice.h).
-class NoticePipe {
- public:
-  // Adds the pipe to a command for StartRank: the rank inherits it, and finds its number in its
-  // environment. kSystem when there are no descriptors left.
-  Status GiveTo(RankCommand* command);
-
-  // Readable when a notice waits; -1 while no rank has the pipe.
-  int fd() const { return pipe_.read.get(); }
-  std::optional<RankNotice> Read() const;
-
- private:
-  Pipe pipe_;
-};
 
 // Passes ferryrun's standard input on to one rank. It copies the input because a rank cannot
 // inherit it: a rank has a process group of its own, and the terminal would stop it for reading.

@@ -10,15 +10,40 @@
 
 namespace ferry::tools {
 
+namespace {
+
+// What this program changes for itself, and how it found it; SIG_DFL unless that is known.
+struct Changed {
+  int number;
+  void (*wanted)(int);
+  void (*found)(int);
+};
+Changed changed[] = {
+    {SIGPIPE, SIG_IGN, SIG_DFL},  // a closed pipe is an error of write
+    {SIGTTIN, SIG_IGN, SIG_DFL},  // in the background, reading the terminal is an error of read
+    {SIGCHLD, SIG_DFL, SIG_DFL},  // if it is ignored, nobody learns how a child ended
+};
+
+bool IsIgnored(int number) {
+  struct sigaction now {};
+  return sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 StatusOr<SignalSource> SignalSource::Create() {
+  for (Changed& one : changed) {
+    one.found = IsIgnored(one.number) ? SIG_IGN : SIG_DFL;
+    signal(one.number, one.wanted);
+  }
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int signal :
+  for (const int number :
        {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH}) {
-    sigaddset(&handled, signal);
+    if (!IsIgnored(number)) {
+      sigaddset(&handled, number);
+    }
   }
-  signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write
-  signal(SIGTTIN, SIG_IGN);  // in the background, reading the terminal is an error of read
   if (sigprocmask(SIG_BLOCK, &handled, nullptr) != 0) {
     return StatusFromErrno(errno, "sigprocmask");
   }
@@ -47,6 +72,14 @@ Status SignalSource::CheckInterrupt() {
                                                         sigabbrev_np(*interrupt_) +
                                                         " before the job started")
                     : Status();
+}
+
+void RestoreIgnored() {
+  for (const Changed& one : changed) {
+    struct sigaction found {};
+    found.sa_handler = one.found;
+    sigaction(one.number, &found, nullptr);
+  }
 }
 
 bool IsEnding(int signal) {

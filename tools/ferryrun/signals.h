@@ -10,8 +10,10 @@ namespace ferry::tools {
 
 class SignalSource {
  public:
-  // Blocks the signals that ferryrun handles. Call it before any other thread starts (they inherit
-  // the mask), from the main thread. Children start with nothing blocked.
+  // Blocks the signals that ferryrun handles. One that is ignored already stays ignored, and does
+  // not come here: nohup and shells that start a command in the background mean it so. Call it
+  // before any other thread starts (they inherit the mask), from the main thread. Children start
+  // with nothing blocked.
   static StatusOr<SignalSource> Create();
 
   // Readable when a signal waits.
@@ -29,6 +31,10 @@ class SignalSource {
   UniqueFd fd_;
   std::optional<int> interrupt_;
 };
+
+// For a child before it executes a program: ignores what was ignored before SignalSource::Create,
+// and nothing else that ferryrun ignores for itself. Async-signal-safe.
+void RestoreIgnored();
 
 // Whether this signal, sent to ferryrun, ends the job.
 bool IsEnding(int signal);

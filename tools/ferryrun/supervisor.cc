@@ -39,21 +39,19 @@ std::string Label(uint32_t rank, const SupervisorSettings& settings) {
 
 }  // namespace
 
-Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals,
+Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals, Slots* slots,
                        std::vector<PrivateDaemon>* daemons)
     : settings_(settings),
       signals_(signals),
+      slots_(slots),
       daemons_(daemons),
       out_(STDOUT_FILENO),
-      err_(STDERR_FILENO) {}
+      err_(STDERR_FILENO),
+      libraries_(settings.programs) {}
 
 Supervisor::~Supervisor() {
   Kill();
-  for (const Rank& rank : ranks_) {
-    if (rank.host == nullptr) {
-      Reap(rank.pid);
-    }
-  }
+  EndSlots();
 }
 
 void Supervisor::AddHost(RemoteHost* host) {
@@ -69,8 +67,7 @@ void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
 }
 
 Status Supervisor::StartHere(RankCommand command) {
-  FERRY_RETURN_IF_ERROR(notices_.GiveTo(&command));
-  StatusOr<RankProcess> process = StartRank(command);
+  StatusOr<RankProcess> process = StartRank(command, slots_);
   FERRY_RETURN_IF_ERROR(process.status());
   AddStreams(std::move(process->out), std::move(process->err));
   if (ranks_.empty()) {
@@ -100,7 +97,8 @@ int Supervisor::Run() {
   if (settings_.timeout_s > 0) {
     timeout_ns_ = MonotonicNs() + settings_.timeout_s * 1000 * kNsPerMs;
   }
-  OnChildEnd();  // for what ended before this began to listen
+  OnSlots();  // for what ended before this began to listen
+  OnChildEnd();
   for (Host& host : hosts_) {
     TakeFrames(&host);  // for what came beside an answer that was waited for
   }
@@ -108,11 +106,9 @@ int Supervisor::Run() {
     Poll();
   }
   timeout_ns_ = 0;
-  for (const Rank& rank : ranks_) {
-    if (rank.host == nullptr) {
-      Reap(rank.pid);  // and what it left in its process group, so that its streams end
-    }
-  }
+  SayEnding();
+  SayForeignLibrary();
+  EndSlots();  // and what ranks left in their session, so that their streams end
   StopHosts();
   ranks_.clear();
   DrainStreams();
@@ -153,7 +149,8 @@ void Supervisor::Poll() {
   for (const Stream& stream : streams_) {
     fds.push_back({stream.lines->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
-  fds.push_back({notices_.fd(), POLLIN, 0});
+  fds.push_back({slots_ != nullptr ? slots_->notice_fd() : -1, POLLIN, 0});
+  fds.push_back({slots_ != nullptr ? slots_->fd() : -1, POLLIN, 0});
   const size_t first_host = fds.size();
   const bool full = out_.IsFull() || err_.IsFull();
   fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
@@ -172,6 +169,9 @@ void Supervisor::Poll() {
     if (fds[first_stream + i].revents != 0) {
       ReadStream(&streams_[i]);
     }
+  }
+  if (fds[first_host - 1].revents != 0) {
+    OnSlots();
   }
   PollHosts(&fds[first_host]);
   if (fds[1].revents != 0) {
@@ -215,8 +215,9 @@ void Supervisor::TakeFrames(Host* host) {
 
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = UINT64_MAX;
-  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, out_lines_.deadline_ns(),
-                                 err_lines_.deadline_ns(), same_words_.deadline_ns()}) {
+  for (const uint64_t time_ns :
+       {deadline_ns_, report_ns_, timeout_ns_, WatchNs(), out_lines_.deadline_ns(),
+        err_lines_.deadline_ns(), same_words_.deadline_ns()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -231,6 +232,7 @@ void Supervisor::OnTimeout() {
   out_lines_.OnTime(now_ns);
   err_lines_.OnTime(now_ns);
   TellSameWords(now_ns);
+  WatchLibraries(now_ns);
   if (report_ns_ != 0 && now_ns >= report_ns_) {
     ReportFailures();
   }
@@ -258,6 +260,10 @@ void Supervisor::OnSignal(int signal) {
     case SIGHUP:
     case SIGQUIT:
       Decide(128 + signal);
+      if (ending_signal_ == 0) {
+        ending_signal_ = signal;
+        asked_ = Running();
+      }
       if (phase_ == Phase::kRunning) {
         Say(std::string("told to end by SIG") + sigabbrev_np(signal) + "; passing it on to " +
             RunningText() + ", and killing what is left after " +
@@ -292,13 +298,6 @@ void Supervisor::OnInterrupt() {
 }
 
 void Supervisor::OnChildEnd() {
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    ProcessEnd end;
-    if (ranks_[rank].host == nullptr && !ranks_[rank].ended && HasEnded(ranks_[rank].pid, &end)) {
-      ReadNotices();  // its own have come before its end
-      NoteEnd(rank, end);
-    }
-  }
   for (PrivateDaemon& daemon : *daemons_) {
     ProcessEnd end;
     if (!daemon.end_was_reported() && HasEnded(daemon.pid(), &end)) {
@@ -306,7 +305,6 @@ void Supervisor::OnChildEnd() {
       OnDaemonEnd(daemon.Name() + " " + Describe(end) + " while the job ran" + daemon.LastWords());
     }
   }
-  WeighFailures();
 }
 
 void Supervisor::NoteEnd(uint32_t rank, const ProcessEnd& end) {
@@ -422,7 +420,8 @@ void Supervisor::Decide(int exit_code) {
 }
 
 void Supervisor::ReadNotices() {
-  while (const std::optional<RankNotice> notice = notices_.Read()) {
+  while (const std::optional<RankNotice> notice =
+             slots_ != nullptr ? slots_->NextNotice() : std::nullopt) {
     OnNotice(*notice);
   }
 }
@@ -617,10 +616,8 @@ void Supervisor::DrainStreams() {
 }
 
 void Supervisor::SignalRanks(int signal) {
-  for (const Rank& rank : ranks_) {
-    if (!rank.ended && rank.host == nullptr) {
-      kill(-rank.pid, signal);
-    }
+  if (slots_ != nullptr) {
+    slots_->Signal(signal);
   }
   for (const Host& host : hosts_) {
     host.remote->Send(FrameKind::kSignal, 0, NumberPayload(signal));

@@ -15,29 +15,34 @@
 #include "common/status.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/foreign_library.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/signals.h"
+#include "tools/ferryrun/slots.h"
 
 namespace ferry::tools {
 
 struct SupervisorSettings {
   uint32_t ranks = 1;
-  bool label = false;        // "[2] " before each line
-  bool keep_going = false;   // let the other ranks run on when one fails
-  uint64_t grace_ms = 5000;  // between asking ranks to end and killing them
-  uint64_t timeout_s = 0;    // after which the job is ended; 0: never
+  std::string job_id = {};
+  std::vector<std::string> programs = {};  // what ranks here run: paths
+  bool label = false;                      // "[2] " before each line
+  bool keep_going = false;                 // let the other ranks run on when one fails
+  uint64_t grace_ms = 5000;                // between asking ranks to end and killing them
+  uint64_t timeout_s = 0;                  // after which the job is ended; 0: never
   // Tells the daemon of a rank here how its process has ended. True: the rank never attached.
   std::function<bool(uint32_t rank, const std::string& how)> ask_absent = {};
 };
 
 class Supervisor {
  public:
-  // `daemons` are watched, not stopped. All pointers given here and below must outlive this.
-  Supervisor(const SupervisorSettings& settings, SignalSource* signals,
+  // `daemons` are watched, not stopped. `slots`: of the ranks here; null if there are none. All
+  // pointers given here and below must outlive this.
+  Supervisor(const SupervisorSettings& settings, SignalSource* signals, Slots* slots,
              std::vector<PrivateDaemon>* daemons);
   ~Supervisor();  // kills what still runs
 
@@ -84,6 +89,9 @@ class Supervisor {
   void OnSignal(int signal);
   void OnInterrupt();
   void OnChildEnd();
+  void OnSlots();
+  void OnSlotsLost();
+  void EndSlots();
   void NoteEnd(uint32_t rank, const ProcessEnd& end);
   void WeighFailures();
   void OnFrame(RemoteHost* host, const Frame& frame);
@@ -110,12 +118,18 @@ class Supervisor {
   void SignalRanks(int signal);
   void Stop(int signal);
   void Kill();
+  void SayEnding();
+  uint64_t WatchNs() const;
+  bool Watches() const;
+  void WatchLibraries(uint64_t now_ns);
+  void SayForeignLibrary();
   void Say(const std::string& text);
   uint32_t Running() const;
   std::string RunningText() const;
 
   const SupervisorSettings settings_;
   SignalSource* const signals_;
+  Slots* const slots_;
   std::vector<PrivateDaemon>* const daemons_;
   OutputSink out_;
   OutputSink err_;
@@ -126,7 +140,6 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;  // two for each rank: standard output and error
   std::vector<Host> hosts_;
-  NoticePipe notices_;
   RankLives lives_;
   bool aborted_ = false;
   std::optional<RankNotice> late_abort_;  // of a rank that has heard of an end, which is to come
@@ -139,6 +152,9 @@ class Supervisor {
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none
+  LibraryWatch libraries_;
+  int ending_signal_ = 0;         // which one asked ferryrun to end; 0: none
+  uint32_t asked_ = 0;            // ranks that ran then
   std::optional<int> exit_code_;  // none: nothing has failed so far
 };
 

@@ -1,5 +1,6 @@
 #include "transports/tcp/tcp_acceptor.h"
 
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -44,6 +45,9 @@ StatusOr<std::unique_ptr<TcpAcceptor>> TcpAcceptor::Open(const TransportOptions&
     return StatusFromErrno(errno, "socket");
   }
   const int yes = 1;
+  if (IsLoopback(local)) {  // also while no interface has it
+    setsockopt(listener.get(), IPPROTO_IP, IP_FREEBIND, &yes, sizeof(yes));
+  }
   SocketAddress bound = SocketAddressOf(address);
   if (setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
       bind(listener.get(), bound.get(), bound.bytes) != 0 ||

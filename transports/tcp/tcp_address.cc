@@ -140,6 +140,15 @@ SocketAddress SocketAddressOf(const TcpAddress& address) {
   return result;
 }
 
+bool IsLoopback(const TcpAddress& address) {
+  if (address.family == AF_INET) {
+    return address.ip[0] == std::byte{127};
+  }
+  in6_addr ip6{};
+  std::memcpy(&ip6, address.ip.data(), sizeof(ip6));
+  return address.family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&ip6);
+}
+
 StatusOr<LocalAddress> Resolve(const TransportOptions& options) {
   StatusOr<Interfaces> interfaces = ListInterfaces();
   FERRY_RETURN_IF_ERROR(interfaces.status());
@@ -158,8 +167,8 @@ StatusOr<LocalAddress> Resolve(const TransportOptions& options) {
     const TcpAddress* own = options.domain == entry->ifa_name ? &*address : nullptr;
     for (const TcpAddress& each : wanted) {
       // All of 127.0.0.0/8 is the loopback interface's, which lists one of them.
-      const bool is_loopback = each.family == AF_INET && each.ip[0] == std::byte{127} &&
-                               (entry->ifa_flags & IFF_LOOPBACK) != 0;
+      const bool is_loopback =
+          each.family == AF_INET && IsLoopback(each) && (entry->ifa_flags & IFF_LOOPBACK) != 0;
       if (address->family == each.family && (is_loopback || each == *address)) {
         own = &each;
       }
@@ -170,6 +179,9 @@ StatusOr<LocalAddress> Resolve(const TransportOptions& options) {
   }
   if (found) {
     return *found;
+  }
+  if (!wanted.empty() && IsLoopback(wanted.front())) {
+    return LocalAddress{wanted.front(), kNoInterface, kNoInterface};
   }
   return options.domain.empty()
              ? NotOurs(options.source_address)

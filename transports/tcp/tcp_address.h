@@ -58,9 +58,14 @@ struct LocalAddress {
   std::string network;    // "127.0.0.0/8"
 };
 
+// LocalAddress::interface of a loopback address that none has: the loopback interface is down, as
+// in a new network namespace. No node can be reached then, and one node needs none.
+inline constexpr char kNoInterface[] = "none";
+
 // The address that the options name by `source_address` (an IP address or a host name) or `domain`
-// (an interface). Errors: kInvalidArgument (not of this machine, or of all), kUnsupported (no such
-// interface).
+// (an interface). Errors: kInvalidArgument (not of this machine, or of all; loopback addresses
+// always are), kUnsupported (no such interface).
+bool IsLoopback(const TcpAddress& address);
 StatusOr<LocalAddress> Resolve(const TransportOptions& options);
 
 }  // namespace ferry::transport

@@ -1,0 +1,89 @@
+#include "tools/ferryrun/foreign_library.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace ferry::tools {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr char kLibrary[] = "tests/tools/libmpi.so.99";
+constexpr char kProgram[] = "tests/tools/foreign_rank";
+constexpr uint64_t kLater = UINT64_MAX / 2;
+
+std::string ForeignIn(const std::string& maps) { return ParseMaps(maps).foreign; }
+
+TEST(ForeignLibraryTest, KnowsThemByTheirNames) {
+  EXPECT_EQ(ForeignIn("7f0-7f1 r--p 00000000 fe:01 12 /usr/lib/libmpi.so.40.30.4\n"),
+            "/usr/lib/libmpi.so.40.30.4");
+  EXPECT_EQ(ForeignIn("libc.so.6\nlibmpich.so.12\nlibmpi.so.40\n"), "libmpich.so.12");
+  EXPECT_EQ(ForeignIn("7f0-7f1 r--p 0 fe:01 12 /opt/my env/liboshmem.so.40\n"),
+            "/opt/my env/liboshmem.so.40");
+  EXPECT_EQ(ForeignIn("7f0-7f1 r--p 0 fe:01 12 /usr/lib/libmpi/libz.so\n7f2-7f3 rw-p 0 00:00 0\n"),
+            "");
+  EXPECT_EQ(ForeignIn(""), "");
+}
+
+TEST(ForeignLibraryTest, FerrysOwnHasTheNameOfTheStandard) {
+  const LibrariesSeen seen = ParseMaps("/a/libmpi_abi.so.1\n/a/libferry.so.0\n");
+  EXPECT_TRUE(seen.ferry);
+  EXPECT_FALSE(ParseMaps("/a/libferry_malloc.so\n").ferry) << "any program may have that";
+}
+
+TEST(ForeignLibraryTest, ReadsWhatAProgramIsLinkedWith) {
+  EXPECT_THAT(NeededLibraries(kProgram), HasSubstr("libmpi.so.99\n"));
+  EXPECT_THAT(NeededLibraries("/proc/self/exe"), HasSubstr("libc.so.6\n"));
+  EXPECT_EQ(NeededLibraries("/etc/passwd"), "");
+  EXPECT_EQ(NeededLibraries("/nonexistent"), "");
+}
+
+TEST(ForeignLibraryTest, AProgramThatNobodyLookedAtIsJudgedByItsFile) {
+  EXPECT_EQ(LibraryWatch({"/bin/sh", kProgram}).Foreign(), "libmpi.so.99");
+  EXPECT_EQ(LibraryWatch({"/bin/sh"}).Foreign(), "");
+}
+
+TEST(ForeignLibraryTest, LooksAtWhatARankHasLoaded) {
+  LibraryWatch watch({"/bin/sh"});
+  watch.Look(1, {getpid()});
+  EXPECT_NE(watch.next_ns(), 0u);
+  void* const library = dlopen(kLibrary, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  watch.Look(watch.next_ns(), {getpid()});
+  EXPECT_THAT(watch.Foreign(), EndsWith("/libmpi.so.99"));
+  EXPECT_EQ(watch.next_ns(), 0u) << "it is known";
+  dlclose(library);
+}
+
+TEST(ForeignLibraryTest, LooksThroughAWrapper) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t wrapper = fork();
+  if (wrapper == 0) {
+    setpgid(0, 0);
+    if (fork() == 0) {
+      (void)!write(ends[1], dlopen(kLibrary, RTLD_NOW) != nullptr ? "y" : "n", 1);
+      pause();
+    }
+    pause();
+  }
+  char answer = 0;
+  ASSERT_EQ(read(ends[0], &answer, 1), 1);
+  ASSERT_EQ(answer, 'y');
+  LibraryWatch watch({"/bin/sh"});
+  watch.Look(1, {wrapper});
+  watch.Look(kLater, {wrapper});
+  EXPECT_THAT(watch.Foreign(), EndsWith("/libmpi.so.99"));
+  kill(-wrapper, SIGKILL);
+  waitpid(wrapper, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace ferry::tools

@@ -1,0 +1,55 @@
+// The guard: the process that starts the ranks of this machine for a ferryrun or an agent, and that
+// leaves nothing of them when that one ends, however it ends.
+//
+// It is a child of ferryrun, forked before there are threads, in a process group of its own: what
+// kills ferryrun or its group does not reach it. It is a subreaper (prctl(2)), so whatever ranks
+// start stays below it. It sleeps until somebody speaks to it, one of its children ends, or the
+// socket hangs up. This header is what the two say to each other; slots.h is ferryrun's end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/unique_fd.h"
+#include "tools/ferryrun/process.h"
+
+namespace ferry::tools {
+
+enum class GuardOrderKind : uint32_t {
+  kStart = 1,   // SpawnText follows, and with this the standard streams. Answer: kStarted, kFailed
+  kSignal = 2,  // to the process groups of all ranks that have not ended
+  kFinish = 3,  // kills what is left. Answer: kFinished, then it ends
+};
+struct GuardOrder {
+  GuardOrderKind kind;
+  int32_t number;  // the signal
+  uint32_t bytes;  // that follow
+};
+
+enum class GuardWordKind : uint32_t {
+  kStarted = 1,
+  kFailed = 2,  // `first`: SpawnFailure::Step; `second`: errno
+  kEnded = 3,   // a rank; `first`: si_code, `second`: si_status, as waitid says
+  kFinished = 4,
+};
+struct GuardWord {
+  GuardWordKind kind;
+  pid_t pid;
+  int32_t first;
+  int32_t second;
+};
+
+// A SpawnRequest without its streams. The death signal is SIGKILL.
+std::string SpawnText(const SpawnRequest& request);
+// False: no such text.
+bool ReadSpawn(std::string_view text, SpawnRequest* request);
+
+// Lives as the guard. `socket`: a stream to ferryrun, whose other end nobody else may hold.
+[[noreturn]] void LiveAsGuard(UniqueFd socket);
+
+}  // namespace ferry::tools
