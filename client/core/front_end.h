@@ -31,6 +31,7 @@
 #include "gpu_backends/api/types.h"
 #include "shm/element_lock.h"
 #include "shm/layout/descriptor.h"
+#include "shm/wait_policy.h"
 
 namespace ferry::client {
 
@@ -88,6 +89,9 @@ class FrontEnd {
   int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
   // Whether the job has more ranks on this node than it may use cores.
   bool IsCrowded() const { return is_crowded_; }
+  // What the waits of a library that has code of its own for them call (shm::SetCrowdedHook); null:
+  // nothing. Outlives this.
+  shm::CrowdedHook crowded_hook() const { return crowded_hook_; }
   // The rank's options: from its environment, and its place in the job from whoever started it.
   const config::Options& options() const { return options_; }
 
@@ -318,10 +322,11 @@ class FrontEnd {
   config::Options options_;
   bool is_crowded_ = false;                 // ranks of the node share cores
   const AddressHull* by_stream_ = nullptr;  // once the rank has joined
+  shm::CrowdedHook crowded_hook_ = nullptr;
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 22;
+inline constexpr uint32_t kFrontEndVersion = 23;
 
 }  // namespace ferry::client
 

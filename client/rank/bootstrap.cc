@@ -196,6 +196,7 @@ void Client::NoteCores(const std::vector<PeerProcess>& processes) {
   if (!is_crowded_) {
     std::erase(here, getpid());
     core_sharing_.emplace(std::move(here));
+    crowded_hook_ = CoreSharing::OnCrowded;
   }
 }
 

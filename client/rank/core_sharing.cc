@@ -57,12 +57,6 @@ std::optional<uint32_t> RunsOn(pid_t process) {
 
 std::atomic<CoreSharing*> active = nullptr;
 
-void OnCrowded() {
-  if (CoreSharing* const sharing = active.load(std::memory_order_acquire)) {
-    (void)sharing->MoveAway();
-  }
-}
-
 }  // namespace
 
 CoreSharing::CoreSharing(std::vector<pid_t> others) : others_(std::move(others)) {
@@ -75,6 +69,12 @@ CoreSharing::CoreSharing(std::vector<pid_t> others) : others_(std::move(others))
 CoreSharing::~CoreSharing() {
   if (CoreSharing* own = this; active.compare_exchange_strong(own, nullptr)) {
     shm::SetCrowdedHook(nullptr);
+  }
+}
+
+void CoreSharing::OnCrowded() {
+  if (CoreSharing* const sharing = active.load(std::memory_order_acquire)) {
+    (void)sharing->MoveAway();
   }
 }
 

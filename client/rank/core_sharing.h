@@ -30,6 +30,8 @@ class CoreSharing {
   // For the calling thread: moves it if need be. Takes microseconds for each other rank, and is
   // therefore done for a small part of the time only. True: it has moved.
   bool MoveAway();
+  // For shm::SetCrowdedHook: MoveAway of the one that lives, if any.
+  static void OnCrowded();
 
  private:
   bool TryMove() const;

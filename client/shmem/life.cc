@@ -33,6 +33,7 @@
 #include "shm/atomic.h"
 #include "shm/fence.h"
 #include "shm/layout/session_layout.h"
+#include "shm/wait_policy.h"
 
 namespace ferry::shmem {
 namespace {
@@ -74,6 +75,7 @@ void Join(const char* call, int level) {
                    ? "libferry and libferry_shmem are not of one release: install both anew"
                    : "the connection of this process has ended, with ferry_finalize");
   }
+  shm::SetCrowdedHook(job.front_end->crowded_hook());
   if (level == kMultiple) {
     job.front_end->AllowThreads();
   }

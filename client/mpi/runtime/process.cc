@@ -23,6 +23,7 @@
 #include "client/mpi/op/op.h"
 #include "common/library_words.h"
 #include "config/environment.h"
+#include "shm/wait_policy.h"
 
 namespace ferry::mpi {
 namespace {
@@ -71,6 +72,7 @@ Failure Connect(int required) {
   if (front_end == nullptr) {
     return {MPI_ERR_OTHER, "libferry and libmpi_abi are not of one release: install both anew"};
   }
+  shm::SetCrowdedHook(front_end->crowded_hook());
   Threads::Begin(required);
   return {};
 }
