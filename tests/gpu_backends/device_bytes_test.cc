@@ -45,8 +45,8 @@ TEST(DeviceBytesTest, StoresEachWordOnceAndWhole) {
     const auto copy = [threads](std::byte* to, const std::byte* from, size_t bytes) {
       CopyBy(threads, to, from, bytes);
     };
-    for (const size_t bytes : {1, 2, 4, 8, 12, 31}) {
-      for (size_t to = 0; to < 8; ++to) {
+    for (const size_t bytes : {2, 4, 12, 31}) {
+      for (const size_t to : {0, 1, 4, 6}) {
         for (const size_t from : {0, 3}) {
           ASSERT_EQ(shm::FaultOf(copy, {bytes, to, from}), "") << "from " << from;
         }
