@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "common/counted.h"
 #include "common/topology/shares.h"
 
 namespace ferry::tools {
@@ -101,10 +102,6 @@ topology::CpuSet FreeCpus(const topology::Machine& machine, const UsableCpus& us
     }
   }
   return usable.allowed.Without(taken);
-}
-
-std::string Counted(uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 // Why ranks are not bound: "3 ranks, but 2 cores".
