@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <charconv>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,33 +55,39 @@ std::optional<uint32_t> RunsOn(pid_t process) {
   return error == std::errc() && cpu < topology::kMaxCpus ? std::optional(cpu) : std::nullopt;
 }
 
-std::atomic<CoreSharing*> active = nullptr;
+// Held while a thread of the process looks and moves, too: so the one that lives ends only
+// afterwards.
+std::mutex mutex;
+CoreSharing* active = nullptr;
 
 }  // namespace
 
 CoreSharing::CoreSharing(std::vector<pid_t> others) : others_(std::move(others)) {
-  CoreSharing* none = nullptr;
-  if (!others_.empty() && active.compare_exchange_strong(none, this)) {
+  const std::lock_guard lock(mutex);
+  if (!others_.empty() && active == nullptr) {
+    active = this;
     shm::SetCrowdedHook(OnCrowded);
   }
 }
 
 CoreSharing::~CoreSharing() {
-  if (CoreSharing* own = this; active.compare_exchange_strong(own, nullptr)) {
+  const std::lock_guard lock(mutex);
+  if (active == this) {
+    active = nullptr;
     shm::SetCrowdedHook(nullptr);
   }
 }
 
 void CoreSharing::OnCrowded() {
-  if (CoreSharing* const sharing = active.load(std::memory_order_acquire)) {
-    (void)sharing->MoveAway();
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (lock.owns_lock() && active != nullptr) {
+    (void)active->MoveAway();
   }
 }
 
 bool CoreSharing::MoveAway() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
   const uint64_t now_ns = MonotonicNs();
-  if (!lock.owns_lock() || now_ns < next_ns_) {
+  if (now_ns < next_ns_) {
     return false;
   }
   next_ns_ = now_ns + kPauseNs * others_.size();

@@ -13,7 +13,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 namespace ferry::client {
@@ -28,7 +27,7 @@ class CoreSharing {
   CoreSharing& operator=(const CoreSharing&) = delete;
 
   // For the calling thread: moves it if need be. Takes microseconds for each other rank, and is
-  // therefore done for a small part of the time only. True: it has moved.
+  // therefore done for a small part of the time only. True: it has moved. One thread at a time.
   bool MoveAway();
   // For shm::SetCrowdedHook: MoveAway of the one that lives, if any.
   static void OnCrowded();
@@ -37,7 +36,6 @@ class CoreSharing {
   bool TryMove() const;
 
   const std::vector<pid_t> others_;
-  std::mutex mutex_;
   uint64_t next_ns_ = 0;
 };
 
