@@ -205,9 +205,15 @@ bool AttachConnection::KeepUnasked(const void* packet, size_t size_bytes) {
 void AttachConnection::ReadUnasked() {
   alignas(8) std::array<char, attach::kMaxPacketBytes> packet{};
   std::vector<UniqueFd> none;
-  ssize_t size = 0;
-  while ((size = ReceiveWithDescriptors(socket_.get(), std::as_writable_bytes(std::span(packet)),
-                                        &none, MSG_DONTWAIT)) > 0) {
+  for (;;) {
+    const ssize_t size = ReceiveWithDescriptors(
+        socket_.get(), std::as_writable_bytes(std::span(packet)), &none, MSG_DONTWAIT);
+    if (size < 0 && (errno == ECONNRESET || errno == EINTR)) {
+      continue;  // told once, ahead of what the daemon has said before it left something unread
+    }
+    if (size <= 0) {
+      return;
+    }
     attach::Reply goodbye{};
     if (KeepUnasked(packet.data(), static_cast<size_t>(size))) {
       continue;

@@ -14,7 +14,7 @@
 namespace ferry::client {
 namespace {
 
-enum class Moment { kBefore, kUnread, kRead, kSaid };
+enum class Moment { kBefore, kUnread, kRead, kSaid, kSaidUnread };
 
 const char* NameOf(Moment moment) {
   switch (moment) {
@@ -26,6 +26,8 @@ const char* NameOf(Moment moment) {
       return "Read";
     case Moment::kSaid:
       return "Said";
+    case Moment::kSaidUnread:
+      return "SaidUnread";
   }
   return "";
 }
@@ -51,17 +53,17 @@ TEST_P(LostDaemonTest, IsNamed) {
     }
     pollfd asked{socket.daemon_end(), POLLIN, 0};
     EXPECT_EQ(poll(&asked, 1, 20'000), 1);
-    if (moment != Moment::kUnread) {
+    if (moment == Moment::kRead || moment == Moment::kSaid) {
       (void)socket.TakePacket();
     }
-    if (moment == Moment::kSaid) {
+    if (moment == Moment::kSaid || moment == Moment::kSaidUnread) {
       socket.SayGoodbye(ErrorCode::kAborted, "somebody has ended the job");
     }
     socket.HangUp();
   });
   const Status status = question.ask(socket.attach(), memory->get());
   daemon.join();
-  if (moment == Moment::kSaid) {
+  if (moment == Moment::kSaid || moment == Moment::kSaidUnread) {
     EXPECT_EQ(status.code(), ErrorCode::kAborted) << status.message();
     EXPECT_EQ(status.message(), "somebody has ended the job");
   } else {
@@ -69,10 +71,21 @@ TEST_P(LostDaemonTest, IsNamed) {
   }
 }
 
+// As the watcher asks it, who has not seen that something was left unread.
+TEST(GoodbyeTest, IsHeardThoughTheDaemonHasNotReadAll) {
+  OrderSocket socket;
+  EXPECT_TRUE(socket.attach().SendLinkReply({}).ok());
+  socket.SayGoodbye(ErrorCode::kAborted, "somebody has ended the job");
+  socket.HangUp();
+  const Status status = socket.attach().Goodbye();
+  EXPECT_EQ(status.code(), ErrorCode::kAborted) << status.message();
+}
+
 INSTANTIATE_TEST_SUITE_P(
     , LostDaemonTest,
     testing::Combine(
-        testing::Values(Moment::kBefore, Moment::kUnread, Moment::kRead, Moment::kSaid),
+        testing::Values(Moment::kBefore, Moment::kUnread, Moment::kRead, Moment::kSaid,
+                        Moment::kSaidUnread),
         testing::Values(
             Question{"Attach",
                      [](AttachConnection& attach, int) { return attach.Attach({}).status(); }},
