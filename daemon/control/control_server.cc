@@ -535,7 +535,7 @@ void ControlServer::Parts::Stop() {
   if (std::exchange(running, false)) {
     const uint64_t left = loop.Run([this] { return registry.local_ranks(); });
     if (left != 0) {
-      spdlog::warn("{} ranks have not left, and are told that ferryd has stopped", left);
+      spdlog::warn("{} had not left in time: told that ferryd has stopped", Counted(left, "rank"));
     }
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
     while (loop.Run([this] { return registry.leaving(); }) != 0) {

@@ -56,8 +56,10 @@ class ControlClientTest : public ::testing::Test {
     std::string missing = {};
     static void Note(void* argument, const char* missing) {
       Late& late = *static_cast<Late*>(argument);
-      late.missing = missing;
-      if (++late.told == 2) {
+      if (++late.told <= 2) {
+        late.missing = missing;
+      }
+      if (late.told == 2) {
         late.come();
       }
     }

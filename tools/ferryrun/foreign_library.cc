@@ -35,9 +35,12 @@ bool StartsWithOne(std::string_view name, const std::string_view (&beginnings)[k
                      [name](std::string_view one) { return name.starts_with(one); });
 }
 
+// Whatever can be read: of a process that ends meanwhile, nothing more.
 std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // ends at an error, where an iterator would throw
+  return text.str();
 }
 
 void Look(pid_t pid, int generations, LibrariesSeen* seen) {
