@@ -77,15 +77,13 @@ Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t reque
       if (errno == EINTR) {
         continue;
       }
-      if (errno == ECONNRESET) {
-        return LastWords();  // it has not read all that was asked
-      }
       return errno == EAGAIN
                  ? Status(ErrorCode::kTimeout, "ferryd did not answer on its attach socket")
                  : StatusFromErrno(errno, "receive from ferryd");
     }
     if (size == 0) {
-      return LastWords();
+      return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
+                           : goodbye_;
     }
     attach::AttachHeader answer{};
     std::memcpy(&answer, packet.data(),
@@ -205,15 +203,9 @@ bool AttachConnection::KeepUnasked(const void* packet, size_t size_bytes) {
 void AttachConnection::ReadUnasked() {
   alignas(8) std::array<char, attach::kMaxPacketBytes> packet{};
   std::vector<UniqueFd> none;
-  for (;;) {
-    const ssize_t size = ReceiveWithDescriptors(
-        socket_.get(), std::as_writable_bytes(std::span(packet)), &none, MSG_DONTWAIT);
-    if (size < 0 && (errno == ECONNRESET || errno == EINTR)) {
-      continue;  // told once, ahead of what the daemon has said before it left something unread
-    }
-    if (size <= 0) {
-      return;
-    }
+  ssize_t size = 0;
+  while ((size = ReceiveWithDescriptors(socket_.get(), std::as_writable_bytes(std::span(packet)),
+                                        &none, MSG_DONTWAIT)) > 0) {
     attach::Reply goodbye{};
     if (KeepUnasked(packet.data(), static_cast<size_t>(size))) {
       continue;
