@@ -117,8 +117,10 @@ warn_of_long_files() {
 mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
 clean "format these with clang-format -i" unformatted "${sources[@]}"
 clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/' ':!tests/support/'
+# Programs in C, which only tests have, cannot include it: they do as users' programs do.
 clean "atomics on shared memory go through shm/atomic.h" \
-  absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/device/include'
+  absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/device/include' \
+  ':!tests/*.c'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b' ':!gpu_backends/device/include'
 clean "a section rule is one line: // ---- Title ----" broken_rules
 clean "docs/ name tests that do not exist" unknown_tests

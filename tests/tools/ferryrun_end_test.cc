@@ -83,7 +83,8 @@ TEST(FerryrunEndTest, AKilledGuardEndsTheJob) {
   kill(guards[0], SIGKILL);
   const CommandResult result = command.WaitCleanly();
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("(ferry-guard) was killed; 2 ranks of this host ended with it\n"));
+  EXPECT_THAT(result.err,
+              HasSubstr("(ferry-guard) was killed; 2 ranks of this host ended with it\n"));
 }
 
 // ---- Ended by itself ----

@@ -4,7 +4,8 @@
 //   meeting start RANK FIFO   that rank starts once FIFO can be read
 //   meeting end RANK FIFO     it ends, likewise
 //   meeting exit RANK CODE    it exits with CODE, when all have started; the others are in a
-//   barrier meeting after RANK CODE   it exits with CODE after the end
+//                             barrier
+//   meeting after RANK CODE   it exits with CODE after the end
 //
 // Each prints "rank R: pid P" first and, where all go well, "rank R: met" at last.
 #include <fcntl.h>
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include "config/environment.h"
 
 #if defined(FERRY_TEST_MPI)
 #include <mpi.h>
@@ -56,16 +59,17 @@ void AwaitTest(const char* fifo) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* const own = std::getenv("FERRY_RANK");
-  if (argc != 4 || own == nullptr) {
+  const std::string own(
+      ferry::config::FindVariable(ferry::config::ProcessEnvironment(), "FERRY_RANK").value_or(""));
+  if (argc != 4 || own.empty()) {
     std::fprintf(stderr,
                  "usage: ferryrun ... meeting start|end RANK FIFO | exit|after RANK CODE\n");
     return 9;
   }
-  std::printf("rank %s: pid %d\n", own, static_cast<int>(getpid()));
+  std::printf("rank %s: pid %d\n", own.c_str(), static_cast<int>(getpid()));
   std::fflush(stdout);
   const std::string how = argv[1];
-  const bool is_named = std::string(own) == argv[2];
+  const bool is_named = own == argv[2];
   if (is_named && how == "start") {
     AwaitTest(argv[3]);
   }
@@ -84,6 +88,6 @@ int main(int argc, char** argv) {
   if (is_named && how == "after") {
     return std::atoi(argv[3]);
   }
-  std::printf("rank %s: met\n", own);
+  std::printf("rank %s: met\n", own.c_str());
   return 0;
 }
