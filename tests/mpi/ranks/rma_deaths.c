@@ -32,13 +32,16 @@ static int die_with_a_lock(int type) {
   }
   barrier();
   be_under_way();
-  const int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
+  int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
   if (error != MPI_SUCCESS) {
     OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win));
     OK(MPI_Win_unlock(0, window.win));
-  } else { /* another one has met it, and has the error */
+  } else { /* another one has met it, and has the error; this one hears of the death soon */
     OK(MPI_Win_unlock(0, window.win));
-    return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, window.win);
+    while (error == MPI_SUCCESS) {
+      error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, window.win);
+      if (error == MPI_SUCCESS) error = MPI_Win_unlock(victim, window.win);
+    }
   }
   return error;
 }
