@@ -183,13 +183,17 @@ TEST(FerryrunEndTest, SaysThatRanksUseAnotherLibrary) {
 
 TEST(FerryrunEndTest, AReadOnlyTmpIsNotNeeded) {
   const Words unshared = {"/usr/bin/unshare", "-m", "sh", "-c"};
-  const std::string read_only = "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp";
+  // With a /dev/shm of its own: other tests look for what is left in that of all.
+  const std::string read_only =
+      "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && "
+      "mount -t tmpfs -o mode=1777 tmpfs /dev/shm";
   if (RunCommand(Joined(unshared, {read_only})).exit_code != 0) {
     GTEST_SKIP() << "mount namespaces are not permitted here";
   }
-  const CommandResult result = RunCommand(Joined(
-      unshared, {read_only + " && exec env -u XDG_RUNTIME_DIR -u TMPDIR " + kFerryrun +
-                 " --private --ferryd " + kFakeFerryd + " sh -c 'echo $FERRY_RUN_DIRECTORY'"}));
+  const CommandResult result =
+      RunCommand(Joined(unshared, {read_only + " && env -u XDG_RUNTIME_DIR -u TMPDIR " + kFerryrun +
+                                   " --private --ferryd " + kFakeFerryd +
+                                   " sh -c 'echo $FERRY_RUN_DIRECTORY' && ls -A /dev/shm"}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, MatchesRegex("/dev/shm/ferryrun-[0-9]+-....../0\n"));
 }
