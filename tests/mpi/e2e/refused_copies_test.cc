@@ -1,6 +1,8 @@
 // Ranks that the system refuses process_vm calls, as the filter of a container may, while their
-// daemon lives outside: every one of them, or every other.
+// daemon lives outside: every one of them, or every other. A slice;
+// tests/faults/refused_calls_test.cc has each of these ways with a few programs of libferry.
 #include "tests/mpi/e2e/mpi_job.h"
+#include "tests/support/slice.h"
 
 namespace ferry::mpi_tests {
 namespace {
@@ -29,15 +31,15 @@ TEST_P(RefusedCopiesTest, PartitionedDataAreRight) {
   Run("partitioned_data", "all data were right");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , RefusedCopiesTest,
-    testing::Values(Placement{"ByAll",
-                              {"-n", "3", "tests/fixtures/refuse_calls", "EPERM",
-                               "process_vm_readv", "process_vm_writev", "--"}},
-                    Placement{"ByEveryOther", {"-n", "3", "/bin/sh", "-c", kEveryOther}},
-                    Placement{"ByEveryOtherOnTwoNodes",
-                              {"-n", "4", "--nodes", "2", "/bin/sh", "-c", kEveryOther}}),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(, RefusedCopiesTest,
+                         testing::ValuesIn(tests::Slice<Placement>(
+                             {{"ByEveryOther", {"-n", "3", "/bin/sh", "-c", kEveryOther}}},
+                             {{"ByAll",
+                               {"-n", "3", "tests/fixtures/refuse_calls", "EPERM",
+                                "process_vm_readv", "process_vm_writev", "--"}},
+                              {"ByEveryOtherOnTwoNodes",
+                               {"-n", "4", "--nodes", "2", "/bin/sh", "-c", kEveryOther}}})),
+                         NameOf);
 
 }  // namespace
 }  // namespace ferry::mpi_tests
