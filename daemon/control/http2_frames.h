@@ -1,5 +1,6 @@
 // As much of HTTP/2 (RFC 9113) and its header compression (RFC 7541) as it takes to speak with a
-// gRPC client or server without gRPC: frames, and header fields written as plain literals.
+// gRPC client or server without gRPC, or to see what others say: frames, and header fields written
+// as plain literals.
 //
 // Any thread; nothing blocks.
 #pragma once
@@ -13,9 +14,20 @@ namespace ferry::daemon::http2 {
 inline constexpr std::string_view kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 inline constexpr size_t kFrameHeaderBytes = 9;
 
-enum class FrameType : uint8_t { kHeaders = 1, kSettings = 4, kPing = 6 };
+enum class FrameType : uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kPriority = 2,
+  kResetStream = 3,
+  kSettings = 4,
+  kPushPromise = 5,
+  kPing = 6,
+  kGoAway = 7,
+  kWindowUpdate = 8,
+  kContinuation = 9,
+};
 inline constexpr uint8_t kAck = 0x1;        // of settings and pings
-inline constexpr uint8_t kEndStream = 0x1;  // of headers
+inline constexpr uint8_t kEndStream = 0x1;  // of headers and data
 inline constexpr uint8_t kEndHeaders = 0x4;
 
 struct FrameHeader {
