@@ -21,7 +21,7 @@ Attacker BecomeAttacker(int argc, char** argv) {
   if (argc < 7) {
     std::fprintf(stderr,
                  "usage: %s RUN_DIRECTORY OTHER_RUN_DIRECTORY VICTIM_JOB SEED SECONDS UID "
-                 "[--without=NAME,...]\n",
+                 "[--without=NAME,...] [--proof]\n",
                  argv[0]);
     std::exit(2);
   }
@@ -42,10 +42,14 @@ Attacker BecomeAttacker(int argc, char** argv) {
     prctl(PR_SET_DUMPABLE, 1);  // it reads its own /proc
   }
   constexpr char kWithout[] = "--without=";
-  if (argc > 7 && std::string(argv[7]).starts_with(kWithout)) {
-    std::istringstream names(std::string(argv[7]).substr(sizeof(kWithout) - 1));
-    for (std::string name; std::getline(names, name, ',');) {
-      attacker.without.insert(name);
+  for (int i = 7; i < argc; ++i) {
+    const std::string option = argv[i];
+    attacker.only_proof = attacker.only_proof || option == "--proof";
+    if (option.starts_with(kWithout)) {
+      std::istringstream names(option.substr(sizeof(kWithout) - 1));
+      for (std::string name; std::getline(names, name, ',');) {
+        attacker.without.insert(name);
+      }
     }
   }
   signal(SIGPIPE, SIG_IGN);

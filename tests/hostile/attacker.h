@@ -19,14 +19,15 @@ struct Attacker {
   uint64_t seed = 0;
   uint64_t end_ns = 0;
   std::set<std::string> without;  // attacks that it leaves out, by name
+  bool only_proof = false;        // see hostile_peer
 
   bool Goes() const;
   bool Dares(const std::string& attack) const { return !without.contains(attack); }
 };
 
-// PROGRAM RUN_DIRECTORY OTHER_RUN_DIRECTORY VICTIM_JOB SEED SECONDS UID [--without=NAME,...]:
-// becomes that user, unless UID is "-", and says its seed. Ends the program if it is called
-// otherwise.
+// PROGRAM RUN_DIRECTORY OTHER_RUN_DIRECTORY VICTIM_JOB SEED SECONDS UID [--without=NAME,...]
+// [--proof]: becomes that user, unless UID is "-", and says its seed. Ends the program if it is
+// called otherwise.
 Attacker BecomeAttacker(int argc, char** argv);
 
 // host:port of the daemon that serves `run_directory`, and its incarnation.

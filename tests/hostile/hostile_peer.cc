@@ -1,9 +1,16 @@
-// A node that is no ferryd: it speaks as a daemon with another one, over the control plane and over
-// the fabric, takes part in a job with a rank of its user's there, and says anything. See
-// attacker.h for how it is called.
+// A node that is no ferryd, but that a daemon takes for one (lying_node.h): it takes part in a job
+// of its user's, with the keys and proofs that such a node has, and says anything, over the control
+// plane and over the fabric; it answers wrong, twice, late or never, reads slowly or not at all.
+// See attacker.h for how it is called.
 //
-// The attack `impersonate` is a greeting in another daemon's name. Ends with 0 when its time is
-// over, and says what it did; with 3 when the daemon no longer answers.
+// First of all, in each job, it proves that the daemon takes its packets for genuine: it reads
+// words of the rank's memory there, and gets the answers. With --proof it does nothing else.
+//
+// Attacks by name: `impersonate`: greets in another daemon's name; `lies`: its answers to daemons'
+// calls; `why`; `gets`: asks for gigabytes of answers and reads nothing; `lent`: has long gets
+// offered, and takes none; `standing`: offers long puts, and lets nobody read them; `slow`: reads
+// little. Ends with 0 when its time is over, and says what it did; with 3 when the daemon no longer
+// answers, with 4 when it never took a packet.
 #include <grpcpp/grpcpp.h>
 
 #include <array>
@@ -11,91 +18,46 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/clock.h"
-#include "common/version.h"
 #include "daemon/control/secrets.h"
-#include "progress/wire/wire.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"
+#include "tests/hostile/lying_node.h"
+#include "tests/hostile/peer_packets.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::hostile {
 namespace {
 
 using daemon::TestLauncher;
-using progress::PacketHeader;
 using progress::PacketKind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCall(2000);
+constexpr milliseconds kLinkPatience(20'000);
 constexpr uint32_t kSize = 2;  // rank 0 there, rank 1 with us
 constexpr int kActsInAJob = 300;
+constexpr uint64_t kStandingNs = 1'500'000'000;  // that it lets a daemon wait, in a job
+constexpr int kLongOperations = 256;             // offered at a time
+constexpr uint64_t kLongBytes = 1 << 20;
+constexpr uint64_t kProofs = 64;
 
-struct Ignore : transport::CompletionSink {
-  void OnReceive(transport::PeerId, std::span<const std::byte>) override {}
-  void OnComplete(uint64_t, ErrorCode) override {}
-};
-
-// Our answers to daemons that greet us and tell us news.
-class AnyAnswer final : public control::Peer::Service {
- public:
-  AnyAnswer(uint64_t seed, const bool honest) : honest_(honest), dice_(seed) {}
-  void set_self(const control::NodeIdentity& self) {
-    const std::lock_guard lock(mutex_);
-    self_ = self;
-  }
-
-  grpc::Status Hello(grpc::ServerContext*, const control::HelloRequest* request,
-                     control::HelloReply* reply) override {
-    const std::lock_guard lock(mutex_);
-    *reply->mutable_from() = self_;
-    reply->set_data_key(dice_.Any());
-    reply->set_life(honest_ ? request->life() : dice_.Mostly<uint64_t>(request->life()));
-    return Any();
-  }
-  grpc::Status Joined(grpc::ServerContext*, const control::JoinedRequest*,
-                      control::JoinedReply*) override {
-    const std::lock_guard lock(mutex_);
-    return Any();
-  }
-  grpc::Status Left(grpc::ServerContext*, const control::LeftRequest*,
-                    control::LeftReply*) override {
-    const std::lock_guard lock(mutex_);
-    return Any();
-  }
-  grpc::Status Heartbeat(grpc::ServerContext*, const control::HeartbeatRequest*,
-                         control::HeartbeatReply* reply) override {
-    const std::lock_guard lock(mutex_);
-    reply->set_incarnation(dice_.Mostly<uint64_t>(self_.incarnation()));
-    return Any();
-  }
-  grpc::Status Matches(grpc::ServerContext*, const control::MatchNewsRequest*,
-                       control::NewsReply*) override {
-    const std::lock_guard lock(mutex_);
-    return Any();
-  }
-
- private:
-  grpc::Status Any() {
-    if (!dice_.OneIn(8)) {
-      return grpc::Status::OK;
-    }
-    return {static_cast<grpc::StatusCode>(dice_.Below(17)), "any words",
-            std::to_string(static_cast<int32_t>(dice_.Number()))};
-  }
-
-  const bool honest_;
-  std::mutex mutex_;
-  Dice dice_;
-  control::NodeIdentity self_;
-};
+// How it behaves for the length of a job.
+enum class Manner { kTalks, kIsSlow, kIsDeaf, kTakesNothing, kGivesNothing };
+constexpr struct {
+  Manner manner;
+  const char* attack;  // its name
+} kManners[] = {{Manner::kTalks, "talk"},
+                {Manner::kIsSlow, "slow"},
+                {Manner::kIsDeaf, "gets"},
+                {Manner::kTakesNothing, "lent"},
+                {Manner::kGivesNothing, "standing"}};
 
 class HostilePeer {
  public:
@@ -104,7 +66,7 @@ class HostilePeer {
         dice_(attacker.seed),
         target_(IdentityOf(attacker.run_directory)),
         other_(IdentityOf(attacker.other_run_directory)),
-        answers_(attacker.seed + 1, !attacker.Dares("impersonate")),
+        node_(attacker.seed + 1, !attacker.Dares("lies")),
         peer_(control::Peer::NewStub(
             grpc::CreateChannel(target_.control_address, grpc::InsecureChannelCredentials()))),
         launcher_(control::Launcher::NewStub(
@@ -112,57 +74,41 @@ class HostilePeer {
                                 grpc::InsecureChannelCredentials()))) {}
 
   int Run() {
-    if (!Listen()) {
+    if (const Status opened = node_.Open(); !opened.ok()) {
+      std::printf("no node: %s\n", opened.message().c_str());
       return 2;
     }
+    packets_ = std::make_unique<PeerPackets>(node_, dice_);
     int jobs = 0;
     int in_vain = 0;
     while (attacker_.Goes()) {
       if (BeginJob()) {
-        ++jobs;
         in_vain = 0;
-        for (int act = 0; act < kActsInAJob && attacker_.Goes(); ++act) {
-          Act();
+        genuine_jobs_ += Prove() ? 1 : 0;
+        if (attacker_.only_proof) {
+          break;
         }
-      } else if (++in_vain > 100) {
+        Behave(jobs++);
+      } else if (++in_vain > 20) {
         std::printf("the daemon does not let anybody in any more: %s\n", why_not_.c_str());
         return 3;
       } else {
         std::this_thread::sleep_for(milliseconds(100));
       }
-      rank_.reset();
-      launcher_connection_.reset();
+      EndJob();
     }
-    std::printf("%d jobs, %llu calls, %llu packets\n", jobs,
-                static_cast<unsigned long long>(calls_), static_cast<unsigned long long>(packets_));
-    return jobs > 0 ? 0 : 3;
+    std::printf(
+        "%d jobs, %d of them with proof that packets are taken; %llu calls, %llu packets, "
+        "%llu answers to them\n",
+        jobs, genuine_jobs_, static_cast<unsigned long long>(calls_),
+        static_cast<unsigned long long>(packets_->sent()),
+        static_cast<unsigned long long>(packets_->answers()));
+    return genuine_jobs_ > 0 ? 0 : 4;
   }
 
  private:
-  // -- Coming --
+  // -- Coming and going --
 
-  bool Listen() {
-    auto opened = transport::OpenTransport({});
-    if (!opened.ok()) {
-      std::printf("no fabric: %s\n", opened.status().message().c_str());
-      return false;
-    }
-    fabric_ = std::move(*opened);
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&answers_);
-    server_ = builder.BuildAndStart();
-    self_.set_name("hostile");
-    self_.set_incarnation(dice_.Any() | 1);
-    self_.set_layout_version(kLayoutVersion);
-    self_.set_protocol_version(kProtocolVersion);
-    self_.set_control_address("127.0.0.1:" + std::to_string(port));
-    self_.set_fabric_address(fabric_->Address().data(), fabric_->Address().size());
-    self_.set_provider(fabric_->Describe().provider);
-    answers_.set_self(self_);
-    return server_ != nullptr;
-  }
   // A job of two nodes, of which we are one.
   bool BeginJob() {
     job_ = "peers-" + std::to_string(getpid()) + "-" + std::to_string(++names_);
@@ -174,7 +120,7 @@ class HostilePeer {
     request.add_node_of_rank(0);
     request.add_node_of_rank(1);
     request.add_node_addresses(target_.control_address);
-    request.add_node_addresses(self_.control_address());
+    request.add_node_addresses(node_.self().control_address());
     control::CreateJobReply reply;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kCall);
@@ -184,24 +130,102 @@ class HostilePeer {
     if (!status.ok()) {
       return false;
     }
-    rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
-    if (!rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_)) {
+    node_.Acquire(target_.control_address);
+    is_linked_ = true;
+    const auto contact = node_.AwaitUp(kLinkPatience);
+    if (!contact.has_value()) {
+      why_not_ = "it does not take us for a node";
       return false;
     }
-    Greet(self_, 1);
-    TellJoined();
-    return true;
+    life_ = contact->life;
+    rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
+    return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) &&
+           packets_->Face(contact->fabric_address,
+                          {contact->send_key, contact->receive_key,
+                           daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
+           TellJoined(/*is_true=*/true);
+  }
+  void EndJob() {
+    rank_.reset();
+    launcher_connection_.reset();
+    if (std::exchange(is_linked_, false)) {
+      node_.Release(target_.control_address);
+    }
+  }
+  // Reads words of the rank's memory: the daemon answers what it takes for genuine, and nothing
+  // else.
+  bool Prove() {
+    const uint64_t before = packets_->heard_of(PacketKind::kOneSidedDone);
+    uint64_t wanted = 0;
+    for (uint64_t i = 0; i < kProofs; ++i) {
+      wanted += packets_->SayGet();
+    }
+    const uint64_t end_ns = MonotonicNs() + kLinkPatience.count() * 1'000'000;
+    while (packets_->heard_of(PacketKind::kOneSidedDone) < before + wanted &&
+           MonotonicNs() < end_ns) {
+      packets_->Listen(64);
+      std::this_thread::yield();
+    }
+    const uint64_t heard = packets_->heard_of(PacketKind::kOneSidedDone) - before;
+    if (heard < wanted || attacker_.only_proof) {
+      std::printf("%llu of %llu packets answered\n", static_cast<unsigned long long>(heard),
+                  static_cast<unsigned long long>(wanted));
+    }
+    return heard >= wanted;
+  }
+
+  // -- Manners --
+
+  void Behave(int job) {
+    const auto& [manner, attack] = kManners[static_cast<size_t>(job) % std::size(kManners)];
+    switch (attacker_.Dares(attack) ? manner : Manner::kTalks) {
+      case Manner::kTalks:
+      case Manner::kIsSlow:
+        for (int act = 0; act < kActsInAJob && attacker_.Goes() && node_.contact(); ++act) {
+          Act();
+          if (manner != Manner::kIsSlow) {
+            packets_->Listen(64);
+          } else if (act % 8 == 0) {
+            packets_->Listen(1);
+          } else {
+            packets_->Push();
+          }
+        }
+        return;
+      case Manner::kIsDeaf:
+        return WhileItStands([this] { packets_->SayGets(shm::kCellBytes); });
+      case Manner::kTakesNothing:
+        return WhileItStands([this] { packets_->SayLongGet(kLongBytes); });
+      case Manner::kGivesNothing:
+        for (int i = 0; i < kLongOperations; ++i) {
+          packets_->SayLongPut(kLongBytes);
+        }
+        return WhileItStands([] {});
+    }
+  }
+  // Reads nothing, and goes on until the transport takes no more, or its time is over.
+  template <typename Function>
+  void WhileItStands(Function function) {
+    const uint64_t end_ns = MonotonicNs() + kStandingNs;
+    packets_->ClearFull();
+    while (MonotonicNs() < end_ns && attacker_.Goes()) {
+      for (int i = 0; i < 64 && !packets_->is_full(); ++i) {
+        function();
+      }
+      packets_->Push();
+      std::this_thread::sleep_for(milliseconds(1));
+    }
   }
 
   // -- Acts --
 
   void Act() {
-    switch (dice_.Below(12)) {
+    switch (dice_.Below(16)) {
       case 0:
         GreetSomehow();
         break;
       case 1:
-        TellJoined();
+        TellJoined(/*is_true=*/false);
         break;
       case 2:
         TellLeft();
@@ -216,8 +240,19 @@ class HostilePeer {
       case 6:
         TellMatches();
         break;
+      case 7:
+        TellLinks();
+        break;
+      case 8:
+        rank_->PushCommands(dice_);
+        rank_->Ring();
+        break;
       default:
-        SendPackets();
+        for (uint64_t count = 1 + dice_.Below(8); count > 0; --count) {
+          if (dice_.OneIn(3) || !packets_->AnswerSomething()) {
+            packets_->SayAnything();
+          }
+        }
     }
   }
 
@@ -227,28 +262,16 @@ class HostilePeer {
                     const Request& request, Reply* reply) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kCall);
+    node_.NameCaller(&context);
     ++calls_;
     return (*peer_.*method)(&context, request, reply);
   }
 
-  void Greet(const control::NodeIdentity& as, uint64_t life) {
-    control::HelloRequest request;
-    *request.mutable_from() = as;
-    request.set_life(life);
-    control::HelloReply reply;
-    if (Call(&control::Peer::Stub::Hello, request, &reply).ok()) {
-      data_key_ = reply.data_key();
-      life_ = reply.life();
-      const auto* address =
-          reinterpret_cast<const std::byte*>(reply.from().fabric_address().data());
-      if (peer_id_ == transport::kUnknownPeer) {
-        const auto id = fabric_->AddPeer({address, reply.from().fabric_address().size()});
-        peer_id_ = id.ok() ? *id : transport::kUnknownPeer;
-      }
-    }
-  }
+  // As ourselves, or nearly: without the token that proves it, unless it is one by chance.
   void GreetSomehow() {
-    control::NodeIdentity as = self_;
+    control::HelloRequest request;
+    control::NodeIdentity& as = *request.mutable_from();
+    as = node_.self();
     switch (dice_.Below(6)) {
       case 0:
         as.set_fabric_address(dice_.Text(64));
@@ -265,39 +288,47 @@ class HostilePeer {
       default:
         if (attacker_.Dares("impersonate")) {
           as.set_incarnation(AnyIncarnation());
+          as.set_control_address(dice_.OneIn(2) ? other_.control_address : as.control_address());
         }
     }
-    Greet(as, attacker_.Dares("impersonate") ? dice_.Mostly<uint64_t>(life_ + dice_.Below(2))
-                                             : life_ + dice_.Below(2));
+    request.set_life(dice_.Mostly<uint64_t>(life_ + dice_.Below(2)));
+    request.set_token(dice_.Text(32));
+    control::HelloReply reply;
+    if (Call(&control::Peer::Stub::Hello, request, &reply).ok() && reply.data_key() != 0) {
+      std::printf("a greeting without proof was told a key\n");
+      std::exit(1);
+    }
   }
   uint64_t AnyIncarnation() {
-    const uint64_t of[] = {self_.incarnation(), other_.incarnation, target_.incarnation, 0,
+    const uint64_t of[] = {node_.self().incarnation(), other_.incarnation, target_.incarnation, 0,
                            dice_.Number()};
     return of[dice_.Below(std::size(of))];
   }
   // Ours and our job's mostly, with the proof that goes with them.
   template <typename Request>
-  void Sign(Request* request) {
-    const bool genuine = !dice_.OneIn(8);
-    request->set_incarnation(genuine ? self_.incarnation() : AnyIncarnation());
+  void Sign(Request* request, bool is_true = false) {
+    const bool genuine = is_true || !dice_.OneIn(8);
+    request->set_incarnation(genuine ? node_.self().incarnation() : AnyIncarnation());
     request->set_job_id(genuine ? job_ : attacker_.victim_job);
     request->set_job_proof(
-        dice_.OneIn(16)
+        !is_true && dice_.OneIn(16)
             ? dice_.Text(40)
             : daemon::JobProof(daemon::kTestSecret, request->job_id(), request->incarnation()));
   }
-  void TellJoined() {
+  bool TellJoined(bool is_true) {
     control::JoinedRequest request;
-    Sign(&request);
-    request.set_node(dice_.Mostly<uint32_t>(1));
-    request.set_life(dice_.Mostly<uint64_t>(life_));
-    for (uint64_t count = 1 + dice_.Below(3); count > 0; --count) {
+    Sign(&request, is_true);
+    request.set_node(is_true ? 1 : dice_.Mostly<uint32_t>(1));
+    request.set_life(is_true ? life_ : dice_.Mostly<uint64_t>(life_));
+    for (uint64_t count = is_true ? 1 : 1 + dice_.Below(3); count > 0; --count) {
       control::JobRank* rank = request.add_ranks();
-      rank->set_rank(dice_.Mostly<uint32_t>(1));
+      rank->set_rank(is_true ? 1 : dice_.Mostly<uint32_t>(1));
       rank->set_private_memory_reachable(dice_.OneIn(2));
     }
     control::JoinedReply reply;
-    (void)Call(&control::Peer::Stub::Joined, request, &reply);
+    const grpc::Status status = Call(&control::Peer::Stub::Joined, request, &reply);
+    why_not_ = status.error_message();
+    return status.ok();
   }
   void TellLeft() {
     if (!dice_.OneIn(8)) {
@@ -316,7 +347,7 @@ class HostilePeer {
   }
   void Beat() {
     control::HeartbeatRequest request;
-    request.set_incarnation(dice_.OneIn(2) ? self_.incarnation() : AnyIncarnation());
+    request.set_incarnation(dice_.OneIn(2) ? node_.self().incarnation() : AnyIncarnation());
     request.set_life(dice_.Mostly<uint64_t>(life_));
     control::HeartbeatReply reply;
     (void)Call(&control::Peer::Stub::Heartbeat, request, &reply);
@@ -357,64 +388,55 @@ class HostilePeer {
     (void)Call(&control::Peer::Stub::Matches, request, &reply);
   }
 
-  void SendPackets() {
-    if (peer_id_ == transport::kUnknownPeer) {
-      return;
+  // News of the direct link between rank 0 there and rank 1 here: what would follow upon what the
+  // daemon has told, or anything.
+  void TellLinks() {
+    control::LinkNewsRequest request;
+    Sign(&request);
+    request.set_node(dice_.Mostly<uint32_t>(1));
+    for (uint64_t count = 1 + dice_.Below(4); count > 0; --count) {
+      const auto told = node_.TakeLinkNews();
+      control::LinkNews* news = request.add_news();
+      news->set_kind(static_cast<control::LinkNews::Kind>(dice_.Below(12)));
+      news->set_rank(dice_.Mostly<uint32_t>(1));
+      news->set_peer(dice_.Mostly<uint32_t>(0));
+      news->set_link(dice_.Mostly<uint64_t>(told ? told->link() : dice_.Below(4)));
+      news->set_round(dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(4))));
+      if (told && told->kind() == control::LinkNews::WANTED) {
+        news->set_kind(control::LinkNews::OPENED);
+      }
+      // Ours, as that of our rank: what there is connects here, and hears what no rank says.
+      const auto& address = node_.fabric().Address();
+      news->set_address(dice_.OneIn(4) ? dice_.Text(200)
+                                       : std::string(reinterpret_cast<const char*>(address.data()),
+                                                     address.size()));
+      for (uint64_t keys = dice_.Mostly<uint32_t>(2) % 5; keys > 0; --keys) {
+        news->add_key(dice_.Any());
+      }
+      news->set_error(static_cast<int32_t>(dice_.OneIn(2) ? 0 : dice_.Below(40)));
+      news->set_text(dice_.Text(300));
     }
-    for (uint64_t count = 1 + dice_.Below(8); count > 0; --count) {
-      PacketHeader header{};
-      header.magic = progress::kPacketMagic;
-      header.version = progress::kPacketVersion;
-      header.kind = static_cast<uint8_t>(dice_.Below(21));
-      header.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
-      header.key = data_key_;
-      header.job_key = daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_);
-      header.source_node = dice_.Mostly<uint32_t>(1);
-      header.source = dice_.Mostly<uint32_t>(1);
-      header.destination = dice_.Mostly<uint32_t>(0);
-      header.tag = static_cast<int32_t>(dice_.Below(3));
-      // Requests, generations, keys and addresses; the sizes of the bodies that there are.
-      constexpr uint32_t kSizes[] = {8, 16, 24, 32, 40, 48, 64, 1000};
-      std::array<uint32_t, 256> body{};
-      header.body_bytes = kSizes[dice_.Below(std::size(kSizes))];
-      for (uint32_t i = 0; i < header.body_bytes / 4; ++i) {
-        body[i] = static_cast<uint32_t>(dice_.OneIn(3) ? dice_.Number() : dice_.Below(3));
-      }
-      header.size_bytes = dice_.Mostly<uint64_t>(header.body_bytes);
-      const auto sent = std::as_bytes(std::span(body)).first(header.body_bytes);
-      if (dice_.OneIn(4)) {
-        dice_.Spoil(&header);
-      }
-      fabric_->Poll(ignore_, 16, MonotonicNs());
-      if (fabric_->SendMessage(peer_id_, progress::BytesOf(header), sent, 0, MonotonicNs()) ==
-          ErrorCode::kOk) {
-        ++packets_;
-      }
-    }
-    fabric_->Poll(ignore_, 64, MonotonicNs());
+    control::NewsReply reply;
+    (void)Call(&control::Peer::Stub::Links, request, &reply);
   }
 
   const Attacker& attacker_;
   Dice dice_;
   const DaemonIdentity target_;
   const DaemonIdentity other_;
-  AnyAnswer answers_;
+  LyingNode node_;
+  std::unique_ptr<PeerPackets> packets_;
   const std::unique_ptr<control::Peer::Stub> peer_;
   const std::unique_ptr<control::Launcher::Stub> launcher_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<transport::Transport> fabric_;
-  Ignore ignore_;
-  transport::PeerId peer_id_ = transport::kUnknownPeer;
-  control::NodeIdentity self_;
-  uint64_t data_key_ = 0;
   uint64_t life_ = 1;
+  bool is_linked_ = false;
   int names_ = 0;
+  int genuine_jobs_ = 0;
   std::string job_;
   std::string why_not_;
   std::unique_ptr<TestLauncher> launcher_connection_;
   std::unique_ptr<HostileSession> rank_;
   uint64_t calls_ = 0;
-  uint64_t packets_ = 0;
 };
 
 }  // namespace

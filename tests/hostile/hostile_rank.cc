@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "proto/control.grpc.pb.h"
-#include "shm/lane.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/fuzz/rpc_caller.h"
 #include "tests/hostile/attacker.h"
@@ -167,7 +166,7 @@ class HostileUser {
       case 5:
       case 6:
       case 7:
-        PushCommands(rank);
+        rank.PushCommands(dice_);
         break;
       case 8:
       case 9:
@@ -194,29 +193,6 @@ class HostileUser {
     std::this_thread::sleep_for(std::chrono::microseconds(dice_.Below(500)));
   }
 
-  void PushCommands(HostileSession& rank) {
-    shm::LaneProducer lane(&rank.session()->to_daemon);
-    for (uint64_t count = 1 + dice_.Below(16); count > 0; --count) {
-      shm::Descriptor command{};
-      command.kind = static_cast<uint8_t>(dice_.Below(16));
-      command.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
-      command.source = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
-      command.destination = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
-      command.tag = dice_.Mostly<int32_t>(static_cast<int32_t>(dice_.Below(4)));
-      command.size_bytes = dice_.Mostly<uint64_t>(dice_.Below(70'000));
-      if (dice_.OneIn(2)) {
-        command.cell = static_cast<uint16_t>(lane.TryTakeCell());
-      }
-      // Requests, generations, regions and addresses lie in words of four and eight bytes.
-      std::array<uint32_t, sizeof(command.payload) / 4> words{};
-      for (uint32_t& word : words) {
-        word = static_cast<uint32_t>(dice_.OneIn(3) ? dice_.Number() : dice_.Below(3));
-      }
-      std::memcpy(command.payload, words.data(), sizeof(command.payload));
-      dice_.Spoil(&command);
-      lane.TryPush(command);
-    }
-  }
   void FillTransfer(HostileSession& rank) {
     shm::TransferLayout slot{};
     slot.state = static_cast<uint32_t>(dice_.Below(6));

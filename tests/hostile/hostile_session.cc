@@ -2,8 +2,12 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
+
 #include "engine/session_view.h"
 #include "shm/atomic.h"
+#include "shm/lane.h"
 
 namespace ferry::hostile {
 
@@ -57,6 +61,31 @@ std::pair<std::byte*, size_t> HostileSession::Area(Dice& dice) {
       return {inbox_map_.base(), 4096};
     default:
       return {inbox_map_.base(), inbox_map_.size_bytes()};
+  }
+}
+
+void HostileSession::PushCommands(Dice& dice) {
+  constexpr uint64_t kKinds = static_cast<uint64_t>(shm::DescriptorKind::kLinkWanted) + 1;
+  shm::LaneProducer lane(&session()->to_daemon);
+  for (uint64_t count = 1 + dice.Below(16); count > 0; --count) {
+    shm::Descriptor command{};
+    command.kind = static_cast<uint8_t>(dice.Below(kKinds + 1));
+    command.flags = static_cast<uint8_t>(dice.OneIn(2) ? 0 : dice.Below(16));
+    command.source = dice.Mostly<uint32_t>(static_cast<uint32_t>(dice.Below(size_)));
+    command.destination = dice.Mostly<uint32_t>(static_cast<uint32_t>(dice.Below(size_)));
+    command.tag = dice.Mostly<int32_t>(static_cast<int32_t>(dice.Below(4)));
+    command.size_bytes = dice.Mostly<uint64_t>(dice.Below(70'000));
+    if (dice.OneIn(2)) {
+      command.cell = static_cast<uint16_t>(lane.TryTakeCell());
+    }
+    // Requests, generations, regions and addresses lie in words of four and eight bytes.
+    std::array<uint32_t, sizeof(command.payload) / 4> words{};
+    for (uint32_t& word : words) {
+      word = static_cast<uint32_t>(dice.OneIn(3) ? dice.Number() : dice.Below(3));
+    }
+    std::memcpy(command.payload, words.data(), sizeof(command.payload));
+    dice.Spoil(&command);
+    lane.TryPush(command);
   }
 }
 

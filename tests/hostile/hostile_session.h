@@ -29,6 +29,8 @@ class HostileSession {
   shm::TransferLayout* transfer(uint64_t index);
   // A part of its memory, more often one that is read much.
   std::pair<std::byte*, size_t> Area(Dice& dice);
+  // Gives the daemon orders of every kind, of which some words are as they should be.
+  void PushCommands(Dice& dice);
   // Wakes the daemon, and any thread that works for the rank.
   void Ring();
 

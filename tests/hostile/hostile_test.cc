@@ -46,6 +46,11 @@ std::string Variable(const char* name, const std::string& otherwise) {
 }
 
 // One node: its daemon, and the administrator's view of it.
+struct NicCounts {
+  uint64_t received = 0;  // messages, of one packet at least
+  uint64_t refused = 0;   // packets that were not genuine, and whatever else failed
+};
+
 class Node {
  public:
   explicit Node(const std::string& name)
@@ -79,6 +84,17 @@ class Node {
     const grpc::Status status = admin_->CreateJob(&context, request, &reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return status.ok();
+  }
+  NicCounts Nics() {
+    control::NicsReply nics;
+    grpc::ClientContext context;
+    EXPECT_TRUE(admin_->Nics(&context, control::NicsRequest(), &nics).ok());
+    NicCounts counts;
+    for (const control::NicStatus& nic : nics.nics()) {
+      counts.received += nic.messages_received();
+      counts.refused += nic.errors();
+    }
+    return counts;
   }
   // Its remaining holdings for jobs; empty if there are none.
   std::string Held() {
@@ -185,6 +201,19 @@ class HostileTest : public testing::Test {
   Node here_{"here"};
   Node there_{"there"};
 };
+
+// Else it would prove nothing that the daemons survive what the hostile node says.
+TEST_F(HostileTest, ItsNodeIsTakenForGenuine) {
+  const NicCounts before = here_.Nics();
+  std::vector<std::string> arguments = Attack(kPeer, here_, there_, seed_);
+  arguments.emplace_back("--proof");
+  const CommandResult result = e2e::RunCommand(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("64 of 64 packets answered"));
+  const NicCounts after = here_.Nics();
+  EXPECT_GE(after.received, before.received + 64);
+  EXPECT_EQ(after.refused, before.refused) << "packets of the node were dropped";
+}
 
 TEST_F(HostileTest, HarmsNobodyElse) {
   std::printf("HOSTILE_SEED=%llu\n", static_cast<unsigned long long>(seed_));

@@ -1,0 +1,109 @@
+// Packets of a node that a daemon takes for one (LyingNode): of every kind, with the keys that make
+// them genuine, and answers to what the daemon says, which are right, wrong, doubled, late and in
+// any order.
+//
+// One thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "progress/wire/wire.h"
+#include "tests/hostile/dice.h"
+#include "tests/hostile/lying_node.h"
+#include "transports/api/transport.h"
+
+namespace ferry::hostile {
+
+// What makes a packet genuine.
+struct PacketKeys {
+  uint64_t send_key = 0;
+  uint64_t receive_key = 0;
+  uint64_t job_key = 0;
+};
+
+inline constexpr size_t kPacketKinds = static_cast<size_t>(progress::PacketKind::kParted) + 1;
+
+class PeerPackets final : public transport::CompletionSink {
+ public:
+  PeerPackets(LyingNode& node, Dice& dice);
+  ~PeerPackets() override;
+  PeerPackets(const PeerPackets&) = delete;
+  PeerPackets& operator=(const PeerPackets&) = delete;
+
+  // From now on they go to the daemon with that address on the fabric. False: it has none.
+  bool Face(const std::string& fabric_address, const PacketKeys& keys);
+
+  // ---- What it says ----
+  // Any kind, with words of which some are as they should be.
+  void SayAnything();
+  // Something about the oldest, or another, of what the daemon has said. False: it has said nothing
+  // that can be answered.
+  bool AnswerSomething();
+  // Reads of the rank's region 1, each of which earns an answer. Returns how many: as many as fit
+  // into one message of the transport.
+  uint32_t SayGets(uint32_t bytes_of_each);
+  // Offers of so many bytes to a long put, which the daemon then reads from here, if it is let.
+  void SayLongPut(uint64_t bytes);
+  // Wants so many bytes of the rank's region 1: the daemon offers them, and keeps the offer.
+  void SayLongGet(uint64_t bytes);
+  // Reads a word of the rank's region 1. Whether it was sent.
+  bool SayGet();
+  // Whether the transport took the last one only later, if at all: too many are under way.
+  bool is_full() const { return is_full_; }
+  void ClearFull() { is_full_ = false; }
+
+  // ---- What it hears ----
+  // Reads what has come, and finishes what is under way.
+  void Listen(int budget);
+  // Writes what waits, and reads nothing.
+  void Push();
+
+  uint64_t sent() const { return sent_; }
+  // Packets of the daemon, with the right keys, that only answer what it took from us.
+  uint64_t answers() const { return answers_; }
+  uint64_t heard_of(progress::PacketKind kind) const { return heard_[static_cast<size_t>(kind)]; }
+
+  // ---- transport::CompletionSink ----
+  void OnReceive(transport::PeerId, std::span<const std::byte> message) override;
+  void OnComplete(uint64_t, ErrorCode) override {}
+
+ private:
+  struct Heard {
+    progress::PacketHeader header;
+    std::vector<std::byte> body;
+  };
+
+  progress::PacketHeader Header(progress::PacketKind kind);
+  template <typename Body>
+  void Say(progress::PacketKind kind, const Body& body, std::span<const std::byte> data = {});
+  void Send(progress::PacketHeader header, std::span<const std::byte> body);
+  void Answer(const Heard& heard);
+  void AnswerOneSided(const Heard& heard);
+  uint32_t Request() { return dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(64))); }
+  progress::WireRts Offer();
+  progress::WireOneSided Operation(bool is_long);
+  void SayOneSided();
+  uint64_t NextNumber();
+
+  LyingNode& node_;
+  Dice& dice_;
+  transport::PeerId peer_ = transport::kUnknownPeer;
+  std::string fabric_address_;
+  PacketKeys keys_;
+  std::vector<std::byte> memory_;  // that the daemon may read and write
+  transport::MemoryRegion region_;
+  std::deque<Heard> unanswered_;
+  std::array<uint64_t, kPacketKinds> heard_{};
+  uint64_t number_ = 0;  // of our operations
+  uint64_t sent_ = 0;
+  uint64_t answers_ = 0;
+  bool is_full_ = false;
+};
+
+}  // namespace ferry::hostile
