@@ -23,6 +23,17 @@ static void await_death(void) {
   for (;;) pause();
 }
 
+/* Rank 0 ends after those who are left have had its lock: a rank that is gone has none to give. */
+static void stay_until_all_have_had_it(void) {
+  if (rank != 0) {
+    OK(MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD));
+    return;
+  }
+  for (int other = 1; other < victim; ++other) {
+    OK(MPI_Recv(NULL, 0, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  }
+}
+
 /* The last rank has the lock of rank 0, and dies with it. */
 static int die_with_a_lock(int type) {
   if (rank == victim) {
@@ -33,15 +44,13 @@ static int die_with_a_lock(int type) {
   barrier();
   be_under_way();
   int error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
-  if (error != MPI_SUCCESS) {
-    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win));
-    OK(MPI_Win_unlock(0, window.win));
-  } else { /* another one has met it, and has the error; this one hears of the death soon */
-    OK(MPI_Win_unlock(0, window.win));
-    while (error == MPI_SUCCESS) {
-      error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, window.win);
-      if (error == MPI_SUCCESS) error = MPI_Win_unlock(victim, window.win);
-    }
+  if (error != MPI_SUCCESS) OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win));
+  OK(MPI_Win_unlock(0, window.win));
+  stay_until_all_have_had_it();
+  /* Who has not met the dead holder, for another one has, hears of the death soon. */
+  while (error == MPI_SUCCESS) {
+    error = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, window.win);
+    if (error == MPI_SUCCESS) error = MPI_Win_unlock(victim, window.win);
   }
   return error;
 }
