@@ -13,6 +13,8 @@ namespace {
 constexpr uint32_t kGroupThreads = 256;
 constexpr uint64_t kMostGroups = 4096;  // enough to fill any device
 
+bool HasImageOf(ImageFormat format) { return WhyNoKernelImages(format).empty(); }
+
 }  // namespace
 
 KernelModules::KernelModules(int device_count, std::initializer_list<ImageFormat> formats,
@@ -31,21 +33,24 @@ Status KernelModules::Known(int device) {
       return own.status;
     }
   }
-  const std::span<const DeviceImage> images = KernelImages();
-  const bool has_image =
-      std::any_of(images.begin(), images.end(), [this](const DeviceImage& image) {
-        return std::find(formats_.begin(), formats_.end(), image.format) != formats_.end();
-      });
-  if (has_image) {
+  if (HasImageOf(formats_.front())) {
     return {};
   }
+  // Whether the device takes code of the other formats shows only when some is loaded.
+  return std::any_of(formats_.begin(), formats_.end(), HasImageOf) ? Load(device) : NoImage();
+}
+
+Status KernelModules::NoImage() const {
   return Status(ErrorCode::kUnsupported,
                 "this build of Ferry has no kernels for such devices: it was made without " +
                     std::string(WhyNoKernelImages(formats_.front())));
 }
 
 Status KernelModules::Load(int device) {
-  FERRY_RETURN_IF_ERROR(Known(device));
+  FERRY_RETURN_IF_ERROR(unavailable_);
+  if (std::none_of(formats_.begin(), formats_.end(), HasImageOf)) {
+    return NoImage();
+  }
   OfDevice& own = devices_[static_cast<size_t>(device)];
   std::lock_guard lock(own.mutex);
   if (!own.tried) {
@@ -73,6 +78,11 @@ Status KernelModules::LoadImages(int device, std::span<const DeviceImage> images
         first_failure = module.status();
       }
     }
+  }
+  if (!HasImageOf(formats_.front())) {
+    return Status(ErrorCode::kUnsupported, std::string(NoImage().message()) +
+                                               ", and the device does not take other code: " +
+                                               std::string(first_failure.message()));
   }
   return first_failure;
 }

@@ -36,7 +36,8 @@ class KernelModules {
   // device, which may itself be waiting for later work. Returns the result of the first call; the
   // kernels of double precision may still be missing.
   Status Load(int device);
-  // The result of Load so far or, before it, the expected one as far as is known.
+  // The result of Load so far or, before it, the expected one as far as is known. Loads them, if
+  // the build has no code of the first format, but some of another that the device may take.
   Status Known(int device);
   // The vendor's function. Load has said kOk. kUnsupported: the device has no double precision.
   StatusOr<void*> Find(int device, Kernel kernel) const;
@@ -61,6 +62,8 @@ class KernelModules {
     std::array<void*, kKernels.size()> functions{};
   };
 
+  // That the build has nothing for such devices.
+  Status NoImage() const;
   Status LoadImages(int device, std::span<const DeviceImage> images, bool is_double);
   Status FindAll(int device, void* module, bool is_double);
 
