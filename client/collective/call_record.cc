@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/counted.h"
+
 namespace ferry::collective {
 namespace {
 
@@ -11,8 +13,9 @@ using Kind = CallMismatch::Kind;
 std::string RankText(size_t rank) { return "rank " + std::to_string(rank); }
 
 std::string DataText(const DataRecord& data, const char* type) {
-  return std::to_string(data.elements) + " " + (type[0] == 0 ? "elements" : type) + " (" +
-         std::to_string(data.size_bytes) + " bytes)";
+  return (type[0] == 0 ? Counted(data.elements, "element")
+                       : std::to_string(data.elements) + " " + type) +
+         " (" + Counted(data.size_bytes, "byte") + ")";
 }
 
 // "rank 2 passed the root 1, but rank 0 the root 0"

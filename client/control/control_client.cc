@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "client/control/control_api.h"
+#include "common/counted.h"
 #include "common/error_code.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/error_details.h"
@@ -167,10 +168,10 @@ int Join(ferry_control* control, uint32_t timeout_ms, uint32_t wait_ms, uint32_t
     waits(argument, reply.missing().c_str());
   }
   if (reply.peers_size() != static_cast<int>(size)) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        "the job has " + std::to_string(reply.peers_size()) + " ranks, not " + std::to_string(size),
-        text);
+    return Fail(ErrorCode::kInvalidArgument,
+                "the job has " + ferry::Counted(reply.peers_size(), "rank") + ", not " +
+                    std::to_string(size),
+                text);
   }
   for (uint32_t i = 0; i < size; ++i) {
     peers[i] = PeerFrom(reply.peers(static_cast<int>(i)));

@@ -7,13 +7,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <thread>
 
 #include "client/core/job_life.h"
 #include "client/core/meeting_watch.h"
 #include "client/rank/client.h"
 #include "client/rank/direct_library.h"
 #include "common/clock.h"
+#include "common/counted.h"
 #include "common/process_memory.h"
 #include "shm/atomic.h"
 #include "shm/fault.h"
@@ -184,16 +184,13 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
 
 // Whether the ranks of this node share cores: must, or may by chance.
 void Client::NoteCores(const std::vector<PeerProcess>& processes) {
-  if (processes[view_.rank].pid != getpid()) {  // the daemon's pids mean others here
-    is_crowded_ = peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
-    return;
-  }
+  const bool are_known = processes[view_.rank].pid == getpid();  // else pids mean others here
   std::vector<pid_t> here;
   for (const uint32_t rank : peers_.rank_of_local) {
-    here.push_back(processes[rank].pid);
+    here.push_back(are_known ? processes[rank].pid : 0);
   }
   is_crowded_ = OutnumberCpus(here);
-  if (!is_crowded_) {
+  if (are_known && !is_crowded_) {
     std::erase(here, getpid());
     core_sharing_.emplace(std::move(here));
     crowded_hook_ = CoreSharing::OnCrowded;
@@ -306,14 +303,15 @@ Status Client::MapInbox(uint32_t rank) {
 Status Client::Leave() {
   if (const size_t open = pool_->in_use() - sender_->on_the_way(); open != 0) {
     return {ErrorCode::kInvalidRequest,
-            std::to_string(open) +
-                " requests are not complete or not freed; wait for them, "
-                "or free persistent ones with ferry_request_free"};
+            Counted(static_cast<int64_t>(open), "request is", "requests are") +
+                " not complete or not freed; wait for them, or free persistent ones with "
+                "ferry_request_free"};
   }
   if (const size_t open = queues().CountOpenCalls(); open != 0) {
-    return {ErrorCode::kInvalidRequest, std::to_string(open) +
-                                            " calls on queues are not over: call ferry_queue_wait "
-                                            "first, or destroy their streams"};
+    return {ErrorCode::kInvalidRequest,
+            Counted(static_cast<int64_t>(open), "call on queues is", "calls on queues are") +
+                " not over: call ferry_queue_wait "
+                "first, or destroy their streams"};
   }
   matching_->rings().DestroyAll();
   one_sided_->AwaitAll();

@@ -39,7 +39,8 @@ class CoreSharing {
   uint64_t next_ns_ = 0;
 };
 
-// Whether so many ranks of a node are more than the CPUs that they may use: `processes` are theirs.
+// Whether so many ranks of a node are more than the CPUs that they may use: `processes` are theirs,
+// 0 where this pid namespace does not show them; then the machine's CPUs count.
 bool OutnumberCpus(const std::vector<pid_t>& processes);
 
 }  // namespace ferry::client

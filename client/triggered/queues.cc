@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "common/counted.h"
+
 namespace ferry::client {
 
 using shm::SendMode;
@@ -273,8 +275,8 @@ Status Queues::Free(QueueHandle handle) {
   } else {
     if (queue.open_starts != 0) {
       return {ErrorCode::kInvalidRequest,
-              std::to_string(queue.open_starts) +
-                  " requests were started on the queue and have no wait yet: enqueue it, then call "
+              Counted(static_cast<int64_t>(queue.open_starts), "request was", "requests were") +
+                  " started on the queue, with no wait yet: enqueue it, then call "
                   "ferry_queue_wait"};
     }
     if (queue.stream().Query().code() == ErrorCode::kWouldBlock) {

@@ -134,8 +134,8 @@ ErrorCode PeerError(ErrorCode code) {
 StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
   const auto placed = static_cast<uint32_t>(request.node_of_rank_size());
   if (request.size() != placed || placed > kMaxRanksWithoutCheck) {
-    return Invalid("job " + request.job_id() + ": it has " + std::to_string(request.size()) +
-                   " ranks, but node_of_rank places " + std::to_string(placed));
+    return Invalid("job " + request.job_id() + ": it has " + Counted(request.size(), "rank") +
+                   ", but node_of_rank places " + std::to_string(placed));
   }
   JobSpec spec;
   spec.id = request.job_id();
@@ -164,8 +164,9 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
     return Invalid(job + "it has no ranks");
   }
   if (size > limit) {
-    return {ErrorCode::kLimitExceeded, job + std::to_string(size) + " ranks are more than the " +
-                                           std::to_string(limit) + " that max_ranks allows"};
+    return {ErrorCode::kLimitExceeded, job + Counted(size, "rank is", "ranks are") +
+                                           " more than the " + std::to_string(limit) +
+                                           " that max_ranks allows"};
   }
   const size_t nodes = spec.node_addresses.size();
   if (nodes > size) {  // each would cost a link
@@ -190,8 +191,9 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
       std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
   if (local > max_local_ranks) {
     return {ErrorCode::kLimitExceeded,
-            job + std::to_string(local) + " ranks on this node are more than the " +
-                std::to_string(max_local_ranks) + " that max_local_ranks allows"};
+            job + Counted(local, "rank on this node is", "ranks on this node are") +
+                " more than the " + std::to_string(max_local_ranks) +
+                " that max_local_ranks allows"};
   }
   return {};
 }

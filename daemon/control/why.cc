@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/counted.h"
 #include "daemon/control/why_steps.h"
 
 namespace ferry::daemon {
@@ -222,8 +223,9 @@ void AddTroubles(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
         " s");
   }
   if (known.report.arrivals_waiting != 0) {
-    wait->add_troubles(std::to_string(known.report.arrivals_waiting) +
-                       " messages from other nodes wait in ferryd: the rank's lane is full");
+    wait->add_troubles(Counted(static_cast<int64_t>(known.report.arrivals_waiting),
+                               "message from other nodes waits", "messages from other nodes wait") +
+                       " in ferryd: the rank's lane is full");
   }
   for (uint32_t index = 0; index < job.nodes.size(); ++index) {
     const Node& node = job.nodes[index];

@@ -359,7 +359,7 @@ TEST(CallRecordTest, ListsAreComparedPairByPair) {
   const CallMismatch found = FindListMismatch(records, lists);
   EXPECT_EQ(found.kind, Kind::kCount);
   EXPECT_EQ(found.text,
-            "rank 1 passed 1 elements (4 bytes) for rank 0, which expects 2 elements "
+            "rank 1 passed 1 element (4 bytes) for rank 0, which expects 2 elements "
             "(8 bytes)");
   lists[3] = nothing;
   EXPECT_FALSE(FindListMismatch(records, lists).is_one());

@@ -1,8 +1,5 @@
 // The cores of ranks, with daemons and libferry: ferryd's threads keep off those of ranks that are
 // bound, and ranks that are not bound leave a core that they share.
-//
-// In a network namespace of each test's own, where no other job's claims on CPUs count. Skipped
-// where the machine lets us make none, or has but one core.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,43 +10,21 @@
 #include <string>
 
 #include "common/topology/affinity.h"
-#include "common/topology/discover.h"
-#include "common/topology/shares.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/two_cores.h"
 
 namespace ferry::e2e {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using topology::CpuSet;
 
-class CoresTest : public testing::Test {
+class CoresTest : public TwoCoresTest {
  protected:
-  void SetUp() override {
-    const auto machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
-    const auto allowed = topology::AffinityOf(0);
-    ASSERT_TRUE(machine.ok() && allowed.ok());
-    const std::vector<CpuSet> cores = topology::CoresOf(*machine, *allowed);
-    if (cores.size() < 2) {
-      GTEST_SKIP() << "this machine has one core for us";
-    }
-    if (RunCommand(InOwnNetwork({"true"})).exit_code != 0) {
-      GTEST_SKIP() << "this machine lets us make no network namespace";
-    }
-    second_ = cores[1];
-    both_ = cores[0];
-    both_.Add(cores[1]);
-  }
-
   // A job that may use two cores.
   Words Job(const Words& placement, const Words& program) const {
-    return InOwnNetwork(
-        Joined({"/usr/bin/taskset", "-c", both_.Text()}, PrivateJob(placement, program)));
+    return InOwnNetwork(On(both_, PrivateJob(placement, program)));
   }
-
-  CpuSet second_;
-  CpuSet both_;
 };
 
 // The CPUs on which the process's threads may run, but for those that start processes of jobs.

@@ -1,8 +1,4 @@
 // Where ferryrun's ranks may run, with shell scripts for ranks and a stand-in for ferryd.
-//
-// Each test has a network namespace of its own, in which no other job's claims on CPUs count
-// (topology/claims.h), and runs on two cores. Skipped where the machine lets us make none, or has
-// but one core.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,10 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "common/topology/affinity.h"
-#include "common/topology/discover.h"
-#include "common/topology/shares.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/two_cores.h"
 
 namespace ferry::e2e {
 namespace {
@@ -25,31 +19,14 @@ using topology::CpuSet;
 
 constexpr char kSay[] = "grep Cpus_allowed_list /proc/self/status | cut -f 2";
 
-class BindingTest : public testing::Test {
+class BindingTest : public TwoCoresTest {
  protected:
-  void SetUp() override {
-    const auto machine = topology::ReadThisMachine(topology::Devices::kLeaveOut);
-    const auto allowed = topology::AffinityOf(0);
-    ASSERT_TRUE(machine.ok() && allowed.ok());
-    const std::vector<CpuSet> cores = topology::CoresOf(*machine, *allowed);
-    if (cores.size() < 2) {
-      GTEST_SKIP() << "this machine has one core for us";
-    }
-    if (RunCommand(InOwnNetwork({"true"})).exit_code != 0) {
-      GTEST_SKIP() << "this machine lets us make no network namespace";
-    }
-    first_ = cores[0];
-    second_ = cores[1];
-    both_ = cores[0];
-    both_.Add(cores[1]);
-  }
-
   // ferryrun FLAGS sh -c SCRIPT, which may use these CPUs.
   static Words Job(const CpuSet& cpus, const Words& flags, const std::string& script) {
-    return Joined(Joined({"/usr/bin/taskset", "-c", cpus.Text(), "tools/ferryrun/ferryrun", "-l",
-                          "--private", "--ferryd", "tests/tools/fake_ferryd"},
-                         flags),
-                  {"sh", "-c", script});
+    return On(cpus, Joined(Joined({"tools/ferryrun/ferryrun", "-l", "--private", "--ferryd",
+                                   "tests/tools/fake_ferryd"},
+                                  flags),
+                           {"sh", "-c", script}));
   }
   static CommandResult Run(const CpuSet& cpus, const Words& flags, const std::string& script = kSay,
                            const Words& variables = {}) {
@@ -65,10 +42,6 @@ class BindingTest : public testing::Test {
     }
     return lines;
   }
-
-  CpuSet first_;
-  CpuSet second_;
-  CpuSet both_;
 };
 
 TEST_F(BindingTest, RanksHaveCoresOfTheirOwn) {

@@ -50,7 +50,7 @@ TEST(PlacementTest, SoManyPerNodeWrapOnlyWhenTheyMay) {
   EXPECT_THAT(Place({{4, {}}}, {1, 1}, "ppr:2:node"), ElementsAre(0, 0, 1, 1));
   const auto full = PlaceRanks({{5, {}}}, {9, 9}, *ParseMapping("ppr:2:node"));
   EXPECT_THAT(full.status().message(),
-              HasSubstr("-n 5: 2 node(s) with ppr:2:node have room for 4 ranks"));
+              HasSubstr("-n 5: 2 nodes with ppr:2:node: room for 4 ranks"));
   const auto wrapped = PlaceRanks({{5, {}}}, {1, 1}, {.by = Mapping::By::kCount, .count = 2});
   EXPECT_THAT(*wrapped, ElementsAre(0, 0, 1, 1, 0));
 }
@@ -83,7 +83,7 @@ TEST(PlacementTest, HoldsToTheLimits) {
   EXPECT_TRUE(local(4, 1).ok());
   EXPECT_TRUE(local(8, 2).ok());
   EXPECT_TRUE(CheckCounts(10, 10, options).ok());
-  EXPECT_THAT(local(9, 2).message(), HasSubstr("-n 9 on 2 node(s) puts 5 ranks on one"));
+  EXPECT_THAT(local(9, 2).message(), HasSubstr("-n 9 on 2 nodes puts 5 ranks on one"));
   EXPECT_THAT(CheckCounts(11, 11, options).message(),
               HasSubstr("at most 10 ranks (raise it with --max_ranks)"));
   EXPECT_EQ(CheckCounts(2, 3, options).code(), ErrorCode::kInvalidArgument);

@@ -148,8 +148,9 @@ Status CheckCounts(uint64_t ranks, uint64_t nodes, const config::Options& option
     return Refuse("-n 0: a job has at least one rank");
   }
   if (ranks > options.max_ranks) {
-    return Refuse("-n " + n + ": a job has at most " + std::to_string(options.max_ranks) +
-                  " ranks (raise it with --max_ranks)");
+    return Refuse("-n " + n + ": a job has at most " +
+                  Counted(static_cast<int64_t>(options.max_ranks), "rank") +
+                  " (raise it with --max_ranks)");
   }
   if (nodes == 0) {
     return Refuse("--nodes 0: a job has at least one node");
@@ -174,10 +175,10 @@ StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
     for (uint64_t rank = 0; rank < part.ranks; ++rank) {
       const std::optional<uint32_t> node = dealer.Next(nodes);
       if (!node) {
-        return Refuse("-n " + std::to_string(part.ranks) + ": " + std::to_string(nodes.size()) +
-                      " node(s) with ppr:" + std::to_string(mapping.count) +
-                      ":node have room for " + std::to_string(mapping.count * nodes.size()) +
-                      " ranks");
+        return Refuse("-n " + std::to_string(part.ranks) + ": " +
+                      Counted(static_cast<int64_t>(nodes.size()), "node") +
+                      " with ppr:" + std::to_string(mapping.count) + ":node: room for " +
+                      Counted(static_cast<int64_t>(mapping.count * nodes.size()), "rank"));
       }
       node_of_rank.push_back(*node);
     }
@@ -193,9 +194,10 @@ Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t node
   }
   const uint64_t largest = *std::max_element(counts.begin(), counts.end());
   if (largest > options.max_local_ranks) {
-    return Refuse("-n " + std::to_string(node_of_rank.size()) + " on " + std::to_string(nodes) +
-                  " node(s) puts " + std::to_string(largest) +
-                  " ranks on one, but a daemon serves at most " +
+    return Refuse("-n " + std::to_string(node_of_rank.size()) + " on " +
+                  Counted(static_cast<int64_t>(nodes), "node") + " puts " +
+                  Counted(static_cast<int64_t>(largest), "rank") +
+                  " on one, but a daemon serves at most " +
                   std::to_string(options.max_local_ranks) +
                   " (add nodes, or raise it with --max_local_ranks)");
   }
@@ -240,9 +242,10 @@ StatusOr<RankPlaces> BindRanks(const topology::Machine& machine, const UsableCpu
     }
     if (from.empty() || (by_core && from.size() < count)) {
       return Refuse("--bind-to " + std::string(by_core ? "core: " : "socket: ") +
-                    std::to_string(count) + " ranks here, but " + std::to_string(from.size()) +
-                    (by_core ? " cores (use --bind-to none, or fewer ranks)"
-                             : " sockets that they may use (use --bind-to none)"));
+                    Counted(static_cast<int64_t>(count), "rank") + " here, but " +
+                    Counted(static_cast<int64_t>(from.size()), by_core ? "core" : "socket") +
+                    (by_core ? " (use --bind-to none, or fewer ranks)"
+                             : " that they may use (use --bind-to none)"));
     }
     for (uint64_t rank = 0; rank < count; ++rank) {
       places.cpus.push_back(from[rank % from.size()]);

@@ -4,6 +4,7 @@
 
 #include "client/collective/algorithms/algorithm.h"
 #include "client/collective/algorithms/selection.h"
+#include "common/counted.h"
 
 namespace ferry::sim {
 namespace {
@@ -18,7 +19,7 @@ Status Wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, wha
 Status CheckPlan(const AllreducePlan& plan) {
   FERRY_RETURN_IF_ERROR(CheckMachine(plan.machine));
   if (plan.ranks < 2 || plan.ranks > kMostRanks) {
-    return Wrong(std::to_string(plan.ranks) + " ranks: 2 to " + std::to_string(kMostRanks) +
+    return Wrong(Counted(plan.ranks, "rank") + ": 2 to " + std::to_string(kMostRanks) +
                  " can be simulated");
   }
   if (plan.bytes == 0 || plan.bytes % kElementBytes != 0) {
@@ -61,8 +62,8 @@ StatusOr<collective::Choice> Choose(const AllreducePlan& plan, const collective:
   }
   if (!collective::Fits(*algorithm, problem)) {
     return Wrong("the algorithm " + plan.algorithm + " cannot be used among " +
-                 std::to_string(plan.ranks) + " ranks, " +
-                 std::to_string(plan.machine.ranks_per_node) + " on a node");
+                 Counted(plan.ranks, "rank") + ", " + std::to_string(plan.machine.ranks_per_node) +
+                 " on a node");
   }
   choice.algorithm = algorithm;
   return choice;
@@ -134,8 +135,8 @@ Status Allreduce::Install(const collective::Choice& choice, collective::Problem 
     collective::Schedule schedule = collective::MakeSchedule(*choice.algorithm, problem);
     if (schedule.steps.size() * plan_.ranks > kMostSteps) {
       return Wrong("the algorithm " + std::string(choice.algorithm->name) + " takes " +
-                   std::to_string(schedule.steps.size()) + " steps of each of " +
-                   std::to_string(plan_.ranks) + " ranks: more than can be simulated");
+                   Counted(static_cast<int64_t>(schedule.steps.size()), "step") + " of each of " +
+                   Counted(plan_.ranks, "rank") + ": more than can be simulated");
     }
     Program program{.graph = std::move(schedule.graph), .works = {}};
     for (const collective::Step& step : schedule.steps) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "common/counted.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -32,7 +34,7 @@ Status CheckPlan(const HaloPlan& plan) {
   };
   FERRY_RETURN_IF_ERROR(CheckMachine(plan.machine));
   if (plan.ranks == 0 || plan.ranks > kMostRanks) {
-    return wrong(std::to_string(plan.ranks) + " ranks: 1 to " + std::to_string(kMostRanks) +
+    return wrong(Counted(plan.ranks, "rank") + ": 1 to " + std::to_string(kMostRanks) +
                  " can be simulated");
   }
   if (const Grid grid = GridOf(plan.ranks); plan.cells < std::max(grid.rows, grid.columns)) {

@@ -1,5 +1,7 @@
 #include "tools/ferrysim/machine.h"
 
+#include "common/counted.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -55,21 +57,21 @@ Route RouteBetween(const Topology& topology, uint32_t from, uint32_t to) {
 
 Status CheckMachine(const Machine& machine) {
   if (machine.ranks_per_node == 0 || machine.nics_per_node == 0) {
-    return {ErrorCode::kInvalidArgument, "a node has " + std::to_string(machine.ranks_per_node) +
-                                             " ranks and " + std::to_string(machine.nics_per_node) +
-                                             " NICs: each must be at least 1"};
+    return {ErrorCode::kInvalidArgument, "a node has " + Counted(machine.ranks_per_node, "rank") +
+                                             " and " + Counted(machine.nics_per_node, "NIC") +
+                                             ": each must be at least 1"};
   }
   if (machine.nics_per_node > machine.ranks_per_node &&
       machine.nics_per_node % machine.ranks_per_node != 0) {
     return {ErrorCode::kInvalidArgument,
-            std::to_string(machine.nics_per_node) + " NICs cannot be dealt out to " +
-                std::to_string(machine.ranks_per_node) + " ranks of a node evenly"};
+            Counted(machine.nics_per_node, "NIC") + " cannot be dealt out to " +
+                Counted(machine.ranks_per_node, "rank") + " of a node evenly"};
   }
   if (machine.nics_per_node <= machine.ranks_per_node &&
       machine.ranks_per_node % machine.nics_per_node != 0) {
-    return {ErrorCode::kInvalidArgument,
-            std::to_string(machine.ranks_per_node) + " ranks of a node cannot share " +
-                std::to_string(machine.nics_per_node) + " NICs evenly"};
+    return {ErrorCode::kInvalidArgument, Counted(machine.ranks_per_node, "rank") +
+                                             " of a node cannot share " +
+                                             Counted(machine.nics_per_node, "NIC") + " evenly"};
   }
   if (machine.nic.gap == 0 || machine.nic.gap_per_byte_ps == 0) {
     return {ErrorCode::kInvalidArgument,

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "common/counted.h"
 #include "tools/ferrysim/allreduce.h"
 
 namespace ferry::sim {
@@ -155,8 +156,8 @@ class Paper {
   }
 
   Status AddAllreduce(const AllreducePlan& plan, double x, Series* series) const {
-    progress_("allreduce, " + series->name + ", " + std::to_string(plan.ranks) + " ranks, " +
-              std::to_string(plan.bytes) + " bytes");
+    progress_("allreduce, " + series->name + ", " + Counted(plan.ranks, "rank") + ", " +
+              Counted(static_cast<int64_t>(plan.bytes), "byte"));
     const StatusOr<AllreduceResult> result = RunAllreduce(plan);
     FERRY_RETURN_IF_ERROR(result.status());
     series->samples.push_back({.x = x, .time_us = result->iteration_us});
@@ -214,8 +215,8 @@ class Paper {
 
 Status MakePaper(const PaperPlan& plan, const Progress& progress) {
   if (plan.most_ranks < kEntriesRanks) {
-    return {ErrorCode::kInvalidArgument, "at most " + std::to_string(plan.most_ranks) +
-                                             " ranks: the plots begin with " +
+    return {ErrorCode::kInvalidArgument, "at most " + Counted(plan.most_ranks, "rank") +
+                                             ": the plots begin with " +
                                              std::to_string(kEntriesRanks)};
   }
   return Paper(plan, progress).Run();

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "common/counted.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -35,8 +37,8 @@ StatusOr<std::vector<ScalingPoint>> RunScaling(const ScalingPlan& plan, SendKind
                                                const Progress& progress) {
   std::vector<ScalingPoint> points;
   for (uint32_t ranks = plan.first_ranks; ranks <= plan.most_ranks; ranks *= plan.factor) {
-    progress(std::string(SendKindName(send)) + " sends, " + std::to_string(plan.base.cells) +
-             " cells on a side, " + std::to_string(ranks) + " ranks");
+    progress(std::string(SendKindName(send)) + " sends, " + Counted(plan.base.cells, "cell") +
+             " on a side, " + Counted(ranks, "rank"));
     const StatusOr<ScalingPoint> point = RunPoint(plan, send, ranks);
     FERRY_RETURN_IF_ERROR(point.status());
     if (point->fastest_nodes != 0) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/counted.h"
+
 namespace ferry::sim {
 namespace {
 
@@ -69,9 +71,11 @@ Status WorldCounts::CheckEnded() const {
   if (busy == 0 && undelivered == 0) {
     return {};
   }
-  return {ErrorCode::kInternal, std::to_string(busy) + " ranks' programs have not ended, and " +
-                                    std::to_string(undelivered) +
-                                    " messages have not arrived: the model is wrong"};
+  return {ErrorCode::kInternal,
+          Counted(static_cast<int64_t>(busy), "program of a rank has", "programs of ranks have") +
+              " not ended, and " +
+              Counted(static_cast<int64_t>(undelivered), "message has", "messages have") +
+              " not arrived: the model is wrong"};
 }
 
 WorldCounts World::Counts() const {

@@ -127,7 +127,7 @@ void NothingEndsBefore() {
   CHECK_OK(ferry_stream_launch(stream.stream, AwaitGate, nullptr));
   CHECK_OK(ferry_enqueue_quiet(stream.queue, FERRY_CONTEXT_DEFAULT));
   CHECK_REFUSED(ferry_queue_free(&stream.queue), FERRY_ERR_REQUEST, "has not done all");
-  CHECK_REFUSED(ferry_finalize(), FERRY_ERR_REQUEST, "1 calls on queues are not over");
+  CHECK_REFUSED(ferry_finalize(), FERRY_ERR_REQUEST, "1 call on queues is not over");
   ferry::ranks::gate = 1;
   stream.End();
 

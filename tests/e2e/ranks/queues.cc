@@ -177,7 +177,7 @@ void RulesOfQueues() {
   CHECK_REFUSED(ferry_waitall(1, &handle, nullptr), FERRY_ERR_REQUEST, "belongs to a queue");
   CHECK_REFUSED(ferry_cancel(matched), FERRY_ERR_REQUEST, "belongs to a queue");
   CHECK_REFUSED(ferry_request_free(&handle), FERRY_ERR_REQUEST, "belongs to a queue");
-  CHECK_REFUSED(ferry_queue_free(&one.queue), FERRY_ERR_REQUEST, "have no wait yet");
+  CHECK_REFUSED(ferry_queue_free(&one.queue), FERRY_ERR_REQUEST, "no wait yet");
   CHECK_OK(ferry_enqueue_wait(one.queue, matched));
   CHECK_REFUSED(ferry_enqueue_wait(one.queue, matched), FERRY_ERR_REQUEST, "no start of it");
   CHECK_OK(ferry_queue_wait(one.queue));

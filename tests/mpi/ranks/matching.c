@@ -82,7 +82,7 @@ static void check_stream(void) {
     expect_error(MPI_Cancel(&both[0]), MPI_ERR_REQUEST, "belongs to a queue");
     expect_error(MPI_Request_free(&both[0]), MPI_ERR_REQUEST, "belongs to a queue");
     expect_error(MPI_Waitall(3, both, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST, "belongs to a queue");
-    expect_error(MPIX_Queue_free(&queue), MPI_ERR_REQUEST, "have no wait yet");
+    expect_error(MPIX_Queue_free(&queue), MPI_ERR_REQUEST, "no wait yet");
     OK(MPIX_Enqueue_waitall(queue, 3, both));
     OK(MPIX_Queue_wait(queue));
     CHECK(coming == 100 * round + next);

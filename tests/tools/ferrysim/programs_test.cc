@@ -86,7 +86,7 @@ TEST(AllreduceTest, GrowsWithTheLogarithmOfTheRanks) {
 }
 
 TEST(AllreduceTest, RefusesWhatCannotBe) {
-  EXPECT_EQ(RunAllreduce(Plan(1, 8)).status().message(), "1 ranks: 2 to 1048576 can be simulated");
+  EXPECT_EQ(RunAllreduce(Plan(1, 8)).status().message(), "1 rank: 2 to 1048576 can be simulated");
   EXPECT_EQ(RunAllreduce(Plan(2, 12)).status().message(),
             "a vector of 12 bytes: it must be of whole 8-byte elements, and of one at least");
   AllreducePlan plan = Plan(4, 8);
