@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <memory>
 
 #include "common/status.h"
 #include "common/version.h"
 #include "config/environment.h"
+#include "daemon/worker/worker_filter.h"
 #include "daemon/worker/worker_message.h"
 #include "daemon/worker/worker_program.h"
 #include "gpu_backends/loader/loader.h"
@@ -19,6 +19,7 @@
 namespace {
 
 using ferry::StatusOr;
+using ferry::daemon::WorkerCalls;
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
@@ -45,12 +46,23 @@ void WriteNoFiles() {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-// Follows ferryd's options: ferryd has put those of GPUs into the environment.
-StatusOr<std::shared_ptr<ferry::gpu::GpuSource>> FindGpus() {
-  StatusOr<ferry::config::Options> options =
+int Run() {
+  // ferryd has put the options of GPUs into the environment.
+  const StatusOr<ferry::config::Options> options =
       ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
-  FERRY_RETURN_IF_ERROR(options.status());
-  return ferry::gpu::SourceOf(*options);
+  if (!options.ok()) {
+    return kFailed;
+  }
+  const auto calls =
+      ferry::gpu::MayHaveGpus(*options) ? WorkerCalls::kWithDrivers : WorkerCalls::kCopies;
+  if (!ferry::daemon::RefuseOtherCalls(calls).ok()) {
+    return ferry::daemon::kExitNoIsolation;
+  }
+  return ferry::daemon::RunWorkerProgram(ferry::daemon::kWorkerSocket,
+                                         ferry::gpu::SourceOf(*options))
+                 .ok()
+             ? 0
+             : kFailed;
 }
 
 }  // namespace
@@ -66,9 +78,6 @@ int main() {
   WriteNoFiles();
   // The user's other processes have no business in here. They may stop or kill it.
   prctl(PR_SET_DUMPABLE, 0);
-  auto gpus = FindGpus();
   // No destructors, no checks at the end: the kernel takes all back.
-  _exit(gpus.ok() && ferry::daemon::RunWorkerProgram(ferry::daemon::kWorkerSocket, *gpus).ok()
-            ? 0
-            : kFailed);
+  _exit(Run());
 }

@@ -12,6 +12,8 @@ namespace ferry::daemon {
 
 inline constexpr uint64_t kWorkerMagic = 0x5245'4b52'4f57'4646ULL;
 inline constexpr int kWorkerSocket = 3;  // the worker's end
+// The exit status of a worker that could not be confined, before the program or by itself.
+inline constexpr int kExitNoIsolation = 123;
 
 enum class WorkerMessageKind : uint32_t {
   // From ferryd.

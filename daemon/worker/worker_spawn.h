@@ -26,10 +26,9 @@ struct WorkerUser {
   bool change = false;
 };
 
-// Exit statuses of a child that never became the program.
+// Exit statuses of a child that never became the program; kExitNoIsolation, too.
 inline constexpr int kExitNoUser = 121;
 inline constexpr int kExitNoProgram = 122;
-inline constexpr int kExitNoIsolation = 123;
 
 // Opens the program: `path`, or, if that is empty, ferry-worker beside this executable or in
 // ../libexec/ferry or ../lib/ferry of it. kNotFound, with the places that were tried.

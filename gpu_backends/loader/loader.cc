@@ -1,6 +1,11 @@
 #include "gpu_backends/loader/loader.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
 #include <iterator>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "gpu_backends/cuda/cuda_backend.h"
@@ -48,6 +53,19 @@ constexpr Candidate kCandidates[] = {
      [](const config::Options& options) { return CreateHostBackend(HostOptions(options)); }},
 };
 
+// Whether there is a device of the kernel's graphics drivers that can compute, not one that only
+// shows pictures.
+bool HasRenderNode(const std::string& root) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(root + "/dev/dri", error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("renderD")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options) {
@@ -73,6 +91,28 @@ std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
                                     std::unique_ptr<GpuBackend> opened) {
   return std::make_shared<GpuSource>([options] { return OpenBackend(options); },
                                      options.gpu_idle_release_ms * kNsPerMs, std::move(opened));
+}
+
+bool MayHaveGpus(const config::Options& options, const std::string& root) {
+  const auto is_there = [&root](std::initializer_list<const char*> places) {
+    std::error_code error;
+    return std::any_of(places.begin(), places.end(), [&](const char* place) {
+      return std::filesystem::exists(root + place, error);
+    });
+  };
+  const auto may_open = [&](const char* name, const std::string& library, bool has_device) {
+    if (options.gpu_backend != "auto" && options.gpu_backend != name) {
+      return false;
+    }
+    return library.empty() ? has_device || options.gpu_backend == name
+                           : library.find('/') == library.npos || is_there({library.c_str()});
+  };
+  return options.gpu_backend == "host" ||
+         // CUDA makes the node when a process first asks for a GPU: so the module counts, too.
+         may_open("cuda", options.cuda_library,
+                  is_there({"/dev/nvidiactl", "/sys/module/nvidia"})) ||
+         may_open("hip", options.hip_library, is_there({"/dev/kfd"})) ||
+         may_open("level_zero", options.level_zero_library, HasRenderNode(root));
 }
 
 std::vector<BackendReport> ReportBackends(const config::Options& options) {

@@ -26,6 +26,11 @@ StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options
 std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
                                     std::unique_ptr<GpuBackend> opened = nullptr);
 
+// Whether that source may open a GPU here: a vendor's device, whose driver is loaded, is there, or
+// the options name a backend, or a library that is there. The emulation on CPUs counts if it is
+// named. `root`: where /dev and /sys are, for tests.
+bool MayHaveGpus(const config::Options& options, const std::string& root = "");
+
 struct BackendReport {
   std::string name;
   std::string version;  // empty where it could not be opened

@@ -31,6 +31,7 @@ class Ferry(Package):
     depends_on("hwloc")
     depends_on("libfabric@1.17:", type=("build", "link", "run"))  # opened when it is needed
     depends_on("libpng")
+    depends_on("libseccomp")
     depends_on("nlohmann-json", type="build")
     depends_on("openssl")
     depends_on("prometheus-cpp")

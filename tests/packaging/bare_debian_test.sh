@@ -90,6 +90,11 @@ expect "active" on_machine systemctl is-active ferryd
 expect "StatusText=serves" on_machine systemctl show ferryd --property=StatusText
 expect ": serving, pid " on_machine ferryctl status
 expect "rank 0 of 2: rank 1 says hello" on_machine ferryrun -n 2 /root/hello
+# Another user's, with a worker process of that user: within the unit's limits.
+cp "$root/root/hello" "$root/usr/local/bin/hello"
+expect "rank 0 of 2: rank 1 says hello" on_machine setpriv --reuid=1234 --regid=1234 --clear-groups \
+  ferryrun -n 2 /usr/local/bin/hello
+rm "$root/usr/local/bin/hello"
 expect "" on_machine systemctl reload ferryd
 
 say "it comes back after a crash"
