@@ -13,6 +13,7 @@ _DEVICE_COMPILERS = ["clang-14", "ld.lld-14", "llvm-spirv-14", "spirv-val"]
 # By group: what generates code, and what tests look for when they run. Without such inputs Bazel would show what a test said
 # before the package was there.
 _GROUPS = {
+    "apt_repository": ["/usr/bin/apt-ftparchive", "/usr/bin/gpg"],
     "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14"],
     "cmake": ["/usr/bin/cmake"],
     "cuda_toolkit": ["/usr/local/cuda/lib64/stubs/libcuda.so"],

@@ -1,8 +1,9 @@
 #!/bin/bash
-# build.sh BUILT OUTPUT LEVEL: makes the Debian package OUTPUT from what Bazel has built in BUILT; xz
-# compresses it at LEVEL. Runs at the root of the sources; needs dpkg-dev, no root and no fakeroot.
+# build.sh BUILT OUTPUT LEVEL TARGETS: makes the Debian package OUTPUT from what Bazel has built in
+# BUILT; xz compresses it at LEVEL. The file TARGETS names what of //third_party it is built from.
+# Runs at the root of the sources; needs dpkg-dev, no root and no fakeroot.
 set -euo pipefail
-built=$1 output=$2 level=$3 here=packaging/deb
+built=$1 output=$2 level=$3 targets=$4 here=packaging/deb
 source packaging/place.sh
 
 maintainer="Ferry maintainers <maintainers@ferry.invalid>"
@@ -23,6 +24,7 @@ place_files() {
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
   chmod u+w -R "$root"
+  built_using=$(list_materials)
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run},sbin/ferryd} \
     "$root${at[libexec]}"/ferry-{worker,meter,kernel-meter} "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
@@ -34,21 +36,32 @@ place_files() {
   gzip -9n "$root${at[doc]}/changelog" "$root${at[man]}"/man*/*
 }
 
+# Programs and libraries, but not the links to them.
+programs() {
+  find "$root/usr" -path "$root/usr/share" -prune -o -type f \
+    \( -name ferryd -o -name ferryctl -o -name ferryrun -o -name ferry-worker -o -name ferry-meter \
+    -o -name ferry-kernel-meter -o -name '*.so*' \) -print0
+}
+
+# Writes the bill of materials; prints the sources of what is linked statically.
+list_materials() {
+  programs | xargs -0 "$here/sbom.py" --version "$version" --date "${SOURCE_DATE_EPOCH:-0}" \
+    --targets "$targets" --output "$root${at[doc]}/ferry.spdx.json"
+}
+
 # The packages of the libraries that the programs are linked with, and at which version.
 depends() {
   mkdir -p "$stage/debian"
   printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
-  (cd "$stage" && find root/usr -path root/usr/share -prune -o -type f \
-    \( -name ferryd -o -name ferryctl -o -name ferryrun -o -name ferry-worker -o -name ferry-meter \
-    -o -name ferry-kernel-meter -o -name '*.so*' \) -exec \
-    dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
+  (cd "$stage" &&
+    programs | xargs -0 dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry) |
     sed -n 's/^shlibs:Depends=//p'
 }
 
 place_files
 depends=$(depends)
 fill_in "$here/control" "$root/DEBIAN" VERSION="$version" ARCHITECTURE="$architecture" \
-  MAINTAINER="$maintainer" DEPENDS="$depends" SIZE="$(du -sk "$root" | cut -f1)"
+  MAINTAINER="$maintainer" DEPENDS="$depends" BUILT_USING="$built_using" SIZE="$(du -sk "$root" | cut -f1)"
 (cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
 printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" "$version" \
   "libferry_shmem 0" "$version" \

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,7 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::Contains;
+using testing::ContainsRegex;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
 
@@ -23,6 +30,17 @@ constexpr char kDeb[] = "packaging/deb/ferry.deb";
 
 // Runs a line of shell; `$0` is the package.
 CommandResult Shell(const std::string& line) { return RunCommand({"/bin/sh", "-c", line, kDeb}); }
+
+// For a regular expression, as it is.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    escaped += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == ' ' ? "" : "[";
+    escaped += c;
+    escaped += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == ' ' ? "" : "]";
+  }
+  return escaped;
+}
 
 class DebTest : public testing::Test {
  protected:
@@ -121,6 +139,68 @@ TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
               AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "), HasSubstr("libssl3 "),
                     HasSubstr("libprotobuf-lite32 "), HasSubstr("libhwloc15 "), HasSubstr("libc6 "),
                     Not(HasSubstr("libgrpc"))));
+}
+
+// ---- The bill of materials ----
+
+nlohmann::json BillOf(const std::string& root) {
+  return nlohmann::json::parse(tests::ReadFile(root + "/usr/share/doc/ferry/ferry.spdx.json"),
+                               nullptr, /*allow_exceptions=*/false);
+}
+
+// By name of the Debian package: how it is linked, with the comment that names programs.
+std::multimap<std::string, std::string> LinksOf(const nlohmann::json& bill) {
+  std::map<std::string, std::string> names;
+  for (const nlohmann::json& package : bill["packages"]) {
+    names[package["SPDXID"]] = package["name"];
+  }
+  std::multimap<std::string, std::string> links;
+  for (const nlohmann::json& link : bill["relationships"]) {
+    EXPECT_TRUE(names.contains(link["relatedSpdxElement"])) << link;
+    links.emplace(names[link["relatedSpdxElement"]],
+                  link["relationshipType"].get<std::string>() + ": " + link.value("comment", ""));
+  }
+  return links;
+}
+
+// What a program of a build that takes gRPC from archives shows by itself: symbols of members.
+TEST_F(DebTest, NamesWhatIsLinkedStaticallyAndWhere) {
+  const nlohmann::json bill = BillOf(root_);
+  ASSERT_TRUE(bill.is_object());
+  EXPECT_EQ(bill["spdxVersion"], "SPDX-2.3");
+  const auto links = LinksOf(bill);
+  const auto of = [&links](const char* name) {
+    Words found;
+    for (auto [each, end] = links.equal_range(name); each != end; ++each) {
+      found.push_back(each->second);
+    }
+    return found;
+  };
+  EXPECT_THAT(
+      of("libgrpc-dev"),
+      Contains(AllOf(HasSubstr("STATIC_LINK: its archives are linked into "), HasSubstr("ferryctl"),
+                     HasSubstr("ferryd"), HasSubstr("ferryrun"), HasSubstr("libferry_control.so"),
+                     Not(HasSubstr("libferry.so")), Not(HasSubstr("ferry-worker")))));
+  EXPECT_THAT(of("libabsl-dev"), Contains(HasSubstr("its archives are linked into ")));
+  EXPECT_THAT(of("libjemalloc-dev"), Contains(EndsWith("linked into libferry_malloc.so")));
+  EXPECT_THAT(of("libboost1.74-dev"), Contains(HasSubstr("headers")));
+  EXPECT_THAT(of("libprotobuf-lite32"),
+              Contains(AllOf(HasSubstr("DYNAMIC_LINK"), HasSubstr("ferryd"))));
+  EXPECT_THAT(of("libseccomp2"), Contains(EndsWith("loaded by ferry-worker")));
+  EXPECT_THAT(of("libgtest-dev"), IsEmpty()) << "tests are not in the package";
+}
+
+TEST_F(DebTest, TellsTheVersionsThatItWasBuiltFrom) {
+  const std::string control = ReadFile("DEBIAN/control");
+  for (const std::string package : {"libgrpc-dev", "libabsl-dev", "libfmt-dev"}) {
+    const std::string version =
+        Shell("dpkg-query -W -f '${source:Package} (= ${source:Version})' " + package).out;
+    EXPECT_THAT(control, ContainsRegex("\nBuilt-Using: [^\n]*" + Escaped(version))) << package;
+    const std::string purl =
+        Shell("dpkg-query -W -f 'pkg:deb/debian/${source:Package}@${source:Version}?' " + package + " | sed 's/+/%2B/g'")
+            .out;
+    EXPECT_THAT(BillOf(root_).dump(), HasSubstr(purl)) << package;
+  }
 }
 
 // And they lead to Ferry's programs.
