@@ -20,7 +20,6 @@ namespace ferry::fuzz {
 namespace {
 
 constexpr char kJob[] = "job";
-constexpr uint64_t kHeapBytes = 64 << 10;
 constexpr uint32_t kMaxSteps = 64;
 
 template <typename T>
@@ -178,7 +177,8 @@ void CoreHarness::Attach(uint32_t rank) {
   region.number = 1;
   region.base = heap->base();
   region.size_bytes = heap->size_bytes();
-  region.keep_alive = std::move(heap);
+  region.keep_alive = heap;
+  heaps_.push_back(std::move(heap));
   if (!core_->AddRegion(kJob, rank, std::move(region)).ok()) {
     abort();
   }
@@ -212,6 +212,10 @@ void CoreHarness::Drain(uint32_t rank) {
 
 void CoreHarness::PushCommand(const shm::Descriptor& descriptor) {
   shm::LaneProducer(&session(0).to_daemon).TryPush(descriptor);
+  RingDaemon();
+}
+
+void CoreHarness::RingDaemon() {
   shm::Wake(&session(0).daemon_wake).AnnounceLane(shm::DaemonLane(2));
 }
 

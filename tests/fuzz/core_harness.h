@@ -11,6 +11,7 @@
 
 #include "engine/session_view.h"
 #include "progress/core/progress_core.h"
+#include "shm/segment.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::fuzz {
@@ -40,6 +41,10 @@ class CoreHarness {
   void Receive(std::vector<std::byte> packet);
   shm::TransferLayout* transfer(uint32_t index) { return views_[0].inbox.transfer(index); }
   shm::SessionLayout& session(uint32_t rank) { return *views_[rank].layout; }
+  // The region 1 of rank 0.
+  std::byte* heap() { return heaps_[0]->base(); }
+  static constexpr uint64_t kHeapBytes = 64 << 10;
+  void RingDaemon();  // as rank 0 does
   // The keys of offers that came into rank 0's inbox.
   uint64_t LastOffer() const { return last_offer_; }
   void EndFarRank();
@@ -57,6 +62,7 @@ class CoreHarness {
   std::unique_ptr<progress::ProgressCore> core_;
   std::vector<engine::SessionView> views_;
   std::vector<std::shared_ptr<progress::ServedSegments>> sessions_;
+  std::vector<std::shared_ptr<shm::Mapping>> heaps_;
   std::set<uint32_t> ended_;
   bool job_failed_ = false;
   uint64_t last_offer_ = 0;
