@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/control/secrets.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/attacker.h"
@@ -40,11 +41,9 @@ using progress::PacketKind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCall(2000);
-constexpr milliseconds kLinkPatience(20'000);
-constexpr uint32_t kSize = 2;  // rank 0 there, rank 1 with us
-constexpr int kActsInAJob = 300;
-constexpr uint64_t kStandingNs = 1'500'000'000;  // that it lets a daemon wait, in a job
-constexpr int kLongOperations = 256;             // offered at a time
+constexpr milliseconds kLinkPatience(5'000);
+constexpr uint32_t kSize = 2;         // rank 0 there, rank 1 with us
+constexpr int kLongOperations = 256;  // offered at a time
 constexpr uint64_t kLongBytes = 1 << 20;
 constexpr uint64_t kProofs = 64;
 
@@ -53,11 +52,12 @@ enum class Manner { kTalks, kIsSlow, kIsDeaf, kTakesNothing, kGivesNothing };
 constexpr struct {
   Manner manner;
   const char* attack;  // its name
-} kManners[] = {{Manner::kTalks, "talk"},
-                {Manner::kIsSlow, "slow"},
-                {Manner::kIsDeaf, "gets"},
-                {Manner::kTakesNothing, "lent"},
-                {Manner::kGivesNothing, "standing"}};
+  uint64_t for_ms;
+} kManners[] = {{Manner::kGivesNothing, "standing", 4000},
+                {Manner::kIsDeaf, "gets", 3000},
+                {Manner::kTalks, "talk", 1500},
+                {Manner::kTakesNothing, "lent", 1500},
+                {Manner::kIsSlow, "slow", 1500}};
 
 class HostilePeer {
  public:
@@ -140,9 +140,9 @@ class HostilePeer {
     life_ = contact->life;
     rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
     return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) &&
-           packets_->Face(contact->fabric_address,
-                          {contact->send_key, contact->receive_key,
-                           daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
+           packets_->Face(
+               contact->fabric_address,
+               {contact->send_key, daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
            TellJoined(/*is_true=*/true);
   }
   void EndJob() {
@@ -162,7 +162,7 @@ class HostilePeer {
     }
     const uint64_t end_ns = MonotonicNs() + kLinkPatience.count() * 1'000'000;
     while (packets_->heard_of(PacketKind::kOneSidedDone) < before + wanted &&
-           MonotonicNs() < end_ns) {
+           MonotonicNs() < end_ns && node_.contact()) {
       packets_->Listen(64);
       std::this_thread::yield();
     }
@@ -177,11 +177,15 @@ class HostilePeer {
   // -- Manners --
 
   void Behave(int job) {
-    const auto& [manner, attack] = kManners[static_cast<size_t>(job) % std::size(kManners)];
-    switch (attacker_.Dares(attack) ? manner : Manner::kTalks) {
+    const auto& [its_manner, attack, for_ms] =
+        kManners[static_cast<size_t>(job) % std::size(kManners)];
+    const Manner manner = attacker_.Dares(attack) ? its_manner : Manner::kTalks;
+    const uint64_t end_ns = MonotonicNs() + for_ms * 1'000'000;
+    switch (manner) {
       case Manner::kTalks:
       case Manner::kIsSlow:
-        for (int act = 0; act < kActsInAJob && attacker_.Goes() && node_.contact(); ++act) {
+        for (uint64_t act = 0; MonotonicNs() < end_ns && attacker_.Goes() && node_.contact();
+             ++act) {
           Act();
           if (manner != Manner::kIsSlow) {
             packets_->Listen(64);
@@ -193,20 +197,19 @@ class HostilePeer {
         }
         return;
       case Manner::kIsDeaf:
-        return WhileItStands([this] { packets_->SayGets(shm::kCellBytes); });
+        return WhileItStands(end_ns, [this] { packets_->SayGets(shm::kCellBytes); });
       case Manner::kTakesNothing:
-        return WhileItStands([this] { packets_->SayLongGet(kLongBytes); });
+        return WhileItStands(end_ns, [this] { packets_->SayLongGet(kLongBytes); });
       case Manner::kGivesNothing:
         for (int i = 0; i < kLongOperations; ++i) {
           packets_->SayLongPut(kLongBytes);
         }
-        return WhileItStands([] {});
+        return WhileItStands(end_ns, [] {});
     }
   }
   // Reads nothing, and goes on until the transport takes no more, or its time is over.
   template <typename Function>
-  void WhileItStands(Function function) {
-    const uint64_t end_ns = MonotonicNs() + kStandingNs;
+  void WhileItStands(uint64_t end_ns, Function function) {
     packets_->ClearFull();
     while (MonotonicNs() < end_ns && attacker_.Goes()) {
       for (int i = 0; i < 64 && !packets_->is_full(); ++i) {
@@ -447,5 +450,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hostile_peer: %s\n", status.message().c_str());
   }
   const ferry::hostile::Attacker attacker = ferry::hostile::BecomeAttacker(argc, argv);
+  spdlog::set_level(spdlog::level::off);  // of links that end, as they should
   return ferry::hostile::HostilePeer(attacker).Run();
 }

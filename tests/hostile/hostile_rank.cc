@@ -1,6 +1,6 @@
 // A user who makes jobs of his own, whose ranks attach as they should, and then do anything: with
-// the memory that they share with the daemon, with descriptors, over the attach socket and over
-// control.sock. See attacker.h for how it is called.
+// the memory that they share with the daemon, with rings of devices and direct links, with
+// descriptors, over the attach socket and over control.sock. See attacker.h for how it is called.
 //
 // Ends with 0 when its time is over, and says how many jobs it has made; with 3 when a daemon no
 // longer answers.
@@ -157,7 +157,7 @@ class HostileUser {
 
   void Act() {
     HostileSession& rank = *ranks_[dice_.Below(ranks_.size())];
-    switch (dice_.Below(20)) {
+    switch (dice_.Below(24)) {
       case 0:
       case 1:
       case 2:
@@ -185,6 +185,14 @@ class HostileUser {
       case 14:
       case 15:
         ComeAsAStranger();
+        break;
+      case 16:
+      case 17:
+        rank.AbuseLinks(dice_);
+        break;
+      case 18:
+      case 19:
+        rank.AbuseRings(dice_);
         break;
       default:
         CallSomething();

@@ -1,13 +1,17 @@
 #include "tests/hostile/hostile_session.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "engine/session_view.h"
 #include "shm/atomic.h"
 #include "shm/lane.h"
+#include "shm/layout/device_ring_layout.h"
+#include "shm/mpsc_ring.h"
 
 namespace ferry::hostile {
 
@@ -39,7 +43,9 @@ bool HostileSession::Enter(const std::string& attach_socket, std::string* why_no
     return false;
   }
   doorbell_ = std::move(answer.packet.fds[0]);
-  (void)rank_.SendRegion(1, kHeapBytes);
+  heap_fd_ = std::move(*shm::CreateSegment("hostile-heap", kHeapBytes));
+  heap_ = std::move(*shm::MapSegment(heap_fd_.get(), kHeapBytes));
+  (void)rank_.SendRegion(1, kHeapBytes, heap_fd_.get());
   return true;
 }
 
@@ -86,6 +92,127 @@ void HostileSession::PushCommands(Dice& dice) {
     std::memcpy(command.payload, words.data(), sizeof(command.payload));
     dice.Spoil(&command);
     lane.TryPush(command);
+  }
+}
+
+// Of whatever else it is told here, it takes no notice.
+void HostileSession::ReadOrders() {
+  constexpr size_t kMostOrders = 16;
+  pollfd waiting{rank_.socket(), POLLIN, 0};
+  for (int i = 0; i < 8 && poll(&waiting, 1, 0) == 1 && (waiting.revents & POLLHUP) == 0; ++i) {
+    daemon::SocketPacket packet;
+    const auto received = daemon::ReceivePacket(rank_.socket(), &packet);
+    if (!received.ok() || *received != daemon::Received::kPacket) {
+      return;
+    }
+    if (const auto* order = packet.As<attach::LinkOrder>(); order != nullptr) {
+      orders_.push_back(*order);
+      if (orders_.size() > kMostOrders) {
+        orders_.pop_front();
+      }
+    }
+  }
+}
+
+attach::LinkReply HostileSession::ReplyTo(const attach::LinkOrder& order, Dice& dice) {
+  // What a correct rank says to an order of each kind.
+  constexpr attach::LinkEvent kRight[] = {
+      attach::LinkEvent::kReturned, attach::LinkEvent::kOpened, attach::LinkEvent::kUsed,
+      attach::LinkEvent::kReturned, attach::LinkEvent::kEnded,  attach::LinkEvent::kLost};
+  attach::LinkReply reply{};
+  reply.header = rank_.Header(attach::Kind::kLinkReply);
+  reply.event = dice.OneIn(3) ? static_cast<uint32_t>(dice.Below(8))
+                              : static_cast<uint32_t>(kRight[order.op % std::size(kRight)]);
+  reply.peer = order.peer;
+  reply.link = order.link;
+  reply.code = static_cast<int32_t>(dice.OneIn(4) ? dice.Below(40) : 0);
+  reply.flags = static_cast<uint32_t>(dice.Below(2));
+  // Its own endpoint is said to be where the peer's is, or anywhere.
+  reply.address_bytes = static_cast<uint32_t>(dice.OneIn(4) ? dice.Number() : 40);
+  std::memcpy(reply.address, order.address, sizeof(reply.address));
+  if (dice.OneIn(2)) {
+    const std::string address = dice.Text(attach::kLinkAddressBytes);
+    std::memcpy(reply.address, address.data(), address.size());
+  }
+  const std::string text = dice.Text(sizeof(reply.text));
+  std::memcpy(reply.text, text.data(), text.size());
+  return reply;
+}
+
+void HostileSession::AbuseLinks(Dice& dice) {
+  ReadOrders();
+  if (orders_.empty() || dice.OneIn(3)) {
+    shm::LaneProducer lane(&session()->to_daemon);
+    shm::Descriptor command{};
+    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kLinkWanted);
+    command.source = number_;
+    command.destination = dice.Mostly<uint32_t>(size_ - 1 - number_ % size_);
+    const shm::LinkCommand words{static_cast<uint32_t>(dice.OneIn(2) ? 0 : dice.Below(4)), 0, {}};
+    std::memcpy(command.payload, &words, sizeof(words));
+    lane.TryPush(command);
+  }
+  attach::LinkOrder unasked{};
+  unasked.op = static_cast<uint32_t>(dice.Below(7));
+  unasked.peer = dice.Mostly<uint32_t>(static_cast<uint32_t>(dice.Below(size_)));
+  unasked.link = dice.Below(4);
+  const bool answers = !orders_.empty() && !dice.OneIn(8);
+  attach::LinkReply reply = ReplyTo(answers ? orders_[dice.Below(orders_.size())] : unasked, dice);
+  if (dice.OneIn(8)) {
+    dice.Spoil(&reply);
+  }
+  for (uint64_t count = dice.OneIn(4) ? 2 : 1; count > 0; --count) {
+    (void)daemon::SendPacket(rank_.socket(), reply).ok();
+  }
+  if (answers && dice.OneIn(2)) {
+    orders_.pop_front();
+  }
+}
+
+void HostileSession::AbuseRings(Dice& dice) {
+  constexpr uint32_t kSlots = 64;
+  constexpr uint64_t kRingBytes = 64 << 10;
+  const uint64_t which = dice.Below(shm::kMaxRings);
+  shm::RingWords& words = session()->rings[which];
+  const uint64_t offset = which % 8 * kRingBytes;
+  auto* const layout = reinterpret_cast<shm::MpscRingLayout*>(heap_.base() + offset);
+  if (dice.OneIn(4)) {
+    std::memset(static_cast<void*>(layout), 0, shm::MpscRing::SizeBytes(kSlots));
+    (void)shm::MpscRing::Initialize(layout, kSlots).ok();
+    layout->completions = kSlots;
+    layout->region = 1;
+    layout->completions_offset = offset + shm::MpscRing::SizeBytes(kSlots);
+    words.region = dice.Mostly<uint32_t>(1);
+    words.offset = dice.Mostly<uint64_t>(offset);
+    words.capacity = dice.Mostly<uint32_t>(kSlots);
+    shm::StoreRelease(words.life, dice.Mostly<uint32_t>(words.life + 1));
+    shm::FetchAdd(session()->rings_changed, uint64_t{1}, std::memory_order_seq_cst);
+  }
+  auto* const slots = reinterpret_cast<shm::MpscSlot*>(layout + 1);
+  for (uint64_t count = 1 + dice.Below(8); count > 0; --count) {
+    const uint64_t ticket = shm::FetchAdd(layout->tickets, 1, std::memory_order_relaxed);
+    shm::RingOperation request{};
+    request.kind = static_cast<uint32_t>(dice.Below(12));
+    request.completion_region = dice.Mostly<uint32_t>(1);
+    request.completion =
+        dice.Mostly<uint64_t>(layout->completions_offset + 16 * dice.Below(kSlots));
+    request.region = dice.Mostly<uint32_t>(1);
+    request.operation = static_cast<uint8_t>(dice.Below(16));
+    request.width = dice.Mostly<uint8_t>(8);
+    request.flags = static_cast<uint16_t>(dice.Below(4));
+    request.operand = dice.Mostly<uint64_t>(8 * dice.Below(1024));
+    request.there = dice.Mostly<uint64_t>(8 * dice.Below(1024));
+    request.rank = dice.Mostly<uint32_t>(static_cast<uint32_t>(dice.Below(size_)));
+    request.segment = dice.Mostly<uint32_t>(1);
+    request.compare = dice.Mostly<uint64_t>(dice.Below(16));
+    if (dice.OneIn(4)) {
+      dice.Spoil(&request);
+    }
+    shm::MpscSlot& slot = slots[ticket % kSlots];
+    std::memcpy(slot.payload, &request, sizeof(request));
+    shm::StoreRelease(slot.number, dice.Mostly<uint64_t>(ticket + 1));
+  }
+  if (dice.OneIn(8)) {
+    dice.Spoil(layout);
   }
 }
 

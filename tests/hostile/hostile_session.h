@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <utility>
 
@@ -31,12 +32,20 @@ class HostileSession {
   std::pair<std::byte*, size_t> Area(Dice& dice);
   // Gives the daemon orders of every kind, of which some words are as they should be.
   void PushCommands(Dice& dice);
+  // Asks for direct links, and answers the daemon's orders about them: right, wrong, twice, late,
+  // or before there were any.
+  void AbuseLinks(Dice& dice);
+  // Offers rings of devices that are sound, or not, and asks for anything by them.
+  void AbuseRings(Dice& dice);
   // Wakes the daemon, and any thread that works for the rank.
   void Ring();
 
   static constexpr uint64_t kHeapBytes = 1 << 20;  // region 1
 
  private:
+  void ReadOrders();
+  attach::LinkReply ReplyTo(const attach::LinkOrder& order, Dice& dice);
+
   daemon::TestRank rank_;
   const uint32_t number_;
   const uint32_t size_;
@@ -46,6 +55,9 @@ class HostileSession {
   shm::Mapping session_map_;
   shm::Mapping inbox_map_;
   UniqueFd doorbell_;
+  UniqueFd heap_fd_;
+  shm::Mapping heap_;
+  std::deque<attach::LinkOrder> orders_;  // the last ones
 };
 
 }  // namespace ferry::hostile

@@ -1,193 +1,140 @@
-// Hostile users against the daemons of two nodes: ranks and a node that do anything (hostile_rank,
-// hostile_peer), while jobs of another user with checked data run there one after the other. The
-// daemons must live, the jobs end right, and in the end nothing be left.
+// Hostile users against the daemons of two nodes: ranks and a node that do anything, and a user who
+// has neither (hostile_rank, hostile_peer, hostile_stranger), while jobs of a second user run there
+// (bystander.h). Where it may, the test has a network and folders for names of its own, so that
+// all that is there is a door.
 //
-// HOSTILE_SECONDS: for how long. HOSTILE_SEED: of a run that is to be done again; the
-// seed is printed. HOSTILE_WITHOUT: attacks that are left out, by name.
+// The daemons must live, and keep within some memory; the second user loses nothing, and waits
+// hardly longer than he does while as many harmless processes keep the machine as busy; and in the
+// end nothing is left.
+//
+// HOSTILE_SECONDS: for how long. HOSTILE_SEED: of a run that is to be done again; the seed is
+// printed. HOSTILE_WITHOUT: attacks that are left out, by name; HOSTILE_WITH: those that are not,
+// though nobody withstands them yet (kNotYet). HOSTILE_FACTOR: how much longer exchanges may take
+// at most.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <cstring>
 #include <memory>
 #include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/unique_fd.h"
 #include "config/environment.h"
-#include "proto/control.grpc.pb.h"
-#include "tests/daemon/ferryd_process.h"
-#include "tests/daemon/test_rank.h"
 #include "tests/e2e/command.h"
-#include "tests/support/processes.h"
+#include "tests/hostile/bystander.h"
+#include "tests/hostile/node.h"
+#include "tests/support/patience.h"
 
 namespace ferry::hostile {
 namespace {
 
-using daemon::FerrydProcess;
 using e2e::Command;
 using e2e::CommandResult;
 using testing::HasSubstr;
 
 constexpr char kRank[] = "tests/hostile/hostile_rank";
 constexpr char kPeer[] = "tests/hostile/hostile_peer";
-constexpr char kMixed[] = "tests/faults/ranks/mixed";
+constexpr char kStranger[] = "tests/hostile/hostile_stranger";
 constexpr char kHostileUid[] = "12345";
-constexpr unsigned kPatienceS = 300;  // of everything that should end by itself
-constexpr uint32_t kRanks = 4;        // of a good job, two on each node
+constexpr uint64_t kNsPerS = 1'000'000'000;
 
+// Attacks that daemons do not withstand yet.
+constexpr const char* kNotYet[] = {"gets",  "lent",   "standing", "floods",
+                                   "steal", "silent", "places",   "nodes"};
+
+// Of a daemon, beyond what it has at its start: a few times what it takes beside harmless
+// processes, and what it may keep for a node that does not read.
+constexpr uint64_t kMostMoreBytes = 64 << 20;
 std::string Variable(const char* name, const std::string& otherwise) {
   const auto value = config::FindVariable(config::ProcessEnvironment(), name);
   return value.has_value() ? std::string(*value) : otherwise;
 }
 
-// One node: its daemon, and the administrator's view of it.
-struct NicCounts {
-  uint64_t received = 0;  // messages, of one packet at least
-  uint64_t refused = 0;   // packets that were not genuine, and whatever else failed
-};
+std::set<std::string> NamesIn(const std::string& list) {
+  std::set<std::string> names;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');) {
+    names.insert(name);
+  }
+  return names;
+}
 
-class Node {
- public:
-  explicit Node(const std::string& name)
-      : run_directory_(directory_.path() + "/run"),
-        daemon_(run_directory_,
-                {"--users=all", "--node_name=" + name, "--max_local_ranks=16", "--log_level=warn"},
-                CopyPrograms().c_str()) {
-    EXPECT_TRUE(daemon_.WaitUntilReady()) << daemon_.Errors();
-    admin_ = control::Admin::NewStub(grpc::CreateChannel("unix:" + run_directory_ + "/admin.sock",
-                                                         grpc::InsecureChannelCredentials()));
-    memfds_ = CountMemfds();
+std::string Without() {
+  std::set<std::string> without = NamesIn(Variable("HOSTILE_WITHOUT", ""));
+  without.insert(std::begin(kNotYet), std::end(kNotYet));
+  for (const std::string& name : NamesIn(Variable("HOSTILE_WITH", ""))) {
+    without.erase(name);
   }
-  const std::string& run_directory() const { return run_directory_; }
-  std::string address() const { return daemon_.ControlAddress(); }
-  bool Lives() const { return kill(daemon_.pid(), 0) == 0 && !IsDead(); }
+  std::string list;
+  for (const std::string& name : without) {
+    list += (list.empty() ? "" : ",") + name;
+  }
+  return list;
+}
 
-  bool CreateJob(const std::string& id, uint32_t node, const std::vector<std::string>& addresses) {
-    control::CreateJobRequest request;
-    request.set_job_id(id);
-    request.set_secret(daemon::kTestSecret);
-    request.set_size(kRanks);
-    for (uint32_t rank = 0; rank < kRanks; ++rank) {
-      request.add_node_of_rank(rank / 2);
-    }
-    for (const std::string& address : addresses) {
-      request.add_node_addresses(address);
-    }
-    request.set_node(node);
-    control::CreateJobReply reply;
-    grpc::ClientContext context;
-    const grpc::Status status = admin_->CreateJob(&context, request, &reply);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return status.ok();
+// A network with nothing but loopback, and places for names that nobody else uses. Before any other
+// thread is there.
+bool EnterOwnMachine() {
+  if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0 ||
+      mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return false;
   }
-  NicCounts Nics() {
-    control::NicsReply nics;
-    grpc::ClientContext context;
-    EXPECT_TRUE(admin_->Nics(&context, control::NicsRequest(), &nics).ok());
-    NicCounts counts;
-    for (const control::NicStatus& nic : nics.nics()) {
-      counts.received += nic.messages_received();
-      counts.refused += nic.errors();
+  for (const char* place : {"/tmp", "/run", "/dev/shm", "/var/tmp"}) {
+    if (mount("hostile", place, "tmpfs", 0, "mode=1777") != 0) {
+      return false;
     }
-    return counts;
   }
-  // Its remaining holdings for jobs; empty if there are none.
-  std::string Held() {
-    control::StatusReply status;
-    control::NicsReply nics;
-    grpc::ClientContext status_call;
-    grpc::ClientContext nics_call;
-    if (!admin_->Status(&status_call, control::StatusRequest(), &status).ok() ||
-        !admin_->Nics(&nics_call, control::NicsRequest(), &nics).ok()) {
-      return "it does not answer";
-    }
-    std::string held;
-    const auto note = [&held](const std::string& what, uint64_t count) {
-      held += count == 0 ? "" : std::to_string(count) + " " + what + "; ";
-    };
-    for (const control::JobStatus& job : status.jobs()) {
-      held += "job " + job.job_id() + " (" + job.state() + ", " + std::to_string(job.joined()) +
-              " joined); ";
-    }
-    note("sessions", status.sessions());
-    note("regions", status.regions());
-    note("users", static_cast<uint64_t>(status.users_size()));
-    for (const control::NicStatus& nic : nics.nics()) {
-      note("operations", nic.outstanding());
-      note("blocks in use", nic.staging_busy());
-    }
-    const size_t memfds = CountMemfds();
-    note("memfds more than before", memfds > memfds_ ? memfds - memfds_ : 0);
-    note("worker processes", tests::WorkersOf(daemon_.pid()).size());
-    return held;
-  }
-  // Ends it; empty when it ended well.
-  std::string Stop() {
-    daemon_.Signal(SIGTERM);
-    const int code = daemon_.Wait();
-    return code == 0 ? "" : "ended with " + std::to_string(code) + ": " + daemon_.Errors();
-  }
-  std::string Errors() const { return daemon_.Errors(); }
-
- private:
-  // To where every user can execute them, as workers are. The path of ferryd.
-  std::string CopyPrograms() const {
-    namespace fs = std::filesystem;
-    fs::permissions(directory_.path(), fs::perms(0755));
-    for (const char* program : {FerrydProcess::kReal, "daemon/ferry-worker"}) {
-      fs::copy_file(program, directory_.path() + "/" + fs::path(program).filename().string());
-    }
-    return directory_.path() + "/ferryd";
-  }
-  size_t CountMemfds() const { return tests::MemfdsOf(daemon_.pid()).size(); }
-  bool IsDead() const { return tests::StatusOf(daemon_.pid(), "State").starts_with("Z"); }
-
-  daemon::TemporaryDirectory directory_;
-  const std::string run_directory_;
-  FerrydProcess daemon_;
-  std::unique_ptr<control::Admin::Stub> admin_;
-  size_t memfds_ = 0;
-};
+  const UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP;
+  return ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
+}
 
 class HostileTest : public testing::Test {
  protected:
-  // A job of both nodes whose ranks check each byte.
-  void RunGoodJob(const std::string& id) {
-    ASSERT_TRUE(here_.CreateJob(id, 0, {here_.address(), there_.address()}));
-    ASSERT_TRUE(there_.CreateJob(id, 1, {here_.address(), there_.address()}));
-    std::vector<std::unique_ptr<Command>> ranks;
-    for (uint32_t rank = 0; rank < kRanks; ++rank) {
-      const Node& node = rank / 2 == 0 ? here_ : there_;
-      ranks.push_back(std::make_unique<Command>(
-          std::vector<std::string>{kMixed, "200"},
-          std::vector<std::string>{
-              "FERRY_JOB_ID=" + id, "FERRY_JOB_SECRET=" + std::string(daemon::kTestSecret),
-              "FERRY_RANK=" + std::to_string(rank), "FERRY_SIZE=" + std::to_string(kRanks),
-              "FERRY_ATTACH_TIMEOUT_MS=60000", "FERRY_RUN_DIRECTORY=" + node.run_directory()},
-          "", kPatienceS));
-    }
-    for (uint32_t rank = 0; rank < kRanks; ++rank) {
-      const CommandResult result = ranks[rank]->Wait();
-      EXPECT_EQ(result.exit_code, 0) << id << ": " << result.out << result.err;
-      EXPECT_THAT(result.out, HasSubstr("rank " + std::to_string(rank) + ": all right"));
-    }
-  }
+  static void SetUpTestSuite() { has_own_machine_ = EnterOwnMachine(); }
+
   std::vector<std::string> Attack(const char* program, const Node& on, const Node& other,
-                                  uint64_t seed) const {
+                                  uint64_t seed, uint64_t seconds) const {
     return {program,
             on.run_directory(),
             other.run_directory(),
             "victim",
             std::to_string(seed),
-            std::to_string(seconds_),
+            std::to_string(seconds),
             daemon::CanBecomeOthers() ? kHostileUid : "-",
-            "--without=" + Variable("HOSTILE_WITHOUT", "")};
+            "--without=" + Without()};
   }
+  // The hostile programs of one window.
+  std::vector<std::vector<std::string>> Attacks(uint64_t round, uint64_t seconds) const {
+    const uint64_t seed = seed_ + 10 * round;
+    std::vector<std::vector<std::string>> attacks = {
+        Attack(kRank, here_, there_, seed, seconds),
+        Attack(kRank, there_, here_, seed + 1, seconds),
+        Attack(kPeer, here_, there_, seed + 2, seconds)};
+    // Elsewhere he would try the doors of whatever else runs on this machine.
+    if (has_own_machine_) {
+      attacks.push_back(Attack(kStranger, here_, there_, seed + 3, seconds));
+    }
+    return attacks;
+  }
+
   void ExpectNothingHeld(Node& node) {
     std::string held;
     const auto holds_nothing = [&] { return (held = node.Held()).empty(); };
@@ -195,7 +142,29 @@ class HostileTest : public testing::Test {
     EXPECT_TRUE(e2e::Eventually(holds_nothing) || e2e::Eventually(holds_nothing)) << held;
   }
 
-  const uint64_t seconds_ = std::stoull(Variable("HOSTILE_SECONDS", "10"));
+  // Jobs of the second user for so long.
+  Window RunJobs(Bystander& bystander, const std::string& name, uint64_t seconds,
+                 std::vector<uint64_t>* took_us) {
+    Window window{MonotonicNs(), 0};
+    const uint64_t end_ns = window.begin_ns + seconds * kNsPerS;
+    for (int job = 1; MonotonicNs() < end_ns && !HasFailure(); ++job) {
+      took_us->push_back(bystander.RunJob(name + "-" + std::to_string(job)));
+    }
+    window.end_ns = MonotonicNs();
+    return window;
+  }
+  void ExpectNearly(const char* what, const Times& harmless, const Times& hostile) const {
+    std::printf("%s, beside harmless processes: %s\n", what, harmless.Text().c_str());
+    std::printf("%s, beside hostile ones:       %s\n", what, hostile.Text().c_str());
+    const uint64_t most_us = factor_ * std::max(harmless.Percentile(99), shortest_us_);
+    EXPECT_LE(hostile.Percentile(99), most_us)
+        << what << ", in microseconds: more than " << factor_ << " times as long";
+  }
+
+  static inline bool has_own_machine_ = false;
+  const uint64_t seconds_ = std::stoull(Variable("HOSTILE_SECONDS", "18"));
+  const uint64_t factor_ = std::stoull(Variable("HOSTILE_FACTOR", "3"));
+  const uint64_t shortest_us_ = 1000 * std::stoull(Variable("HOSTILE_SHORTEST_MS", "10"));
   const uint64_t seed_ =
       std::stoull(Variable("HOSTILE_SEED", std::to_string(std::random_device()())));
   Node here_{"here"};
@@ -205,7 +174,7 @@ class HostileTest : public testing::Test {
 // Else it would prove nothing that the daemons survive what the hostile node says.
 TEST_F(HostileTest, ItsNodeIsTakenForGenuine) {
   const NicCounts before = here_.Nics();
-  std::vector<std::string> arguments = Attack(kPeer, here_, there_, seed_);
+  std::vector<std::string> arguments = Attack(kPeer, here_, there_, seed_, tests::kPatienceS);
   arguments.emplace_back("--proof");
   const CommandResult result = e2e::RunCommand(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
@@ -216,34 +185,67 @@ TEST_F(HostileTest, ItsNodeIsTakenForGenuine) {
 }
 
 TEST_F(HostileTest, HarmsNobodyElse) {
-  std::printf("HOSTILE_SEED=%llu\n", static_cast<unsigned long long>(seed_));
+  std::printf("HOSTILE_SEED=%llu, without %s\n", static_cast<unsigned long long>(seed_),
+              Without().c_str());
   std::fflush(stdout);
-  const uint64_t end_ns = MonotonicNs() + seconds_ * 1'000'000'000;
-  const auto limit_s = static_cast<unsigned>(seconds_ + kPatienceS);
-  std::vector<std::unique_ptr<Command>> hostile;
-  for (const auto& arguments :
-       {Attack(kRank, here_, there_, seed_), Attack(kRank, there_, here_, seed_ + 1),
-        Attack(kPeer, here_, there_, seed_ + 2)}) {
-    hostile.push_back(
-        std::make_unique<Command>(arguments, std::vector<std::string>(), "", limit_s));
+  // Harmless and hostile windows take turns, so that what else the machine does falls on both.
+  constexpr uint64_t kLongestTurnS = 60;
+  const uint64_t rounds = std::max<uint64_t>(1, seconds_ / kLongestTurnS);
+  const uint64_t turn_s = std::max<uint64_t>(1, seconds_ / rounds);
+  const uint64_t harmless_s = std::max<uint64_t>(1, turn_s / 3);
+  const uint64_t hostile_s = std::max<uint64_t>(1, turn_s - harmless_s);
+  const auto limit_s = static_cast<unsigned>(turn_s + tests::kPatienceS);
+  std::vector<Window> harmless;
+  std::vector<Window> hostile;
+  std::vector<uint64_t> harmless_jobs_us;
+  std::vector<uint64_t> hostile_jobs_us;
+  Bystander bystander(here_, there_);
+  for (uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
+    const std::string name = "good-" + std::to_string(round);
+    const auto attacks = Attacks(round, hostile_s);
+    {
+      std::vector<std::unique_ptr<Command>> busy;
+      for (size_t i = 0; i < attacks.size(); ++i) {
+        busy.push_back(std::make_unique<Command>(
+            std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"},
+            std::vector<std::string>(), "", limit_s));
+      }
+      harmless.push_back(RunJobs(bystander, name + "-a", harmless_s, &harmless_jobs_us));
+      for (const auto& process : busy) {
+        process->Signal(SIGKILL);
+        process->Wait();
+      }
+    }
+    std::vector<std::unique_ptr<Command>> programs;
+    for (const auto& arguments : attacks) {
+      programs.push_back(
+          std::make_unique<Command>(arguments, std::vector<std::string>(), "", limit_s));
+    }
+    hostile.push_back(RunJobs(bystander, name + "-b", hostile_s, &hostile_jobs_us));
+    for (const auto& program : programs) {
+      const CommandResult result = program->Wait();
+      EXPECT_EQ(result.exit_code, 0)
+          << "signal " << result.signal << ": " << result.out << result.err;
+      std::printf("%s", result.out.c_str());
+    }
+    for (Node* node : {&here_, &there_}) {
+      ASSERT_TRUE(node->Lives()) << node->Errors();
+    }
   }
-  RunGoodJob("victim");
-  int jobs = 1;
-  for (; MonotonicNs() < end_ns && !HasFailure(); ++jobs) {
-    RunGoodJob("good-" + std::to_string(jobs));
+  bystander.EndSteadyJob();
+  for (const bool are_long : {false, true}) {
+    ExpectNearly(are_long ? "long exchanges" : "short exchanges",
+                 bystander.Exchanges(are_long, harmless), bystander.Exchanges(are_long, hostile));
   }
-  std::printf("%d jobs of another user have ended well\n", jobs);
-  for (const auto& program : hostile) {
-    const CommandResult result = program->Wait();
-    EXPECT_EQ(result.exit_code, 0)
-        << "signal " << result.signal << ": " << result.out << result.err;
-    std::printf("%s", result.out.c_str());
-  }
+  ExpectNearly("jobs", Times(harmless_jobs_us), Times(hostile_jobs_us));
   for (Node* node : {&here_, &there_}) {
-    ASSERT_TRUE(node->Lives()) << node->Errors();
+    std::printf("memory of a daemon: %llu KiB, later %llu KiB at most\n",
+                static_cast<unsigned long long>(node->first_bytes() >> 10),
+                static_cast<unsigned long long>(node->most_bytes() >> 10));
+    EXPECT_LE(node->most_bytes(), node->first_bytes() + kMostMoreBytes);
     ExpectNothingHeld(*node);
   }
-  RunGoodJob("afterwards");
+  bystander.RunJob("afterwards");
   EXPECT_EQ(here_.Stop(), "");
   EXPECT_EQ(there_.Stop(), "");
 }

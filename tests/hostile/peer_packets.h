@@ -23,7 +23,6 @@ namespace ferry::hostile {
 // What makes a packet genuine.
 struct PacketKeys {
   uint64_t send_key = 0;
-  uint64_t receive_key = 0;
   uint64_t job_key = 0;
 };
 
@@ -65,7 +64,7 @@ class PeerPackets final : public transport::CompletionSink {
   void Push();
 
   uint64_t sent() const { return sent_; }
-  // Packets of the daemon, with the right keys, that only answer what it took from us.
+  // Packets of the daemon, of this job, that only answer what it took from us.
   uint64_t answers() const { return answers_; }
   uint64_t heard_of(progress::PacketKind kind) const { return heard_[static_cast<size_t>(kind)]; }
 
