@@ -86,14 +86,23 @@ StatusOr<RunDirectory> RunDirectory::Open(const std::string& path, bool for_all)
     return RefuseErrno(
         path, errno == ENOENT ? "cannot be created, its parent is missing" : "cannot be created");
   }
-  if (created && for_all && chmod(path.c_str(), 0755) != 0) {  // whatever the umask says
-    return RefuseErrno(path, "cannot be opened to all users");
-  }
-  FERRY_RETURN_IF_ERROR(CheckDirectory(path));
   RunDirectory directory(path, created);
-  FERRY_RETURN_IF_ERROR(directory.Lock());
+  if (const Status status = directory.Take(for_all); !status.ok()) {
+    if (created && directory.owner_pid_ == 0) {  // else it removes it itself
+      rmdir(path.c_str());                       // unless another daemon has made files there
+    }
+    return status;
+  }
   directory.RemoveFiles();  // of a daemon that died
   return directory;
+}
+
+Status RunDirectory::Take(bool for_all) {
+  if (created_ && for_all && chmod(path_.c_str(), 0755) != 0) {  // whatever the umask says
+    return RefuseErrno(path_, "cannot be opened to all users");
+  }
+  FERRY_RETURN_IF_ERROR(CheckDirectory(path_));
+  return Lock();
 }
 
 Status RunDirectory::Lock() {
@@ -124,12 +133,11 @@ Status RunDirectory::TryLock() {
       locked.st_ino != named.st_ino) {
     return {};
   }
+  owner_pid_ = getpid();  // from now on it removes the file, whatever else fails
   if (ftruncate(lock_.get(), 0) != 0) {
     return RefuseFile(path_);
   }
-  FERRY_RETURN_IF_ERROR(WriteAll(lock_.get(), std::to_string(getpid()) + "\n", LockFile()));
-  owner_pid_ = getpid();
-  return {};
+  return WriteAll(lock_.get(), std::to_string(getpid()) + "\n", LockFile());
 }
 
 void RunDirectory::RemoveFiles() const {

@@ -55,6 +55,7 @@ class RunDirectory {
 
  private:
   RunDirectory(std::string path, bool created);
+  Status Take(bool for_all);
   Status Lock();
   Status TryLock();
   void RemoveFiles() const;

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 
 #include "common/unique_fd.h"
 
@@ -36,11 +38,21 @@ TEST(FileSizeTest, WhatCannotBeWrittenIsNamed) {
   EXPECT_TRUE(WriteAll(full.get(), "", "/somewhere").ok());
 }
 
+[[noreturn]] void SayWithLimitedAddresses() {
+  const rlimit limit = {rlim_t{4096} << 20, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+  std::fputs(StatusFromErrno(ENOMEM, "mmap").message().c_str(), stderr);
+  std::_Exit(0);
+}
+
 TEST(StatusFromErrnoTest, SaysWhichLimitToRaise) {
   EXPECT_EQ(StatusFromErrno(EMFILE, "socket").message(),
             "socket: Too many open files; `ulimit -n` bounds them");
   EXPECT_EQ(StatusFromErrno(EFBIG, "ftruncate").message(),
             "ftruncate: File too large; `ulimit -f` bounds files and shared memory");
+  EXPECT_EQ(StatusFromErrno(ENOMEM, "mmap").message(), "mmap: Cannot allocate memory");
+  EXPECT_EXIT(SayWithLimitedAddresses(), testing::ExitedWithCode(0),
+              "mmap: Cannot allocate memory; `ulimit -v` bounds the address space to 4096 MiB");
   EXPECT_EQ(StatusFromErrno(ENOENT, "x").message(), "x: No such file or directory");
 }
 

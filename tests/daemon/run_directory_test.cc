@@ -136,11 +136,19 @@ void OpenWithLimit(int resource, rlim_t limit, const std::string& path, const ch
 TEST_F(RunDirectoryTest, WantOfDescriptorsIsNotWantOfRights) {
   EXPECT_EXIT(OpenWithLimit(RLIMIT_NOFILE, 3, path_, "cannot hold ferryd's files: Too many open"),
               ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(path_)) << "it had just been made";
 }
 
-TEST_F(RunDirectoryTest, AFileThatCannotBeWrittenIsNamed) {
+// As on a full disk: an empty file can be made there, and nothing be written.
+TEST_F(RunDirectoryTest, AFileThatCannotBeWrittenIsNamedAndRemoved) {
   EXPECT_EXIT(OpenWithLimit(RLIMIT_FSIZE, 0, path_, "ferryd.lock: File too large"),
               ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  mkdir(path_.c_str(), 0700);  // somebody else's, who made it for us
+  EXPECT_EXIT(OpenWithLimit(RLIMIT_FSIZE, 0, path_, "ferryd.lock: File too large"),
+              ExitedWithCode(0), "");
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  EXPECT_TRUE(std::filesystem::is_empty(path_));
 }
 
 TEST_F(RunDirectoryTest, ASecondDaemonIsRefusedWithTheFirstOnesPid) {
