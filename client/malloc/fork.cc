@@ -1,11 +1,10 @@
 // Heap: what fork makes of it. See heap.h.
 #include <fcntl.h>
-#include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -16,8 +15,19 @@
 namespace ferry::malloc_heap {
 namespace {
 
-// For a child of which nobody hears: it has died, or cannot get on.
-constexpr time_t kPatienceS = 10;
+// For a child that does nothing for its copy: it was stopped, or has died unseen. Looks of the
+// parent, which does not look while it is stopped itself.
+constexpr int kPatienceMs = 10'000;
+constexpr int kLookMs = 100;
+constexpr int kLookWithoutPipeMs = 1;
+// The child tells of each piece.
+constexpr size_t kPieceBytes = 16 << 20;
+
+enum CopyOutcome : uint32_t {
+  kCopying = 0,
+  kCopied = 1,
+  kGivenUp = 2,  // the parent has gone on: what was copied may be of different moments
+};
 
 [[noreturn]] void Die(const char* why) {
   constexpr char kWho[] = "libferry_malloc: a child was forked, but it gets no copy of the heap: ";
@@ -27,22 +37,29 @@ constexpr time_t kPatienceS = 10;
   _exit(127);
 }
 
+}  // namespace
+
 // Copies what of the file is there; all else reads as zero at both ends.
-void CopyData(int fd, const std::byte* from, std::byte* to, uint64_t size_bytes) {
-  const auto end = static_cast<off_t>(size_bytes);
-  off_t begin = lseek(fd, 0, SEEK_DATA);
+void Heap::CopyData(const std::byte* parents) {
+  const auto end = static_cast<off_t>(mapped_bytes_);
+  off_t begin = lseek(fd_, 0, SEEK_DATA);
   while (begin >= 0 && begin < end) {
-    off_t hole = lseek(fd, begin, SEEK_HOLE);
+    off_t hole = lseek(fd_, begin, SEEK_HOLE);
     hole = hole < 0 || hole > end ? end : hole;
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(hole - begin));
-    begin = lseek(fd, hole, SEEK_DATA);
+    while (begin < hole) {
+      const size_t bytes = std::min(static_cast<size_t>(hole - begin), kPieceBytes);
+      std::memcpy(base_ + begin, parents + begin, bytes);
+      begin += static_cast<off_t>(bytes);
+      if (words_ != nullptr) {
+        shm::FetchAdd(words_->progress, 1U, std::memory_order_relaxed);
+      }
+    }
+    begin = lseek(fd_, hole, SEEK_DATA);
   }
   if (begin < 0 && errno != ENXIO) {  // ENXIO: no data follows
     Die("lseek failed");
   }
 }
-
-}  // namespace
 
 // The child's first touch of the heap may come before its handlers run: the C library resets locks
 // that lie there. So a fault in the heap, in the child, is answered with the copy; any other one is
@@ -65,10 +82,10 @@ void Heap::BeforeFork() {
   }
   if (pipe2(pipe_, O_CLOEXEC) != 0) {
     pipe_[0] = pipe_[1] = -1;
-    void* const word = SystemMap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    copied_ = word == MAP_FAILED ? nullptr : static_cast<uint32_t*>(word);
   }
+  void* const words = SystemMap(nullptr, sizeof(CopyWords), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  words_ = words == MAP_FAILED ? nullptr : static_cast<CopyWords*>(words);
   parent_ = getpid();
   forking_ = true;
   struct sigaction action = {};
@@ -83,22 +100,39 @@ void Heap::BeforeFork() {
 
 void Heap::AfterForkInParent() {
   if (forking_) {
-    if (pipe_[0] >= 0) {
-      close(pipe_[1]);
-      pipe_[1] = -1;
-      char byte = 0;
-      while (read(pipe_[0], &byte, 1) < 0 && errno == EINTR) {
-      }
-    } else if (copied_ != nullptr) {
-      const timespec patience{kPatienceS, 0};
-      while (shm::LoadAcquire(*copied_) == 0 &&
-             (syscall(SYS_futex, copied_, FUTEX_WAIT, 0, &patience, nullptr, 0) == 0 ||
-              errno == EINTR || errno == EAGAIN)) {
-      }
-    }
+    AwaitCopy();
     EndFork();
   }
   pthread_mutex_unlock(&mutex_);
+}
+
+// Returns once the child has its copy, or has died, or is given up. Without a pipe it looks only.
+void Heap::AwaitCopy() {
+  pollfd told = {pipe_[0], POLLIN, 0};
+  if (pipe_[0] >= 0) {
+    close(pipe_[1]);
+    pipe_[1] = -1;
+  }
+  const int look_ms = pipe_[0] >= 0 ? kLookMs : kLookWithoutPipeMs;
+  uint32_t seen = 0;
+  int looks = 0;  // in vain
+  // Pairs with CopyInChild.
+  while (words_ == nullptr ? pipe_[0] >= 0 : shm::LoadAcquire(words_->outcome) == kCopying) {
+    const int ready = poll(&told, 1, words_ == nullptr ? -1 : look_ms);
+    if (ready > 0) {
+      return;
+    }
+    if (ready < 0 || words_ == nullptr) {
+      continue;
+    }
+    const uint32_t progress = shm::LoadRelaxed(words_->progress);
+    looks = progress == seen ? looks + 1 : 0;
+    seen = progress;
+    uint32_t copying = kCopying;
+    if (looks == kPatienceMs / look_ms) {
+      shm::CompareExchange(words_->outcome, copying, uint32_t{kGivenUp}, std::memory_order_acq_rel);
+    }
+  }
 }
 
 void Heap::AfterForkInChild() {
@@ -122,7 +156,7 @@ void Heap::CopyInChild() {
     if (parents == MAP_FAILED) {
       Die("the parent's cannot be mapped");
     }
-    CopyData(fd_, static_cast<const std::byte*>(parents), base_, mapped_bytes_);
+    CopyData(static_cast<const std::byte*>(parents));
     SystemUnmap(parents, mapped_bytes_);
   }
   close(fd_);
@@ -131,11 +165,14 @@ void Heap::CopyInChild() {
   state_ = State::kPrivate;
   refusal_ = Refusal::kForked;
   error_ = 0;
+  uint32_t copying = kCopying;
+  if (words_ != nullptr &&
+      !shm::CompareExchange(words_->outcome, copying, uint32_t{kCopied},
+                            std::memory_order_acq_rel)) {  // pairs with AwaitCopy
+    Die("it was stopped for so long that its parent has gone on");
+  }
   if (pipe_[1] >= 0) {
     (void)!write(pipe_[1], "", 1);
-  } else if (copied_ != nullptr) {
-    shm::StoreRelease(*copied_, 1);  // pairs with AfterForkInParent
-    syscall(SYS_futex, copied_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
 }
 
@@ -147,9 +184,9 @@ void Heap::EndFork() {
       end = -1;
     }
   }
-  if (copied_ != nullptr) {
-    SystemUnmap(copied_, sizeof(uint32_t));
-    copied_ = nullptr;
+  if (words_ != nullptr) {
+    SystemUnmap(words_, sizeof(CopyWords));
+    words_ = nullptr;
   }
   sigaction(SIGSEGV, &old_action_, nullptr);
   pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);

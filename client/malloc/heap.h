@@ -7,9 +7,10 @@
 //
 // fork: the heap is no part of the child (MADV_DONTFORK), since a shared mapping would be the same
 // memory in both. The child takes a copy when it first touches the heap, at the latest in its
-// handler, and the parent waits until it has. The copy is private memory, so the child's own
-// children get it as every process does. It is no snapshot of one moment: what other threads write
-// meanwhile may be half in it, as long as no lock is held across the fork.
+// handler, and the parent waits until it has, or does nothing for it for so long that it has to be
+// stopped: then the parent goes on, and that child ends. The copy is private memory, so the child's
+// own children get it as every process does. It is no snapshot of one moment: what other threads
+// write meanwhile may be half in it, as long as no lock is held across the fork.
 //
 // There is one Heap per process, in static storage: it is used before constructors run. It calls
 // nothing that may allocate.
@@ -58,6 +59,8 @@ class Heap {
   void AfterForkInParent();
   void AfterForkInChild();
   void CopyInChild();
+  void CopyData(const std::byte* parents);
+  void AwaitCopy();
   void EndFork();
   static void OnFault(int signal, siginfo_t* info, void* context);
 
@@ -76,8 +79,13 @@ class Heap {
   // From BeforeFork to the handler after it.
   bool forking_ = false;
   pid_t parent_ = 0;
-  int pipe_[2] = {-1, -1};      // its hang-up, or a byte: the child has its copy, or died
-  uint32_t* copied_ = nullptr;  // the same where there is no descriptor for a pipe
+  int pipe_[2] = {-1, -1};  // its hang-up, or a byte: the child has its copy, or died
+  // What the two tell each other beside that. Null: no memory for it; then the parent waits.
+  struct CopyWords {
+    uint32_t outcome;   // CopyOutcome
+    uint32_t progress;  // grows while the child copies
+  };
+  CopyWords* words_ = nullptr;
   struct sigaction old_action_ = {};
   sigset_t old_mask_ = {};
 };

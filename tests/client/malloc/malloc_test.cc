@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -150,6 +151,42 @@ TEST(ForkTest, OpenStreamsAreFlushedOnce) {
   EXPECT_STREQ(line, "once child parent");
   std::fclose(again);
   unlink(name);
+}
+
+// Run by the next test, as a program of its own, since the heap of a forked one is private.
+TEST(ForkTest, DISABLED_Forks) {
+  std::vector<int> numbers(1 << 20, 1);
+  ASSERT_EQ(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr), 0);
+  raise(SIGSTOP);
+  const pid_t child = fork();
+  numbers[0] = 2;
+  _exit(child == 0 ? 7 : 42);
+}
+
+TEST(ForkTest, AStoppedChildDoesNotKeepItsParentForEver) {
+  const pid_t parent = fork();
+  if (parent == 0) {
+    execl("/proc/self/exe", "forks", "--gtest_filter=ForkTest.DISABLED_Forks",
+          "--gtest_also_run_disabled_tests", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  ASSERT_EQ(ptrace(PTRACE_SETOPTIONS, parent, nullptr, PTRACE_O_TRACEFORK), 0);
+  ASSERT_EQ(ptrace(PTRACE_CONT, parent, nullptr, nullptr), 0);
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);  // it forks; the child begins stopped
+  ASSERT_EQ(status >> 8, SIGTRAP | (PTRACE_EVENT_FORK << 8));
+  unsigned long child = 0;
+  ASSERT_EQ(ptrace(PTRACE_GETEVENTMSG, parent, nullptr, &child), 0);
+  ASSERT_EQ(waitpid(static_cast<pid_t>(child), &status, __WALL), static_cast<pid_t>(child));
+  ASSERT_EQ(ptrace(PTRACE_CONT, parent, nullptr, nullptr), 0);
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
+  // What it would copy now may be of different moments.
+  ASSERT_EQ(ptrace(PTRACE_CONT, static_cast<pid_t>(child), nullptr, nullptr), 0);
+  ASSERT_EQ(waitpid(static_cast<pid_t>(child), &status, __WALL), static_cast<pid_t>(child));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 127) << status;
 }
 
 // The other threads write to what fork copies, so that each takes long: random_stress has more.
