@@ -4,9 +4,11 @@
 //
 // It lies in memory that all of them map. Who dies with it has left at most the element half done
 // that it was changing; the next one just gets the lock (a robust mutex of POSIX). A holder that is
-// stopped keeps the others waiting: it should not be held but for a few copies.
+// stopped keeps the others waiting, however long: it should not be held but for a few copies, and
+// who has to serve others tries, and comes back.
 //
-// Calling thread: any. lock() blocks. Meant for std::lock_guard and std::unique_lock.
+// Calling thread: any. lock() blocks, try_lock() does not. Meant for std::lock_guard and
+// std::unique_lock.
 #pragma once
 
 #include <pthread.h>
@@ -30,14 +32,18 @@ class ElementLock {
   ElementLock(const ElementLock&) = delete;
   ElementLock& operator=(const ElementLock&) = delete;
 
-  void lock() {
-    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) {
-      pthread_mutex_consistent(&mutex_);
-    }
-  }
+  void lock() { (void)IsHeld(pthread_mutex_lock(&mutex_)); }
+  bool try_lock() { return IsHeld(pthread_mutex_trylock(&mutex_)); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
 
  private:
+  bool IsHeld(int result) {
+    if (result == EOWNERDEAD) {
+      pthread_mutex_consistent(&mutex_);
+    }
+    return result == 0 || result == EOWNERDEAD;
+  }
+
   pthread_mutex_t mutex_;
 };
 

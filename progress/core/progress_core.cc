@@ -135,6 +135,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   }
   outbound_.Flush(now_ns);
   done += PollTransport();
+  one_sided_.RetryHeld(now_ns);
   one_sided_.Report(now_ns);
   if (extension_ != nullptr) {
     done += extension_->AdvanceAfterPoll(now_ns);
@@ -403,6 +404,7 @@ bool ProgressCore::HasTransfers() const {
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
   bool retry = !transport_->capabilities().wait_fd || adverts_.closes_windows() ||
+               one_sided_.holds_some() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
   bool check = !pulls_.empty() || !feeds_.empty() || depot_.must_recycle() ||
                registrations_.any_leaving() || adverts_.awaits_answers() || one_sided_.is_waiting();

@@ -39,8 +39,8 @@ class Home {
     return ErrorCode::kOk;
   }
   // What is held while elements in such a region change, that others change by copies; null:
-  // nothing is, since all who change them use atomic operations of a CPU. It is held for a few
-  // copies: so to wait for it is no blocking.
+  // nothing is, since all who change them use atomic operations of a CPU. Its holder may have been
+  // stopped: so it is tried, and what needs it comes back.
   virtual shm::ElementLock* LockOf(const ServedRank& /*rank*/, uint32_t /*region*/) {
     return nullptr;
   }

@@ -356,6 +356,10 @@ void OneSided::FailWith(const Job& job, uint32_t peer, ErrorCode error) {
 }
 
 void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
+  DropHeld([&](const Held& held) {
+    return held.job == rank.job && held.header.destination == rank.rank() &&
+           held.header.source == peer;
+  });
   if (!rank.one_sided.counts.empty()) {
     const OneSidedCounts& counts = rank.one_sided.counts[peer];
     if (counts.done != counts.begun) {
@@ -370,6 +374,15 @@ void OneSided::FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error) {
       Answer(rank, awaited, 0, error, {});
     }
     return is_over;
+  });
+}
+
+// Nobody waits for them any more.
+void OneSided::DropHeld(const std::function<bool(const Held&)>& is_over) {
+  std::erase_if(held_, [&](const Held& held) {
+    const bool is_dropped = is_over(held);
+    held_bytes_ -= is_dropped ? held.body.size() : 0;
+    return is_dropped;
   });
 }
 

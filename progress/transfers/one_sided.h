@@ -25,6 +25,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -97,6 +98,14 @@ class OneSided final : public RingCalls {
   void Advance(uint64_t now_ns);
   void RetryWaiting(uint64_t now_ns);
   bool is_waiting() const { return !waiting_.empty(); }
+  // Carries out what waits for elements that somebody else changes, if those are free by now: at
+  // each turn.
+  void RetryHeld(uint64_t now_ns) {
+    if (!held_.empty()) [[unlikely]] {
+      CarryOutHeld(now_ns);
+    }
+  }
+  bool holds_some() const { return !held_.empty(); }
   // The job is about to go.
   void Drop(const Job* job);
 
@@ -116,6 +125,15 @@ class OneSided final : public RingCalls {
     WireOneSided wire;
     Claim claim;
   };
+
+  // Operations of `header.source`, of one packet, that wait until nobody else changes elements that
+  // the first of them is about; or that came behind such.
+  struct Held {
+    Job* job;
+    PacketHeader header;
+    std::vector<std::byte> body;
+  };
+  enum class Performed : uint8_t { kUntold, kTold, kHeld };
 
   // Bytes of a rank's memory, as other ranks name them.
   struct Memory {
@@ -138,11 +156,17 @@ class OneSided final : public RingCalls {
                       bool is_write, std::byte** bytes) const;
   ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
                      std::byte** word) const;
-  // Nothing, unless elements in that region have a lock.
-  std::unique_lock<shm::ElementLock> LockElements(const ServedRank& rank, uint32_t region_id) const;
+  // Takes the lock of elements in that region, if they have one. False: somebody else has it.
+  bool LockElements(const ServedRank& rank, uint32_t region_id,
+                    std::unique_lock<shm::ElementLock>* lock) const;
+  bool IsBehindHeld(const Job& job, const PacketHeader& header) const;
+  void Hold(Job& job, const PacketHeader& header, std::span<const std::byte> body);
+  void CarryOutHeld(uint64_t now_ns);
+  void DropHeld(const std::function<bool(const Held&)>& is_over);
+  bool CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns);
   bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
-  bool Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
-               std::span<const std::byte> data, uint64_t now_ns);
+  Performed Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                    std::span<const std::byte> data, uint64_t now_ns);
   void CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
                     std::span<const std::byte> data, uint64_t now_ns);
   void NoteUntold(Job& job, const PacketHeader& header, uint64_t number);
@@ -181,6 +205,9 @@ class OneSided final : public RingCalls {
   const PrivateMemory& private_memory_;
   std::vector<Untold> untold_;
   std::vector<Waiting> waiting_;
+  std::deque<Held> held_;  // in the order in which they came
+  uint64_t held_bytes_ = 0;
+  bool waits_for_locks_ = false;                        // there is no room to hold more
   uint64_t seen_changes_ = 0;                           // of the registrations
   std::array<std::byte, shm::kCellBytes> accumulated_;  // what the last accumulate has found
 };

@@ -15,6 +15,10 @@ namespace {
 using shm::OneSidedOperation;
 using shm::SignalUpdate;
 
+// Beyond so much, what comes waits for the elements' lock with all else that the core serves. A
+// holder that runs has given the lock back long before.
+constexpr uint64_t kMostHeldBytes = 8 << 20;
+
 // The header's words, as they are for one of the operations of its packet.
 void SetOperation(const WireOneSided& wire, uint64_t size_bytes, PacketHeader* header) {
   header->context = wire.region;
@@ -108,17 +112,70 @@ ErrorCode OneSided::FindWord(ServedRank& rank, uint32_t region_id, uint64_t offs
              : code;
 }
 
-std::unique_lock<shm::ElementLock> OneSided::LockElements(const ServedRank& rank,
-                                                          uint32_t region_id) const {
-  shm::ElementLock* const lock =
+// Its holder may have been stopped, and other messages are not to wait for that.
+bool OneSided::LockElements(const ServedRank& rank, uint32_t region_id,
+                            std::unique_lock<shm::ElementLock>* lock) const {
+  shm::ElementLock* const elements =
       (region_id & shm::kSegmentPrivate) != 0 ? private_memory_.LockOf(rank, region_id) : nullptr;
-  return lock != nullptr ? std::unique_lock(*lock) : std::unique_lock<shm::ElementLock>();
+  if (elements == nullptr) {
+    return true;
+  }
+  *lock = std::unique_lock(*elements, std::defer_lock);
+  if (waits_for_locks_) {
+    lock->lock();
+    return true;
+  }
+  return lock->try_lock();
+}
+
+// ---- What is held -------------------------------------------------------------------------------
+
+// Of one rank with another the order of a stream stays.
+bool OneSided::IsBehindHeld(const Job& job, const PacketHeader& header) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
+    return held.job == &job && held.header.source == header.source &&
+           held.header.destination == header.destination && held.header.stream == header.stream;
+  });
+}
+
+void OneSided::Hold(Job& job, const PacketHeader& header, std::span<const std::byte> body) {
+  held_.push_back({&job, header, {body.begin(), body.end()}});
+  held_bytes_ += body.size();
+}
+
+void OneSided::CarryOutHeld(uint64_t now_ns) {
+  std::deque<Held> held = std::exchange(held_, {});
+  held_bytes_ = 0;
+  for (Held& each : held) {
+    if (IsBehindHeld(*each.job, each.header)) {
+      held_bytes_ += each.body.size();
+      held_.push_back(std::move(each));
+    } else {
+      (void)CarryOutPacket(*each.job, {each.header, each.body}, now_ns);
+    }
+  }
 }
 
 bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   if (packet.header.stream >= kOneSidedStreams) {
     return false;
   }
+  if (held_.empty()) [[likely]] {
+    return CarryOutPacket(job, packet, now_ns);
+  }
+  if (held_bytes_ + packet.body.size() > kMostHeldBytes) {
+    waits_for_locks_ = true;
+    CarryOutHeld(now_ns);
+    waits_for_locks_ = false;
+  }
+  if (IsBehindHeld(job, packet.header)) {
+    Hold(job, packet.header, packet.body);
+    return true;
+  }
+  return CarryOutPacket(job, packet, now_ns);
+}
+
+bool OneSided::CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns) {
   if (packet.header.number == 0) {
     return OnLong(job, packet, now_ns);
   }
@@ -137,9 +194,13 @@ bool OneSided::OnPacket(Job& job, const Packet& packet, uint64_t now_ns) {
       break;
     }
     SetOperation(*wire, wire->size_bytes, &header);
-    const bool is_told =
+    const Performed performed =
         Perform(job, header, *wire, rest.subspan(sizeof(*wire), data_bytes), now_ns);
-    untold = is_told ? 0 : header.number;
+    if (performed == Performed::kHeld) {
+      Hold(job, header, rest);
+      break;
+    }
+    untold = performed == Performed::kTold ? 0 : header.number;
     ++header.number;
     rest = rest.subspan(std::min(rest.size(), sizeof(*wire) + data_bytes + PaddingOf(data_bytes)));
   }
@@ -176,19 +237,22 @@ bool OneSided::OnLong(Job& job, const Packet& packet, uint64_t now_ns) {
   return true;
 }
 
-// Carries out one that is not long, and tells its end if it has failed, or a result. Whether it has
-// told it.
-bool OneSided::Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
-                       std::span<const std::byte> data, uint64_t now_ns) {
+// Carries out one that is not long, and tells its end if it has failed, or a result.
+OneSided::Performed OneSided::Perform(Job& job, const PacketHeader& header,
+                                      const WireOneSided& wire, std::span<const std::byte> data,
+                                      uint64_t now_ns) {
   uint64_t value = 0;
   std::span<const std::byte> found;
   const ErrorCode error = CarryOut(job, header, wire, DataOf(wire, data), now_ns, &value, &found);
+  if (error == ErrorCode::kWouldBlock) {
+    return Performed::kHeld;
+  }
   if (error == ErrorCode::kOk && wire.wants_answer == 0) {
-    return false;
+    return Performed::kUntold;
   }
   Tell(job, header, {header.number, value, static_cast<int32_t>(error), header.stream}, found,
        now_ns);
-  return true;
+  return Performed::kTold;
 }
 
 // One of a rank here on memory of a rank here: its end is told as if the other's daemon had.
@@ -215,7 +279,7 @@ void OneSided::NoteUntold(Job& job, const PacketHeader& header, uint64_t number)
   untold_.push_back({&job, header.destination, header.source, header.stream, number});
 }
 
-// All is looked at before anything is changed.
+// All is looked at before anything is changed. kWouldBlock: somebody else changes elements there.
 ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
                              std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
                              std::span<const std::byte>* found) {
@@ -231,7 +295,10 @@ ErrorCode OneSided::CarryOut(Job& job, const PacketHeader& header, const WireOne
   if (shm::IsAtomic(operation)) {
     const ErrorCode code = FindWord(*rank, header.context, wire.offset, wire.width, &place);
     if (code == ErrorCode::kOk) {
-      const auto lock = LockElements(*rank, header.context);
+      std::unique_lock<shm::ElementLock> lock;
+      if (!LockElements(*rank, header.context, &lock)) {
+        return ErrorCode::kWouldBlock;
+      }
       *value = shm::ApplyAtomicAt(place, wire.width, operation, wire.operand, wire.compare);
       rank->delivery.NoteChange();
     }
@@ -275,7 +342,10 @@ ErrorCode OneSided::Accumulate(ServedRank& rank, const PacketHeader& header,
                                const WireOneSided& wire, std::span<const std::byte> data,
                                std::span<const std::byte>* found) {
   const auto what = shm::Accumulation::Unpack(static_cast<uint32_t>(header.tag));
-  const auto lock = LockElements(rank, header.context);
+  std::unique_lock<shm::ElementLock> lock;
+  if (!LockElements(rank, header.context, &lock)) {
+    return ErrorCode::kWouldBlock;
+  }
   // Then gaps are left alone, and behind the last one there may be nothing.
   const uint64_t end_gap_bytes = lock.owns_lock() ? what->end_gap_bytes() : 0;
   std::byte* place = nullptr;

@@ -248,6 +248,65 @@ TEST_F(LinkOneSidedTest, ExposedElementsChangeUnderTheirLock) {
   ExpectIdle(0, 1);
 }
 
+// Its holder may have been stopped: what needs the lock waits, and what is behind that in its
+// stream; nothing else does.
+TEST_F(LinkOneSidedTest, ALockThatIsHeldHoldsUpNothingElse) {
+  Wish sum = About(OneSidedOperation::kAccumulate, 64, sizeof(double), kExposedRegion);
+  sum.command.tag = static_cast<int32_t>(
+      shm::Accumulation::Of(reduction::OpKind::kSum, reduction::NumberKind::kFloat64)->packed());
+  const double half = 0.5;
+  std::memcpy(&sum.words.operand, &half, sizeof(half));
+  double seen = 2;
+  std::memcpy(rank(1).heap() + 1 + 64, &seen, sizeof(seen));
+  const auto put = [this] {
+    uint64_t value = 0;
+    std::memcpy(&value, rank(1).heap() + 256, sizeof(value));
+    return value;
+  };
+  const uint64_t before = Done();
+  {
+    const std::lock_guard lock(rank(1).elements());
+    Say(InlinePut(256, 1));
+    Say(sum);
+    Say(InlinePut(256, 2));
+    ASSERT_TRUE(Comes(before + 1));
+    Say(sum);
+    for (int i = 0; i < 100; ++i) {
+      Carry(0, 1);
+      Carry(1, 0);
+    }
+    EXPECT_EQ(put(), 1U) << "the order of the stream stays";
+    EXPECT_EQ(Done(), before + 1);
+    std::memcpy(&seen, rank(1).heap() + 1 + 64, sizeof(seen));
+    EXPECT_EQ(seen, 2);
+  }
+  EXPECT_TRUE(Comes(before + 4));
+  EXPECT_EQ(put(), 2U);
+  std::memcpy(&seen, rank(1).heap() + 1 + 64, sizeof(seen));
+  EXPECT_EQ(seen, 3);
+  EXPECT_TRUE(Failures().empty());
+  ExpectIdle(0, 1);
+}
+
+// The end of the link is the end of what waits for a lock.
+TEST_F(LinkOneSidedTest, WhatWaitsForALockEndsWithItsLink) {
+  Wish add = About(OneSidedOperation::kAdd, 63, 0, kExposedRegion);
+  add.words.width = 1;
+  add.words.operand = 1;
+  const std::byte before = *(rank(1).heap() + 1 + 63);
+  const uint64_t number = Done() + 1;
+  {
+    const std::lock_guard lock(rank(1).elements());
+    Say(add);
+    Carry(0, 1);
+    rank(1).End(0, ErrorCode::kLinkDown);
+    ASSERT_TRUE(Comes(number));
+  }
+  EXPECT_EQ(static_cast<ErrorCode>(Failures().back().error), ErrorCode::kLinkDown);
+  ProgressAll();
+  EXPECT_EQ(*(rank(1).heap() + 1 + 63), before);
+}
+
 // A number that names no region would be an address of the other process.
 TEST_F(LinkOneSidedTest, OnlyMemoryThatTheRankGivesOutIsReached) {
   uint64_t victim = 7;

@@ -79,5 +79,14 @@ TEST_F(ElementLockTest, TheDeadKeepNobodyWaiting) {
   EXPECT_EQ(shared_->count, 6U);
 }
 
+TEST_F(ElementLockTest, WhoTriesDoesNotWait) {
+  shared_->lock.lock();
+  AwaitEnd(Start([this] { _exit(shared_->lock.try_lock() ? 1 : 0); }));
+  shared_->lock.unlock();
+  AwaitEnd(Start([this] { _exit(shared_->lock.try_lock() ? 0 : 1); }));  // and dies with it
+  EXPECT_TRUE(shared_->lock.try_lock());
+  shared_->lock.unlock();
+}
+
 }  // namespace
 }  // namespace ferry::shm
