@@ -11,9 +11,13 @@ namespace ferry {
 
 // Starts a thread that runs `main`, named `name` (at most 15 characters) for debuggers and `top`.
 // All signals are blocked on it, but for those of its own faults: the application's handlers must
-// not run there. kSystem, with `purpose` ("that moves messages"), where the system starts no more
-// threads. Any thread; does not block.
+// not run there. What RunThread says holds for it. kSystem, with `purpose` ("that moves messages"),
+// where the system starts no more threads. Any thread; does not block.
 StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
                                   std::function<void()> main);
+
+// Runs `main`, on a thread of that name. If it runs out of memory (std::bad_alloc) where it cannot
+// go on without, says so on the standard error output and ends the process (abort).
+void RunThread(const char* name, const std::function<void()>& main);
 
 }  // namespace ferry

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <thread>
 
 #include "common/sleep.h"
@@ -48,6 +49,11 @@ TEST(ThreadTest, SaysThatTheSystemStartsNoMore) {
   EXPECT_EXIT(start(), testing::ExitedWithCode(0), "starting the thread that is tested: ");
 }
 #endif
+
+TEST(ThreadTest, WhoRunsOutOfMemorySaysSo) {
+  EXPECT_DEATH(StartThread("ferry-test", "that is tested", [] { throw std::bad_alloc(); })->join(),
+               "the thread ferry-test has run out of memory");
+}
 
 TEST(GrowingSleepTest, DoublesUpToAMillisecond) {
   GrowingSleep sleep;

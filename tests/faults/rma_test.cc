@@ -51,6 +51,13 @@ INSTANTIATE_TEST_SUITE_P(States, RmaFaultTest,
                                          "operate", "ordinary", "free"),
                          [](const auto& what) { return what.param; });
 
+// The owner's program has asked for nothing: it is not to end because another rank wants much.
+TEST(RmaMemoryTest, AnOwnerWithoutMemoryRefusesAndGoesOn) {
+  const CommandResult result =
+      e2e::RunCleanly(PrivateJob(2, 2, {e2e::kByDaemons}, {"tests/mpi/ranks/rma_no_memory"}));
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
 class RmaDaemonFaultTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(RmaDaemonFaultTest, AKilledDaemonOfTwo) {

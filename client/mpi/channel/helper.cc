@@ -15,6 +15,7 @@
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/runtime/process.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 namespace ferry::mpi {
 namespace {
@@ -46,7 +47,7 @@ class Helper {
       }
     }
     if (!thread_.joinable()) {
-      thread_ = std::thread([this] { Work(); });
+      thread_ = std::thread([this] { RunThread("MPI helper", [this] { Work(); }); });
     }
     if (is_at_rest_) {
       has_work_.notify_one();

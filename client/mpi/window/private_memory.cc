@@ -5,7 +5,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/window/window.h"
+#include "common/thread.h"
 #include "shm/accumulate.h"
 #include "shm/word_copy.h"
 
@@ -178,26 +181,36 @@ void CarryOutAt(std::byte* at, Kind kind, const shm::Accumulation* what, uint64_
   }
 }
 
-// Calls each(offset, bytes, what, data, found) for one run after the other, until one fails, with
-// the lock held if they change elements. The same arguments as CarryOut's.
+// Calls each(offset, bytes, what, data, found) for one piece of a run after the other, until one
+// fails, with the lock held if they change elements, for no longer than a piece takes: each element
+// changes as a whole, and no more is promised. The same arguments as CarryOut's.
 template <typename Each>
 Status ForEachRun(shm::ElementLock& elements, const PrivateWish& wish,
                   std::span<const PrivateRun> runs, const std::byte* data, std::byte* found,
                   Each&& each) {
+  const bool is_move = wish.kind == Kind::kPut || wish.kind == Kind::kGet;
   std::optional<shm::Accumulation> what;
-  std::unique_lock lock(elements, std::defer_lock);
-  if (wish.kind != Kind::kPut && wish.kind != Kind::kGet) {
-    lock.lock();
-    what = wish.kind == Kind::kCompareSwap ? std::nullopt : shm::Accumulation::Unpack(wish.what);
-    if (!what && wish.kind != Kind::kCompareSwap) {
+  if (!is_move && wish.kind != Kind::kCompareSwap) {
+    what = shm::Accumulation::Unpack(wish.what);
+    if (!what) {
       return {ErrorCode::kInvalidArgument, "another rank wants an operation that there is not"};
     }
   }
   for (const PrivateRun& run : runs) {
-    const auto bytes = static_cast<uint64_t>(run.length);
-    FERRY_RETURN_IF_ERROR(each(run.offset, bytes, what ? &*what : nullptr, data, found));
-    data = data == nullptr ? nullptr : data + bytes;
-    found = found == nullptr ? nullptr : found + bytes;
+    const auto run_bytes = static_cast<uint64_t>(run.length);
+    const uint64_t most_bytes =
+        what ? kPieceBytes - kPieceBytes % what->element_bytes() : std::max<uint64_t>(run_bytes, 1);
+    for (uint64_t done = 0; done < run_bytes; done += most_bytes) {
+      const uint64_t bytes = std::min(most_bytes, run_bytes - done);
+      std::unique_lock lock(elements, std::defer_lock);
+      if (!is_move) {
+        lock.lock();
+      }
+      FERRY_RETURN_IF_ERROR(each(run.offset + static_cast<int64_t>(done), bytes,
+                                 what ? &*what : nullptr, data, found));
+      data = data == nullptr ? nullptr : data + bytes;
+      found = found == nullptr ? nullptr : found + bytes;
+    }
   }
   return {};
 }
@@ -331,7 +344,7 @@ PrivateService::PrivateService(Win& win) : win_(win) {
       askers_.push_back({.rank = rank, .in_job = win.target(rank).rank, .handle = 0, .wish = {}});
     }
   }
-  thread_ = std::thread([this] { Work(); });
+  thread_ = std::thread([this] { RunThread("MPI window", [this] { Work(); }); });
 }
 
 PrivateService::~PrivateService() {
@@ -394,31 +407,51 @@ void PrivateService::Work() {
   }
 }
 
+// For what there is no memory, the asker gets an error: the program has not asked for anything, and
+// goes on.
 ErrorCode PrivateService::Serve(const Asker& asker) {
   const PrivateWish& wish = asker.wish;
-  std::vector<PrivateRun> runs(wish.run_count, wish.run);
-  if (wish.run_count > 1) {
-    const ErrorCode error = Receive(MessageWith(asker.in_job, ContextOf(win_), kRunsTag,
-                                                runs.data(), runs.size() * sizeof(PrivateRun)));
-    if (error != ErrorCode::kOk) {
-      return error;
-    }
-  }
   const uint64_t data_bytes = DataBytes(wish);
-  const std::unique_ptr<std::byte[]> data(data_bytes == 0 ? nullptr : new std::byte[data_bytes]);
-  if (data_bytes != 0) {
-    const ErrorCode error =
-        Receive(MessageWith(asker.in_job, ContextOf(win_), kDataTag, data.get(), data_bytes));
-    if (error != ErrorCode::kOk) {
-      return error;
+  const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
+  const std::unique_ptr<PrivateRun[]> many(
+      wish.run_count > 1 ? new (std::nothrow) PrivateRun[wish.run_count] : nullptr);
+  const std::unique_ptr<std::byte[]> data(data_bytes != 0 ? new (std::nothrow) std::byte[data_bytes]
+                                                          : nullptr);
+  const std::unique_ptr<std::byte[]> found(
+      found_bytes != 0 ? new (std::nothrow) std::byte[found_bytes] : nullptr);
+  const bool has_room = (wish.run_count <= 1 || many != nullptr) &&
+                        (data_bytes == 0 || data != nullptr) &&
+                        (found_bytes == 0 || found != nullptr);
+  // What there is no room for is taken all the same, so that its sender gets on.
+  const auto take = [&](int tag, void* to, uint64_t bytes) {
+    const ErrorCode error = Receive(
+        MessageWith(asker.in_job, ContextOf(win_), tag, to, to == nullptr ? uint64_t{0} : bytes));
+    return to == nullptr && error == ErrorCode::kTruncated ? ErrorCode::kOk : error;
+  };
+  ErrorCode error = ErrorCode::kOk;
+  if (wish.run_count > 1) {
+    error = take(kRunsTag, many.get(), wish.run_count * sizeof(PrivateRun));
+  }
+  if (error == ErrorCode::kOk && data_bytes != 0) {
+    error = take(kDataTag, data.get(), data_bytes);
+  }
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  int32_t error_class = MPI_ERR_NO_MEM;
+  if (has_room) {
+    const std::span<const PrivateRun> runs =
+        wish.run_count > 1 ? std::span<const PrivateRun>(many.get(), wish.run_count)
+                           : std::span<const PrivateRun>(&wish.run, wish.run_count);
+    try {
+      error_class = CarryOutHere(win_, wish, runs, data.get(), found.get()).error_class;
+    } catch (const std::bad_alloc&) {
+      // As above. An element has changed, or not.
     }
   }
-  const uint64_t found_bytes = Finds(wish.kind) ? wish.bytes : 0;
-  const std::unique_ptr<std::byte[]> found(found_bytes == 0 ? nullptr : new std::byte[found_bytes]);
-  const int32_t error_class = CarryOutHere(win_, wish, runs, data.get(), found.get()).error_class;
-  ErrorCode error = Send(
+  error = Send(
       MessageWith(asker.in_job, ContextOf(win_), kAnswerTag, &error_class, sizeof(error_class)));
-  if (error == ErrorCode::kOk && found_bytes != 0) {
+  if (error == ErrorCode::kOk && error_class == MPI_SUCCESS && found_bytes != 0) {
     error = Send(MessageWith(asker.in_job, ContextOf(win_), kFoundTag, found.get(), found_bytes));
   }
   return error;
