@@ -6,7 +6,7 @@
 // packet is one message; every message starts with AttachHeader, and its answer carries the same
 // `serial`. Only the rank asks. Unasked the daemon says kGoodbye and, about direct links,
 // kLinkRules and kLink; the rank answers kLink with kLinkReply, which may take its time and has no
-// answer.
+// answer. Nor has kLifeQuestion: it is answered in the rank's session.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +49,13 @@ enum class Kind : uint32_t {
   kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why
   kUser = 9,     // UserRequest -> UserReply: who starts jobs; the connection is his launcher
   kUserReply = 10,
-  kLink = 11,       // LinkOrder, unasked: the daemon says what becomes of a direct link
-  kLinkReply = 12,  // LinkReply: what became of it, or that it broke
-  kLinkRules = 13,  // LinkRules, unasked, behind the Reply to kSegments: the rank may ask for
-                    // direct links (SessionLayout, kLinkWanted)
+  kLink = 11,          // LinkOrder, unasked: the daemon says what becomes of a direct link
+  kLinkReply = 12,     // LinkReply: what became of it, or that it broke
+  kLinkRules = 13,     // LinkRules, unasked, behind the Reply to kSegments: the rank may ask for
+                       // direct links (SessionLayout, kLinkWanted)
+  kLifeQuestion = 14,  // LifeQuestion, from a rank that waits: does the daemon still turn? Each of
+                       // its two threads stores the number (SessionLayout::life_read,
+                       // life_answered)
 };
 
 struct AttachHeader {
@@ -140,8 +143,14 @@ struct Reply {
   // For a kPeerRegion with kRegionByStream, as in RegionRequest.
   uint64_t allocation_id;
   uint32_t device;
-  uint32_t reserved;
+  uint32_t peer_timeout_ms;  // to kSegments: a daemon that has not moved for so long hangs
   uint8_t handle[kHandleBytes];
+};
+
+struct LifeQuestion {
+  AttachHeader header;
+  uint32_t number;  // of the rank's questions; wraps
+  uint32_t reserved;
 };
 
 // ---- Direct links (daemon/control/link_book.h) ----

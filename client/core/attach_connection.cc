@@ -245,6 +245,17 @@ Status AttachConnection::SendLinkReply(const attach::LinkReply& reply) {
              : Status();
 }
 
+bool AttachConnection::AskForLife(uint32_t number) {
+  attach::LifeQuestion question{};
+  question.header = {attach::kMagic, static_cast<uint32_t>(attach::Kind::kLifeQuestion), 0,
+                     kLayoutVersion, kProtocolVersion};
+  question.number = number;
+  return SendWithDescriptors(socket_.get(), std::as_bytes(std::span(&question, 1)), {},
+                             MSG_DONTWAIT) >= 0;
+}
+
+void AttachConnection::GiveUp() { shutdown(socket_.get(), SHUT_RDWR); }
+
 Status AttachConnection::Goodbye() {
   std::lock_guard lock(mutex_);
   return LastWords();

@@ -55,6 +55,12 @@ class AttachConnection {
   // Answers an order, or says what nobody has asked. Does not wait for an exchange under way.
   Status SendLinkReply(const attach::LinkReply& reply);
 
+  // Asks whether the daemon turns; the session has the answer. False: there is no room, since the
+  // daemon has not read what is there. Does not block, nor wait for an exchange under way.
+  bool AskForLife(uint32_t number);
+  // The daemon hangs: ends exchanges, those under way too, with kDaemonDied.
+  void GiveUp();
+
   // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
   Status Goodbye();
 

@@ -90,6 +90,7 @@ StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size, uint64_
 }
 
 StatusOr<std::string> ControlLibrary::Why() {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   std::array<char, 1024> verdict{};
   FERRY_RETURN_IF_ERROR(error.status(
@@ -103,19 +104,28 @@ uint32_t ControlLibrary::PinningMs(uint64_t size_bytes) const {
       std::min<uint64_t>(timeout_ms_ + size_bytes / kPinnedBytesPerMs, INT_MAX));
 }
 
+Status ControlLibrary::CheckAnswers() const {
+  return is_given_up_.load(std::memory_order_relaxed)
+             ? Status(ErrorCode::kDaemonDied, "ferryd hangs: it is asked nothing any more")
+             : Status();
+}
+
 Status ControlLibrary::RegisterRegion(const ferry_control_region& region) {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(
       api_->register_region(control_, PinningMs(region.size_bytes), &region, error.text()));
 }
 
 Status ControlLibrary::DeregisterRegion(uint32_t region, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(
       api_->deregister_region(control_, PinningMs(size_bytes), region, error.text()));
 }
 
 Status ControlLibrary::OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers) {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(api_->offer_matches(control_, timeout_ms_, sends ? 1 : 0, offers.data(),
                                           offers.size(), error.text()));
@@ -123,17 +133,20 @@ Status ControlLibrary::OfferMatches(bool sends, const std::vector<ferry_control_
 
 Status ControlLibrary::WithdrawMatch(bool send, const ferry_control_match_key& key,
                                      uint64_t rounds) {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(
       api_->withdraw_match(control_, timeout_ms_, send ? 1 : 0, &key, rounds, error.text()));
 }
 
 Status ControlLibrary::Detach() {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(api_->detach(control_, timeout_ms_, error.text()));
 }
 
 Status ControlLibrary::Abort(int exit_code, const char* reason) {
+  FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(api_->abort(control_, timeout_ms_, exit_code, reason, error.text()));
 }

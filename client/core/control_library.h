@@ -1,6 +1,7 @@
 // Opens libferry_control.so, which talks gRPC to the daemon, with local symbols (client/control).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -44,6 +45,8 @@ class ControlLibrary {
   // A sentence that says what this rank waits for, and why.
   StatusOr<std::string> Why();
   Status Abort(int exit_code, const char* reason);
+  // The daemon hangs: calls that begin from now on fail at once, with kDaemonDied.
+  void GiveUp() { is_given_up_.store(true, std::memory_order_relaxed); }
 
   // With a launcher's token (AttachConnection::IdentifyUser), only these two calls are allowed. The
   // first returns the host:port at which other daemons reach this one; the second creates the job,
@@ -53,11 +56,13 @@ class ControlLibrary {
 
  private:
   uint32_t PinningMs(uint64_t size_bytes) const;
+  Status CheckAnswers() const;
 
   std::future<StatusOr<const ferry_control_api*>> loading_;
   const ferry_control_api* api_ = nullptr;
   ferry_control* control_ = nullptr;
   uint32_t timeout_ms_ = 0;
+  std::atomic<bool> is_given_up_ = false;
 };
 
 }  // namespace ferry::client

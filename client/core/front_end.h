@@ -293,6 +293,9 @@ class FrontEnd {
   virtual Status FreeRing(uint64_t handle) = 0;
   // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
   virtual ErrorCode PeerState(uint32_t rank) const = 0;
+  // Grows after each change of a PeerState for the worse, so that others look only then. A word
+  // that the daemon changes.
+  const uint32_t& death_epoch() const { return *death_epoch_; }
   // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at
   // first (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
@@ -322,11 +325,12 @@ class FrontEnd {
   config::Options options_;
   bool is_crowded_ = false;                 // ranks of the node share cores
   const AddressHull* by_stream_ = nullptr;  // once the rank has joined
+  const uint32_t* death_epoch_ = nullptr;   // likewise
   shm::CrowdedHook crowded_hook_ = nullptr;
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 23;
+inline constexpr uint32_t kFrontEndVersion = 24;
 
 }  // namespace ferry::client
 

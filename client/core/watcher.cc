@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <utility>
@@ -13,11 +14,13 @@
 namespace ferry::client {
 
 Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
-                 std::function<void(ErrorCode)> on_end, WatcherDuties duties)
+                 std::function<void(ErrorCode)> on_end, std::function<void()> on_hang,
+                 WatcherDuties duties)
     : attach_(attach),
       daemon_pidfd_(daemon_pidfd),
       wake_(wake),
       on_end_(std::move(on_end)),
+      on_hang_(std::move(on_hang)),
       duties_(std::move(duties)),
       stop_(eventfd(0, EFD_CLOEXEC)) {}
 
@@ -47,8 +50,8 @@ Status Watcher::AwaitReason(std::chrono::milliseconds patience) const {
   return reason_;
 }
 
-// False: it is to stop. Else the daemon is gone.
-bool Watcher::AwaitEnd() {
+// Nothing: it is to stop. Else why the daemon serves the rank no more.
+std::optional<Status> Watcher::AwaitEnd() {
   const bool looks = duties_.look != nullptr;
   const short packets = looks ? POLLIN : 0;
   pollfd watched[] = {{stop_.get(), POLLIN, 0},
@@ -57,14 +60,22 @@ bool Watcher::AwaitEnd() {
                       {looks ? attach_->orders_fd() : -1, POLLIN, 0},
                       {duties_.call_fd, POLLIN, 0}};
   while (true) {
-    const int timeout_ms = looks ? duties_.look() : -1;
+    int timeout_ms = looks ? duties_.look() : -1;
+    if (duties_.life != nullptr) {
+      if (Status hang = duties_.life->Look(); !hang.ok()) {
+        on_hang_();
+        return hang;
+      }
+      const int pause_ms = duties_.life->pause_ms();
+      timeout_ms = timeout_ms < 0 ? pause_ms : std::min(timeout_ms, pause_ms);
+    }
     while (poll(watched, std::size(watched), timeout_ms) < 0 && errno == EINTR) {
     }
     if (watched[0].revents != 0) {
-      return false;
+      return std::nullopt;
     }
     if ((watched[1].revents & ~POLLIN) != 0 || watched[2].revents != 0) {
-      return true;
+      return attach_->Goodbye();
     }
     eventfd_t ignored = 0;
     for (const pollfd& event : {watched[3], watched[4]}) {
@@ -76,17 +87,17 @@ bool Watcher::AwaitEnd() {
 }
 
 void Watcher::Run() {
-  if (!AwaitEnd()) {
+  const std::optional<Status> reason = AwaitEnd();
+  if (!reason.has_value()) {
     return;
   }
-  const Status reason = attach_->Goodbye();
   {
     std::lock_guard lock(mutex_);
-    reason_ = reason;
+    reason_ = *reason;
   }
   told_.notify_all();
-  wake_.Poison(reason.code());
-  on_end_(reason.code());
+  wake_.Poison(reason->code());
+  on_end_(reason->code());
 }
 
 }  // namespace ferry::client

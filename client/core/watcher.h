@@ -1,17 +1,20 @@
-// One thread per rank that turns the daemon's death into errors at once.
+// One thread per rank that turns the daemon's death into errors at once, and its hanging soon.
 //
 // It sleeps on the attach socket and on ferryd's pidfd; when either says that the daemon is gone it
-// poisons the rank, which wakes every sleeping thread. Where the daemon may order direct links, it
-// also wakes for what comes on the socket, and has that looked at.
+// poisons the rank, which wakes every sleeping thread. Now and then it has a look at whether a
+// daemon that lives still turns (daemon_life.h). Where the daemon may order direct links, it also
+// wakes for what comes on the socket, and has that looked at.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "client/core/attach_connection.h"
+#include "client/core/daemon_life.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "shm/wake.h"
@@ -24,15 +27,17 @@ struct WatcherDuties {
   // Returns in how many milliseconds it is to be called again even if nothing comes; -1: only then.
   // On the watcher's thread. Empty: there is nothing to look after.
   std::function<int()> look;
-  int call_fd = -1;  // an eventfd, by which others have it look
+  int call_fd = -1;            // an eventfd, by which others have it look
+  DaemonLife* life = nullptr;  // null: a daemon that hangs is not noticed
 };
 
 class Watcher {
  public:
   // The arguments outlive the watcher. Its thread calls `on_end`, with the error, once the rank is
-  // poisoned.
+  // poisoned; and before that, if the daemon hangs, `on_hang`: no call of it will be answered.
   Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
-          std::function<void(ErrorCode)> on_end, WatcherDuties duties = {});
+          std::function<void(ErrorCode)> on_end, std::function<void()> on_hang,
+          WatcherDuties duties);
   // Call it once. kSystem where the system starts no more threads.
   Status Start();
   // Stops and joins the thread.
@@ -47,12 +52,13 @@ class Watcher {
 
  private:
   void Run();
-  bool AwaitEnd();
+  std::optional<Status> AwaitEnd();
 
   AttachConnection* const attach_;
   const int daemon_pidfd_;
   shm::Wake wake_;
   const std::function<void(ErrorCode)> on_end_;
+  const std::function<void()> on_hang_;
   const WatcherDuties duties_;
   UniqueFd stop_;  // eventfd
   mutable std::mutex mutex_;

@@ -131,6 +131,8 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
   if (answer->descriptors.empty()) {
     return {ErrorCode::kCorrupt, "ferryd did not hand out its doorbell"};
   }
+  peer_timeout_ms_ = answer->reply.peer_timeout_ms;
+  daemon_pid_ = reply.daemon_pid;
   doorbell_ = std::move(answer->descriptors[0]);
   if (answer->descriptors.size() > 1) {
     daemon_pidfd_ = std::move(answer->descriptors[1]);
@@ -176,10 +178,38 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
     MakeLinks(*rules);
     duties = {[this] { return links_->Look(); }, links_->call_fd()};
   }
+  if (peer_timeout_ms_ != 0) {
+    WatchDaemon();
+    duties.life = &*life_;
+  }
   watcher_.emplace(
       &attach_, daemon_pidfd_.get(), progress_->wake(),
-      [this](ErrorCode error) { matching_->FailAll(error); }, std::move(duties));
+      [this](ErrorCode error) { matching_->FailAll(error); },
+      [this] {
+        attach_.GiveUp();
+        control_.GiveUp();
+      },
+      std::move(duties));
   return watcher_->Start();
+}
+
+void Client::WatchDaemon() {
+  life_.emplace(DaemonLife::Parts{
+      .limit_ms = peer_timeout_ms_,
+      .daemon = static_cast<pid_t>(daemon_pid_),
+      .daemon_pidfd = daemon_pidfd_.get(),
+      .read = &view_.layout->life_read,
+      .answered = &view_.layout->life_answered,
+      .ask = [this](uint32_t number) { return attach_.AskForLife(number); },
+      .takes_notice =
+          [this] {
+            const bool has_looked = shm::LoadRelaxed(has_looked_) != 0;
+            if (has_looked) {
+              shm::StoreRelaxed(has_looked_, 0U);
+            }
+            return has_looked || progress_->wake().HasVisitors();
+          },
+  });
 }
 
 // Whether the ranks of this node share cores: must, or may by chance.
@@ -227,6 +257,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
                                     threads_asked_for_});
   memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
   by_stream_ = &memory_->regions().by_stream();
+  death_epoch_ = &progress_->wake().layout()->death_epoch;
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);
   }

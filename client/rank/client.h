@@ -21,6 +21,7 @@
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
+#include "client/core/daemon_life.h"
 #include "client/core/front_end.h"
 #include "client/core/meeting_watch.h"
 #include "client/core/watcher.h"
@@ -201,6 +202,7 @@ class Client final : public FrontEnd {
   void NoteCores(const std::vector<PeerProcess>& processes);
   void MakeParts(const std::vector<PeerProcess>& processes);
   void MakeLinks(const attach::LinkRules& rules);
+  void WatchDaemon();
   Status MapInbox(uint32_t rank);  // a rank of this node; any thread
   void AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from);
 
@@ -237,6 +239,8 @@ class Client final : public FrontEnd {
   std::map<uint32_t, Status> gone_;       // ranks that had ended before
   UniqueFd doorbell_;
   UniqueFd daemon_pidfd_;
+  uint32_t daemon_pid_ = 0;
+  uint32_t peer_timeout_ms_ = 0;  // as the daemon has it
   engine::SessionView view_;
   engine::PeerTable peers_;
   uint32_t own_lane_ = 0;
@@ -258,6 +262,8 @@ class Client final : public FrontEnd {
   uint32_t barriers_ = 0;
   Absence absence_;        // with a transfer that the link thread carries on
   uint32_t has_long_ = 0;  // some request is, or was, of a transfer that the link thread carries on
+  uint32_t has_looked_ = 0;  // 1: a thread has run the engine since the watcher looked last
+  std::optional<DaemonLife> life_;
   std::optional<Watcher> watcher_;
 };
 

@@ -64,6 +64,7 @@ bool Client::Advance(uint32_t request) {
 
 // Runs one round of the engine, if nobody else is running it. True: it found something to do.
 bool Client::PollOnce() {
+  shm::StoreRelaxed(has_looked_, 1U);
   receiver_->PostHeld();
   if (!progress_->TryEnter()) {
     return false;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -33,6 +34,7 @@
 #include "daemon/control/session_segments.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
+#include "shm/atomic.h"
 
 namespace ferry::daemon {
 namespace {
@@ -76,6 +78,12 @@ uint32_t InodeOf(const char* path) {
 }
 
 }  // namespace
+
+// The last question of a rank about the daemon's life.
+struct LifeAsked {
+  std::atomic<uint32_t> number{0};
+  std::atomic<bool> is_on_its_way{false};  // to the progress thread
+};
 
 // One connection of the attach socket.
 //
@@ -294,6 +302,11 @@ class AttachConnection final : public RankConnection,
       status = HandlePeerRegion(*peer);
     } else if (const auto* user = packet.As<attach::UserRequest>(); user && kind == Kind::kUser) {
       status = HandleUser(*user);
+    } else if (const auto* question = packet.As<attach::LifeQuestion>();
+               question && kind == Kind::kLifeQuestion) {
+      if (status = HandleLife(*question, packet); status.ok()) {
+        return;  // which is answered in the session
+      }
     } else if (const auto* link = packet.As<attach::LinkReply>();
                link && kind == Kind::kLinkReply) {
       if (status = HandleLink(*link, packet); status.ok()) {
@@ -365,7 +378,9 @@ class AttachConnection final : public RankConnection,
     session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
-    Answer(request.header, {}, 0, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
+    attach::Reply reply{};
+    reply.peer_timeout_ms = static_cast<uint32_t>(server_.registry_.peer_timeout_ms());
+    SendReply(request.header, reply, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
     if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
       rules->header = AnswerTo({}, Kind::kLinkRules);
       Send(*rules);
@@ -376,6 +391,26 @@ class AttachConnection final : public RankConnection,
   Status HandleLink(const attach::LinkReply& reply, SocketPacket& packet) {
     FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));
     return server_.registry_.OnLinkReply(*session_, reply);
+  }
+
+  // One question of a rank at a time waits for the progress thread, which answers the last one.
+  Status HandleLife(const attach::LifeQuestion& question, SocketPacket& packet) {
+    FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));
+    if (!session_->session_map.valid()) {
+      return Malformed("a question came before the segments");
+    }
+    // Pairs with DaemonLife::Look, as does the other one.
+    shm::StoreRelease(session_->layout()->life_read, question.number);
+    life_asked_->number.store(question.number, std::memory_order_relaxed);
+    if (!life_asked_->is_on_its_way.exchange(true, std::memory_order_acq_rel)) {
+      server_.registry_.Probe([session = session_, asked = life_asked_] {
+        // Pairs with the exchange above: a number of before it is seen here, or asked anew.
+        asked->is_on_its_way.exchange(false, std::memory_order_acq_rel);
+        shm::StoreRelease(session->layout()->life_answered,
+                          asked->number.load(std::memory_order_relaxed));
+      });
+    }
+    return {};
   }
 
   Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
@@ -564,7 +599,8 @@ class AttachConnection final : public RankConnection,
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
-  bool is_ending_ = false;                             // EndSoon
+  const std::shared_ptr<LifeAsked> life_asked_ = std::make_shared<LifeAsked>();
+  bool is_ending_ = false;  // EndSoon
 };
 
 // ---- AttachServer ----

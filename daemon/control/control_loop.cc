@@ -6,10 +6,12 @@
 #include <future>
 #include <memory>
 
+#include "common/thread.h"
+
 namespace ferry::daemon {
 
 void ControlLoop::Start() {
-  thread_ = std::thread([this] { context_.run(); });
+  thread_ = std::thread([this] { RunThread("ferry-control", [this] { context_.run(); }); });
   pthread_setname_np(thread_.native_handle(), "ferry-control");
 }
 

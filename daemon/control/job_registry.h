@@ -96,6 +96,9 @@ class JobRegistry : public NodeEvents {
                     std::function<void()> done);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
+  // Has `answer` called by the data plane's own thread, if that turns.
+  void Probe(std::function<void()> answer) { data_plane_.Probe(std::move(answer)); }
+  uint64_t peer_timeout_ms() const { return limits_.peer_timeout_ms; }
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process_handle.h"
+#include "common/thread.h"
 #include "common/topology/affinity.h"
 #include "daemon/faults/faulty_transport.h"
 #include "daemon/progress/core_parts.h"
@@ -61,7 +62,7 @@ ProgressThread::ProgressThread(progress::ProgressCore& core, Mailbox& mailbox,
   if (const int fd = core_.transport().WaitFd(); fd >= 0) {
     Add(epoll_.get(), fd, EPOLLIN);
   }
-  thread_ = std::thread([this] { Loop(); });
+  thread_ = std::thread([this] { RunThread("ferry-progress", [this] { Loop(); }); });
   pthread_setname_np(thread_.native_handle(), "ferry-progress");
   if (const Status status = cpus.empty() ? Status() : topology::Pin(thread_.native_handle(), cpus);
       !status.ok()) {

@@ -162,8 +162,12 @@ struct alignas(4096) SessionLayout {
   // attached. 0: never.
   uint64_t link_after_bytes;
   uint32_t link_after_messages;
+  // The number of the last question about its life (attach::Kind::kLifeQuestion) that the daemon's
+  // control thread has read, and of the last one that its progress thread has heard of, too.
+  uint32_t life_read;
+  uint32_t life_answered;
   uint32_t reserved0;
-  uint64_t reserved[3];
+  uint64_t reserved[2];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
   // Producer: the lease holder, if it is a thread of the rank; consumer: the rank's own core, which
@@ -197,6 +201,8 @@ FERRY_ASSERT_OFFSET(SessionLayout, link_duties, 2128);
 FERRY_ASSERT_OFFSET(SessionLayout, linked_peers, 2132);
 FERRY_ASSERT_OFFSET(SessionLayout, link_after_bytes, 2136);
 FERRY_ASSERT_OFFSET(SessionLayout, link_after_messages, 2144);
+FERRY_ASSERT_OFFSET(SessionLayout, life_read, 2148);
+FERRY_ASSERT_OFFSET(SessionLayout, life_answered, 2152);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 2176);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 69632);
 FERRY_ASSERT_OFFSET(SessionLayout, to_link, 614400);

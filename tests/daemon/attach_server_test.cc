@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "common/clock.h"
 #include "common/version.h"
+#include "shm/atomic.h"
 #include "tests/daemon/attach_server_fixture.h"
 #include "tests/support/patience.h"
 
@@ -65,6 +67,50 @@ TEST_F(AttachServerTest, AnUnknownKindIsMalformed) {
 TEST_F(AttachServerTest, ARequestBeforeAttachIsMalformed) {
   TestRank rank = Connected(0);
   ExpectGoodbye(rank, rank.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kCorrupt, "before kAttach");
+}
+
+// Returns once the word is `wanted`.
+void AwaitWord(const uint32_t& word, uint32_t wanted) {
+  for (const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs;
+       shm::LoadAcquire(word) != wanted;) {
+    ASSERT_LT(MonotonicNs(), end_ns);
+    std::this_thread::yield();
+  }
+}
+
+TEST_F(AttachServerTest, BothThreadsAnswerWhetherTheyTurn) {
+  TestRank rank = Entered(0);
+  const auto ask = [&](uint32_t number) {
+    attach::LifeQuestion question{};
+    question.header = rank.Header(Kind::kLifeQuestion);
+    question.number = number;
+    while (SendPacket(rank.socket(), question).code() == ErrorCode::kWouldBlock) {
+      std::this_thread::yield();
+    }
+  };
+  ask(1);
+  AwaitWord(rank.session()->life_answered, 1);
+  EXPECT_EQ(rank.session()->life_read, 1U);
+
+  const size_t probes = data_plane_.Count("Probe");
+  data_plane_.set_stuck(true);
+  for (uint32_t number = 2; number < 2000; ++number) {
+    ask(number);
+  }
+  AwaitWord(rank.session()->life_read, 1999);
+  EXPECT_EQ(rank.session()->life_answered, 1U) << "the progress thread stands still";
+  EXPECT_EQ(data_plane_.Count("Probe"), probes + 1) << "one question at a time waits for it";
+  data_plane_.set_stuck(false);
+  AwaitWord(rank.session()->life_answered, 1999);
+  ask(2000);
+  AwaitWord(rank.session()->life_answered, 2000);
+}
+
+TEST_F(AttachServerTest, AQuestionBeforeTheSegmentsIsMalformed) {
+  TestRank rank = Attached(0);
+  attach::LifeQuestion question{};
+  question.header = rank.Header(Kind::kLifeQuestion);
+  ExpectGoodbye(rank, rank.Ask(question), ErrorCode::kCorrupt, "before the segments");
 }
 
 TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -21,6 +19,7 @@
 #include <string>
 
 #include "tests/e2e/command.h"
+#include "tests/support/frozen_thread.h"
 #include "tests/support/patience.h"
 #include "tests/support/processes.h"
 
@@ -31,6 +30,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using tests::FrozenThread;
 using tests::ReadFile;
 
 constexpr char kFerryd[] = "daemon/ferryd";
@@ -80,35 +80,6 @@ class NotifySocket {
  private:
   const TempDirectory directory_;
   int fd_;
-};
-
-// Stops one thread of a child as a debugger would. SIGSTOP stops all threads of a process,
-// whichever it is sent to; ptrace stops one, and needs no hook in ferryd.
-class FrozenThread {
- public:
-  FrozenThread(pid_t process, const std::string& name) : thread_(Find(process, name)) {
-    EXPECT_GT(thread_, 0) << "no thread " << name;
-    EXPECT_EQ(ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr), 0);
-    EXPECT_EQ(ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr), 0);
-    EXPECT_EQ(waitpid(thread_, nullptr, __WALL), thread_);
-  }
-  ~FrozenThread() { ptrace(PTRACE_DETACH, thread_, nullptr, nullptr); }
-  FrozenThread(const FrozenThread&) = delete;
-  FrozenThread& operator=(const FrozenThread&) = delete;
-
- private:
-  static pid_t Find(pid_t process, const std::string& name) {
-    for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
-      std::ifstream file(task.path() / "comm");
-      std::string comm;
-      if (std::getline(file, comm) && comm == name) {
-        return static_cast<pid_t>(std::stoi(task.path().filename()));
-      }
-    }
-    return -1;
-  }
-
-  pid_t thread_;
 };
 
 class ServiceTest : public testing::Test {

@@ -89,7 +89,7 @@ class AttachFuzz {
  private:
   void Step(FuzzInput& input) {
     const uint32_t rank = input.Below(2);
-    switch (input.Below(8)) {
+    switch (input.Below(9)) {
       case 0:
         Say(input, rank, AttachRequest(rank));
         break;
@@ -125,6 +125,13 @@ class AttachFuzz {
         break;
       }
       case 6: {
+        attach::LifeQuestion question{};
+        question.header = Header(attach::Kind::kLifeQuestion);
+        question.number = input.Below(3);
+        Say(input, rank, question);
+        break;
+      }
+      case 7: {
         std::string noise = input.TakeText(input.Take<uint16_t>() % 1200);
         SendBytes(rank, noise.data(), noise.size(), {});
         break;

@@ -274,6 +274,8 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, linked_peers, 2132);
   EXPECT_AT(SessionLayout, link_after_bytes, 2136);
   EXPECT_AT(SessionLayout, link_after_messages, 2144);
+  EXPECT_AT(SessionLayout, life_read, 2148);
+  EXPECT_AT(SessionLayout, life_answered, 2152);
   EXPECT_AT(SessionLayout, peers, 2176);
   EXPECT_AT(SessionLayout, to_daemon, 69632);
   EXPECT_AT(SessionLayout, to_link, 614400);
@@ -485,7 +487,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 14U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 15U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;

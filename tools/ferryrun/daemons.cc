@@ -150,6 +150,7 @@ PrivateDaemon::PrivateDaemon(PrivateDaemon&& other) noexcept
     : node_(other.node_),
       pid_(std::exchange(other.pid_, -1)),
       end_was_reported_(other.end_was_reported_),
+      was_killed_(other.was_killed_),
       run_directory_(std::move(other.run_directory_)),
       control_address_(std::move(other.control_address_)),
       ready_(std::move(other.ready_)),
@@ -247,9 +248,9 @@ ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t timeout_ms) {
     return end;
   }
   const uint64_t kill_ns = MonotonicNs() + timeout_ms * kNsPerMs;
-  for (bool killed = false; !HasEnded(pid_, &end) && kill(pid_, 0) == 0;) {
-    if (!killed && MonotonicNs() >= kill_ns) {
-      killed = true;
+  while (!HasEnded(pid_, &end) && kill(pid_, 0) == 0) {
+    if (!was_killed_ && MonotonicNs() >= kill_ns) {
+      was_killed_ = true;
       kill(pid_, SIGKILL);
     }
     AwaitChild();
@@ -359,6 +360,10 @@ std::vector<std::string> PrivateDaemons::Stop(uint64_t grace_ms) {
     const bool as_it_should = end.ok() || (!served && end.signal == SIGTERM);
     if (!as_it_should && !daemon.end_was_reported()) {
       complaints.push_back(name + " did not stop as it should: it " + Describe(end) +
+                           (daemon.was_killed()
+                                ? ", since it took longer than " + std::to_string(grace_ms) +
+                                      " ms (--grace-ms): it hangs, or was stopped"
+                                : "") +
                            daemon.LastWords());
     }
   }

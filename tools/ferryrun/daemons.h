@@ -54,6 +54,8 @@ class PrivateDaemon {
   // Asks it to stop (SIGTERM); WaitUntilStopped kills it once the time is over.
   void AskToStop();
   ProcessEnd WaitUntilStopped(uint64_t timeout_ms);
+  // Whether it had to: it hung.
+  bool was_killed() const { return was_killed_; }
 
  private:
   PrivateDaemon() = default;
@@ -62,6 +64,7 @@ class PrivateDaemon {
   uint32_t node_ = 0;
   pid_t pid_ = -1;
   bool end_was_reported_ = false;
+  bool was_killed_ = false;
   std::string run_directory_;
   std::string control_address_;
   UniqueFd ready_;  // read end: a line once it serves

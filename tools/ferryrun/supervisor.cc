@@ -23,9 +23,9 @@ constexpr uint64_t kConsequenceWaitMs = 5000;   // after the end of one that has
 constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
 constexpr uint32_t kInputUnderWayBytes = 1 << 18;
-constexpr uint64_t kStopMarginMs = 5000;  // for a host's daemon, beside the grace
-constexpr int kTimedOut = 124;            // as timeout(1) says it
-constexpr int kNotExecutable = 126;       // as shells say it
+constexpr uint64_t kStopMarginMs = 10'000;  // for a host's daemon, beside the grace: one that hangs
+constexpr int kTimedOut = 124;              // as timeout(1) says it
+constexpr int kNotExecutable = 126;         // as shells say it
 constexpr int kNotFound = 127;
 
 std::string Label(uint32_t rank, const SupervisorSettings& settings) {
