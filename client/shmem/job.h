@@ -14,6 +14,7 @@
 
 #include "client/core/front_end.h"
 #include "client/shmem/region.h"
+#include "shm/atomic.h"
 
 namespace ferry::shmem {
 
@@ -51,6 +52,10 @@ struct Job {
   int thread_level = 0;
   std::vector<int> near_pes;  // this one, too
   bool has_far_pes = false;
+  // FrontEnd::death_epoch while running, and what it was when somebody looked for dead near PEs.
+  static constexpr uint32_t kNoDeaths = 0;
+  const uint32_t* death_epoch = &kNoDeaths;
+  std::atomic<uint32_t> deaths_seen{0};
   std::unique_ptr<Region> region;
   Segment heap;  // of size 0 unless running
   std::vector<Segment> statics;
@@ -65,6 +70,10 @@ struct Job {
            front_end->NodeOf(static_cast<uint32_t>(self));
   }
   bool AreNear(const std::vector<int>& pes) const;
+  // Whether PEs may have died since then. Costs two loads.
+  bool has_new_deaths() const {
+    return shm::LoadRelaxed(*death_epoch) != deaths_seen.load(std::memory_order_relaxed);
+  }
   bool is_running() const { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
   // The segment that all of these bytes lie in, or null.
   const Segment* FindSegment(const void* address, size_t bytes) const;

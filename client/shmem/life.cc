@@ -155,6 +155,8 @@ void Begin(const char* call, int level) {
   job.size = static_cast<int>(job.front_end->size());
   job.thread_level = level;
   FindNearPes();
+  job.deaths_seen.store(0, std::memory_order_relaxed);
+  job.death_epoch = &job.front_end->death_epoch();
   MakeRegion(call);
   OpenHeap(0, kHeapAlignment);
   Announce(job.front_end->options(), job.heap.size_bytes, job.is_checking);
@@ -245,6 +247,8 @@ void End(const char* call) {
   ForgetStatics();
   job.heap = {};
   job.region.reset();
+  job.deaths_seen.store(Job::kNoDeaths, std::memory_order_relaxed);
+  job.death_epoch = &Job::kNoDeaths;
   job.front_end = nullptr;
   ferry_front_end_end();
 }

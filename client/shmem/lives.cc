@@ -1,5 +1,7 @@
 #include "client/shmem/lives.h"
 
+#include <algorithm>
+
 #include "client/shmem/job.h"
 #include "client/shmem/place_layout.h"
 #include "shm/atomic.h"
@@ -67,6 +69,12 @@ ErrorCode StateOf(int pe) {
 bool IsDead(int pe) {
   const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
   return state != ErrorCode::kOk && state != ErrorCode::kNotFound;
+}
+
+int FindDeadNeighbour() {
+  const auto dead = std::find_if(job.near_pes.begin(), job.near_pes.end(),
+                                 [](int pe) { return IsDead(pe) && !HasLeft(pe); });
+  return dead == job.near_pes.end() ? -1 : *dead;
 }
 
 std::string StateText(int pe, ErrorCode state) {

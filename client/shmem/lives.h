@@ -28,6 +28,8 @@ bool HasLeft(int pe);
 ErrorCode StateOf(int pe);
 // Whether the PE, or its node, is gone without having left.
 bool IsDead(int pe);
+// The dead near PE of lowest number that had not left; -1: none.
+int FindDeadNeighbour();
 // Blocks until `has_come` is true, for a second at most: news of how a PE went may come later than
 // what happened because of it.
 template <typename HasCome>

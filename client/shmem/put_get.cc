@@ -9,6 +9,7 @@
 #include "client/shmem/copies.h"
 #include "client/shmem/fail.h"
 #include "client/shmem/far.h"
+#include "client/shmem/lives.h"
 #include "client/shmem/operations.h"
 #include "client/shmem/reach.h"
 #include "shm/atomic.h"
@@ -87,17 +88,42 @@ size_t Extent(const char* call, ptrdiff_t stride_bytes, const Stride& stride) {
   }
 }
 
-// What is not only between this PE and near ones.
+// What was put to a near PE, got or changed there is over when the call returns, whether that PE
+// lives or not: its memory stays mapped. So nobody would be told that it has died, but by the calls
+// that order them.
+void LookForDeadNeighbours(const char* call) {
+  // Pairs with the daemon's bump, behind the PE's state.
+  const uint32_t epoch = shm::LoadAcquire(*job.death_epoch);
+  if (const int pe = FindDeadNeighbour(); pe >= 0) {
+    const ErrorCode state = StateOf(pe);
+    GiveUp(call, state,
+           StateText(pe, state) + "; this one may have put to it, or got from it, since then");
+  }
+  job.deaths_seen.store(epoch, std::memory_order_relaxed);
+}
+
+// What is not only between this PE and near ones that live.
 [[gnu::noinline]] void FenceElsewhere(const char* call, Context* context) {
   CheckRunning(call);
-  FenceFar(context);
+  LookForDeadNeighbours(call);
+  if (context->has_far()) {
+    FenceFar(context);
+  }
   std::atomic_thread_fence(std::memory_order_release);
 }
 
 [[gnu::noinline]] void QuietElsewhere(const char* call, Context* context) {
   CheckRunning(call);
-  QuietFar(call, context);
+  LookForDeadNeighbours(call);
+  if (context->has_far()) {
+    QuietFar(call, context);
+  }
   std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// Whether an order with this context takes more than a fence of the CPU.
+bool IsMoreThanAFence(const Context* context) {
+  return context->has_far() || !job.is_running() || job.has_new_deaths();
 }
 
 // Both pair with whoever waits for the signal: the data are there before it.
@@ -236,7 +262,7 @@ void SignalAdd(const char* call, Context* context, uint64_t* signal_address, uin
 // The stores of puts are the program's own plain ones, and what orders them is for plain loads of
 // other PEs: a fence, not a word with release.
 void Fence(const char* call, Context* context) {
-  if (context != nullptr && (context->has_far() || !job.is_running())) [[unlikely]] {
+  if (context != nullptr && IsMoreThanAFence(context)) [[unlikely]] {
     return FenceElsewhere(call, context);
   }
   std::atomic_thread_fence(std::memory_order_release);
@@ -244,7 +270,7 @@ void Fence(const char* call, Context* context) {
 
 // All that was put is seen by all PEs before what this one does next: the store buffer is empty.
 void Quiet(const char* call, Context* context) {
-  if (context != nullptr && (context->has_far() || !job.is_running())) [[unlikely]] {
+  if (context != nullptr && IsMoreThanAFence(context)) [[unlikely]] {
     return QuietElsewhere(call, context);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -253,6 +279,9 @@ void Quiet(const char* call, Context* context) {
 void PeQuiet(const char* call, Context* context, const int* target_pes, size_t npes) {
   if (context != nullptr) {
     CheckRunning(call);
+    if (job.has_new_deaths()) {
+      LookForDeadNeighbours(call);
+    }
     for (size_t i = 0; i < npes; ++i) {
       const int pe = target_pes[i];
       if (!context->team->Has(pe)) {

@@ -2,6 +2,8 @@
 // for ever.
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "tests/shmem/e2e/shmem_job.h"
 
 namespace ferry::shmem_tests {
@@ -41,6 +43,30 @@ TEST(LifeTest, APeThatHasFinalizedIsNotWaitedFor) {
   EXPECT_THAT(result.err, HasSubstr("shmem_barrier_all: PE 0 does not come: it has called "
                                     "shmem_finalize"));
 }
+
+// In a node, and between nodes: nobody is told while it only puts and gets.
+class DeathsTest : public testing::TestWithParam<std::tuple<int, const char*, const char*>> {};
+
+TEST_P(DeathsTest, OrderingCallsSayThatAPeHasDied) {
+  const auto& [nodes, operation, order] = GetParam();
+  const e2e::CommandResult result =
+      RunJob({.nodes = nodes, .flags = {"--keep-going"}}, {"deaths", operation, order});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("PE 1 has died"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    InANode, DeathsTest,
+    testing::Combine(testing::Values(1), testing::Values("put", "get", "atomic"),
+                     testing::Values("quiet", "fence", "pe_quiet", "ctx_quiet")),
+    [](const auto& info) {
+      return std::string(std::get<1>(info.param)) + "_" + std::get<2>(info.param);
+    });
+INSTANTIATE_TEST_SUITE_P(BetweenNodes, DeathsTest,
+                         testing::Combine(testing::Values(2),
+                                          testing::Values("put", "get", "atomic"),
+                                          testing::Values("quiet")),
+                         [](const auto& info) { return std::string(std::get<1>(info.param)); });
 
 TEST(LifeTest, AnExhaustedHeapSaysSoAndReturnsNull) {
   const JobSettings settings{.variables = {"SHMEM_SYMMETRIC_SIZE=1m"}};
