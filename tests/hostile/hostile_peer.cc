@@ -69,9 +69,8 @@ class HostilePeer {
         node_(attacker.seed + 1, !attacker.Dares("lies")),
         peer_(control::Peer::NewStub(
             grpc::CreateChannel(target_.control_address, grpc::InsecureChannelCredentials()))),
-        launcher_(control::Launcher::NewStub(
-            grpc::CreateChannel("unix:" + attacker.run_directory + "/control.sock",
-                                grpc::InsecureChannelCredentials()))) {}
+        launcher_(control::Launcher::NewStub(ControlSocket())),
+        client_(control::Client::NewStub(ControlSocket())) {}
 
   int Run() {
     if (const Status opened = node_.Open(); !opened.ok()) {
@@ -107,6 +106,11 @@ class HostilePeer {
   }
 
  private:
+  std::shared_ptr<grpc::Channel> ControlSocket() const {
+    return grpc::CreateChannel("unix:" + attacker_.run_directory + "/control.sock",
+                               grpc::InsecureChannelCredentials());
+  }
+
   // -- Coming and going --
 
   // A job of two nodes, of which we are one.
@@ -139,11 +143,25 @@ class HostilePeer {
     }
     life_ = contact->life;
     rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
-    return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) &&
+    return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) && RegisterRegion() &&
            packets_->Face(
                contact->fabric_address,
                {contact->send_key, daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
            TellJoined(/*is_true=*/true);
+  }
+  // The rank's region 1 may be read and written from here on.
+  bool RegisterRegion() {
+    control::RegisterRegionRequest request;
+    request.set_region(1);
+    request.set_size_bytes(HostileSession::kHeapBytes);
+    request.set_kind(control::REGION_KIND_HOST_HEAP);
+    control::RegisterRegionReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kCall);
+    context.AddMetadata("ferry-token", rank_->token());
+    const grpc::Status status = client_->RegisterRegion(&context, request, &reply);
+    why_not_ = status.error_message();
+    return status.ok();
   }
   void EndJob() {
     rank_.reset();
@@ -155,18 +173,17 @@ class HostilePeer {
   // Reads words of the rank's memory: the daemon answers what it takes for genuine, and nothing
   // else.
   bool Prove() {
-    const uint64_t before = packets_->heard_of(PacketKind::kOneSidedDone);
+    const uint64_t before = packets_->words_read();
     uint64_t wanted = 0;
     for (uint64_t i = 0; i < kProofs; ++i) {
       wanted += packets_->SayGet();
     }
     const uint64_t end_ns = MonotonicNs() + kLinkPatience.count() * 1'000'000;
-    while (packets_->heard_of(PacketKind::kOneSidedDone) < before + wanted &&
-           MonotonicNs() < end_ns && node_.contact()) {
+    while (packets_->words_read() < before + wanted && MonotonicNs() < end_ns && node_.contact()) {
       packets_->Listen(64);
       std::this_thread::yield();
     }
-    const uint64_t heard = packets_->heard_of(PacketKind::kOneSidedDone) - before;
+    const uint64_t heard = packets_->words_read() - before;
     if (heard < wanted || attacker_.only_proof) {
       std::printf("%llu of %llu packets answered\n", static_cast<unsigned long long>(heard),
                   static_cast<unsigned long long>(wanted));
@@ -431,6 +448,7 @@ class HostilePeer {
   std::unique_ptr<PeerPackets> packets_;
   const std::unique_ptr<control::Peer::Stub> peer_;
   const std::unique_ptr<control::Launcher::Stub> launcher_;
+  const std::unique_ptr<control::Client::Stub> client_;
   uint64_t life_ = 1;
   bool is_linked_ = false;
   int names_ = 0;

@@ -9,8 +9,9 @@
 //
 // HOSTILE_SECONDS: for how long. HOSTILE_SEED: of a run that is to be done again; the seed is
 // printed. HOSTILE_WITHOUT: attacks that are left out, by name; HOSTILE_WITH: those that are not,
-// though nobody withstands them yet (kNotYet). HOSTILE_FACTOR: how much longer exchanges may take
-// at most.
+// though nobody withstands them yet (kNotYet). HOSTILE_FACTOR: how many times as long as beside
+// harmless processes exchanges may take, 99 in a hundred; HOSTILE_SHORTEST_MS: what is shorter
+// there counts as this (by default two turns of others on the same core).
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -39,6 +40,7 @@
 #include "tests/hostile/bystander.h"
 #include "tests/hostile/node.h"
 #include "tests/support/patience.h"
+#include "tests/support/processes.h"
 
 namespace ferry::hostile {
 namespace {
@@ -50,12 +52,12 @@ using testing::HasSubstr;
 constexpr char kRank[] = "tests/hostile/hostile_rank";
 constexpr char kPeer[] = "tests/hostile/hostile_peer";
 constexpr char kStranger[] = "tests/hostile/hostile_stranger";
+constexpr char kBusy[] = "tests/hostile/busy";
 constexpr char kHostileUid[] = "12345";
 constexpr uint64_t kNsPerS = 1'000'000'000;
 
 // Attacks that daemons do not withstand yet.
-constexpr const char* kNotYet[] = {"gets",  "lent",   "standing", "floods",
-                                   "steal", "silent", "places",   "nodes"};
+constexpr const char* kNotYet[] = {"gets", "standing", "floods", "steal", "silent", "places"};
 
 // Of a daemon, beyond what it has at its start: a few times what it takes beside harmless
 // processes, and what it may keep for a node that does not read.
@@ -142,6 +144,33 @@ class HostileTest : public testing::Test {
     EXPECT_TRUE(e2e::Eventually(holds_nothing) || e2e::Eventually(holds_nothing)) << held;
   }
 
+  static std::vector<std::unique_ptr<Command>> StartAll(
+      const std::vector<std::vector<std::string>>& all, unsigned limit_s) {
+    std::vector<std::unique_ptr<Command>> programs;
+    for (const auto& arguments : all) {
+      programs.push_back(
+          std::make_unique<Command>(arguments, std::vector<std::string>(), "", limit_s));
+    }
+    return programs;
+  }
+  // What they have used so far, all together; they may have ended.
+  static uint64_t CpuNsOf(const std::vector<std::unique_ptr<Command>>& programs) {
+    uint64_t ticks = 0;
+    for (const auto& program : programs) {
+      const std::string stat = tests::ReadFile("/proc/" + std::to_string(program->pid()) + "/stat");
+      std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+      std::string skipped;
+      uint64_t user = 0;
+      uint64_t system = 0;
+      for (int field = 0; field < 11; ++field) {  // from the state on
+        fields >> skipped;
+      }
+      fields >> user >> system;
+      ticks += user + system;
+    }
+    return ticks * kNsPerS / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  }
+
   // Jobs of the second user for so long.
   Window RunJobs(Bystander& bystander, const std::string& name, uint64_t seconds,
                  std::vector<uint64_t>* took_us) {
@@ -149,6 +178,7 @@ class HostileTest : public testing::Test {
     const uint64_t end_ns = window.begin_ns + seconds * kNsPerS;
     for (int job = 1; MonotonicNs() < end_ns && !HasFailure(); ++job) {
       took_us->push_back(bystander.RunJob(name + "-" + std::to_string(job)));
+      EXPECT_TRUE(here_.Scrape() && there_.Scrape()) << "metrics are not to be had";
     }
     window.end_ns = MonotonicNs();
     return window;
@@ -202,26 +232,10 @@ TEST_F(HostileTest, HarmsNobodyElse) {
   Bystander bystander(here_, there_);
   for (uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
     const std::string name = "good-" + std::to_string(round);
-    const auto attacks = Attacks(round, hostile_s);
-    {
-      std::vector<std::unique_ptr<Command>> busy;
-      for (size_t i = 0; i < attacks.size(); ++i) {
-        busy.push_back(std::make_unique<Command>(
-            std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"},
-            std::vector<std::string>(), "", limit_s));
-      }
-      harmless.push_back(RunJobs(bystander, name + "-a", harmless_s, &harmless_jobs_us));
-      for (const auto& process : busy) {
-        process->Signal(SIGKILL);
-        process->Wait();
-      }
-    }
-    std::vector<std::unique_ptr<Command>> programs;
-    for (const auto& arguments : attacks) {
-      programs.push_back(
-          std::make_unique<Command>(arguments, std::vector<std::string>(), "", limit_s));
-    }
+    std::vector<std::unique_ptr<Command>> programs = StartAll(Attacks(round, hostile_s), limit_s);
     hostile.push_back(RunJobs(bystander, name + "-b", hostile_s, &hostile_jobs_us));
+    const uint64_t percent = 100 * CpuNsOf(programs) / programs.size() /
+                             (hostile.back().end_ns - hostile.back().begin_ns);
     for (const auto& program : programs) {
       const CommandResult result = program->Wait();
       EXPECT_EQ(result.exit_code, 0)
@@ -230,6 +244,17 @@ TEST_F(HostileTest, HarmsNobodyElse) {
     }
     for (Node* node : {&here_, &there_}) {
       ASSERT_TRUE(node->Lives()) << node->Errors();
+    }
+    // As many, which use as much of the CPUs.
+    std::printf("each used %llu %% of a core\n", static_cast<unsigned long long>(percent));
+    programs =
+        StartAll(std::vector<std::vector<std::string>>(
+                     programs.size(), {kBusy, std::to_string(std::max<uint64_t>(1, percent))}),
+                 limit_s);
+    harmless.push_back(RunJobs(bystander, name + "-a", harmless_s, &harmless_jobs_us));
+    for (const auto& program : programs) {
+      program->Signal(SIGKILL);
+      program->Wait();
     }
   }
   bystander.EndSteadyJob();

@@ -1,7 +1,10 @@
 #include "tests/hostile/node.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/unique_fd.h"
 #include "tests/support/patience.h"
 #include "tests/support/processes.h"
 
@@ -18,6 +22,7 @@ namespace {
 using daemon::FerrydProcess;
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);
+constexpr time_t kScrapeSeconds = 60;
 
 }  // namespace
 
@@ -32,6 +37,7 @@ Node::Node(const std::string& name)
                                                        grpc::InsecureChannelCredentials()));
   launcher_ = control::Launcher::NewStub(grpc::CreateChannel(
       "unix:" + run_directory_ + "/control.sock", grpc::InsecureChannelCredentials()));
+  metrics_port_ = MetricsPort();
   memfds_ = CountMemfds();
   first_bytes_ = ResidentBytes();
   watch_ = std::thread([this] { WatchMemory(); });
@@ -102,6 +108,37 @@ NicCounts Node::Nics() {
     counts.refused += nic.errors();
   }
   return counts;
+}
+
+uint16_t Node::MetricsPort() {
+  control::StatusReply status;
+  grpc::ClientContext context;
+  EXPECT_TRUE(admin_->Status(&context, control::StatusRequest(), &status).ok());
+  const std::string& address = status.metrics_address();
+  return static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+}
+
+bool Node::Scrape() const {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(metrics_port_);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval patience{kScrapeSeconds, 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: ferryd\r\nConnection: close\r\n\r\n";
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      send(fd.get(), kRequest, sizeof(kRequest) - 1, MSG_NOSIGNAL) < 0) {
+    return false;
+  }
+  std::string answer;
+  char piece[4096];
+  ssize_t size = 0;
+  while ((size = recv(fd.get(), piece, sizeof(piece), 0)) > 0) {
+    answer.append(piece, static_cast<size_t>(size));
+  }
+  return size == 0 && answer.starts_with("HTTP/1.1 200") &&
+         answer.find("ferry_") != std::string::npos;
 }
 
 std::string Node::Held() {

@@ -41,6 +41,8 @@ class Node {
   // All of the job's messages pass the daemons.
   void ForbidLinks(const std::string& id);
   NicCounts Nics();
+  // Reads the metrics, as Prometheus does. False: it gets no whole answer within a long while.
+  bool Scrape() const;
   // Its remaining holdings for jobs; empty if there are none.
   std::string Held();
   // The most memory that the daemon was seen to have, and what it had to begin with.
@@ -53,6 +55,7 @@ class Node {
  private:
   std::string CopyPrograms() const;
   size_t CountMemfds() const;
+  uint16_t MetricsPort();
   uint64_t ResidentBytes() const;
   void WatchMemory();
 
@@ -61,6 +64,7 @@ class Node {
   daemon::FerrydProcess daemon_;
   std::unique_ptr<control::Admin::Stub> admin_;
   std::unique_ptr<control::Launcher::Stub> launcher_;
+  uint16_t metrics_port_ = 0;
   size_t memfds_ = 0;
   uint64_t first_bytes_ = 0;
   std::atomic<uint64_t> most_bytes_{0};

@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kMemoryBytes = 4 << 20;
 constexpr size_t kMostUnanswered = 256;
 constexpr uint32_t kRegion = 1;  // of the rank there
+constexpr uint32_t kWordBytes = 8;
 // So much of a message of the transport do packets fill.
 constexpr size_t kMostFrameBytes = 16'000;
 constexpr size_t kMostBodyBytes = 9000;
@@ -38,6 +39,12 @@ bool IsAnswer(PacketKind kind) {
     default:
       return false;
   }
+}
+
+bool IsWord(const progress::Packet& packet) {
+  const auto done = HeadOf<progress::WireOneSidedDone>(packet.body);
+  return packet.header.kind == static_cast<uint8_t>(PacketKind::kOneSidedDone) && done &&
+         done->error == 0 && packet.body.size() == sizeof(*done) + kWordBytes;
 }
 
 template <typename T>
@@ -259,7 +266,7 @@ bool PeerPackets::SayGet() {
   wire.operation = static_cast<uint8_t>(OneSidedOperation::kGet);
   wire.wants_answer = 1;
   wire.region = kRegion;
-  wire.size_bytes = 8;
+  wire.size_bytes = kWordBytes;
   const uint64_t before = sent_;
   Send(header, BytesOfValue(wire));
   return sent_ > before;
@@ -328,7 +335,7 @@ void PeerPackets::OnReceive(transport::PeerId, std::span<const std::byte> messag
     if (header.job_key != keys_.job_key || header.kind >= kPacketKinds) {
       continue;  // of an earlier job
     }
-    ++heard_[header.kind];
+    words_read_ += IsWord(*packet) ? 1 : 0;
     answers_ += IsAnswer(static_cast<PacketKind>(header.kind)) ? 1 : 0;
     if (unanswered_.size() >= kMostUnanswered) {
       unanswered_.pop_front();

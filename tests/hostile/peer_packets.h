@@ -5,7 +5,6 @@
 // One thread.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -66,7 +65,8 @@ class PeerPackets final : public transport::CompletionSink {
   uint64_t sent() const { return sent_; }
   // Packets of the daemon, of this job, that only answer what it took from us.
   uint64_t answers() const { return answers_; }
-  uint64_t heard_of(progress::PacketKind kind) const { return heard_[static_cast<size_t>(kind)]; }
+  // Of these: with the word that SayGet wanted.
+  uint64_t words_read() const { return words_read_; }
 
   // ---- transport::CompletionSink ----
   void OnReceive(transport::PeerId, std::span<const std::byte> message) override;
@@ -98,10 +98,10 @@ class PeerPackets final : public transport::CompletionSink {
   std::vector<std::byte> memory_;  // that the daemon may read and write
   transport::MemoryRegion region_;
   std::deque<Heard> unanswered_;
-  std::array<uint64_t, kPacketKinds> heard_{};
   uint64_t number_ = 0;  // of our operations
   uint64_t sent_ = 0;
   uint64_t answers_ = 0;
+  uint64_t words_read_ = 0;
   bool is_full_ = false;
 };
 

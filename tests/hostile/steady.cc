@@ -21,11 +21,11 @@
 namespace {
 
 constexpr size_t kShortBytes = 64;
-constexpr size_t kLongBytes = 256 << 10;  // more than goes with its offer
+constexpr size_t kLongBytes = 1280 << 10;  // more than is sent before the peer has asked for it
 constexpr int kTag = 1;
 constexpr int kLastTag = 2;  // no more follow
 constexpr uint64_t kShortPeriodNs = 25'000'000;
-constexpr uint64_t kLongPeriodNs = 100'000'000;
+constexpr uint64_t kLongPeriodNs = 150'000'000;
 
 using ferry::ranks::NowNs;
 using ferry::ranks::StopOnError;
@@ -63,14 +63,22 @@ uint64_t Lead(int peer, size_t size_bytes, uint64_t period_ns) {
     SleepUntil(NowNs() + period_ns);
     is_last = g_is_over != 0;
     const uint64_t begin_ns = NowNs();
-    ferry_request requests[2];
-    ferry_status statuses[2];
-    StopOnError(ferry_irecv(buffers.in.data(), size_bytes, peer, kTag, &requests[0]));
-    StopOnError(
-        ferry_isend(buffers.out.data(), size_bytes, peer, is_last ? kLastTag : kTag, &requests[1]));
-    StopOnError(ferry_waitall(2, requests, statuses));
+    const int tag = is_last ? kLastTag : kTag;
+    ferry_status status;
+    if (exchange % 2 == 0) {  // the peer may write where the receive is
+      ferry_request requests[2];
+      ferry_status statuses[2];
+      StopOnError(ferry_irecv(buffers.in.data(), size_bytes, peer, kTag, &requests[0]));
+      StopOnError(ferry_isend(buffers.out.data(), size_bytes, peer, tag, &requests[1]));
+      StopOnError(ferry_waitall(2, requests, statuses));
+      status = statuses[0];
+    } else {  // it does not know that place: a long message is read from the peer
+      StopOnError(ferry_send(buffers.out.data(), size_bytes, peer, tag));
+      StopOnError(
+          ferry_recv(buffers.in.data(), size_bytes, FERRY_ANY_SOURCE, FERRY_ANY_TAG, &status));
+    }
     PrintSamples(begin_ns, NowNs(), period_ns);
-    CHECK_EQ(statuses[0].size_bytes, size_bytes);
+    CHECK_EQ(status.size_bytes, size_bytes);
     CHECK_BYTES(buffers.in.data(), size_bytes, NameOf(peer, exchange));
   }
   return exchange;
