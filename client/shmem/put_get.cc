@@ -122,7 +122,7 @@ void LookForDeadNeighbours(const char* call) {
 }
 
 // Whether an order with this context takes more than a fence of the CPU.
-bool IsMoreThanAFence(const Context* context) {
+[[gnu::always_inline]] inline bool IsMoreThanAFence(const Context* context) {
   return context->has_far() || !job.is_running() || job.has_new_deaths();
 }
 
