@@ -108,6 +108,12 @@ bool EnterOwnMachine() {
   return ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
+// Of windows of one kind: how long each took.
+struct WindowTimes {
+  std::vector<uint64_t> jobs_us;
+  std::vector<uint64_t> scrapes_us;
+};
+
 class HostileTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { has_own_machine_ = EnterOwnMachine(); }
@@ -173,12 +179,14 @@ class HostileTest : public testing::Test {
 
   // Jobs of the second user for so long.
   Window RunJobs(Bystander& bystander, const std::string& name, uint64_t seconds,
-                 std::vector<uint64_t>* took_us) {
+                 WindowTimes* times) {
     Window window{MonotonicNs(), 0};
     const uint64_t end_ns = window.begin_ns + seconds * kNsPerS;
     for (int job = 1; MonotonicNs() < end_ns && !HasFailure(); ++job) {
-      took_us->push_back(bystander.RunJob(name + "-" + std::to_string(job)));
+      times->jobs_us.push_back(bystander.RunJob(name + "-" + std::to_string(job)));
+      const uint64_t begin_ns = MonotonicNs();
       EXPECT_TRUE(here_.Scrape() && there_.Scrape()) << "metrics are not to be had";
+      times->scrapes_us.push_back((MonotonicNs() - begin_ns) / 1000);
     }
     window.end_ns = MonotonicNs();
     return window;
@@ -227,13 +235,13 @@ TEST_F(HostileTest, HarmsNobodyElse) {
   const auto limit_s = static_cast<unsigned>(turn_s + tests::kPatienceS);
   std::vector<Window> harmless;
   std::vector<Window> hostile;
-  std::vector<uint64_t> harmless_jobs_us;
-  std::vector<uint64_t> hostile_jobs_us;
+  WindowTimes harmless_times;
+  WindowTimes hostile_times;
   Bystander bystander(here_, there_);
   for (uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
     const std::string name = "good-" + std::to_string(round);
     std::vector<std::unique_ptr<Command>> programs = StartAll(Attacks(round, hostile_s), limit_s);
-    hostile.push_back(RunJobs(bystander, name + "-b", hostile_s, &hostile_jobs_us));
+    hostile.push_back(RunJobs(bystander, name + "-b", hostile_s, &hostile_times));
     const uint64_t percent = 100 * CpuNsOf(programs) / programs.size() /
                              (hostile.back().end_ns - hostile.back().begin_ns);
     for (const auto& program : programs) {
@@ -251,7 +259,7 @@ TEST_F(HostileTest, HarmsNobodyElse) {
         StartAll(std::vector<std::vector<std::string>>(
                      programs.size(), {kBusy, std::to_string(std::max<uint64_t>(1, percent))}),
                  limit_s);
-    harmless.push_back(RunJobs(bystander, name + "-a", harmless_s, &harmless_jobs_us));
+    harmless.push_back(RunJobs(bystander, name + "-a", harmless_s, &harmless_times));
     for (const auto& program : programs) {
       program->Signal(SIGKILL);
       program->Wait();
@@ -262,7 +270,8 @@ TEST_F(HostileTest, HarmsNobodyElse) {
     ExpectNearly(are_long ? "long exchanges" : "short exchanges",
                  bystander.Exchanges(are_long, harmless), bystander.Exchanges(are_long, hostile));
   }
-  ExpectNearly("jobs", Times(harmless_jobs_us), Times(hostile_jobs_us));
+  ExpectNearly("jobs", Times(harmless_times.jobs_us), Times(hostile_times.jobs_us));
+  ExpectNearly("scrapes", Times(harmless_times.scrapes_us), Times(hostile_times.scrapes_us));
   for (Node* node : {&here_, &there_}) {
     std::printf("memory of a daemon: %llu KiB, later %llu KiB at most\n",
                 static_cast<unsigned long long>(node->first_bytes() >> 10),
