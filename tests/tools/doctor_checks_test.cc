@@ -161,6 +161,39 @@ TEST(DoctorTest, JudgesTheLibraryBesideTheDaemon) {
   Expect(CheckLibrary({}, facts), Verdict::kOk, "the loader finds none", "");
 }
 
+// An administrator who has given ferryd an address of the network, and has not told systemd.
+TEST(DoctorTest, ReadsWhatTheUnitLetsFerrydReach) {
+  namespace fs = std::filesystem;
+  std::string root = "/tmp/ferry-doctor-XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  const auto write = [&root](const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(root + path).parent_path());
+    std::ofstream(root + path) << text;
+  };
+  DaemonFacts facts;
+  facts.pid = 4711;
+  facts.control_address = "10.0.0.7:7777";
+  Expect(CheckUnit(facts, root), Verdict::kOk, "does not run as a service", "");
+  write("/proc/4711/cgroup", "0::/system.slice/ferryd.service\n");
+  write("/lib/systemd/system/ferryd.service",
+        "[Service]\nIPAddressDeny=any\nIPAddressAllow=localhost\n");
+  Expect(CheckUnit(facts, root), Verdict::kProblem,
+         "ferryd at 10.0.0.7:7777 may reach this node only", "systemctl edit ferryd");
+  facts.control_address = "127.0.0.1:7777";
+  Expect(CheckUnit(facts, root), Verdict::kOk, "may reach its network", "");
+  facts.control_address = "10.0.0.7:7777";
+  write("/etc/systemd/system/ferryd.service.d/override.conf",
+        "[Service]\nIPAddressAllow=10.0.0.0/16\n");
+  Expect(CheckUnit(facts, root), Verdict::kOk, "may reach its network", "");
+  write("/etc/systemd/system/ferryd.service.d/override.conf", "[Service]\nIPAddressDeny=\n");
+  Expect(CheckUnit(facts, root), Verdict::kOk, "may reach its network", "");
+  // A unit of the administrator's own takes the package's place.
+  fs::remove_all(root + "/etc");
+  write("/etc/systemd/system/ferryd.service", "[Service]\nExecStart=/usr/sbin/ferryd\n");
+  Expect(CheckUnit(facts, root), Verdict::kOk, "may reach its network", "");
+  fs::remove_all(root);
+}
+
 TEST(DoctorTest, JudgesCertificates) {
   const auto check = [](int64_t seconds_left) {
     return CheckCertificate("tls_cert_file", "/x.pem",

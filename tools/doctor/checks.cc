@@ -10,6 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string_view>
 
 #include "client/malloc/heap_sizes.h"
 #include "common/counted.h"
@@ -52,6 +57,61 @@ constexpr char kOneRelease[] = "install ferryd, libferry and the tools from one 
 
 std::string Bytes(uint64_t bytes) {
   return bytes == kUnlimited ? "unlimited" : std::to_string(bytes >> 20) + " MiB";
+}
+
+// ---- The unit ----
+
+constexpr char kUnit[] = "ferryd.service";
+
+std::string FileText(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Of the unit and what overrides it, in systemd's order.
+std::vector<std::string> UnitLines(const std::string& root) {
+  std::vector<std::filesystem::path> files;
+  for (const char* folder : {"/etc/systemd/system/", "/run/systemd/system/",
+                             "/usr/local/lib/systemd/system/", "/lib/systemd/system/"}) {
+    if (const std::filesystem::path unit = root + folder + kUnit; std::filesystem::exists(unit)) {
+      files.push_back(unit);
+      break;
+    }
+  }
+  for (const char* folder :
+       {"/lib/systemd/system/", "/run/systemd/system/", "/etc/systemd/system/"}) {
+    std::error_code error;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(root + folder + kUnit + ".d", error)) {
+      files.push_back(entry.path());
+    }
+  }
+  std::vector<std::string> lines;
+  for (const std::filesystem::path& path : files) {
+    std::istringstream text(FileText(path));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+// Whether it is denied nothing, or allowed more than its own node. An empty value takes back what
+// came before.
+bool NamesNetworks(const std::vector<std::string>& lines) {
+  constexpr std::string_view kDeny = "IPAddressDeny=";
+  constexpr std::string_view kAllow = "IPAddressAllow=";
+  bool is_denied = false;
+  bool is_allowed = false;
+  for (const std::string_view line : lines) {
+    if (line.starts_with(kDeny)) {
+      is_denied = line.size() > kDeny.size();
+    } else if (line.starts_with(kAllow)) {
+      const std::string_view networks = line.substr(kAllow.size());
+      is_allowed = !networks.empty() && (is_allowed || networks != "localhost");
+    }
+  }
+  return !is_denied || is_allowed;
 }
 
 using topology::CpuSet;
@@ -309,6 +369,27 @@ Finding CheckUsersSocket(const Status& called) {
               "jobs can be neither started nor joined: " + called.message(),
               "see `journalctl -u ferryd`; restart ferryd"};
   }
+}
+
+Finding CheckUnit(const DaemonFacts& facts, const std::string& root) {
+  const auto is = [](Verdict verdict, const std::string& found, const char* mend) {
+    return Finding{"unit", verdict, found, mend};
+  };
+  if (!facts.connected.ok() ||
+      FileText(root + "/proc/" + std::to_string(facts.pid) + "/cgroup").find(kUnit) ==
+          std::string::npos) {
+    return is(Verdict::kOk, "ferryd does not run as a service of systemd", "");
+  }
+  const bool is_local = facts.control_address.starts_with("127.") ||
+                        facts.control_address.starts_with("localhost") ||
+                        facts.control_address.starts_with("[::1]");
+  const std::string who = std::string(kUnit) + ": ferryd at " + facts.control_address;
+  if (is_local || NamesNetworks(UnitLines(root))) {
+    return is(Verdict::kOk, who + " may reach its network", "");
+  }
+  return is(Verdict::kProblem, who + " may reach this node only (IPAddressDeny=any)",
+            "name the networks of the nodes by IPAddressAllow= in `systemctl edit ferryd`, then "
+            "systemctl restart ferryd");
 }
 
 Finding CheckVersions(const DaemonFacts& facts) {

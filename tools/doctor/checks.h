@@ -76,10 +76,14 @@ struct DaemonFacts {
   uint32_t protocol_version = 0;
   std::string state;
   std::string provider;
+  std::string control_address;
 };
 Finding CheckDaemon(const DaemonFacts& facts);
 // `called`: the result of the call over the users' socket with which every job begins.
 Finding CheckUsersSocket(const Status& called);
+// Whether the unit that the daemon runs in, if it does, lets it reach the network of its own
+// control address. Reads its control group and systemd's files of ferryd.service, below `root`.
+Finding CheckUnit(const DaemonFacts& facts, const std::string& root = "");
 Finding CheckVersions(const DaemonFacts& facts);
 // The library that ranks would load beside the daemon, or this program's own release.
 Finding CheckLibrary(const LibraryFacts& library, const DaemonFacts& facts);

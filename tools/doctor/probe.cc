@@ -182,6 +182,7 @@ void ExamineDaemon(config::Options options, std::vector<Finding>* findings) {
     facts.pid = daemon.pid();
     facts.state = daemon.state();
     facts.provider = daemon.node().provider();
+    facts.control_address = daemon.node().control_address();
     facts.layout_version = daemon.node().layout_version();
     facts.protocol_version = daemon.node().protocol_version();
     control::GpusReply reply;
@@ -202,6 +203,7 @@ void ExamineDaemon(config::Options options, std::vector<Finding>* findings) {
     findings->push_back(
         CheckUsersSocket(LauncherClient::Connect(options.run_directory, kTimeoutMs).status()));
   }
+  findings->push_back(CheckUnit(facts));
   findings->push_back(CheckVersions(facts));
   findings->push_back(CheckLibrary(FindLibrary(), facts));
   findings->push_back(CheckGpus(facts, gpus, options.gpu_backend));
