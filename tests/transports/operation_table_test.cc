@@ -49,11 +49,39 @@ TEST_F(OperationTableTest, BoundsPerPeerAndInAll) {
   Accept(&a_, 2);
   Accept(&a_, 3);
   EXPECT_EQ(TryAccept(&a_), ErrorCode::kWouldBlock);
-  Accept(&b_, 4);
+  Accept(&b_, 4);  // the last of all,
+  Accept(&b_, 5);  // then up to its part
+  Accept(&b_, 6);
   EXPECT_EQ(TryAccept(&b_), ErrorCode::kWouldBlock);
   EXPECT_EQ(statistics_.would_block, 2U);
   table_.Finish(first);
-  Accept(&b_, 5);
+  EXPECT_EQ(TryAccept(&b_), ErrorCode::kWouldBlock);
+  Accept(&a_, 7);
+}
+
+// However many peers take nothing: each of the others can have some operations under way.
+TEST_F(OperationTableTest, PeersThatTakeNothingLeaveTheOthersTheirPart) {
+  Table table({.slots = 64, .outstanding = 16, .outstanding_per_peer = 12, .timeout_ns = 100},
+              &statistics_);
+  const auto accepted = [&](Peer* peer) {
+    uint32_t count = 0;
+    for (Operation* op = nullptr; table.Accept(peer, &region_, 0, 0, &op) == ErrorCode::kOk;) {
+      ++count;
+    }
+    return count;
+  };
+  std::vector<Peer> silent(8);
+  EXPECT_EQ(accepted(&silent[0]), 12U);  // nobody else wants any
+  EXPECT_EQ(accepted(&silent[1]), 8U);   // the other 4, and up to its half
+  for (size_t i = 2; i < silent.size(); ++i) {
+    EXPECT_GE(accepted(&silent[i]), kLeastOfPeer) << i;
+  }
+  Peer other;
+  Operation* op = nullptr;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(table.Accept(&other, &region_, 0, 0, &op), ErrorCode::kOk);
+    table.Finish(op);
+  }
 }
 
 TEST_F(OperationTableTest, CountsTheUsersOfARegion) {

@@ -201,6 +201,41 @@ TEST_F(TcpTransportTest, ManyFloodsDoNotHoldUpOthers) {
   EXPECT_LT(b_->recorder.messages.size(), 1000U);
 }
 
+// Their sockets are full, and all that may be outstanding is for them.
+TEST_F(TcpTransportTest, PeersThatStandStillDoNotHoldUpOthers) {
+  constexpr size_t kBytes = 1 << 20;
+  TransportOptions options;
+  Connect(options, kBytes);
+  Greet();
+  TcpNode still[2] = {TcpNode(options, kBytes), TcpNode(options, kBytes)};
+  uint64_t context = 0;
+  for (TcpNode& node : still) {
+    const PeerId peer = *a_->transport->AddPeer(node.transport->Address());
+    ASSERT_EQ(a_->Send(peer, Numbered(0), ++context), ErrorCode::kOk);
+    TcpNode* const two[] = {a_.get(), &node};
+    ASSERT_TRUE(PollUntil(two, [&] { return node.recorder.messages.size() == 1; }));
+    const RmaRequest read{.peer = peer,
+                          .local = a_->memory.data(),
+                          .region = a_->region.handle,
+                          .remote_address = node.region.remote_base,
+                          .key = node.region.key,
+                          .bytes = kBytes};
+    RmaRequest next = read;
+    for (next.context = ++context; a_->transport->Read(next, a_->now_ns) == ErrorCode::kOk;
+         next.context = ++context) {
+    }
+  }
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(a_->Send(b_of_a_, Numbered(7), 100'000 + static_cast<uint64_t>(i)), ErrorCode::kOk);
+    ASSERT_EQ(a_->transport->Read(Request(kBytes, 200'000 + static_cast<uint64_t>(i)), a_->now_ns),
+              ErrorCode::kOk);
+    ASSERT_TRUE(Until([&] {
+      return a_->ResultOf(100'000 + static_cast<uint64_t>(i)) == ErrorCode::kOk &&
+             a_->ResultOf(200'000 + static_cast<uint64_t>(i)) == ErrorCode::kOk;
+    }));
+  }
+}
+
 TEST_F(TcpTransportTest, WhoIsGoneIsUnreachableUntilItIsBack) {
   TransportOptions options;
   Connect(options);

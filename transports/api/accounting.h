@@ -39,6 +39,33 @@ inline uint32_t PerPeerLimit(const TransportOptions& options) {
                                                : std::max(1U, options.max_outstanding / 2);
 }
 
+// Peers that take nothing must not keep the others from being served. So each peer may have its
+// part of max_outstanding, and so many at least, also when others have all of it: out of a reserve,
+// the last quarter of which is kept for those who have less than that.
+inline constexpr uint32_t kLeastOfPeer = 4;
+// For the parts of many peers. What an operation costs while nobody uses it is some hundred bytes.
+inline uint32_t OperationReserve(const TransportOptions& options) {
+  constexpr uint32_t kMost = 768;
+  return std::min(3 * options.max_outstanding, kMost);
+}
+// Who has how much of what all peers share.
+struct OperationUse {
+  uint32_t most = 0;  // to be outstanding in all, but for the reserve
+  uint32_t reserve = 0;
+  uint32_t outstanding = 0;
+  uint32_t peers = 0;  // that have some outstanding
+};
+// Whether a peer that has so many outstanding may have one more.
+inline bool MayHaveOneMore(const OperationUse& use, uint32_t of_peer) {
+  if (use.outstanding < use.most) {
+    return true;
+  }
+  const uint32_t peers = use.peers + (of_peer == 0 ? 1 : 0);
+  const bool is_scarce = use.outstanding >= use.most + use.reserve - use.reserve / 4;
+  const uint32_t part = is_scarce ? 0 : use.most / peers;
+  return of_peer < std::max(part, kLeastOfPeer);
+}
+
 // Copies by memcpy: std::copy of std::byte takes them one by one.
 inline void CopyBytes(std::span<const std::byte> from, std::byte* to) {
   if (!from.empty()) {

@@ -71,7 +71,7 @@ class OperationTable {
   using State = typename Operation::State;
 
   struct Limits {
-    uint32_t slots = 0;  // more than `outstanding`: spare ones for abandoned operations
+    uint32_t slots = 0;  // more than `outstanding`: see OperationReserve, and for abandoned ones
     uint32_t outstanding = 0;
     uint32_t outstanding_per_peer = 0;
     uint64_t timeout_ns = 0;
@@ -96,8 +96,10 @@ class OperationTable {
     if (statistics_->abandoned == slots_.size()) {
       return ErrorCode::kLimitExceeded;
     }
-    if (free_.empty() || outstanding_ >= limits_.outstanding ||
-        peer->outstanding >= limits_.outstanding_per_peer) {
+    if (free_.empty() || peer->outstanding >= limits_.outstanding_per_peer ||
+        !MayHaveOneMore(
+            {limits_.outstanding, limits_.slots - limits_.outstanding, outstanding_, busy_peers_},
+            peer->outstanding)) {
       statistics_->would_block++;
       return ErrorCode::kWouldBlock;
     }
@@ -110,7 +112,7 @@ class OperationTable {
     op->context = context;
     op->deadline_ns = now_ns + limits_.timeout_ns;
     outstanding_++;
-    peer->outstanding++;
+    busy_peers_ += peer->outstanding++ == 0 ? 1 : 0;
     if (region != nullptr) {
       region->users++;
     }
@@ -239,7 +241,7 @@ class OperationTable {
   void Leave(Operation* op) {
     deadlines_.erase(deadlines_.iterator_to(*op));
     outstanding_--;
-    op->peer->outstanding--;
+    busy_peers_ -= --op->peer->outstanding == 0 ? 1 : 0;
   }
   // Gives back the slot of an operation that is on no list, reported, and not held by the NIC.
   void Release(Operation* op) {
@@ -254,6 +256,7 @@ class OperationTable {
   Statistics* const statistics_;
   std::vector<Operation> slots_;
   uint32_t outstanding_ = 0;
+  uint32_t busy_peers_ = 0;  // that have some of these
   uint64_t last_call_ns_ = 0;
   Lives free_;
   Lives deadlines_;  // kQueued and kPosted, soonest first: the timeout is the same for all

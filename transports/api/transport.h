@@ -56,8 +56,9 @@ struct TransportOptions {
   // Reads and writes of more than this are split among the NICs, in pieces of this size.
   uint64_t stripe_bytes = 512ULL * 1024;
 
-  // The most operations accepted and not yet completed: in all, and to one peer (0 = half of all),
-  // so that a silent peer cannot take every slot.
+  // The most operations accepted and not yet completed: in all, and to one peer (0 = half of all).
+  // Each peer has its part beside that when others have everything (accounting.h), so that those
+  // which are silent keep nobody else from being served.
   uint32_t max_outstanding = 256;
   uint32_t max_outstanding_per_peer = 0;
 

@@ -125,15 +125,15 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
       owned_(std::move(rails)),
       rails_(Pointers(owned_)),
       memory_(rails_),
-      operations_(options.max_outstanding),
-      pieces_(size_t{options.max_outstanding} * kPiecesPerRail * rails_.size()) {
+      operations_(options.max_outstanding + OperationReserve(options)),
+      pieces_(operations_.size() * kPiecesPerRail * rails_.size()) {
   capabilities_ = First().capabilities();
   for (const Transport* rail : rails_) {
     capabilities_.wait_fd &= rail->capabilities().wait_fd;
     capabilities_.progress_needs_poll |= rail->capabilities().progress_needs_poll;
     capabilities_.pins |= rail->capabilities().pins;
   }
-  for (uint32_t i = options.max_outstanding; i-- > 0;) {
+  for (auto i = static_cast<uint32_t>(operations_.size()); i-- > 0;) {
     operations_[i].again.reserve(kPiecesPerRail * rails_.size());
     free_operations_.push_back(i);
   }
@@ -296,13 +296,17 @@ RailPeer* RailSet::Usable(PeerId id, ErrorCode* code) {
 }
 
 ErrorCode RailSet::Accept(RailPeer* peer, RailOperation** operation) {
-  if (free_operations_.empty() || peer->outstanding >= PerPeerLimit(options_)) {
+  const auto outstanding = static_cast<uint32_t>(operations_.size() - free_operations_.size());
+  if (free_operations_.empty() || peer->outstanding >= PerPeerLimit(options_) ||
+      !MayHaveOneMore(
+          {options_.max_outstanding, OperationReserve(options_), outstanding, busy_peers_},
+          peer->outstanding)) {
     statistics_.would_block++;
     return ErrorCode::kWouldBlock;
   }
   RailOperation& taken = operations_[free_operations_.back()];
   free_operations_.pop_back();
-  peer->outstanding++;
+  busy_peers_ += peer->outstanding++ == 0 ? 1 : 0;
   taken.result = ErrorCode::kOk;
   taken.active = true;
   taken.parked = false;
@@ -362,7 +366,7 @@ ErrorCode RailSet::StartMessage(PeerId id, uint64_t bytes, RegionHandle* region,
   if (code != ErrorCode::kOk) {
     operation->active = false;
     failures_ += code == ErrorCode::kWouldBlock ? 0 : 1;
-    peer->outstanding--;
+    busy_peers_ -= --peer->outstanding == 0 ? 1 : 0;
     free_operations_.push_back(index);
     return code;
   }

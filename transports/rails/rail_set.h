@@ -297,6 +297,7 @@ class RailSet final : public Transport {
 
   std::vector<RailOperation> operations_;
   std::vector<uint32_t> free_operations_;
+  uint32_t busy_peers_ = 0;  // that have operations outstanding
   std::vector<RailPiece> pieces_;
   std::vector<uint32_t> free_pieces_;
   std::vector<uint32_t> parked_;

@@ -6,7 +6,9 @@
 namespace ferry::transport {
 namespace {
 
-constexpr size_t kMostReplies = 1024;  // further replies are dropped, and their peers ask again
+// Further replies, in all or to one peer, are dropped, and their peers ask again.
+constexpr size_t kMostReplies = 4096;
+constexpr size_t kMostRepliesToOne = 256;
 
 }  // namespace
 
@@ -39,7 +41,9 @@ void RailSet::OnRailMessage(size_t rail, const RailMessage& message) {
 }
 
 void RailSet::Reply(size_t rail, const RailMessage& message) {
-  if (replies_.size() < kMostReplies) {
+  const auto to_same = std::ranges::count_if(
+      replies_, [&](const auto& reply) { return reply.second.to == message.to; });
+  if (replies_.size() < kMostReplies && static_cast<size_t>(to_same) < kMostRepliesToOne) {
     replies_.emplace_back(rail, message);
   }
 }

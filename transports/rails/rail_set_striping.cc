@@ -151,7 +151,7 @@ int RailSet::ReportEnded(CompletionSink& sink, int budget) {
       failures_++;
     }
     RailPeer* peer = peers_.Find(operation.request.peer);
-    peer->outstanding--;
+    busy_peers_ -= --peer->outstanding == 0 ? 1 : 0;
     ForgetIfIdle(peer);
     const uint64_t context = operation.request.context;
     const ErrorCode result = operation.result;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/api/accounting.h"
 #include "transports/rails/rail_set.h"
 
 namespace ferry::transport {
@@ -34,7 +35,8 @@ StatusOr<std::unique_ptr<Transport>> CreateRailsTransport(const TransportOptions
   TransportOptions of_rail = options;
   of_rail.rails.clear();
   // The limits are enforced here, over all rails; the rails' own limits must only be large enough.
-  const uint64_t slots = uint64_t{options.max_outstanding} * kPiecesPerRail + kRailMessageSlots;
+  const uint64_t operations = uint64_t{options.max_outstanding} + OperationReserve(options);
+  const uint64_t slots = operations * kPiecesPerRail + kRailMessageSlots;
   of_rail.max_outstanding = static_cast<uint32_t>(std::min<uint64_t>(slots, 1U << 16));
   of_rail.max_outstanding_per_peer = of_rail.max_outstanding;
   of_rail.receive_buffer_bytes =

@@ -110,6 +110,8 @@ class TcpStream {
     return phase_ == Phase::kFrame && held_bytes_ == 0 && unread_.empty();
   }
   int error() const { return error_; }
+  // Whether it keeps a read buffer.
+  bool keeps_unread() const { return !unread_.empty(); }
 
   // Reads the Welcome. kDrained: not all of it has come; kMore: it is in `*welcome`.
   Read ReadWelcome(TcpWelcome* welcome);
@@ -140,6 +142,7 @@ class TcpStream {
   bool watched = false;  // epoll tells when it takes more
   bool dirty = false;    // is on the owner's list of streams with something to write
   bool unread = false;   // is on the owner's list of streams that keep a read buffer
+  bool paused = false;   // is not read: too many answers wait
 
  private:
   enum class Phase : uint8_t { kFrame, kData, kTrailer };

@@ -90,6 +90,7 @@ TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
                            const LocalAddress& local)
     : options_(options),
       cell_bytes_(CellBytes(options)),
+      most_replies_(std::max<size_t>(kMostReplies, size_t{2} * PerPeerLimit(options))),
       epoll_(std::move(epoll)),
       acceptor_(std::move(acceptor)),
       cells_(std::move(cells)),
@@ -101,7 +102,7 @@ TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
                     .max_message_bytes = options.receive_buffer_bytes,
                     .max_attachment_bytes = options.attachment_bytes,
                     .lands_in_place = true},
-      operations_({.slots = options.max_outstanding,
+      operations_({.slots = OperationSlots(options),
                    .outstanding = options.max_outstanding,
                    .outstanding_per_peer = PerPeerLimit(options),
                    .timeout_ns = options.post_timeout_ns},
@@ -132,7 +133,7 @@ StatusOr<std::unique_ptr<Transport>> CreateTcpTransport(const TransportOptions& 
       TcpAcceptor::Open(options, local->address, epoll.get(), kAcceptorTag);
   FERRY_RETURN_IF_ERROR(acceptor.status());
   StatusOr<std::unique_ptr<TcpCells>> cells =
-      TcpCells::Create(options.max_outstanding * TcpTransport::CellBytes(options));
+      TcpCells::Create(TcpTransport::OperationSlots(options) * TcpTransport::CellBytes(options));
   FERRY_RETURN_IF_ERROR(cells.status());
   return std::unique_ptr<Transport>(std::make_unique<TcpTransport>(
       options, std::move(epoll), std::move(*acceptor), std::move(*cells), *local));
@@ -265,8 +266,37 @@ void TcpTransport::Watch(TcpStream* stream, uint32_t events, int operation) {
 void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
   if (stream->watched != watched) {
     stream->watched = watched;
-    Watch(stream, watched ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+    WatchAgain(stream);
   }
+}
+
+void TcpTransport::WatchAgain(TcpStream* stream) {
+  uint32_t events = 0;
+  if (!stream->paused) {
+    events |= EPOLLIN;
+  }
+  if (stream->watched) {
+    events |= EPOLLOUT;
+  }
+  Watch(stream, events, EPOLL_CTL_MOD);
+}
+
+// It asks for more than it takes.
+void TcpTransport::Pause(TcpStream* stream) {
+  stream->paused = true;
+  if (std::exchange(stream->unread, false)) {
+    std::erase(unread_, stream);
+  }
+  WatchAgain(stream);
+}
+
+void TcpTransport::ReadOn(TcpStream* stream) {
+  stream->paused = false;
+  if (stream->keeps_unread()) {
+    stream->unread = true;
+    unread_.push_back(stream);
+  }
+  WatchAgain(stream);
 }
 
 void TcpTransport::Connect(PeerId id, uint64_t now_ns) {
@@ -423,7 +453,7 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
 // than one turn reads, and whoever goes on sending all the same is not heard to the end.
 void TcpTransport::ReadRest(TcpStream* stream) {
   for (int turns = 0; turns < kMostRestTurns && stream->up() && !stream->broken() &&
-                      (stream->unread || Peek(stream->fd()) > 0);
+                      !stream->paused && (stream->unread || Peek(stream->fd()) > 0);
        turns++) {
     ReadStream(stream, UINT32_MAX);
   }

@@ -92,7 +92,7 @@ void TcpTransport::ReadStreams(int budget) {
   }
   if (is_direct) {
     for (const auto& stream : streams_) {
-      if (stream->up() && !stream->unread) {
+      if (stream->up() && !stream->unread && !stream->paused) {
         ready_.push_back(stream.get());
       }
     }
@@ -124,7 +124,9 @@ void TcpTransport::ReadStream(TcpStream* stream, uint32_t frames) {
   if (stream->closed()) {
     return;
   }
-  if (read == TcpStream::Read::kUnread) {  // behind the others
+  if (stream->replies.size() >= most_replies_ && !stream->broken()) {
+    Pause(stream);
+  } else if (read == TcpStream::Read::kUnread) {  // behind the others
     stream->unread = true;
     unread_.push_back(stream);
   } else if (stream->broken()) {
@@ -157,7 +159,10 @@ void TcpTransport::Look(bool reads) {
         if ((event.events & EPOLLOUT) != 0) {
           stream->blocked = false;
         }
-        if (reads && (event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0 && !stream->unread) {
+        if (stream->paused && (event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+          Break(stream, ECONNRESET);  // it takes no answers any more
+        } else if (reads && (event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0 &&
+                   !stream->unread && !stream->paused) {
           ready_.push_back(stream);
         }
         break;

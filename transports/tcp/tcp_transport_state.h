@@ -29,6 +29,7 @@
 #include "common/slot_map.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "transports/api/accounting.h"
 #include "transports/api/operation_table.h"
 #include "transports/api/transport.h"
 #include "transports/tcp/tcp_acceptor.h"
@@ -42,8 +43,10 @@ namespace ferry::transport {
 
 // The most connections of peers that AddPeer has not named.
 inline constexpr size_t kMostUnnamed = 1024;
-// The most answers that one connection may wait for: as many as a transport can have operations.
-inline constexpr size_t kMostReplies = 1 << 16;
+// A connection for which so many answers wait, or twice as many as we ask of one peer ourselves, is
+// not read on until it has taken half of them. Peers with the same options do not get there: so two
+// that ask each other do not both stop.
+inline constexpr size_t kMostReplies = 1024;
 // The data of an answer goes in frames of so many bytes, so that messages need not wait for all of
 // it. Only the last one has less.
 inline constexpr uint64_t kAnswerBytes = 1 << 20;
@@ -76,6 +79,9 @@ class TcpTransport final : public Transport, private FrameReader {
                const LocalAddress& local);
 
   static size_t CellBytes(const TransportOptions& options);
+  static uint32_t OperationSlots(const TransportOptions& options) {
+    return options.max_outstanding + OperationReserve(options);
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const Description& Describe() const override { return description_; }
@@ -135,6 +141,9 @@ class TcpTransport final : public Transport, private FrameReader {
   TcpStream* AddStream(UniqueFd fd, TcpRemote* remote, bool called);
   void Watch(TcpStream* stream, uint32_t events, int operation);
   void WatchOutput(TcpStream* stream, bool watched);
+  void WatchAgain(TcpStream* stream);
+  void Pause(TcpStream* stream);
+  void ReadOn(TcpStream* stream);
   void Break(TcpStream* stream, int error);
   void EndBroken();
   void EndStream(TcpStream* stream);
@@ -204,6 +213,7 @@ class TcpTransport final : public Transport, private FrameReader {
 
   const TransportOptions options_;
   const size_t cell_bytes_;
+  const size_t most_replies_;
   const UniqueFd epoll_;
   const std::unique_ptr<TcpAcceptor> acceptor_;
   const std::unique_ptr<TcpCells> cells_;

@@ -262,9 +262,6 @@ void TcpTransport::EndFragment(TcpOperation* op) {
 // ---- Answers ----
 
 void TcpTransport::Reply(TcpStream* stream, FrameKind kind, uint64_t id) {
-  if (stream->replies.size() >= kMostReplies) {
-    return Break(stream, EPROTO);
-  }
   TcpReply& reply = stream->replies.emplace_back();
   reply.header.kind = static_cast<uint32_t>(kind);
   reply.header.id = id;
@@ -277,9 +274,6 @@ void TcpTransport::Reply(TcpStream* stream, FrameKind kind, uint64_t id) {
 void TcpTransport::ReplyData(TcpStream* stream, uint64_t id, TcpRegion* region,
                              const std::byte* data, uint64_t bytes) {
   Reply(stream, FrameKind::kData, id);
-  if (stream->broken()) {
-    return;
-  }
   TcpReply& reply = stream->replies.back();
   const uint64_t now = std::min(bytes, kAnswerBytes);
   reply.header.data_bytes = now;
@@ -302,6 +296,9 @@ void TcpTransport::OnReplySent(TcpStream* stream) {
     region->users--;
   }
   stream->replies.pop_front();
+  if (stream->paused && stream->replies.size() <= most_replies_ / 2) {
+    ReadOn(stream);
+  }
 }
 
 }  // namespace ferry::transport
