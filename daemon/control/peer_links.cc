@@ -449,6 +449,7 @@ void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
 void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why) {
   link->up = false;
   link->life = next_life;
+  link->trouble = why.message();
   Connect(link);
   spdlog::error("peer {} at {} is cut off: {}", link->contact.name, link->address, why.message());
   events_.OnNodeCut(link->address, link->contact.link, why);

@@ -37,6 +37,10 @@ Descriptor OfferOf(const PacketHeader& header, const WireRts& wire) {
 
 uint64_t MostData(bool is_pushed) { return is_pushed ? kMostPushed : shm::kRunBytes; }
 
+// Of one job, for ranks that have not attached: others know of these only a moment before they
+// have.
+constexpr uint64_t kMostEarlyBytes = 64ULL << 20;
+
 // Of a rank that has not left in good order.
 bool IsDeath(ErrorCode error) {
   switch (error) {
@@ -459,6 +463,12 @@ std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& d
   // An offer goes without its data, which its sender keeps, unless it is pushed.
   const bool keeps =
       descriptor.kind != static_cast<uint8_t>(DescriptorKind::kRemoteRts) || is == Data::kPushed;
+  job.early_bytes += keeps ? data.size() : 0;
+  if (job.early_bytes > kMostEarlyBytes) {
+    return Trouble{&job, nullptr, ErrorCode::kLimitExceeded,
+                   "more than " + std::to_string(kMostEarlyBytes >> 20) +
+                       " MiB of messages have come for ranks that have not attached"};
+  }
   early.push_back({descriptor, {data.begin(), keeps ? data.end() : data.begin()}});
   return std::nullopt;
 }

@@ -432,7 +432,8 @@ void ProgressCore::CheckDeadlines() {
   registrations_.Sweep(now_ns_);
   for (const auto& rank : directory_.served()) {
     // A rank that computes takes nothing by its links for as long as it likes.
-    if (rank->held && !rank->ended && !rank->claim.waiting() && !options_.nodes_are_ranks &&
+    if (rank->held && !rank->ended && !rank->claim.waiting() && !rank->asks_too_much &&
+        !options_.nodes_are_ranks &&
         now_ns_ - rank->held_since_ns > options_.operation_timeout_ns) {
       EndRank(*rank, ErrorCode::kNodeUnreachable,
               "its next message has waited too long for a node that is not connected");

@@ -24,6 +24,8 @@ Status ProgressCore::AddJob(const JobPlan& plan) {
 void ProgressCore::RemoveJob(const std::string& job_id) {
   if (Job* job = directory_.FindJob(job_id); job != nullptr) {
     feeds_.Drop(job, now_ns_);
+    pulls_.Drop(*job);
+    puts_.Drop(*job);
     one_sided_.Drop(job);
     for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
       depot_.Retire(*stage, now_ns_ + options_.operation_timeout_ns);
@@ -377,6 +379,7 @@ bool ProgressCore::IsIdleWith(const std::string& job_id, uint32_t peer) {
   const Link* const link = job->RouteTo(peer).link;
   if (!pulls_.IsIdleWith(job, peer) || !feeds_.IsIdleWith(job, peer) ||
       !puts_.IsIdleWith(job, peer) || !pushes_.IsIdleWith(job, peer) ||
+      one_sided_.OwesNews(job, peer) ||
       (link != nullptr && (!landings_.IsIdleWith(*link) || !link->frame.empty() ||
                            !link->waiting.empty() || link->outstanding != 0))) {
     return false;

@@ -182,6 +182,7 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
   link.failure = error == ErrorCode::kOk ? ErrorCode::kNodeUnreachable : error;
   link.frame.clear();
   link.waiting.clear();
+  link.waiting_bytes = 0;
   transport_->FailPeer(link.peer, link.failure);
   landings_.EndOf(link, link.failure, now_ns_);
   for (const auto& [id, job] : directory_.jobs()) {
@@ -217,7 +218,7 @@ void ProgressCore::ReportBrokenLinks() {
       FailLink(*link, ErrorCode::kLinkDown);
       is_any_unused = true;
     } else {
-      BreakLink(*link, transport_->LastError());
+      BreakLink(*link, link->trouble.empty() ? transport_->LastError() : link->trouble);
     }
   }
   if (is_any_unused) {

@@ -75,6 +75,7 @@ Descriptor OfferOf(const Descriptor& put) {
 RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns) {
   Outcome outcome;
   rank.held = false;
+  rank.asks_too_much = false;
   while (outcome.handled < budget) {
     const Descriptor* next = rank.commands.Peek();
     if (next == nullptr) {

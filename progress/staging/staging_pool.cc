@@ -19,6 +19,13 @@ constexpr uint64_t kLeastCharge = 4096;
 // many announcements.
 constexpr uint32_t kWidestWindow = 32;
 
+// What one node may have of one half while no other wants any: where there are enough, the least
+// part of another one stays free.
+uint32_t MostOfNode(uint32_t blocks) {
+  const uint32_t half = blocks / 2;
+  return half > 2 * SlotShares::kLeast ? half - SlotShares::kLeast : half;
+}
+
 }  // namespace
 
 // ---- FairQueue ----
@@ -34,25 +41,34 @@ FairQueue::Flow& FairQueue::FlowOf(uint32_t flow) {
   return found->second;
 }
 
-void FairQueue::Push(uint32_t flow, uint64_t id) {
+void FairQueue::Push(uint32_t flow, uint64_t id, const SlotFlow* part) {
   Flow& one = FlowOf(flow);
   if (one.line.empty()) {
     one.start = std::max(now_, one.finish);
   }
-  one.line.push_back(id);
+  one.line.push_back({id, part});
   ++size_;
 }
 
-uint64_t FairQueue::Pop() {
+std::optional<uint64_t> FairQueue::PopIf(const std::function<bool(const SlotFlow* part)>& may_go) {
   Flow* next = nullptr;
+  std::deque<Waiting>::iterator first;
   for (auto& [number, flow] : flows_) {
-    if (!flow.line.empty() && (next == nullptr || flow.start < next->start)) {
+    if (next != nullptr && flow.start >= next->start) {
+      continue;
+    }
+    const auto found = std::find_if(flow.line.begin(), flow.line.end(),
+                                    [&](const Waiting& one) { return may_go(one.part); });
+    if (found != flow.line.end()) {
       next = &flow;
+      first = found;
     }
   }
-  assert(next != nullptr);
-  const uint64_t id = next->line.front();
-  next->line.pop_front();
+  if (next == nullptr) {
+    return std::nullopt;
+  }
+  const uint64_t id = first->id;
+  next->line.erase(first);
   --size_;
   return id;
 }
@@ -149,7 +165,8 @@ StagingPool::StagingPool(Registrar& registrar, std::shared_ptr<const StagingMemo
       cells_(std::make_shared<BlockMemory>(memory_, base() + shape.block_bytes * shape.blocks,
                                            uint64_t{kCells} * shm::kCellBytes, shape.user)),
       blocks_(shape.blocks),
-      halves_{Half(shape.weights), Half(shape.weights)} {
+      halves_{
+          {{shape.weights, MostOfNode(shape.blocks)}, {shape.weights, MostOfNode(shape.blocks)}}} {
   for (uint32_t i = shape.blocks; i-- > 0;) {
     StagingBlock& block = blocks_[i];
     block.base = base() + i * shape.block_bytes;
@@ -335,7 +352,7 @@ bool StagingPool::has_spare() const {
 
 // ---- Lending -----------------------------------------------------------------------------------
 
-StagingBlock* StagingPool::Take(StagingUse use, uint32_t rank) {
+StagingBlock* StagingPool::Take(StagingUse use, uint32_t rank, SlotFlow* flow) {
   Half& half = HalfOf(use);
   if (half.free.empty()) {
     return nullptr;
@@ -344,7 +361,11 @@ StagingBlock* StagingPool::Take(StagingUse use, uint32_t rank) {
   half.free.pop_back();
   half.unneeded = std::min(half.unneeded, half.free.size());
   block->rank = rank;
+  block->flow = flow;
   half.waiters.Hold(rank);
+  if (flow != nullptr) {
+    half.shares.Take(*flow);
+  }
   return block;
 }
 
@@ -362,13 +383,22 @@ uint32_t StagingPool::Window(StagingUse use, uint32_t rank, uint32_t usual) {
   return std::clamp(share + 1, usual, std::max(usual, kWidestWindow));
 }
 
+// Nobody has it any more.
+void StagingPool::TakeBack(StagingBlock* block) {
+  Half& half = HalfOf(block->use);
+  half.waiters.Drop(block->rank);
+  if (SlotFlow* const flow = std::exchange(block->flow, nullptr); flow != nullptr) {
+    half.shares.Give(*flow);
+  }
+}
+
 void StagingPool::Give(StagingBlock* block) {
-  waiters(block->use).Drop(block->rank);
+  TakeBack(block);
   Free(block);
 }
 
 void StagingPool::GiveTainted(StagingBlock* block) {
-  waiters(block->use).Drop(block->rank);
+  TakeBack(block);
   block->tainted = true;
   tainted_.push_back(block);
   Recycle();

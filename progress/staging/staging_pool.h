@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "common/unique_fd.h"
 #include "progress/registration/pinned_memory.h"
 #include "progress/staging/copier.h"
+#include "progress/traffic/slot_shares.h"
 #include "shm/segment.h"
 
 namespace ferry::progress {
@@ -45,10 +47,14 @@ class FairQueue {
  public:
   explicit FairQueue(FlowWeights weights = {});
 
-  // `id`, the user's own name, waits behind the others of its flow.
-  void Push(uint32_t flow, uint64_t id);
+  // `id`, the user's own name, waits behind the others of its flow. `part`: see PopIf.
+  void Push(uint32_t flow, uint64_t id, const SlotFlow* part = nullptr);
   // Takes out the one whose turn it is. There must be one.
-  uint64_t Pop();
+  uint64_t Pop() {
+    return *PopIf([](const SlotFlow*) { return true; });
+  }
+  // The same among those for whose part may_go(part) is true; nothing if there is none.
+  std::optional<uint64_t> PopIf(const std::function<bool(const SlotFlow* part)>& may_go);
   // All that wait, in the order of their turns.
   std::vector<uint64_t> PopAll();
   bool empty() const { return size_ == 0; }
@@ -64,12 +70,16 @@ class FairQueue {
   uint32_t ShareOf(uint32_t flow, uint32_t total);
 
  private:
+  struct Waiting {
+    uint64_t id;
+    const SlotFlow* part;
+  };
   struct Flow {
     uint64_t weight = 1;
     uint64_t start = 0;   // of what it is given next, while somebody waits; virtual time
     uint64_t finish = 0;  // of what it was given last
     uint32_t held = 0;
-    std::deque<uint64_t> line;
+    std::deque<Waiting> line;
   };
 
   Flow& FlowOf(uint32_t flow);
@@ -142,10 +152,11 @@ struct StagingBlock {
   std::byte* base = nullptr;
   PinnedMemory pinned;  // its BlockMemory
   StagingUse use = StagingUse::kOutgoing;
-  bool present = false;  // a part of the pool now
-  bool growing = false;  // pinned for the first time since it became a part of the pool
-  bool tainted = false;  // needs another key
-  uint32_t rank = 0;     // that has it, while it is lent
+  bool present = false;      // a part of the pool now
+  bool growing = false;      // pinned for the first time since it became a part of the pool
+  bool tainted = false;      // needs another key
+  uint32_t rank = 0;         // that has it, while it is lent
+  SlotFlow* flow = nullptr;  // the same: of whose part it is; null: of none
 };
 
 class StagingPool {
@@ -176,8 +187,9 @@ class StagingPool {
   void Trim(uint64_t now_ns);
 
   // Lends one to `rank`; null when none is free. A caller that finds others waiting has to wait
-  // behind them, and takes one when HasFree and its turn (waiters().Pop) have come.
-  StagingBlock* Take(StagingUse use, uint32_t rank);
+  // behind them, and takes one when HasFree and its turn (waiters().Pop) have come. It counts for
+  // `flow`, which may be null.
+  StagingBlock* Take(StagingUse use, uint32_t rank, SlotFlow* flow = nullptr);
   // So much moves through the block: it counts against the share of its rank.
   void Charge(const StagingBlock& block, uint64_t bytes);
   // How many blocks one transfer of the rank may have, if that is `usual` while there are enough:
@@ -201,6 +213,10 @@ class StagingPool {
   // Those who wait for a block, by rank, under names of their own choice.
   FairQueue& waiters(StagingUse use) { return HalfOf(use).waiters; }
   const FairQueue& waiters(StagingUse use) const { return HalfOf(use).waiters; }
+
+  // The parts of the nodes that the job's ranks talk to, so that one which stands still does not
+  // have all blocks. Ask before Take.
+  SlotShares& shares(StagingUse use) { return HalfOf(use).shares; }
 
   // Lends no block, as if all were in use, until Replenish (for tests, see daemon/faults/).
   void Exhaust();
@@ -235,7 +251,8 @@ class StagingPool {
  private:
   // The blocks for one direction.
   struct Half {
-    explicit Half(const FlowWeights& weights) : waiters(weights) {}
+    Half(const FlowWeights& weights, uint32_t most_of_one)
+        : waiters(weights), shares(most_of_one) {}
     std::vector<StagingBlock*> free;       // the one used last comes last
     std::vector<StagingBlock*> kept_back;  // Exhaust
     std::vector<StagingBlock*> absent;     // no part of the pool now
@@ -244,6 +261,7 @@ class StagingPool {
     uint32_t growing = 0;                  // of `present`: being pinned
     size_t unneeded = 0;                   // the least that were free since the last Trim
     FairQueue waiters;
+    SlotShares shares;
   };
 
   StagingPool(Registrar& registrar, std::shared_ptr<const StagingMemory> memory,
@@ -257,6 +275,7 @@ class StagingPool {
   void Pin(StagingBlock* block);
   void OnPinned(StagingBlock* block);
   void GiveAllIfComplete();
+  void TakeBack(StagingBlock* block);
   void Free(StagingBlock* block) { HalfOf(block->use).free.push_back(block); }
 
   Registrar& registrar_;

@@ -74,7 +74,14 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
     return Result::kTaken;
   }
   waiting_.push_back({noted, {data.begin(), data.end()}});
-  return Flush();
+  held_bytes_ += HeldBytes(waiting_.back());
+  const Result result = Flush();
+  return parked_bytes_ + held_bytes_ > max_parked_bytes_ ? Result::kQuota : result;
+}
+
+// Of data that has its own limit there is little (kMaxCarriedBytes).
+uint64_t Delivery::HeldBytes(const Message& message) {
+  return IsKind(message.descriptor, DescriptorKind::kEager) ? message.data.size() : 0;
 }
 
 Delivery::Result Delivery::DeliverArriving(const Descriptor& offer, IncomingId* id) {
@@ -108,7 +115,8 @@ Delivery::Result Delivery::DeliverPushed(const Descriptor& offer, std::span<cons
 
 std::byte* Delivery::TryHold(IncomingId id) {
   Incoming* const incoming = incoming_.Find(id);
-  if (incoming == nullptr || parked_bytes_ + incoming->size_bytes > max_parked_bytes_) {
+  if (incoming == nullptr ||
+      parked_bytes_ + held_bytes_ + incoming->size_bytes > max_parked_bytes_) {
     return nullptr;
   }
   parked_bytes_ += incoming->size_bytes;
@@ -225,6 +233,7 @@ void Delivery::Pop() {
   const Descriptor& first = waiting_.front().descriptor;
   waiting_messages_ -= IsMessage(first) ? 1 : 0;
   waiting_retractions_ -= IsKind(first, DescriptorKind::kRetract) ? 1 : 0;
+  held_bytes_ -= HeldBytes(waiting_.front());
   waiting_.pop_front();
 }
 
@@ -434,6 +443,7 @@ void Delivery::DropWaitingOf(uint32_t source) {
                       (counted || retracts || IsKind(message.descriptor, DescriptorKind::kCredit) ||
                        IsKind(message.descriptor, DescriptorKind::kSwitch));
     waiting_retractions_ -= lost && retracts ? 1 : 0;
+    held_bytes_ -= lost ? HeldBytes(message) : 0;
     if (lost && counted) {
       if (message.data.empty()) {
         ForgetPushed(message.descriptor);

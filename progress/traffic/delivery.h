@@ -76,12 +76,12 @@ class Delivery {
   enum class Result {
     kTaken,     // delivered, or waiting for its turn
     kOverflow,  // more waits, or is offered, than correct senders can cause
-    kQuota,     // more is parked than the quota allows
+    kQuota,     // more is parked, or waits to be, than the quota allows
   };
 
   // `inbox` outlives this. Opens lane `lane` of it (touches its pages). At most `max_waiting`
   // messages of remote ranks may wait, `max_answers` other descriptors, and `max_parked_bytes` be
-  // parked.
+  // parked or wait.
   Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting, uint64_t max_answers,
            uint64_t max_parked_bytes);
 
@@ -172,6 +172,7 @@ class Delivery {
   void NoteLanded(const shm::Descriptor& offer);
   void PushInCells(const shm::Descriptor& descriptor, uint32_t cell);
   void DropData(Message& message);
+  static uint64_t HeldBytes(const Message& message);
   Result Pass(Message& next);
   bool TryPush(const shm::Descriptor& descriptor, std::span<const std::byte> data);
   bool TryPushInCell(const shm::Descriptor& descriptor, std::span<const std::byte> data);
@@ -197,6 +198,7 @@ class Delivery {
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
   uint64_t waiting_retractions_ = 0;
   uint64_t carried_bytes_ = 0;  // data that came with offers, and waits
+  uint64_t held_bytes_ = 0;     // data of eager messages that wait
   std::vector<Landed> landed_;
   uint64_t landed_bytes_ = 0;
   uint32_t unreported_turns_ = 0;

@@ -55,8 +55,9 @@ Job::Job(const JobPlan& its_plan)
       served(plan.size(), nullptr),
       ended(plan.size(), ErrorCode::kOk),
       left(plan.size(), false) {
-  const uint32_t nodes = 1 + *std::max_element(plan.node_of_rank.begin(), plan.node_of_rank.end());
-  routes.resize(std::max(nodes, plan.node + 1));
+  const uint32_t count = 1 + *std::max_element(plan.node_of_rank.begin(), plan.node_of_rank.end());
+  routes.resize(std::max(count, plan.node + 1));
+  nodes = std::vector<NodeUse>(routes.size());
   for (uint32_t rank = 0; rank < plan.size(); ++rank) {
     if (!IsLocal(rank)) {
       ++remote_ranks;

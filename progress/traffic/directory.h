@@ -22,6 +22,7 @@
 #include "progress/traffic/attention.h"
 #include "progress/traffic/delivery.h"
 #include "progress/traffic/job_plan.h"
+#include "progress/traffic/node_use.h"
 #include "progress/traffic/one_sided_state.h"
 #include "progress/wire/wire.h"
 #include "shm/lane.h"
@@ -41,6 +42,7 @@ struct Link {
   ErrorCode failure = ErrorCode::kOk;  // why nothing is sent to it any more
   bool broken = false;                 // the transport lost a message: held until it is judged
   bool reported = false;               // as broken
+  std::string trouble;                 // why, if the transport has nothing to do with it
   uint32_t routes = 0;                 // of jobs
   uint32_t outstanding = 0;            // messages that the transport has not completed
   std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
@@ -48,8 +50,10 @@ struct Link {
   struct Waiting {
     PacketHeader header;
     std::vector<std::byte> body;
+    uint64_t bytes() const { return kAnswerBytes + body.size(); }
   };
   std::deque<Waiting> waiting;  // packets of ours that found no room in the frame
+  uint64_t waiting_bytes = 0;   // of these
 };
 
 // A job's use of a link.
@@ -89,6 +93,7 @@ struct Offer {
   bool retracted = false;      // the receiver's daemon was asked for it back
   uint64_t begun_ns = 0;
   uint32_t lent = 0;  // not 0: its number, which ServedRank::TakeOffer gave
+  CountedUse use;     // of NodeUse::offers_lent
 
   // Whether it is of memory in no region that peers reach.
   bool is_reached() const { return region == nullptr && (reached.is_pinned() || claim.held()); }
@@ -210,6 +215,7 @@ struct ServedRank {
   bool ended = false;          // its lane is not read any more: it broke the rules
   bool held = false;           // the next command waits for a slot, a route or its memory
   uint64_t held_since_ns = 0;  // valid while held
+  bool asks_too_much = false;  // held until answers come of what it, and others, have asked
   Claim claim;                 // the next command's
   // Commands with lower numbers that are no messages have been carried out: they need not wait for
   // a message that is held.
@@ -246,6 +252,7 @@ struct Job {
 
   const JobPlan plan;
   alignas(64) TraceTap trace;       // in one cache line with what every message needs
+  std::vector<NodeUse> nodes;       // by node: outlives what is counted there
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
   std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)
@@ -254,6 +261,7 @@ struct Job {
   std::vector<bool> left;
   bool has_untold_leaves = false;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
+  uint64_t early_bytes = 0;                       // of data, that have come so far
   std::vector<uint32_t> rank_of_local;            // by local index, for this node
   uint32_t remote_ranks = 0;
   Stage private_stage;  // for private memory of its ranks
@@ -262,6 +270,7 @@ struct Job {
   bool IsRank(uint32_t rank) const { return rank < plan.size(); }
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
+  NodeUse& UseOf(uint32_t rank) { return nodes[plan.node_of_rank[rank]]; }
   // Why the rank is gone; kOk: it is not. One of this node that has died looks as if it had left
   // until its end is announced (Directory::RemoveServed).
   ErrorCode EndOf(uint32_t rank) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "progress/traffic/node_use.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::progress {
@@ -30,6 +31,7 @@ struct AwaitedAnswer {
   uint16_t serial = 0;
   bool is_fetched = false;  // a long get whose bytes are on their way
   shm::Location here{};     // where a long get puts them
+  CountedUse use{};         // of NodeUse::bytes_asked, or long_asked
 };
 
 // ---- Of its rings of devices
@@ -50,6 +52,7 @@ struct RingStream {
   OneSidedCounts counts;
   std::deque<RingFlight> flights;  // in the order of their numbers
   uint64_t get_bytes = 0;          // which these wait for
+  CountedUse use;                  // of NodeUse::bytes_asked
 };
 // A long one.
 struct RingTransfer {
@@ -61,6 +64,7 @@ struct RingTransfer {
   bool is_fetched = false;  // a get whose bytes are on their way
   uint64_t size_bytes = 0;
   shm::Location here{};  // where a get puts them
+  CountedUse use{};      // of NodeUse::long_asked
 };
 
 }  // namespace ferry::progress

@@ -166,16 +166,37 @@ ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
 void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> words,
                          std::span<const std::byte> data, uint64_t now_ns) {
   const Route& route = job.RouteTo(header.destination);
-  if (route.link == nullptr) {
+  if (route.link == nullptr || route.link->broken) {  // whose life ends with what was lost
     return;
   }
+  Link& link = *route.link;
   Seal(job, route, words.size() + data.size(), &header);
-  if (!route.link->waiting.empty() ||
-      SendTo(route.link, header, words, data, now_ns) == ErrorCode::kWouldBlock) {
-    Link::Waiting waiting{header, {words.begin(), words.end()}};
-    Append(data, &waiting.body);
-    route.link->waiting.push_back(std::move(waiting));
+  if (link.waiting.empty() &&
+      SendTo(&link, header, words, data, now_ns) != ErrorCode::kWouldBlock) {
+    return;
   }
+  if (link.broken) {
+    return;
+  }
+  Link::Waiting waiting{header, {words.begin(), words.end()}};
+  Append(data, &waiting.body);
+  link.waiting_bytes += waiting.bytes();
+  link.waiting.push_back(std::move(waiting));
+  if (link.waiting_bytes > kMostBytesWaiting) {
+    Break(link, "it asks for more than it takes: " + std::to_string(link.waiting.size()) +
+                    " answers of " + std::to_string(link.waiting_bytes >> 20) +
+                    " MiB wait for it, the most that a node may leave unread");
+  }
+}
+
+void Outbound::Break(Link& link, std::string why) {
+  if (link.failure != ErrorCode::kOk || link.broken) {
+    return;
+  }
+  link.broken = true;
+  link.trouble = std::move(why);
+  link.waiting.clear();
+  link.waiting_bytes = 0;
 }
 
 void Outbound::Flush(uint64_t now_ns) {
@@ -183,6 +204,7 @@ void Outbound::Flush(uint64_t now_ns) {
     while (!link->waiting.empty() &&
            SendTo(link.get(), link->waiting.front().header, {}, link->waiting.front().body,
                   now_ns) != ErrorCode::kWouldBlock) {
+      link->waiting_bytes -= link->waiting.front().bytes();
       link->waiting.pop_front();
     }
     (void)SendFrame(link.get(), {}, now_ns);  // without a slot it waits for the next turn

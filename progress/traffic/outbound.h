@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "progress/traffic/directory.h"
 #include "progress/wire/wire.h"
@@ -46,7 +47,8 @@ class Outbound {
   uint64_t max_attachment_bytes() const { return transport_.capabilities().max_attachment_bytes; }
 
   // A packet of the daemon's own from one rank to another, `data` behind the body: it waits for a
-  // slot if need be, and is dropped if the node has failed.
+  // slot if need be, and is dropped if the node has failed. A node that does not take what it makes
+  // us say loses its link (node_use.h).
   template <typename Body>
   void Post(Job& job, PacketKind kind, uint32_t source, uint32_t destination, const Body& body,
             uint64_t now_ns, std::span<const std::byte> data = {}, uint8_t flags = 0) {
@@ -56,6 +58,14 @@ class Outbound {
     header.source = source;
     header.destination = destination;
     PostBytes(job, header, BytesOf(body), data, now_ns);
+  }
+
+  // Ends this life of the link: nothing of it is sent any more, and the home hears why.
+  static void Break(Link& link, std::string why);
+  // Whether packets wait for room: those that others can stand for should come later.
+  static bool IsCrowded(const Job& job, uint32_t destination) {
+    const Link* const link = job.routes[job.plan.node_of_rank[destination]].link;
+    return link != nullptr && !link->waiting.empty();
   }
 
   // Sends what was gathered, and what waits.

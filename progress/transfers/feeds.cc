@@ -33,6 +33,7 @@ void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
   offer->reached = {};
   offer->state = Offer::State::kNone;
   offer->error = ErrorCode::kOk;
+  offer->use = {};
   if (offer->lent != 0) {
     rank.GiveOffer(std::exchange(offer->lent, 0));
   }

@@ -36,7 +36,7 @@ class Feeds : public Transfers<Feeds, Feed, FeedPiece> {
  public:
   // All outlive this.
   Feeds(Outbound& outbound, StagingDepot& depot, const PipelineRules& rules, uint64_t timeout_ns)
-      : outbound_(outbound), depot_(depot), rules_(rules), timeout_ns_(timeout_ns) {}
+      : Transfers(0), outbound_(outbound), depot_(depot), rules_(rules), timeout_ns_(timeout_ns) {}
 
   // Notes what `rank` offers now by that request, in place of what it offered by it before.
   void OnOffer(ServedRank& rank, uint32_t request, Offer offer);
@@ -68,6 +68,7 @@ class Feeds : public Transfers<Feeds, Feed, FeedPiece> {
   friend class Transfers<Feeds, Feed, FeedPiece>;
 
   static bool MayBegin(const Feed& feed);
+  static SlotFlow& FlowOf(const Feed& feed) { return BlocksOf(feed); }  // it wants no slots
   ErrorCode BeginPiece(TransferId id, Feed& feed, uint64_t now_ns);
   void OnStopped(Feed& feed, uint64_t now_ns);
   static void OnEnd(const Feed& /*feed*/, ServedRank* /*rank*/, uint64_t /*now_ns*/) {}

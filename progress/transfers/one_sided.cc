@@ -120,12 +120,33 @@ void OneSided::Await(ServedRank& rank, const shm::Descriptor& command, uint64_t 
   if (words.answer == shm::kNoAnswer) {
     return;
   }
+  NodeUse& node = rank.job->UseOf(command.destination);
   AwaitedAnswer awaited{number, command.size_bytes, command.destination, words.answer,
                         words.serial};
   if (number == 0) {
     awaited.here = PlaceHere(rank, command);
+    awaited.use = CountedUse(&node.long_asked, 1);
+  } else {
+    awaited.use = CountedUse(&node.bytes_asked, kAnswerBytes + command.size_bytes);
   }
-  rank.one_sided.awaited.push_back(awaited);
+  rank.one_sided.awaited.push_back(std::move(awaited));
+}
+
+// Whether the other daemon may be asked for one more.
+bool OneSided::MayAsk(ServedRank& rank, const shm::Descriptor& command) {
+  const OneSidedCommand words = WordsOf(command);
+  if (IsLongOperation(words.operation)) {
+    return MayAskLong(rank, command.destination);
+  }
+  const Link* const link = rank.job->RouteTo(command.destination).link;
+  return words.answer == shm::kNoAnswer || link == nullptr ||
+         rank.job->UseOf(command.destination)
+             .MayAskBytes(kAnswerBytes + command.size_bytes, link->routes);
+}
+
+bool OneSided::MayAskLong(ServedRank& rank, uint32_t peer) {
+  const Link* const link = rank.job->RouteTo(peer).link;
+  return link == nullptr || rank.job->UseOf(peer).MayAskLong(link->routes);
 }
 
 // Those with that peer. While none is under way here, the rank may have had the other core carry
@@ -173,6 +194,10 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
       CarryOutHere(rank, header, wire, data, now_ns);
       return true;
     }
+    if (!MayAsk(rank, command)) {
+      rank.asks_too_much = true;
+      return false;
+    }
     code = is_long ? outbound_.SendParts(job, header, BytesOf(wire), data, now_ns)
                    : outbound_.SendJoined(job, header, BytesOf(wire), data, now_ns);
   }
@@ -193,6 +218,10 @@ bool OneSided::Start(ServedRank& rank, const shm::Descriptor& command, uint64_t 
 bool OneSided::StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
                             const WireRts& offer, const transport::Attachment& data,
                             uint64_t now_ns) {
+  if (!MayAsk(rank, command)) {
+    rank.asks_too_much = true;
+    return false;
+  }
   PacketHeader header = HeaderFor(rank, command, 0);
   header.flags = flags;
   const ErrorCode code =

@@ -22,6 +22,7 @@
 // Calling thread: the progress thread. Does not block; allocates for a rank's first operation only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -106,6 +107,12 @@ class OneSided final : public RingCalls {
     }
   }
   bool holds_some() const { return !held_.empty(); }
+  // Whether that one has not been told yet how far its operations are.
+  bool OwesNews(const Job* job, uint32_t peer) const {
+    return std::any_of(untold_.begin(), untold_.end(), [&](const Untold& untold) {
+      return untold.job == job && untold.source == peer;
+    });
+  }
   // The job is about to go.
   void Drop(const Job* job);
 
@@ -124,6 +131,7 @@ class OneSided final : public RingCalls {
     PacketHeader header;
     WireOneSided wire;
     Claim claim;
+    CountedUse use;  // of NodeUse::offers_lent
   };
 
   // Operations of `header.source`, of one packet, that wait until nobody else changes elements that
@@ -144,6 +152,8 @@ class OneSided final : public RingCalls {
   void EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
                 uint64_t now_ns);
   static OneSidedCounts& CountsWith(ServedRank& rank, uint32_t peer);
+  static bool MayAsk(ServedRank& rank, const shm::Descriptor& command);
+  static bool MayAskLong(ServedRank& rank, uint32_t peer);
   static void Await(ServedRank& rank, const shm::Descriptor& command, uint64_t number);
   static void End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode error);
   static void Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,

@@ -1,6 +1,7 @@
 // OneSided: operations in memory of ranks here. See one_sided.h.
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "progress/transfers/offers.h"
@@ -382,8 +383,16 @@ ErrorCode OneSided::CarryOutLong(ServedRank& rank, const PacketHeader& header,
       code != ErrorCode::kOk) {
     return code;
   }
+  NodeUse& node = rank.job->UseOf(header.source);
+  if ((is_put ? node.puts_fetched : node.offers_lent) >= kMostLongKept) {
+    Outbound::Break(*rank.job->RouteTo(header.source).link,
+                    "it has begun " + std::to_string(kMostLongKept) + " long " +
+                        (is_put ? "puts" : "gets") +
+                        " of one job, the most that a node may, and ends none of them");
+    return ErrorCode::kOk;
+  }
   if (!is_put) {
-    Waiting get{rank.job, header, wire, {}};
+    Waiting get{rank.job, header, wire, {}, CountedUse(&node.offers_lent, 1)};
     if (!Lend(get, now_ns)) {
       waiting_.push_back(std::move(get));
     }
@@ -456,6 +465,7 @@ bool OneSided::Lend(Waiting& get, uint64_t now_ns) {
                    now_ns, {}, flags);
   }
   offer.claim = std::move(get.claim);
+  offer.use = std::move(get.use);
   feeds_.OnOffer(*rank, wire.rts.send_request, std::move(offer));
   return true;
 }
@@ -546,12 +556,16 @@ void OneSided::TellOfLong(Job& job, const PacketHeader& header, const WireOneSid
   outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
 }
 
+// What a node cannot take yet is told together with what comes until then.
 void OneSided::Report(uint64_t now_ns) {
-  for (const Untold& untold : untold_) {
+  std::erase_if(untold_, [&](const Untold& untold) {
+    if (Outbound::IsCrowded(*untold.job, untold.source)) {
+      return false;
+    }
     outbound_.Post(*untold.job, PacketKind::kOneSidedDone, untold.here, untold.source,
                    WireOneSidedDone{untold.number, 0, 0, untold.stream}, now_ns);
-  }
-  untold_.clear();
+    return true;
+  });
 }
 
 void OneSided::Drop(const Job* job) {

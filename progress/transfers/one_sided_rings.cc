@@ -17,6 +17,11 @@ using shm::OneSidedOperation;
 // cannot take.
 constexpr uint64_t kMostGetBytes = uint64_t{shm::kAnswers} * shm::kCellBytes;
 
+// What an operation makes the other daemon say, beside that it is over.
+uint64_t AnswerBytes(bool wants_answer, uint64_t get_bytes) {
+  return wants_answer || get_bytes != 0 ? kAnswerBytes + get_bytes : 0;
+}
+
 PacketHeader HeaderOf(const ServedRank& rank, const RingCall& call) {
   PacketHeader header{};
   header.kind = static_cast<uint8_t>(PacketKind::kOneSided);
@@ -132,7 +137,11 @@ ErrorCode OneSided::BeginForRing(ServedRank& rank, const RingCall& call, uint64_
 ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
   RingStream& stream = rank.one_sided.ring_streams[call.peer];
   const uint64_t get_bytes = call.is_get() ? call.size_bytes : 0;
-  if (get_bytes != 0 && stream.get_bytes + get_bytes > kMostGetBytes) {
+  const uint64_t answer_bytes = AnswerBytes(call.wants_answer, get_bytes);
+  NodeUse& node = rank.job->UseOf(call.peer);
+  const Link* const link = rank.job->RouteTo(call.peer).link;
+  if ((get_bytes != 0 && stream.get_bytes + get_bytes > kMostGetBytes) ||
+      (answer_bytes != 0 && link != nullptr && !node.MayAskBytes(answer_bytes, link->routes))) {
     return ErrorCode::kWouldBlock;
   }
   WireOneSided wire = WireOf(call, call.operation);
@@ -163,12 +172,19 @@ ErrorCode OneSided::BeginShort(ServedRank& rank, const RingCall& call, uint64_t 
     stream.counts.begun = header.number;
     stream.flights.push_back({header.number, call.token, call.wants_answer, get_bytes, call.here});
     stream.get_bytes += get_bytes;
+    if (stream.flights.size() == 1) {
+      stream.use = CountedUse(&node.bytes_asked, 0);
+    }
+    stream.use.Grow(answer_bytes);
   }
   return code;
 }
 
 ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns,
                                  Claim* claim) {
+  if (!MayAskLong(rank, call.peer)) {
+    return ErrorCode::kWouldBlock;
+  }
   Offer offer;
   offer.generation = rank.one_sided.lent_generation + 1;
   offer.destination = call.peer;
@@ -198,15 +214,18 @@ ErrorCode OneSided::BeginLongPut(ServedRank& rank, const RingCall& call, uint64_
   } else {
     rank.one_sided.lent_generation = offer.generation;
     offer.claim = std::move(*claim);
-    rank.one_sided.ring_transfers.push_back({call.token, call.peer, wire.send_request,
-                                             wire.send_generation, false, false, call.size_bytes,
-                                             call.here});
+    rank.one_sided.ring_transfers.push_back(
+        {call.token, call.peer, wire.send_request, wire.send_generation, false, false,
+         call.size_bytes, call.here, CountedUse(&rank.job->UseOf(call.peer).long_asked, 1)});
     feeds_.OnOffer(rank, wire.send_request, std::move(offer));
   }
   return code;
 }
 
 ErrorCode OneSided::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns) {
+  if (!MayAskLong(rank, call.peer)) {
+    return ErrorCode::kWouldBlock;
+  }
   const uint32_t number = rank.one_sided.ring_gets + 1;
   const uint32_t request = kRingGets + number % (UINT32_MAX - kRingGets);
   WireOneSided wire = WireOf(call, OneSidedOperation::kLongGet);
@@ -217,7 +236,8 @@ ErrorCode OneSided::BeginLongGet(ServedRank& rank, const RingCall& call, uint64_
   if (code == ErrorCode::kOk) {
     rank.one_sided.ring_gets = number;
     rank.one_sided.ring_transfers.push_back(
-        {call.token, call.peer, request, number, true, false, call.size_bytes, call.here});
+        {call.token, call.peer, request, number, true, false, call.size_bytes, call.here,
+         CountedUse(&rank.job->UseOf(call.peer).long_asked, 1)});
   }
   return code;
 }
@@ -239,6 +259,7 @@ void OneSided::OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDon
     const RingFlight flight = stream.flights.front();
     stream.flights.pop_front();
     stream.get_bytes -= flight.size_bytes;
+    stream.use.Shrink(AnswerBytes(flight.wants_answer, flight.size_bytes));
     ErrorCode error = ErrorCode::kOk;
     uint64_t value = 0;
     if (flight.number == done.number) {
@@ -265,8 +286,10 @@ RingTransfer Take(ServedRank& rank, Is&& is) {
   if (found == all.end()) {
     return {};
   }
-  const RingTransfer taken = *found;
-  *found = all.back();
+  RingTransfer taken = std::move(*found);
+  if (&*found != &all.back()) {
+    *found = std::move(all.back());
+  }
   all.pop_back();
   return taken;
 }
@@ -300,10 +323,11 @@ bool OneSided::OnRingOffer(ServedRank& rank, const PacketHeader& header,
       OneSidedEnd end;
       end.is_get = true;
       end.ring_get = get.request;
-      const RingTransfer begun = get;  // the pull may end at once
+      const shm::Location here = get.here;  // the pull may end at once
+      const uint64_t size_bytes = get.size_bytes;
       pulls_.StartOneSided(rank, header.source,
                            is_private ? Incoming::Kind::kPrivate : Incoming::Kind::kHeap, offer.rts,
-                           begun.here, begun.size_bytes, end, now_ns);
+                           here, size_bytes, end, now_ns);
       return true;
     }
   }
@@ -325,16 +349,17 @@ void OneSided::FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error) {
       found != rank.one_sided.ring_streams.end()) {
     found->second.counts.done = found->second.counts.begun;
     found->second.get_bytes = 0;
+    found->second.use = {};
     for (const RingFlight& flight : std::exchange(found->second.flights, {})) {
       on_ring_end(rank, flight.token, error, 0);
     }
   }
   // Of gets whose bytes are on their way here, the pull says the end.
   std::vector<RingTransfer> ended;
-  std::erase_if(rank.one_sided.ring_transfers, [&](const RingTransfer& transfer) {
+  std::erase_if(rank.one_sided.ring_transfers, [&](RingTransfer& transfer) {
     const bool is_over = transfer.peer == peer && !transfer.is_fetched;
     if (is_over) {
-      ended.push_back(transfer);
+      ended.push_back(std::move(transfer));
     }
     return is_over;
   });

@@ -36,7 +36,8 @@ shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
 Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
              Registrations& registrations, const PrivateMemory& private_memory,
              const PipelineRules& rules, uint64_t timeout_ns)
-    : transport_(transport),
+    : Transfers(kReadsUnderWay),
+      transport_(transport),
       outbound_(outbound),
       depot_(depot),
       registrations_(registrations),
@@ -104,6 +105,9 @@ void Pulls::StartOneSided(ServedRank& rank, uint32_t source, Incoming::Kind kind
   ++rank.one_sided.pulls;
   Pull& pull = *transfers_.Find(id);
   pull.one_sided = end;
+  if (!end.is_get) {
+    pull.use = CountedUse(&rank.job->UseOf(source).puts_fetched, 1);
+  }
   pull.peer = source;
   pull.request = pull.send_request = offer.send_request;
   pull.generation = pull.send_generation = offer.send_generation;
@@ -314,6 +318,18 @@ bool Pulls::MayBegin(const Pull& pull) {
          pull.under_way < Window(pull, std::max(kPiecesUnderWay, pull.announcing));
 }
 
+SlotFlow& Pulls::FlowOf(const Pull& pull) {
+  NodeUse& node = pull.job->UseOf(pull.peer);
+  return pull.kind == Incoming::Kind::kParked ? node.parked : node.reads;
+}
+
+void Pulls::Drop(Job& job) {
+  for (NodeUse& node : job.nodes) {
+    slots_.Forget(node.reads);
+    slots_.Forget(node.parked);
+  }
+}
+
 void Pulls::PlanPiece(const Pull& pull, PullPiece* piece) {
   if (pull.kind == Incoming::Kind::kPrivate) {
     const WireBlock& block = pull.announced.front();
@@ -340,7 +356,7 @@ ErrorCode Pulls::BeginPiece(TransferId id, Pull& pull, uint64_t now_ns) {
   if (pull.kind == Incoming::Kind::kParked) {
     return BeginParked(id, pull, now_ns);
   }
-  if (reads_ >= kReadsUnderWay) {
+  if (!slots_.MayTake(FlowOf(pull))) {
     return ErrorCode::kWouldBlock;
   }
   StagingBlock* block = nullptr;
@@ -364,7 +380,7 @@ ErrorCode Pulls::BeginPiece(TransferId id, Pull& pull, uint64_t now_ns) {
     }
     return code;
   }
-  ++reads_;
+  slots_.Take(FlowOf(pull));
   ++pull.reading;
   ++pull.under_way;
   pull.begun_bytes += piece.size_bytes;
@@ -403,7 +419,7 @@ ErrorCode Pulls::BeginParked(TransferId id, Pull& pull, uint64_t now_ns) {
 void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   PullPiece& piece = *reinterpret_cast<PullPiece*>(context & ~kReadContext);
   Pull& pull = *transfers_.Find(piece.transfer);
-  --reads_;
+  slots_.Give(FlowOf(pull));
   --pull.reading;
   pull.heard_ns = now_ns;
   TracePiece(pull, piece, TraceKind::kRead, code);
@@ -454,7 +470,7 @@ void Pulls::Advance(uint64_t now_ns) {
     seen_changes_ = registrations_.changes();
     ResumeAll(wants_memory_, now_ns);  // none of them waits for what another one gets
   }
-  Resume(wants_slot_, now_ns);
+  ResumeForSlots(now_ns);
   for (const auto& pool : depot_.pools()) {
     Resume(*pool, now_ns);
   }

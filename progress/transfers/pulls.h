@@ -45,6 +45,7 @@ struct Pull : Transfer {
   static constexpr TraceKind kTraceKind = TraceKind::kPull;
 
   std::optional<OneSidedEnd> one_sided;
+  CountedUse use;  // of NodeUse::puts_fetched
 
   Incoming::Kind kind = Incoming::Kind::kHeap;
   ParkedBytes parked;           // kParked: the message
@@ -107,12 +108,16 @@ class Pulls : public Transfers<Pulls, Pull, PullPiece> {
   void FailWith(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns);
   void FailBetween(const ServedRank* rank, uint32_t source, ErrorCode error, uint64_t now_ns);
 
-  uint32_t reads() const { return reads_; }  // under way
+  // The job is about to go.
+  void Drop(Job& job);
+
+  uint32_t reads() const { return slots_.under_way(); }
 
  private:
   friend class Transfers<Pulls, Pull, PullPiece>;
 
   static bool MayBegin(const Pull& pull);
+  static SlotFlow& FlowOf(const Pull& pull);
   ErrorCode BeginPiece(TransferId id, Pull& pull, uint64_t now_ns);
   void OnEnd(const Pull& pull, ServedRank* rank, uint64_t now_ns);
   static const char* NameOfWant(const Pull& pull);
@@ -135,7 +140,6 @@ class Pulls : public Transfers<Pulls, Pull, PullPiece> {
   const PrivateMemory& private_memory_;
   const PipelineRules rules_;
   const uint64_t timeout_ns_;
-  uint32_t reads_ = 0;         // under way
   uint64_t seen_changes_ = 0;  // of the registrations
 };
 

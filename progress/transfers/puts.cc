@@ -12,7 +12,6 @@ using shm::DescriptorKind;
 namespace {
 
 constexpr uint32_t kPiecesUnderWay = 4;    // of one put
-constexpr uint32_t kWritesUnderWay = 32;   // of all: the transport's other slots are for others
 constexpr uint64_t kWriteBytes = 1 << 20;  // longest piece
 
 }  // namespace
@@ -135,7 +134,7 @@ bool Puts::MayBegin(const Put& put) {
 }
 
 ErrorCode Puts::BeginPiece(TransferId id, Put& put, uint64_t now_ns) {
-  if (writes_ >= kWritesUnderWay) {
+  if (!slots_.MayTake(FlowOf(put))) {
     return ErrorCode::kWouldBlock;
   }
   Piece& piece = InsertPiece(id, put, now_ns);
@@ -154,7 +153,7 @@ ErrorCode Puts::BeginPiece(TransferId id, Put& put, uint64_t now_ns) {
     pieces_.Erase(piece.self);
     return code;
   }
-  ++writes_;
+  slots_.Take(FlowOf(put));
   ++put.under_way;
   put.begun_bytes += piece.size_bytes;
   return code;
@@ -163,7 +162,7 @@ ErrorCode Puts::BeginPiece(TransferId id, Put& put, uint64_t now_ns) {
 void Puts::OnWriteComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   const Piece& piece = *reinterpret_cast<Piece*>(context & ~kWriteContext);
   Put& put = *transfers_.Find(piece.transfer);
-  --writes_;
+  slots_.Give(FlowOf(put));
   put.heard_ns = now_ns;
   TracePiece(put, piece, TraceKind::kWrite, code);
   // An invalid buffer was refused.

@@ -32,7 +32,10 @@ class Puts : public Transfers<Puts, Put, Piece> {
  public:
   // All outlive this.
   Puts(transport::Transport& transport, Outbound& outbound, Registrations& registrations)
-      : transport_(transport), outbound_(outbound), registrations_(registrations) {}
+      : Transfers(kWritesUnderWay),
+        transport_(transport),
+        outbound_(outbound),
+        registrations_(registrations) {}
 
   // Take the messages of the receivers' daemons.
   void OnAdvert(ServedRank& rank, const PacketHeader& header, const WireAdvert& advert);
@@ -46,16 +49,27 @@ class Puts : public Transfers<Puts, Put, Piece> {
   void OnWriteComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
 
   // Goes on where a slot was wanting.
-  void Advance(uint64_t now_ns) { Resume(wants_slot_, now_ns); }
+  void Advance(uint64_t now_ns) { ResumeForSlots(now_ns); }
   // Forgets that rank's adverts, which are worth nothing any more.
   void ForgetNotes(Job& job, uint32_t receiver);
 
-  uint32_t writes() const { return writes_; }  // under way
+  // The job is about to go.
+  void Drop(Job& job) {
+    for (NodeUse& node : job.nodes) {
+      slots_.Forget(node.writes);
+    }
+  }
+
+  uint32_t writes() const { return slots_.under_way(); }
 
  private:
   friend class Transfers<Puts, Put, Piece>;
 
+  // Of all: the transport's other slots are for others.
+  static constexpr uint32_t kWritesUnderWay = 32;
+
   static bool MayBegin(const Put& put);
+  static SlotFlow& FlowOf(const Put& put) { return put.job->UseOf(put.peer).writes; }
   ErrorCode BeginPiece(TransferId id, Put& put, uint64_t now_ns);
   void OnEnd(const Put& put, ServedRank* rank, uint64_t now_ns);
   static AdvertNote* FindNote(ServedRank& rank, uint32_t receiver, const WireReceive& receive);
@@ -63,7 +77,6 @@ class Puts : public Transfers<Puts, Put, Piece> {
   transport::Transport& transport_;
   Outbound& outbound_;
   Registrations& registrations_;
-  uint32_t writes_ = 0;  // under way
 };
 
 }  // namespace ferry::progress

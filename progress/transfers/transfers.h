@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ namespace ferry::progress {
 //   BeginPiece(id, t, now) kOk: begun. kWouldBlock: t waits, for a slot or what it has put into
 //                          t.wants. Else t fails
 //   OnEnd(t, rank, now)    t has ended, and is forgotten next; `rank` may be null (Transfer::rank)
+//   FlowOf(t)              whose part of the slots it takes, and in whose line it waits for one
 //
 // and may have OnStopped and NameOfWant in place of those here.
 template <typename Self, typename T, typename P>
@@ -69,6 +71,9 @@ class Transfers {
   }
 
  protected:
+  // At most so many pieces use slots of the network, but for the parts of those who have less.
+  explicit Transfers(uint32_t most_slots) : slots_(most_slots) {}
+
   // Adds one of `rank`, in the use of its memory.
   TransferId Insert(ServedRank& rank, uint64_t now_ns);
   P& InsertPiece(TransferId id, const T& t, uint64_t now_ns);
@@ -85,19 +90,21 @@ class Transfers {
   void OnStopped(T& /*t*/, uint64_t /*now_ns*/) {}
   static const char* NameOfWant(const T& t) { return progress::NameOfWant(t.wants); }
 
+  // Its node's part of the blocks.
+  static SlotFlow& BlocksOf(const T& t);
   // How many pieces of one transfer may be under way, if that is `usual`.
   static uint32_t Window(const T& t, uint32_t usual);
-  // A block for the next piece. kWouldBlock: there is none past those who wait.
+  // A block for the next piece. kWouldBlock: there is none past those who wait, or for its node.
   static ErrorCode TakeBlock(StagingDepot& depot, T& t, StagingBlock** block);
-  // Go on with those of a queue, in order: until one of them waits again, or all of them,
-  void Resume(std::deque<TransferId>& queue, uint64_t now_ns);
+  // Go on with those that wait for a slot, while there are some for them; with all of a queue,
+  void ResumeForSlots(uint64_t now_ns);
   void ResumeAll(std::deque<TransferId>& queue, uint64_t now_ns);
   // and with those that wait for a block, in their ranks' turns, while there is one.
   void Resume(StagingPool& pool, uint64_t now_ns);
 
   SlotMap<TransferId, T> transfers_;
   SlotMap<PieceId, P> pieces_;
-  std::deque<TransferId> wants_slot_;
+  SlotShares slots_;
   std::deque<TransferId> wants_memory_;
 
  private:
@@ -152,12 +159,12 @@ void Transfers<Self, T, P>::Step(TransferId id, T& t, uint64_t now_ns) {
 template <typename Self, typename T, typename P>
 void Transfers<Self, T, P>::Queue(TransferId id, T& t) {
   if (t.wants == Want::kBlock) {
-    t.stage->pool->waiters(kUse).Push(t.here, static_cast<uint64_t>(id));
+    t.stage->pool->waiters(kUse).Push(t.here, static_cast<uint64_t>(id), &BlocksOf(t));
   } else if (t.wants == Want::kMemory) {
     wants_memory_.push_back(id);
   } else {
     t.wants = Want::kSlot;
-    wants_slot_.push_back(id);
+    slots_.Wait(self().FlowOf(t), static_cast<uint64_t>(id));
   }
 }
 
@@ -222,13 +229,22 @@ uint32_t Transfers<Self, T, P>::Window(const T& t, uint32_t usual) {
 }
 
 template <typename Self, typename T, typename P>
+SlotFlow& Transfers<Self, T, P>::BlocksOf(const T& t) {
+  NodeUse& node = t.job->UseOf(t.peer);
+  return (t.stage == &t.job->device_stage ? node.device_blocks
+                                          : node.private_blocks)[static_cast<uint32_t>(kUse)];
+}
+
+template <typename Self, typename T, typename P>
 ErrorCode Transfers<Self, T, P>::TakeBlock(StagingDepot& depot, T& t, StagingBlock** block) {
   if (const ErrorCode code = depot.Provide(*t.stage); code != ErrorCode::kOk) {
     return code;
   }
   StagingPool& pool = *t.stage->pool;
-  if (std::exchange(t.has_turn, false) || pool.waiters(kUse).empty()) {
-    *block = pool.Take(kUse, t.here);
+  SlotFlow& flow = BlocksOf(t);
+  const bool is_next = std::exchange(t.has_turn, false) || pool.waiters(kUse).empty();
+  if (is_next && pool.shares(kUse).MayTake(flow)) {
+    *block = pool.Take(kUse, t.here, &flow);
   }
   if (*block == nullptr) {
     t.wants = Want::kBlock;
@@ -254,13 +270,10 @@ bool Transfers<Self, T, P>::ResumeOne(TransferId id, bool has_turn, uint64_t now
 }
 
 template <typename Self, typename T, typename P>
-void Transfers<Self, T, P>::Resume(std::deque<TransferId>& queue, uint64_t now_ns) {
-  bool waits = false;
-  for (size_t n = queue.size(); n > 0 && !waits; --n) {
-    const TransferId id = queue.front();
-    queue.pop_front();
-    waits = ResumeOne(id, /*has_turn=*/false, now_ns);
-  }
+void Transfers<Self, T, P>::ResumeForSlots(uint64_t now_ns) {
+  slots_.Advance([this, now_ns](uint64_t id) {
+    return ResumeOne(TransferId{id}, /*has_turn=*/false, now_ns);
+  });
 }
 
 template <typename Self, typename T, typename P>
@@ -283,8 +296,13 @@ void Transfers<Self, T, P>::Resume(StagingPool& pool, uint64_t now_ns) {
       }
     }
   }
+  const auto may_take = [&](const SlotFlow* part) { return pool.shares(kUse).MayTake(*part); };
   while (!waiters.empty() && pool.HasFree(kUse)) {
-    ResumeOne(TransferId{waiters.Pop()}, /*has_turn=*/true, now_ns);
+    const std::optional<uint64_t> next = waiters.PopIf(may_take);
+    if (!next) {
+      break;
+    }
+    ResumeOne(TransferId{*next}, /*has_turn=*/true, now_ns);
   }
 }
 

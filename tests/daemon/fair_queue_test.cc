@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "progress/staging/staging_pool.h"
 
@@ -136,6 +137,23 @@ TEST(FairQueueTest, SharesAmongThoseWhoHoldOrWant) {
   EXPECT_EQ(queue.ShareOf(2, 10), 2U);
   queue.Drop(0);
   EXPECT_EQ(queue.ShareOf(2, 10), 5U);
+}
+
+// Those who may go keep their turns, and the others their places.
+TEST(FairQueueTest, WhoseNodeHasItsPartHoldsUpNobodyElse) {
+  progress::FairQueue queue;
+  const progress::SlotFlow stuck;
+  const progress::SlotFlow other;
+  queue.Push(1, 11, &stuck);
+  queue.Push(1, 12, &other);
+  queue.Push(2, 21, &stuck);
+  queue.Push(2, 22, &other);
+  const auto is_other = [&](const progress::SlotFlow* part) { return part == &other; };
+  EXPECT_EQ(queue.PopIf(is_other), 12U);
+  queue.Charge(1, kBlock);
+  EXPECT_EQ(queue.PopIf(is_other), 22U);
+  EXPECT_EQ(queue.PopIf(is_other), std::nullopt);
+  EXPECT_THAT(queue.PopAll(), ElementsAre(21, 11));
 }
 
 }  // namespace

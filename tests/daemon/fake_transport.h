@@ -19,7 +19,7 @@ class FakeTransport final : public transport::Transport {
   void Hold(transport::RegionHandle region) { held_ = region; }
   void LetGo() { held_.reset(); }
   size_t regions() const { return regions_.size(); }
-  void TakeMessages() { takes_messages_ = true; }
+  void TakeMessages(bool takes = true) { takes_messages_ = takes; }
   // Those taken, without what was attached.
   const std::vector<std::vector<std::byte>>& messages() const { return messages_; }
   // Before a registrar is made for it.

@@ -31,6 +31,12 @@ struct Gate {
     pins_slowly.wait(true);
     count.fetch_sub(1);
   }
+  // While true, nothing moves in this node: its thread waits in Poll, as a stopped daemon would.
+  std::atomic<bool> stands_still{false};
+  void GoOn() {
+    stands_still.store(false);
+    stands_still.notify_all();
+  }
   void PinAtOnce() {
     pins_slowly.store(false);
     pins_slowly.notify_all();
@@ -115,6 +121,7 @@ class GateTransport final : public transport::ForwardingTransport {
     return PostOrHold({false, {}, request, now_ns + timeout_ns_, false}, now_ns);
   }
   int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override {
+    gate_->stands_still.wait(true);
     if (!gate_->closed.load() && !held_.empty()) {
       for (const Held& held : std::exchange(held_, {})) {
         if (held.reported) {

@@ -293,6 +293,20 @@ TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
   EXPECT_EQ(Drain(false).kind, static_cast<uint8_t>(shm::DescriptorKind::kEager));
 }
 
+// The rank takes nothing.
+TEST_F(DeliveryTest, WhatWaitsCountsLikeWhatIsParked) {
+  SendMany(shm::kLaneCells, 100);
+  EXPECT_EQ(Send(1, 8000), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Send(2, 8000), progress::Delivery::Result::kTaken);
+  EXPECT_EQ(Send(3, 8000), progress::Delivery::Result::kQuota);
+  for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
+    Drain(true);
+  }
+  EXPECT_EQ(delivery_.Flush(), progress::Delivery::Result::kTaken);
+  EXPECT_TRUE(delivery_.empty());
+  EXPECT_EQ(Send(4, 8000), progress::Delivery::Result::kTaken);
+}
+
 TEST_F(DeliveryTest, ParksUpToItsQuota) {
   for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
     Send(1, 100);

@@ -110,9 +110,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       told_.failed_jobs.push_back(text);
       told_.failures.push_back(error);
     };
-    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode, const std::string&) {
+    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode, const std::string& text) {
       std::lock_guard lock(told_.mutex);
       told_.lost_links.push_back(incarnation);
+      told_.lost_because.push_back(text);
     };
     hooks.on_link_wanted = [this](const std::string&, uint32_t rank, uint32_t peer,
                                   shm::LinkMatter matter) {
@@ -385,6 +386,7 @@ TurnStatistics PlaneTest::Turns(uint32_t node) const {
 void PlaneTest::Stop() {
   for (const auto& gate : gates_) {
     gate->closed = false;
+    gate->GoOn();
   }
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     RemoveRank(rank);

@@ -40,6 +40,7 @@ struct Told {
   std::vector<std::string> failed_jobs;
   std::vector<ErrorCode> failures;  // of the failed jobs
   std::vector<uint64_t> lost_links;
+  std::vector<std::string> lost_because;  // as lost_links
   struct LinkWish {
     uint32_t rank = 0, peer = 0;
     shm::LinkMatter matter{};

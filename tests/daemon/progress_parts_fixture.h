@@ -44,6 +44,7 @@ class ProgressPartsTest : public PlaneTest {
     return *(job_->routes[1].link = directory_.AddLink(NodeRoute{}, transport::PeerId{}));
   }
 
+  std::unique_ptr<progress::Job> job_;  // outlives all that counts there
   // Declared in the order in which the core has them.
   progress::Registrations registrations_{registrar_, progress::RegistrationOptions{}};
   progress::Directory directory_;
@@ -57,7 +58,6 @@ class ProgressPartsTest : public PlaneTest {
                          kTimeoutNs};
   progress::Feeds feeds_{outbound_, depot_, progress::PipelineRules{}, kTimeoutNs};
   progress::OneSided one_sided_{outbound_, pulls_, feeds_, registrations_, private_memory_};
-  std::unique_ptr<progress::Job> job_;
   std::unique_ptr<progress::ServedRank> rank_;
 };
 
