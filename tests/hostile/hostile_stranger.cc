@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -193,11 +194,14 @@ class Stranger {
       if (!client.connected()) {
         continue;
       }
+      // All right but for what nobody has told him.
       transport::TcpHello hello;
-      hello.from.family = AF_INET;
-      hello.from.port = dice_.Mostly<uint16_t>(port);
-      const std::string secret = dice_.Text(sizeof(hello.to));
-      std::memcpy(hello.to.data(), secret.data(), secret.size());
+      const std::string guess = dice_.Text(sizeof(hello));
+      const size_t known = sizeof(hello.magic) + sizeof(hello.version);
+      if (guess.size() > known) {
+        std::memcpy(reinterpret_cast<char*>(&hello) + known, guess.data() + known,
+                    guess.size() - known);
+      }
       if (dice_.OneIn(4)) {
         dice_.Spoil(&hello);
       }
@@ -256,6 +260,18 @@ class Stranger {
     }
     return reply.from();
   }
+  // Where an address has all that a greeting needs.
+  template <typename Address, typename Hello>
+  static void SayWhatIsKnown(const Address& to, const Address& from, Hello* hello) {
+    if constexpr (requires { hello->to = to.secret; }) {
+      hello->to = to.secret;
+      hello->from = from;
+    } else {
+      constexpr size_t kKnown = sizeof(hello->magic) + sizeof(hello->version);
+      std::memcpy(reinterpret_cast<char*>(hello) + kKnown, &to,
+                  std::min(sizeof(to), sizeof(*hello) - kKnown));
+    }
+  }
   void Steal() {
     const auto victim = AskIdentity(IdentityOf(attacker_.run_directory).control_address);
     const auto other = AskIdentity(IdentityOf(attacker_.other_run_directory).control_address);
@@ -269,8 +285,7 @@ class Stranger {
     }
     const Http2Client client = Http2Client::ToPort(to->port);
     transport::TcpHello hello;
-    hello.to = to->secret;
-    hello.from = from ? *from : *to;
+    SayWhatIsKnown(*to, from ? *from : *to, &hello);
     if (client.connected() && send(client.fd(), &hello, sizeof(hello), MSG_NOSIGNAL) > 0) {
       ExpectNoWelcome(to->port, client.fd());
       std::this_thread::sleep_for(milliseconds(20));  // what others send comes here now
