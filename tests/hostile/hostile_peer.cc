@@ -53,9 +53,9 @@ constexpr struct {
   Manner manner;
   const char* attack;  // its name
   uint64_t for_ms;
-} kManners[] = {{Manner::kGivesNothing, "standing", 4000},
+} kManners[] = {{Manner::kTalks, "talk", 1500},
+                {Manner::kGivesNothing, "standing", 4000},
                 {Manner::kIsDeaf, "gets", 3000},
-                {Manner::kTalks, "talk", 1500},
                 {Manner::kTakesNothing, "lent", 1500},
                 {Manner::kIsSlow, "slow", 1500}};
 

@@ -10,8 +10,9 @@
 // HOSTILE_SECONDS: for how long. HOSTILE_SEED: of a run that is to be done again; the seed is
 // printed. HOSTILE_WITHOUT: attacks that are left out, by name; HOSTILE_WITH: those that are not,
 // though nobody withstands them yet (kNotYet). HOSTILE_FACTOR: how many times as long as beside
-// harmless processes exchanges may take, 99 in a hundred; HOSTILE_SHORTEST_MS: what is shorter
-// there counts as this (by default two turns of others on the same core).
+// harmless processes exchanges may take, 99 in a hundred, and jobs, half of them;
+// HOSTILE_SHORTEST_MS: what is shorter there counts as this (by default two turns of others on the
+// same core).
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -191,11 +192,13 @@ class HostileTest : public testing::Test {
     window.end_ns = MonotonicNs();
     return window;
   }
-  void ExpectNearly(const char* what, const Times& harmless, const Times& hostile) const {
+  // So many of a hundred. Of what there are few, 99 in a hundred would be the longest of all.
+  void ExpectNearly(const char* what, const Times& harmless, const Times& hostile,
+                    double percent) const {
     std::printf("%s, beside harmless processes: %s\n", what, harmless.Text().c_str());
     std::printf("%s, beside hostile ones:       %s\n", what, hostile.Text().c_str());
-    const uint64_t most_us = factor_ * std::max(harmless.Percentile(99), shortest_us_);
-    EXPECT_LE(hostile.Percentile(99), most_us)
+    const uint64_t most_us = factor_ * std::max(harmless.Percentile(percent), shortest_us_);
+    EXPECT_LE(hostile.Percentile(percent), most_us)
         << what << ", in microseconds: more than " << factor_ << " times as long";
   }
 
@@ -268,10 +271,11 @@ TEST_F(HostileTest, HarmsNobodyElse) {
   bystander.EndSteadyJob();
   for (const bool are_long : {false, true}) {
     ExpectNearly(are_long ? "long exchanges" : "short exchanges",
-                 bystander.Exchanges(are_long, harmless), bystander.Exchanges(are_long, hostile));
+                 bystander.Exchanges(are_long, harmless), bystander.Exchanges(are_long, hostile),
+                 99);
   }
-  ExpectNearly("jobs", Times(harmless_times.jobs_us), Times(hostile_times.jobs_us));
-  ExpectNearly("scrapes", Times(harmless_times.scrapes_us), Times(hostile_times.scrapes_us));
+  ExpectNearly("jobs", Times(harmless_times.jobs_us), Times(hostile_times.jobs_us), 50);
+  ExpectNearly("scrapes", Times(harmless_times.scrapes_us), Times(hostile_times.scrapes_us), 50);
   for (Node* node : {&here_, &there_}) {
     std::printf("memory of a daemon: %llu KiB, later %llu KiB at most\n",
                 static_cast<unsigned long long>(node->first_bytes() >> 10),
