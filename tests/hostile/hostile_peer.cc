@@ -88,7 +88,7 @@ class HostilePeer {
           break;
         }
         Behave(jobs++);
-      } else if (++in_vain > 20) {
+      } else if (++in_vain > 100) {
         std::printf("the daemon does not let anybody in any more: %s\n", why_not_.c_str());
         return 3;
       } else {

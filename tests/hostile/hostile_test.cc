@@ -54,7 +54,7 @@ constexpr char kRank[] = "tests/hostile/hostile_rank";
 constexpr char kPeer[] = "tests/hostile/hostile_peer";
 constexpr char kStranger[] = "tests/hostile/hostile_stranger";
 constexpr char kBusy[] = "tests/hostile/busy";
-constexpr char kHostileUid[] = "12345";
+constexpr unsigned kHostileUid = 12'345;  // of the ranks; the others have users of their own
 constexpr uint64_t kNsPerS = 1'000'000'000;
 
 // Attacks that daemons do not withstand yet.
@@ -119,6 +119,10 @@ class HostileTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { has_own_machine_ = EnterOwnMachine(); }
 
+  // So that what one of them uses up is not missed by the next.
+  static unsigned UserOf(const std::string& program) {
+    return kHostileUid + (program == kPeer ? 1 : program == kStranger ? 2 : 0);
+  }
   std::vector<std::string> Attack(const char* program, const Node& on, const Node& other,
                                   uint64_t seed, uint64_t seconds) const {
     return {program,
@@ -127,7 +131,7 @@ class HostileTest : public testing::Test {
             "victim",
             std::to_string(seed),
             std::to_string(seconds),
-            daemon::CanBecomeOthers() ? kHostileUid : "-",
+            daemon::CanBecomeOthers() ? std::to_string(UserOf(program)) : "-",
             "--without=" + Without()};
   }
   // The hostile programs of one window.
