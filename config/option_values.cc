@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/address_list.h"
 #include "common/nearest.h"
 #include "common/topology/cpu_set.h"
 #include "config/options.h"
@@ -185,6 +186,9 @@ Status CheckOptions(const Options& options) {
     return Conflict("pipeline_staging_blocks must be at least 2, one for each direction, or 0");
   }
   FERRY_RETURN_IF_ERROR(CheckPlaces(options));
+  if (const auto nodes = AddressList::Parse(options.node_addresses); !nodes.ok()) {
+    return Conflict("node_addresses: " + nodes.status().message());
+  }
   return CheckTlsFiles(options);
 }
 

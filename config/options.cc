@@ -41,18 +41,20 @@ constexpr Option Secret(Option option) {
 constexpr Option kTable[] = {
     From(Source::kNotFile, Text(Group::kPlace, "config_file", &Options::config_file, 0, kPathMax,
                                 "The TOML file to read. Empty: none.")),
-    Text(
-        Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
-        "Directory of the daemon's sockets, mode 0700 or 0755; each daemon needs one of its own. "
-        "Empty: /run/ferry for root, else $XDG_RUNTIME_DIR/ferry, else /tmp/ferry-UID (in /dev/shm "
-        "where /tmp cannot be written to). Ranks that ferryrun starts are told; other ranks that "
-        "belong to a system daemon need "
-        "FERRY_RUN_DIRECTORY=/run/ferry."),
+    Text(Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
+         "Directory of the daemon's sockets, mode 0700 or 0755; each daemon needs one of its own. "
+         "Empty: /run/ferry for root, else ferry in $XDG_RUNTIME_DIR or /run/user/UID, else a "
+         "folder /tmp/ferry-UID-XXXXXX that ferryd makes, and programs find by its owner (in "
+         "/dev/shm where /tmp cannot be written to). Ranks that ferryrun starts are told; other "
+         "ranks that belong to a system daemon need FERRY_RUN_DIRECTORY=/run/ferry."),
     Text(Group::kPlace, "node_name", &Options::node_name, 0, 63,
          "This node's name in messages and reports. Empty: the host name."),
     Choice(Group::kPlace, "users", &Options::users, "auto|own|all",
            "Which users the daemon serves. own: the user it runs as (others cannot open its "
            "sockets); all: every user of the node; auto: all if it runs as root, else own."),
+    Text(Group::kPlace, "daemon_user", &Options::daemon_user, 0, 63,
+         "The user, by name or number, that a ferryd of all users runs as where that is not root. "
+         "Programs speak to no ferryd but root's, their own user's and this user's. Empty: none."),
     Text(Group::kPlace, "progress_affinity", &Options::progress_affinity, 1, kPathMax,
          "The CPUs on which the daemon's progress thread runs. none: any; a list such as 0-3,8: "
          "these; auto: on a machine with several NUMA nodes, those of the NIC's node."),
@@ -82,6 +84,10 @@ constexpr Option kTable[] = {
          "addresses; others then call the node by its node_name."),
     Number(Group::kNetwork, "control_port", &Options::control_port, "", 0, 65535,
            "Port of the control plane. 0: any free one."),
+    Text(Group::kNetwork, "node_addresses", &Options::node_addresses, 0, kPathMax,
+         "The other nodes that jobs may name: a list of IP addresses, blocks such as 10.1.0.0/16, "
+         "host names, and domains such as .cluster.example. A name in a job is compared with the "
+         "names, an address with the addresses. Empty: any."),
     Text(Group::kNetwork, "tls_ca_file", &Options::tls_ca_file, 0, kPathMax,
          "PEM file of the authorities that must have signed other daemons' certificates. Daemons "
          "speak TLS if all three of these files are set, and do not if none is. SIGHUP reads them "
@@ -107,9 +113,11 @@ constexpr Option kTable[] = {
            "How many requests of a rank may be pending. One more fails with a limit error."),
     Number(Group::kLimits, "unexpected_limit", &Options::unexpected_limit, "messages", 64,
            16 * kMillion, "How many messages may wait at a rank for a receive to be posted."),
-    Number(Group::kLimits, "quota_sessions", &Options::quota_sessions, "sessions", 0, kMillion,
-           "How many ranks of one user, root included, may be attached to one daemon. 0: no limit "
-           "but max_local_ranks."),
+    Number(
+        Group::kLimits, "quota_sessions", &Options::quota_sessions, "sessions", 0, kMillion,
+        "How many ranks of one user, root included, may be attached to one daemon. 0: three "
+        "quarters of max_local_ranks where the daemon serves all users, so that the last quarter "
+        "is for others; else no limit but max_local_ranks."),
     Number(Group::kLimits, "quota_regions", &Options::quota_regions, "regions", 0, 16 * kMillion,
            "How many regions (heaps, allocations of device memory) each user may have registered. "
            "0: no limit."),
@@ -117,6 +125,9 @@ constexpr Option kTable[] = {
            1024 * kTebi, "Total size of the regions of each user. 0: no limit."),
     Number(Group::kLimits, "quota_jobs", &Options::quota_jobs, "jobs", 0, kMillion,
            "How many jobs each user may have on one daemon. 0: no limit."),
+    Number(Group::kLimits, "quota_nodes", &Options::quota_nodes, "nodes", 0, kMillion,
+           "How many other nodes the jobs of each user on one daemon may have, all jobs together: "
+           "the daemon keeps a link to each. 0: no limit."),
     Number(Group::kLimits, "quota_requests", &Options::quota_requests, "requests", 0,
            1024 * kMillion,
            "How many requests all ranks of a user may have together (request_limit for each rank). "

@@ -29,6 +29,7 @@ struct Options {
   std::string run_directory;  // empty until FinishOptions (environment.h)
   std::string node_name;      // empty: the host name
   std::string users = "auto";
+  std::string daemon_user;
   std::string progress_affinity = "auto";
   std::string staging_node = "auto";
 
@@ -39,6 +40,7 @@ struct Options {
   std::string fabric_rails;  // empty: one NIC
   uint64_t rail_stripe_bytes = uint64_t{512} * 1024;
   std::string control_address = "127.0.0.1";
+  std::string node_addresses;  // empty: any
   uint64_t control_port = 0;
   std::string tls_ca_file;
   std::string tls_cert_file;
@@ -57,6 +59,7 @@ struct Options {
   uint64_t quota_regions = 16384;
   uint64_t quota_pinned_bytes = 0;
   uint64_t quota_jobs = 256;
+  uint64_t quota_nodes = 4096;
   uint64_t quota_requests = 17ULL << 20;
 
   // Memory registered with the network.

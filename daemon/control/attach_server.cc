@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -103,12 +104,7 @@ class AttachConnection final : public RankConnection,
         next_look_(server.context_) {}
 
   void Start() {
-    deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
-    deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error && !self->identified()) {
-        self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
-      }
-    });
+    ExpectSoon("request to attach");
     WaitForPacket();
   }
 
@@ -149,6 +145,20 @@ class AttachConnection final : public RankConnection,
   }
 
  private:
+  // Who connects, or attaches, and then does nothing takes the place of others.
+  void ExpectSoon(const char* what) {
+    deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
+    deadline_->async_wait(
+        [self = shared_from_this(), what](const boost::system::error_code& error) {
+          // Another deadline may have come when this one was over already.
+          if (!error && !self->is_settled() && self->deadline_ &&
+              self->deadline_->expiry() <= std::chrono::steady_clock::now()) {
+            self->Refuse({}, {ErrorCode::kTimeout, std::string("attach socket: no ") + what +
+                                                       " came in time (attach_timeout_ms)"});
+          }
+        });
+  }
+
   // In order; what finds no room waits until the rank has read.
   void SendOrders() {
     while (!orders_.empty() && !is_ending_) {
@@ -232,6 +242,7 @@ class AttachConnection final : public RankConnection,
   }
 
   bool identified() const { return session_ != nullptr || !launcher_.empty(); }
+  bool is_settled() const { return is_served_ || !launcher_.empty(); }
   // Says kGoodbye with `why` and ends the connection, and the session with it.
   void Refuse(const attach::AttachHeader& header, const Status& why) {
     if (is_ending_) {
@@ -343,6 +354,7 @@ class AttachConnection final : public RankConnection,
     StatusOr<std::shared_ptr<Session>> session = AttachAs(request);
     if (session.ok()) {
       session_ = *session;
+      ExpectSoon("segments");
       WaitForProcess();
     } else {
       LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
@@ -377,6 +389,7 @@ class AttachConnection final : public RankConnection,
                                         request.inbox_bytes, server_.memory_, session_.get()));
     session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
     FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
+    is_served_ = true;
     const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
     attach::Reply reply{};
     reply.peer_timeout_ms = static_cast<uint32_t>(server_.registry_.peer_timeout_ms());
@@ -581,10 +594,18 @@ class AttachConnection final : public RankConnection,
     Send(reply, fds);
   }
 
-  // What does not go ends the connection: the rank is gone, or asks and does not read the answers.
+  // What does not go ends the connection: the rank is gone, or asks and does not read the answers,
+  // or the kernel does not pass descriptors on. Who is still there is told why.
   template <typename Message>
   void Send(const Message& message, std::span<const int> fds = {}) {
-    if (!is_ending_ && !SendPacket(socket_.native_handle(), message, fds).ok()) {
+    if (is_ending_) {
+      return;
+    }
+    const Status status = SendPacket(socket_.native_handle(), message, fds);
+    pollfd other_end{socket_.native_handle(), 0, 0};
+    if (!status.ok() && poll(&other_end, 1, 0) == 0) {
+      Refuse({}, {status.code(), "attach socket: an answer cannot be sent: " + status.message()});
+    } else if (!status.ok()) {
       OnHangUp();
     }
   }
@@ -595,11 +616,12 @@ class AttachConnection final : public RankConnection,
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::posix::stream_descriptor process_;      // its handle, if there are such
   boost::asio::steady_timer next_look_;                // else
-  std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
+  std::optional<boost::asio::steady_timer> deadline_;  // of ExpectSoon
   std::shared_ptr<Session> session_;                   // once attached
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
   const std::shared_ptr<LifeAsked> life_asked_ = std::make_shared<LifeAsked>();
+  bool is_served_ = false;  // by the data plane, for the rank
   bool is_ending_ = false;  // EndSoon
 };
 

@@ -4,7 +4,8 @@
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
 // (common/process_handle.h) or its hang-up, whichever comes first; whatever else arrives there that
 // is not a correct packet ends that one connection with a message. A connection that has not
-// attached within `attach_timeout_ms` ends too. How many there may be: connection_acceptor.h.
+// attached within `attach_timeout_ms` ends too, and so does a rank that has not handed over its
+// segments within as long again. How many there may be: connection_acceptor.h.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers.
 #pragma once

@@ -22,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/address_list.h"
 #include "common/clock.h"
 #include "common/counted.h"
 #include "common/log.h"
@@ -62,16 +63,33 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
+bool ServesAll(const config::Options& options) {
+  return options.users == "all" || (options.users == "auto" && geteuid() == 0);
+}
+
+// Of each user. The last quarter of the places is for others, where there may be others.
+uint64_t SessionQuota(const config::Options& options) {
+  const bool is_set = options.quota_sessions != 0 || !ServesAll(options);
+  return is_set ? options.quota_sessions : options.max_local_ranks - options.max_local_ranks / 4;
+}
+
+// Options have been checked.
+AddressList NodesFrom(const config::Options& options) {
+  StatusOr<AddressList> nodes = AddressList::Parse(options.node_addresses);
+  return nodes.ok() ? std::move(*nodes) : AddressList();
+}
+
 RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicStatistics>& nics) {
   return {options.max_ranks,
           options.max_local_ranks,
           options.attach_timeout_ms,
-          {.sessions = options.quota_sessions,
+          {.sessions = SessionQuota(options),
            .regions = options.quota_regions,
            .pinned_bytes = options.quota_pinned_bytes,
            .jobs = options.quota_jobs,
            .requests = options.quota_requests,
-           .links = options.quota_links},
+           .links = options.quota_links,
+           .nodes = options.quota_nodes},
           LinkPolicyFrom(options, nics, std::thread::hardware_concurrency()),
           {options.fabric_address, options.control_address},
           options.peer_timeout_ms};
@@ -84,10 +102,6 @@ ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
   const uint64_t in_all =
       std::min<uint64_t>(kFullUsers * of_user, files.rlim_cur / kPartOfDescriptors);
   return {std::min(of_user, std::max<uint64_t>(in_all / 2, 1)), in_all};
-}
-
-bool ServesAll(const config::Options& options) {
-  return options.users == "all" || (options.users == "auto" && geteuid() == 0);
 }
 
 // Null where daemons are to speak without TLS.
@@ -125,7 +139,8 @@ struct ControlServer::Parts {
         directory(std::move(directory)),
         tls(std::move(tls_credentials)),
         registry(loop.context(), data_plane, LimitsFrom(options, data_plane.Nics())),
-        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
+        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get(),
+              NodesFrom(options)),
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
@@ -319,7 +334,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory, ServesAll(options));
   FERRY_RETURN_IF_ERROR(directory.status());
   if (ServesAll(options) && !directory->IsOpenToAll()) {
-    const std::string closed = "run directory " + options.run_directory +
+    const std::string closed = "run directory " + directory->path() +
                                " is closed to other users: chmod 0755 it to serve them";
     if (options.users == "all") {
       return Status(ErrorCode::kRunDirectory, closed);
@@ -332,7 +347,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   FERRY_RETURN_IF_ERROR(parts.StartMetrics());
   const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
-                                         options.run_directory, std::move(gpus), metrics_address});
+                                         parts.directory.path(), std::move(gpus), metrics_address});
   parts.client_service = MakeClientService(parts.loop, parts.registry, data_plane, *parts.reporter);
   parts.launcher_service = MakeLauncherService(parts.loop, parts.launchers, *parts.reporter);
   parts.admin_service = MakeAdminService(
@@ -351,7 +366,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   parts.loop.Start();
   parts.loop_runs = true;
   parts.running = true;
-  spdlog::info("ferryd {} serves {} and {}", kFerryVersion, options.run_directory,
+  spdlog::info("ferryd {} serves {} and {}", kFerryVersion, parts.directory.path(),
                parts.control_address);
   return server;
 }
@@ -361,6 +376,8 @@ ControlServer::ControlServer(std::unique_ptr<Parts> parts) : parts_(std::move(pa
 ControlServer::~ControlServer() { parts_->Stop(); }
 
 const std::string& ControlServer::control_address() const { return parts_->control_address; }
+
+const std::string& ControlServer::run_directory() const { return parts_->directory.path(); }
 
 // ---- Signals ----
 
@@ -411,7 +428,7 @@ void ControlServer::ReloadTls() {
 
 std::string ControlServer::Parts::Summary() const {
   return Counted(registry.local_ranks(), "rank") + " and " +
-         Counted(registry.jobs().size(), "job") + " at " + options.run_directory;
+         Counted(registry.jobs().size(), "job") + " at " + directory.path();
 }
 
 void ControlServer::StartWatchdog(uint64_t interval_ns,

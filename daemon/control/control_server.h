@@ -58,6 +58,8 @@ class ControlServer {
 
   // host:port with the port really bound.
   const std::string& control_address() const;
+  // The one that the options name, or that was made up (config::IsUnmade).
+  const std::string& run_directory() const;
 
  private:
   struct Parts;

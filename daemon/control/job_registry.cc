@@ -66,30 +66,16 @@ Status JobRegistry::CreateJob(JobSpec spec) {
                 " exists already on this daemon (of whichever user): choose "
                 "another name"};
   }
-  StatusOr<QuotaHold> hold = quotas_.Take(spec.owner, {.jobs = 1});
+  StatusOr<QuotaHold> hold =
+      quotas_.Take(spec.owner, {.jobs = 1, .nodes = spec.node_addresses.size() - 1});
   FERRY_RETURN_IF_ERROR(hold.status());
   std::unique_ptr<JobRecord> job = MakeJob(std::move(spec));
   job->quota = std::move(*hold);
   job->serial = next_serial_++;
   ++totals_.jobs_created;
-  std::vector<std::string> acquired;
-  const auto release_links = [&] {
-    for (const std::string& address : acquired) {
-      links_->Release(address);
-    }
-  };
-  for (const Node& node : job->nodes) {
-    if (node.state == NodeState::kSelf) {
-      continue;
-    }
-    if (Status status = links_->Acquire(node.address); !status.ok()) {
-      release_links();
-      return status;
-    }
-    acquired.push_back(node.address);
-  }
+  FERRY_RETURN_IF_ERROR(AddNodes(*job));
   if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
-    release_links();
+    DropNodes(*job);
     return status;
   }
   jobs_.emplace(job->spec.id, std::move(job));
@@ -488,11 +474,7 @@ void JobRegistry::Sweep() {
 
 void JobRegistry::Remove(const std::string& job_id) {
   const auto job = jobs_.extract(job_id);
-  for (const Node& node : job.mapped()->nodes) {
-    if (node.state != NodeState::kSelf && node.state != NodeState::kFailed) {
-      links_->Release(node.address);
-    }
-  }
+  DropNodes(*job.mapped());
   data_plane_.RemoveJob(job_id);
   Changed();
 }

@@ -256,6 +256,14 @@ class JobRegistry : public NodeEvents {
                        typename NewsQueue<News>::Batch batch, const Status& status,
                        const control::NewsReply& reply);
 
+  // Other nodes, by address: a job may have many, and a daemon many jobs.
+  Status AddNodes(JobRecord& job);
+  void DropNodes(const JobRecord& job);
+  struct NodeOfJob {
+    JobRecord* job;
+    uint32_t index;
+  };
+  std::vector<NodeOfJob> NodesAt(const std::string& address) const;
   void TellNodes(JobRecord& job, bool Node::*pending);
   void Deliver(JobRecord& job, uint32_t node);
   void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
@@ -285,6 +293,7 @@ class JobRegistry : public NodeEvents {
   uint64_t last_pair_ = 0;  // the number of the last matched pair
   Totals totals_;
   std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
+  std::unordered_multimap<std::string, NodeOfJob> nodes_;  // of all jobs, but for our own
   std::unordered_map<std::string, std::shared_ptr<Session>>
       tokens_;  // sessions that have not ended
   uint64_t leaving_ = 0;

@@ -1,6 +1,7 @@
 // JobRegistry and the other nodes: news to them, news from them, their coming and going.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "common/clock.h"
 #include "daemon/control/job_registry.h"
@@ -22,6 +23,48 @@ std::vector<std::byte> Bytes(const std::string& text) {
 }
 
 }  // namespace
+
+// ---- Which there are ----
+
+Status JobRegistry::AddNodes(JobRecord& job) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    const Node& node = job.nodes[index];
+    if (node.state == NodeState::kSelf) {
+      continue;
+    }
+    if (Status status = links_->Acquire(node.address, job.spec.owner); !status.ok()) {
+      DropNodes(job);
+      return status;
+    }
+    nodes_.emplace(node.address, NodeOfJob{&job, index});
+  }
+  return {};
+}
+
+void JobRegistry::DropNodes(const JobRecord& job) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    const Node& node = job.nodes[index];
+    const auto [first, last] = nodes_.equal_range(node.address);
+    const auto own = std::find_if(first, last, [&](const auto& entry) {
+      return entry.second.job == &job && entry.second.index == index;
+    });
+    if (own == last) {
+      continue;  // our own, or one that AddNodes did not come to
+    }
+    nodes_.erase(own);
+    if (node.state != NodeState::kFailed) {
+      links_->Release(node.address, job.spec.owner);
+    }
+  }
+}
+
+std::vector<JobRegistry::NodeOfJob> JobRegistry::NodesAt(const std::string& address) const {
+  std::vector<NodeOfJob> found;
+  const auto [first, last] = nodes_.equal_range(address);
+  std::transform(first, last, std::back_inserter(found),
+                 [](const auto& entry) { return entry.second; });
+  return found;
+}
 
 // ---- To other nodes ----
 
@@ -267,13 +310,10 @@ Status JobRegistry::NodeLeft(const control::LeftRequest& request) {
 // ---- Nodes come and go ----
 
 void JobRegistry::OnNodeUp(const NodeContact& contact) {
-  for (const auto& [id, job] : jobs_) {
-    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
-      Node& node = job->nodes[index];
-      if (node.address == contact.address &&
-          (node.state == NodeState::kConnecting || node.state == NodeState::kCut)) {
-        BringUp(*job, index, contact);
-      }
+  for (const auto& [job, index] : NodesAt(contact.address)) {
+    const NodeState state = job->nodes[index].state;
+    if (state == NodeState::kConnecting || state == NodeState::kCut) {
+      BringUp(*job, index, contact);
     }
     CheckComplete(*job);
   }
@@ -323,25 +363,22 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const St
   if (link != 0) {
     data_plane_.NodeFailed(link, ErrorCode::kNodeUnreachable);
   }
-  for (const auto& [id, job] : jobs_) {
-    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
-      Node& node = job->nodes[index];
-      if (node.address != address || node.state == NodeState::kSelf ||
-          node.state == NodeState::kFailed) {
-        continue;
-      }
-      node.state = NodeState::kFailed;
-      node.trouble = why;
-      node.link_news.Clear();
-      const Status failure(
-          why.code(), "node " + std::to_string(index) + " at " + address + ": " + why.message());
-      if (!job->complete) {
-        FailJob(*job, failure);
-      }
-      for (uint32_t rank = 0; rank < job->size(); ++rank) {
-        if (job->spec.node_of_rank[rank] == index) {
-          EndRank(*job, rank, failure);
-        }
+  for (const auto& [job, index] : NodesAt(address)) {
+    Node& node = job->nodes[index];
+    if (node.state == NodeState::kFailed) {
+      continue;
+    }
+    node.state = NodeState::kFailed;
+    node.trouble = why;
+    node.link_news.Clear();
+    const Status failure(why.code(),
+                         "node " + std::to_string(index) + " at " + address + ": " + why.message());
+    if (!job->complete) {
+      FailJob(*job, failure);
+    }
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      if (job->spec.node_of_rank[rank] == index) {
+        EndRank(*job, rank, failure);
       }
     }
   }
@@ -351,29 +388,22 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const St
 
 void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
   data_plane_.NodeFailed(link, ErrorCode::kLinkDown);
-  for (const auto& [id, job] : jobs_) {
-    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
-      Node& node = job->nodes[index];
-      if (node.address != address) {
-        continue;
-      }
-      node.returning.reset();
-      if (node.state == NodeState::kUp) {
-        node.state = NodeState::kCut;
-        node.trouble = why;
-        CutLinks(*job, index);
-      }
+  for (const auto& [job, index] : NodesAt(address)) {
+    Node& node = job->nodes[index];
+    node.returning.reset();
+    if (node.state == NodeState::kUp) {
+      node.state = NodeState::kCut;
+      node.trouble = why;
+      CutLinks(*job, index);
     }
   }
   Changed();
 }
 
 void JobRegistry::OnNodeTrouble(const std::string& address, const Status& why) {
-  for (const auto& [id, job] : jobs_) {
-    for (Node& node : job->nodes) {
-      if (node.address == address && node.state == NodeState::kConnecting) {
-        node.trouble = why;
-      }
+  for (const auto& [job, index] : NodesAt(address)) {
+    if (Node& node = job->nodes[index]; node.state == NodeState::kConnecting) {
+      node.trouble = why;
     }
   }
 }

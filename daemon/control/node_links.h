@@ -2,6 +2,8 @@
 // implementation: peer_links.h; tests of the registry use a fake. All on the control thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -30,12 +32,13 @@ class NodeLinks {
   using NewsDone = std::function<void(const Status&, const control::NewsReply&)>;
   virtual ~NodeLinks() = default;
 
-  // Wants a link to the daemon at `address` (host:port); NodeEvents::OnNodeUp follows, soon after
-  // for one that is up already. Counted: each success needs a Release. Errors: kInvalidArgument
-  // (not a host:port), kPermissionDenied (not loopback, and no TLS).
-  virtual Status Acquire(const std::string& address) = 0;
+  // Wants a link to the daemon at `address` (host:port) for a job of `user`; NodeEvents::OnNodeUp
+  // follows, soon after for one that is up already. Counted: each success needs a Release. Errors:
+  // kInvalidArgument (not a host:port), kPermissionDenied (not loopback, and no TLS; or not one of
+  // node_addresses).
+  virtual Status Acquire(const std::string& address, uid_t user) = 0;
   // Drops the link when nobody wants it any more. Unknown addresses are ignored.
-  virtual void Release(const std::string& address) = 0;
+  virtual void Release(const std::string& address, uid_t user) = 0;
 
   // This daemon's own incarnation, which requests carry.
   virtual uint64_t Incarnation() const = 0;

@@ -7,9 +7,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -29,6 +32,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr size_t kKeySecretBytes = 32;
 constexpr size_t kMostDead = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
+constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
 
 using AsyncPeer = control::Peer::StubInterface::async_interface;
 using Callback = std::function<void(grpc::Status)>;
@@ -74,12 +78,14 @@ Status Died() {
 }  // namespace
 
 PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
-                     const TlsCredentials* tls)
+                     const TlsCredentials* tls, AddressList nodes)
     : loop_(loop),
       events_(events),
       timing_(timing),
       tls_(tls),
+      nodes_(std::move(nodes)),
       key_secret_(kKeySecretBytes, '\0'),
+      turns_(kStrangersAtOnce),
       timer_(loop.context()) {
   FillRandom({reinterpret_cast<uint8_t*>(key_secret_.data()), key_secret_.size()});
 }
@@ -152,7 +158,7 @@ template <typename Reply, typename Request, typename Method>
 void PeerLinks::Say(const std::string& address, Method method, const Request& request,
                     std::function<void(const Status&, const Reply&)> done) {
   const auto found = links_.find(address);
-  if (found == links_.end()) {
+  if (found == links_.end() || found->second->stub == nullptr) {
     return loop_.Post([done = std::move(done), address] {
       done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
     });
@@ -205,40 +211,59 @@ void PeerLinks::Connect(const LinkPtr& link) const {
 // Certificates that were read anew serve a link whose connection is not there, or fails. One that
 // works is let be: jobs depend on it, and the peer may not trust the new ones yet.
 void PeerLinks::RefreshConnection(const LinkPtr& link) const {
-  if (tls_ != nullptr && tls_->generation() != link->tls_generation) {
+  if (link->stub == nullptr || (tls_ != nullptr && tls_->generation() != link->tls_generation)) {
     Connect(link);
   }
 }
 
-Status PeerLinks::Acquire(const std::string& address) {
+Status PeerLinks::CheckAddress(const std::string& host) const {
+  if (!nodes_.empty() && !nodes_.Contains(host)) {
+    return {ErrorCode::kPermissionDenied,
+            host +
+                " is not among the other nodes that jobs of this ferryd may name (its option "
+                "node_addresses): ask its administrator if it should be"};
+  }
+  return tls_ == nullptr ? CheckLoopback(host) : Status();
+}
+
+Status PeerLinks::Acquire(const std::string& address, uid_t user) {
   if (const auto found = links_.find(address); found != links_.end()) {
-    ++found->second->wanted;
-    if (found->second->up) {
-      loop_.Post([this, link = found->second] { ReportUp(link); });
+    const LinkPtr link = found->second;
+    if (++link->wanted[user] == 1 && link->in_line) {
+      link->in_line = false;  // its new user's turn may come earlier
+      GreetStranger(link);
+    }
+    if (link->up) {
+      loop_.Post([this, link] { ReportUp(link); });
     }
     return {};
   }
   const StatusOr<HostPort> parsed = ParseHostPort(address);
   FERRY_RETURN_IF_ERROR(parsed.status());
-  if (tls_ == nullptr) {
-    FERRY_RETURN_IF_ERROR(CheckLoopback(parsed->host));
-  }
+  FERRY_RETURN_IF_ERROR(CheckAddress(parsed->host));
   auto link = std::make_shared<Link>();
   link->address = address;
   link->host = parsed->host;
-  link->wanted = 1;
-  Connect(link);
+  link->wanted[user] = 1;
+  link->stranger_since_ns = MonotonicNs();
   links_.emplace(address, link);
-  SayHello(link);
+  GreetStranger(link);
   if (!std::exchange(ticking_, true)) {
     TickLater();
   }
   return {};
 }
 
-void PeerLinks::Release(const std::string& address) {
+void PeerLinks::Release(const std::string& address, uid_t user) {
   const auto found = links_.find(address);
-  if (found != links_.end() && --found->second->wanted == 0) {
+  if (found == links_.end()) {
+    return;
+  }
+  std::map<uid_t, uint32_t>& wanted = found->second->wanted;
+  if (const auto jobs = wanted.find(user); jobs != wanted.end() && --jobs->second == 0) {
+    wanted.erase(jobs);
+  }
+  if (wanted.empty()) {
     links_.erase(found);
   }
 }
@@ -246,6 +271,24 @@ void PeerLinks::Release(const std::string& address) {
 bool PeerLinks::IsCurrent(const LinkPtr& link) const {
   const auto found = links_.find(link->address);
   return found != links_.end() && found->second == link;
+}
+
+// Greets one that has never answered, once it is the turn of a user who wants it.
+void PeerLinks::GreetStranger(const LinkPtr& link) {
+  std::vector<uid_t> users;
+  for (const auto& [user, jobs] : link->wanted) {
+    users.push_back(user);
+  }
+  link->in_line = true;
+  turns_.Await(users, [this, weak = std::weak_ptr(link)](uid_t user) {
+    const LinkPtr link = weak.lock();
+    if (link == nullptr || !IsCurrent(link) || !std::exchange(link->in_line, false)) {
+      return false;
+    }
+    link->turn = user;
+    SayHello(link);
+    return true;
+  });
 }
 
 void PeerLinks::SayHello(const LinkPtr& link) {
@@ -268,6 +311,8 @@ void PeerLinks::GreetNow(const LinkPtr& link) {
   }
   if (link->asking) {
     link->greet_again = true;
+  } else if (link->contact.incarnation == 0) {
+    link->next_greeting_ns = 0;
   } else if (link->early_greetings < kMostEarlyGreetings) {
     ++link->early_greetings;
     SayHello(link);
@@ -277,6 +322,9 @@ void PeerLinks::GreetNow(const LinkPtr& link) {
 void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
                         const control::HelloReply& reply) {
   link->asking = false;
+  if (const auto turn = std::exchange(link->turn, std::nullopt)) {
+    turns_.End(*turn);
+  }
   if (!IsCurrent(link)) {
     return;
   }
@@ -290,6 +338,12 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});
     if (link->contact.incarnation != 0) {  // it was cut off, and may have died since
       MarkDownIfDead(link);
+    } else {
+      link->stub.reset();
+      const uint64_t now_ns = MonotonicNs();
+      const uint64_t unanswered_ms = (now_ns - link->stranger_since_ns) / kNsPerMs;
+      link->next_greeting_ns =
+          greet_again ? now_ns : now_ns + timing_.GreetingPauseMs(unanswered_ms) * kNsPerMs;
     }
     return;  // until Tick
   }
@@ -483,7 +537,13 @@ void PeerLinks::Tick() {
     if (link->asking) {
       continue;
     }
-    if (!link->up) {
+    if (!link->up && link->contact.incarnation == 0) {
+      // A tick may come a little early.
+      const uint64_t soon_ns = now_ns + timing_.heartbeat_interval_ms / 2 * kNsPerMs;
+      if (!link->in_line && soon_ns >= link->next_greeting_ns) {
+        GreetStranger(link);
+      }
+    } else if (!link->up) {
       SayHello(link);
     } else if (IsBeatDue(*link, now_ns)) {
       Beat(link);

@@ -24,6 +24,11 @@
 // With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
 // the host in the address that we call, or that the one who greets us says.
 //
+// Who never answers costs little: there is a gRPC channel only while an address is greeted or once
+// it has answered; of each user's nodes that have never answered so many are greeted at a time
+// (greeting_turns.h), and each again after half the time that it has not answered for, at last once
+// a minute. A daemon that comes late greets us, and need not wait for that.
+//
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
 
@@ -38,8 +43,10 @@
 #include <string>
 #include <vector>
 
+#include "common/address_list.h"
 #include "common/status.h"
 #include "daemon/control/control_loop.h"
+#include "daemon/control/greeting_turns.h"
 #include "daemon/control/node_links.h"
 #include "proto/control.pb.h"
 
@@ -68,12 +75,20 @@ struct LinkTiming {
     return std::max(heartbeat_interval_ms,
                     std::min(turns * heartbeat_interval_ms, CallTimeoutMs()));
   }
+  // The time from a greeting without answer to the next one, of an address that has not answered
+  // any for so long.
+  uint64_t GreetingPauseMs(uint64_t unanswered_ms) const {
+    constexpr uint64_t kLongestMs = 60'000;
+    return std::max(heartbeat_interval_ms, std::min(unanswered_ms / 2, kLongestMs));
+  }
 };
 
 class PeerLinks final : public NodeLinks {
  public:
-  // `loop`, `events` and `tls` must outlive it; `tls` is null where daemons speak without.
-  PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing, const TlsCredentials* tls);
+  // `loop`, `events` and `tls` must outlive it; `tls` is null where daemons speak without. `nodes`:
+  // the hosts that jobs may name; empty: any.
+  PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing, const TlsCredentials* tls,
+            AddressList nodes = {});
   ~PeerLinks() override;
   // Sets our identity; before the loop starts.
   void set_self(control::NodeIdentity self) { self_ = std::move(self); }
@@ -84,8 +99,8 @@ class PeerLinks final : public NodeLinks {
   void Stop();
 
   // ---- NodeLinks ----
-  Status Acquire(const std::string& address) override;
-  void Release(const std::string& address) override;
+  Status Acquire(const std::string& address, uid_t user) override;
+  void Release(const std::string& address, uid_t user) override;
   uint64_t Incarnation() const override { return self_.incarnation(); }
   void SendJoined(const std::string& address, const control::JoinedRequest& request,
                   Done done) override;
@@ -132,6 +147,8 @@ class PeerLinks final : public NodeLinks {
   void Connect(const LinkPtr& link) const;
   void RefreshConnection(const LinkPtr& link) const;
 
+  Status CheckAddress(const std::string& host) const;
+  void GreetStranger(const LinkPtr& link);
   void SayHello(const LinkPtr& link);
   void GreetNow(const LinkPtr& link);
   Status CheckReply(const LinkPtr& link, const control::HelloReply& reply) const;
@@ -160,10 +177,12 @@ class PeerLinks final : public NodeLinks {
   NodeEvents& events_;
   const LinkTiming timing_;
   const TlsCredentials* const tls_;
+  const AddressList nodes_;
   control::NodeIdentity self_;
   std::map<std::string, LinkPtr> links_;  // by address
   std::string key_secret_;                // receive keys and tokens are derived from it
   std::map<std::string, uint64_t> dead_;  // by address: the incarnation taken for dead
+  GreetingTurns turns_;
   boost::asio::steady_timer timer_;
   bool ticking_ = false;
 

@@ -105,6 +105,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
   if (!IsFrom(*link, request)) {
     // Perhaps only because its answer to our own greeting is still on its way.
     link->greet_again = link->greet_again || link->asking;
+    link->next_greeting_ns = 0;  // or one that comes late: it answers from now on
     return reply;
   }
   if (link->up && link->life < request.life()) {

@@ -14,6 +14,7 @@ constexpr QuotaLabel kLabels[] = {
     {&QuotaAmounts::requests, "quota_requests", "requests",
      "lower request_limit (FERRY_REQUEST_LIMIT) or start fewer ranks"},
     {&QuotaAmounts::links, "quota_links", "direct links", "wait until others are idle"},
+    {&QuotaAmounts::nodes, "quota_nodes", "nodes", "end other jobs, or use fewer nodes"},
 };
 
 }  // namespace

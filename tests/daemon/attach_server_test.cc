@@ -131,6 +131,14 @@ TEST_F(AttachServerTest, ASilentConnectionEnds) {
   ExpectGoodbye(rank, rank.Read(), ErrorCode::kTimeout, "no request to attach came in time");
 }
 
+// One that attaches and never hands over its segments takes a place that others need.
+TEST_F(AttachServerTest, ARankThatNeverHandsOverItsSegmentsEnds) {
+  Restart(200, {64, 64});
+  TestRank rank = Attached(0);
+  ExpectGoodbye(rank, rank.Read(), ErrorCode::kTimeout, "no segments came in time");
+  EXPECT_EQ(loop_->Run([this] { return registry_->local_ranks(); }), 1U) << "the next rank";
+}
+
 TEST_F(AttachServerTest, ConnectionsAreBounded) {
   Restart(20'000, {64, 2});
   TestRank first = Entered(0);

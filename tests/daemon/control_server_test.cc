@@ -243,6 +243,7 @@ TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
 TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
   daemon_.Stop();
   options_.max_local_ranks = 64;
+  options_.quota_sessions = 64;
   TestDaemon daemon(options_);
   constexpr uint32_t kRanks = 64;
   ASSERT_TRUE(daemon.CreateJob("big", kRanks).ok());

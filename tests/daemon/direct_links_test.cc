@@ -102,8 +102,8 @@ class LinkedDaemon final : public NodeLinks {
   }
 
   // NodeLinks; on the control thread.
-  Status Acquire(const std::string&) override { return {}; }
-  void Release(const std::string&) override {}
+  Status Acquire(const std::string&, uid_t) override { return {}; }
+  void Release(const std::string&, uid_t) override {}
   uint64_t Incarnation() const override { return 100 + node_; }
   void SendJoined(const std::string&, const control::JoinedRequest&, Done done) override {
     loop_.Post([done = std::move(done)] { done({}); });

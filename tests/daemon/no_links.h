@@ -9,8 +9,8 @@ namespace ferry::daemon {
 
 class NoLinks final : public NodeLinks {
  public:
-  Status Acquire(const std::string&) override { return {}; }
-  void Release(const std::string&) override {}
+  Status Acquire(const std::string&, uid_t) override { return {}; }
+  void Release(const std::string&, uid_t) override {}
   uint64_t Incarnation() const override { return 1; }
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}

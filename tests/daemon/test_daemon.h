@@ -27,6 +27,7 @@ inline config::Options TestOptions(const std::string& directory) {
   options.run_directory = directory;
   options.node_name = directory.substr(directory.rfind('/') + 1);
   options.max_local_ranks = 4;
+  options.quota_sessions = 4;  // tests run as one user, often root
   options.heartbeat_interval_ms = 20;
   options.peer_timeout_ms = 60'000;  // a busy machine is no cut link
   options.attach_timeout_ms = 20'000;

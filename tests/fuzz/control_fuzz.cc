@@ -28,10 +28,10 @@ constexpr uint64_t kIncarnation = 42;
 
 class NoLinks final : public NodeLinks {
  public:
-  Status Acquire(const std::string& address) override {
+  Status Acquire(const std::string& address, uid_t) override {
     return address.empty() ? Status(ErrorCode::kInvalidArgument, "no address") : Status();
   }
-  void Release(const std::string&) override {}
+  void Release(const std::string&, uid_t) override {}
   uint64_t Incarnation() const override { return 1; }
   void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
   void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
