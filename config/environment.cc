@@ -9,9 +9,12 @@
 #include <iterator>
 
 #include "common/nearest.h"
+#include "common/own_folders.h"
 
 namespace ferry::config {
 namespace {
+
+constexpr char kUnmade[] = "XXXXXX";  // as mkdtemp wants it
 
 constexpr std::string_view kPrefix = "FERRY_";
 
@@ -77,15 +80,35 @@ Status EnsureEnvironment(std::span<const Variable> variables) {
 // ---- Environment ----
 
 std::string DefaultRunDirectory(const char* const* environment) {
-  if (geteuid() == 0) {
+  const uid_t uid = geteuid();
+  if (uid == 0) {
     return kSystemRunDirectory;
   }
   if (const auto runtime = FindVariable(environment, "XDG_RUNTIME_DIR");
       runtime && !runtime->empty()) {
     return std::string(*runtime) + "/ferry";
   }
-  return TemporaryBase() + "/ferry-" + std::to_string(geteuid());
+  // A shell that no session manager has started lacks the variable.
+  if (const std::string runtime = "/run/user/" + std::to_string(uid); IsFolderOf(runtime, uid)) {
+    return runtime + "/ferry";
+  }
+  const std::vector<std::string> made = FoldersOf(TemporaryBase(), OwnPrefix(uid), uid);
+  const auto served = std::find_if(made.begin(), made.end(), [](const std::string& folder) {
+    return access((folder + "/control.sock").c_str(), F_OK) == 0;
+  });
+  if (!made.empty()) {
+    return served != made.end() ? *served : made.front();
+  }
+  return TemporaryBase() + "/" + OwnPrefix(uid) + kUnmade;
 }
+
+std::string OwnPrefix(uid_t uid) { return "ferry-" + std::to_string(uid) + "-"; }
+
+bool IsDefaultRunDirectory(const std::string& run_directory, const char* const* environment) {
+  return IsUnmade(run_directory) || run_directory == DefaultRunDirectory(environment);
+}
+
+bool IsUnmade(const std::string& run_directory) { return run_directory.ends_with(kUnmade); }
 
 std::string TemporaryBase() {
   constexpr char kMemory[] = "/dev/shm";

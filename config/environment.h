@@ -5,6 +5,8 @@
 // kConfiguration, naming the variable.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <span>
 #include <string>
@@ -19,8 +21,17 @@ namespace ferry::config {
 // Where the daemon of all users is, which root starts.
 inline constexpr char kSystemRunDirectory[] = "/run/ferry";
 
-// The run directory where no option names one.
+// The run directory where no option names one: root's is kSystemRunDirectory. Others have one below
+// $XDG_RUNTIME_DIR or /run/user/UID, or else a folder of their own in TemporaryBase, whose name
+// nobody can guess: before ferryd has made it, its name ends as mkdtemp wants it (IsUnmade). Blocks
+// on the file system only.
 std::string DefaultRunDirectory(const char* const* environment);
+// How the names of such folders begin.
+std::string OwnPrefix(uid_t uid);
+// Whether it is that directory, or was before ferryd made it.
+bool IsDefaultRunDirectory(const std::string& run_directory, const char* const* environment);
+// Whether a run directory's name is still to be made up by whoever serves there: nobody does.
+bool IsUnmade(const std::string& run_directory);
 
 // Where short-lived directories go that the environment names no place for: /tmp, or /dev/shm where
 // /tmp cannot be written to.

@@ -226,7 +226,7 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
       told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
   if (status.ok()) {
-    Tell("READY=1", "serves " + options.run_directory);
+    Tell("READY=1", "serves " + (*server)->run_directory());
     if (const uint64_t watchdog_ns = WatchdogNs(); watchdog_ns > 0) {
       (*server)->StartWatchdog(watchdog_ns / 2, TellAlive);
     }

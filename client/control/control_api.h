@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define FERRY_CONTROL_API_VERSION 4
+#define FERRY_CONTROL_API_VERSION 5
 #define FERRY_CONTROL_ENTRY_NAME "ferry_control_entry"
 
 /* As in proto/control.proto. */
@@ -99,10 +99,12 @@ typedef struct {
 typedef struct {
   uint32_t version; /* FERRY_CONTROL_API_VERSION */
 
-  /* `token_hex`: the token of AttachReply, or UserReply for the last two calls, as hexadecimal
-   * text. On success the caller owns *control.
+  /* `socket`: a connection to control.sock, whose server the caller has looked at; it is closed
+   * with the handle, and if this fails. `socket_path` names it in messages. `token_hex`: the token
+   * of AttachReply, or UserReply for the last two calls, as hexadecimal text. On success the caller
+   * owns *control. Does not block.
    */
-  int (*connect)(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
+  int (*connect)(int socket, const char* socket_path, const char* token_hex,
                  ferry_control** control, ferry_control_text text);
   /* Waits until every rank has joined. Fills peers[0 .. size), by rank; `size` is the job's size.
    * Calls `waits` meanwhile, with the ranks that are missing, or with "" if another rank of the job

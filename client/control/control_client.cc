@@ -1,4 +1,6 @@
 // libferry_control.so: the only file of libferry that knows gRPC. See control_api.h.
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -130,20 +132,17 @@ ferry_control_peer PeerFrom(const pb::PeerInfo& info) {
           info.private_memory_reachable() ? 1U : 0U};
 }
 
-int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
-            ferry_control** control, ferry_control_text text) {
+// gRPC would connect by itself, and again whenever it likes: to whatever is there by then.
+int Connect(int socket, const char* socket_path, const char* token_hex, ferry_control** control,
+            ferry_control_text text) {
+  const int flags = fcntl(socket, F_GETFL);
+  if (flags < 0 || fcntl(socket, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return Fail(ErrorCode::kNoDaemon, std::string("no connection to ") + socket_path, text);
+  }
   auto made = std::make_unique<ferry_control>();
   made->socket_path = socket_path;
   made->token = token_hex;
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  made->channel = grpc::CreateCustomChannel("unix:" + made->socket_path,
-                                            grpc::InsecureChannelCredentials(), arguments);
-  for (Patience patience(timeout_ms); !made->channel->WaitForConnected(patience.end());) {
-    if (patience.IsOver()) {
-      return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
-    }
-  }
+  made->channel = grpc::CreateInsecureChannelFromFd("localhost", socket);
   made->stubs = {pb::Client::NewStub(made->channel), pb::Launcher::NewStub(made->channel)};
   *control = made.release();
   return 0;

@@ -2,8 +2,6 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
 #include <array>
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "client/core/daemon_socket.h"
 #include "common/passed_descriptors.h"
 #include "common/version.h"
 
@@ -26,34 +25,27 @@ Status CheckReply(int32_t code, const char* text) {
 
 }  // namespace
 
-Status AttachConnection::Connect(const std::string& run_directory, uint64_t timeout_ms) {
-  const std::string path = run_directory + "/attach.sock";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return {ErrorCode::kRunDirectory,
-            "the run directory's path is too long for a Unix socket: " + path};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  socket_.Reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  orders_event_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!socket_.valid() || !orders_event_.valid()) {
-    return StatusFromErrno(errno, "socket");
-  }
-  const timeval timeout{static_cast<time_t>(timeout_ms / 1000),
-                        static_cast<suseconds_t>(timeout_ms % 1000 * 1000)};
-  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-  if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    return {};
-  }
-  if (errno == ENOENT || errno == ECONNREFUSED) {
+Status AttachConnection::Connect(const std::string& run_directory, uint64_t timeout_ms,
+                                 const std::string& daemon_user) {
+  const DaemonSocket wanted{run_directory, "attach.sock", SOCK_SEQPACKET, timeout_ms, daemon_user};
+  int error = 0;
+  StatusOr<UniqueFd> connected = ConnectToDaemon(wanted, &error);
+  FERRY_RETURN_IF_ERROR(connected.status());
+  if (error == ENOENT || error == ECONNREFUSED) {
     return {ErrorCode::kNoDaemon,
-            "no ferryd listens on " + path +
-                (errno == ECONNREFUSED ? " (the socket is left over from one that died)" : "") +
+            "no ferryd listens on " + wanted.Path() +
+                (error == ECONNREFUSED ? " (the socket is left over from one that died)" : "") +
                 ". Start the program with ferryrun, or start ferryd and set FERRY_RUN_DIRECTORY"};
   }
-  return StatusFromErrno(errno, "connect to " + path);
+  if (error != 0) {
+    return StatusFromErrno(error, "connect to " + wanted.Path());
+  }
+  orders_event_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!orders_event_.valid()) {
+    return StatusFromErrno(errno, "eventfd");
+  }
+  socket_ = std::move(*connected);
+  return {};
 }
 
 Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t request_bytes,
@@ -82,8 +74,9 @@ Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t reque
                  : StatusFromErrno(errno, "receive from ferryd");
     }
     if (size == 0) {
-      return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
-                           : goodbye_;
+      // The kernel looks for a packet first, and then for the hang-up: if both have come between
+      // the two looks, it reports the hang-up, and the last packet lies there still.
+      return LastWords();
     }
     attach::AttachHeader answer{};
     std::memcpy(&answer, packet.data(),

@@ -27,8 +27,10 @@ struct AttachAnswer {
 
 class AttachConnection {
  public:
-  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon, with advice, when nothing listens there.
-  Status Connect(const std::string& run_directory, uint64_t timeout_ms);
+  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon, with advice, when nothing listens there;
+  // errors as of ConnectToDaemon when somebody else than a ferryd for this user does.
+  Status Connect(const std::string& run_directory, uint64_t timeout_ms,
+                 const std::string& daemon_user = "");
 
   // The first exchange of a rank: identity and versions.
   StatusOr<attach::AttachReply> Attach(const attach::AttachRequest& request);

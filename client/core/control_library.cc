@@ -1,12 +1,14 @@
 #include "client/core/control_library.h"
 
 #include <dlfcn.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <future>
 
+#include "client/core/daemon_socket.h"
 #include "client/core/library_paths.h"
 #include "common/hex_text.h"
 
@@ -63,14 +65,23 @@ ControlLibrary::~ControlLibrary() {
 }
 
 Status ControlLibrary::Connect(const std::string& run_directory, const uint8_t* token,
-                               size_t token_bytes, uint32_t timeout_ms) {
+                               size_t token_bytes, uint32_t timeout_ms,
+                               const std::string& daemon_user) {
   StatusOr<const ferry_control_api*> api = loading_.valid() ? loading_.get() : Load();
   FERRY_RETURN_IF_ERROR(api.status());
   api_ = *api;
   timeout_ms_ = timeout_ms;
   ErrorText error;
-  return error.status(api_->connect((run_directory + "/control.sock").c_str(),
-                                    HexText({token, token_bytes}).c_str(), timeout_ms, &control_,
+  const DaemonSocket wanted{run_directory, "control.sock", SOCK_STREAM, timeout_ms, daemon_user};
+  int connect_error = 0;
+  StatusOr<UniqueFd> socket = ConnectToDaemon(wanted, &connect_error);
+  FERRY_RETURN_IF_ERROR(socket.status());
+  if (connect_error != 0) {
+    return {ErrorCode::kNoDaemon,
+            StatusFromErrno(connect_error, "no ferryd answers at " + wanted.Path()).message()};
+  }
+  return error.status(api_->connect(socket->Release(), wanted.Path().c_str(),
+                                    HexText({token, token_bytes}).c_str(), &control_,
                                     error.text()));
 }
 

@@ -24,9 +24,10 @@ class ControlLibrary {
   // Begins to load the library (gRPC and some sixty libraries that it needs: milliseconds) in a
   // thread of its own, while the caller does other things. Connect waits for it.
   void LoadAhead();
-  // Loads the library from beside libferry and connects. `token` is AttachReply's.
+  // Loads the library from beside libferry and connects. `token` is AttachReply's. kNoDaemon, and
+  // errors as of ConnectToDaemon.
   Status Connect(const std::string& run_directory, const uint8_t* token, size_t token_bytes,
-                 uint32_t timeout_ms);
+                 uint32_t timeout_ms, const std::string& daemon_user = "");
   struct Membership {
     uint32_t node = 0;
     uint32_t node_count = 0;

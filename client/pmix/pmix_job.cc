@@ -228,12 +228,14 @@ class NodeDaemon : public JobStarter {
 
 Status NodeDaemon::Meet(const std::string& run_directory) {
   auto attach = std::make_unique<AttachConnection>();
-  FERRY_RETURN_IF_ERROR(attach->Connect(run_directory, options_.attach_timeout_ms));
+  FERRY_RETURN_IF_ERROR(
+      attach->Connect(run_directory, options_.attach_timeout_ms, options_.daemon_user));
   const StatusOr<attach::UserReply> user = attach->IdentifyUser();
   FERRY_RETURN_IF_ERROR(user.status());
   auto control = std::make_unique<ControlLibrary>();
   FERRY_RETURN_IF_ERROR(control->Connect(run_directory, user->token, sizeof(user->token),
-                                         static_cast<uint32_t>(options_.attach_timeout_ms)));
+                                         static_cast<uint32_t>(options_.attach_timeout_ms),
+                                         options_.daemon_user));
   attach_ = std::move(attach);
   control_ = std::move(control);
   return {};
@@ -243,7 +245,7 @@ StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
   DaemonPlace place{.run_directory = options_.run_directory, .control_address = ""};
   Status met = Meet(place.run_directory);
   const bool usual =
-      place.run_directory == config::DefaultRunDirectory(config::ProcessEnvironment());
+      config::IsDefaultRunDirectory(place.run_directory, config::ProcessEnvironment());
   if (met.code() == ErrorCode::kNoDaemon && usual &&
       place.run_directory != config::kSystemRunDirectory) {
     place.run_directory = config::kSystemRunDirectory;

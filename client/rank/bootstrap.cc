@@ -61,7 +61,8 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   client->threads_asked_for_ = threads;
   client->backends_ = std::move(backends);
   client->control_.LoadAhead();
-  FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms));
+  FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms,
+                                                options.daemon_user));
   FERRY_RETURN_IF_ERROR(client->Attach());
   return client;
 }
@@ -143,7 +144,8 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
 // Joins, and makes the parts. Nothing of the node's other ranks is mapped before it is needed.
 Status Client::MeetPeers(const attach::AttachReply& reply) {
   FERRY_RETURN_IF_ERROR(control_.Connect(options_.run_directory, reply.token, sizeof(reply.token),
-                                         static_cast<uint32_t>(options_.attach_timeout_ms)));
+                                         static_cast<uint32_t>(options_.attach_timeout_ms),
+                                         options_.daemon_user));
   MeetingWatch watch(JobLife::Instance().entry(), view_.rank, options_.mpi_warn_after_ms);
   StatusOr<ControlLibrary::Membership> job = control_.Join(
       view_.job_size, options_.mpi_warn_after_ms, [&watch](const std::string& missing) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 
 #include "common/file_size.h"
 #include "common/version.h"
+#include "config/environment.h"
 
 namespace ferry::daemon {
 namespace {
@@ -80,8 +82,10 @@ RunDirectory::~RunDirectory() {
   }
 }
 
-StatusOr<RunDirectory> RunDirectory::Open(const std::string& path, bool for_all) {
-  const bool created = mkdir(path.c_str(), 0700) == 0;
+StatusOr<RunDirectory> RunDirectory::Open(const std::string& wanted, bool for_all) {
+  std::string path = wanted;
+  const bool created =
+      config::IsUnmade(path) ? mkdtemp(path.data()) != nullptr : mkdir(path.c_str(), 0700) == 0;
   if (!created && errno != EEXIST) {
     return RefuseErrno(
         path, errno == ENOENT ? "cannot be created, its parent is missing" : "cannot be created");

@@ -31,7 +31,8 @@ class RunDirectory {
   };
 
   // Makes the directory if only its last component is missing, with mode 0755 if it is for all
-  // users, else 0700; one that is there keeps its mode. Errors: kRunDirectory (its parent is
+  // users, else 0700; one that is there keeps its mode. The end of a name that is still to be made
+  // up (config::IsUnmade) is drawn at random. Errors: kRunDirectory (its parent is
   // missing, it is no directory, is owned by someone else, is writable by others, or not by us),
   // kAlreadyExists (another daemon holds it: names its pid). May be called by any thread; does not
   // wait for the lock.

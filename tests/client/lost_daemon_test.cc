@@ -3,6 +3,7 @@
 // the daemon has died, or what that said, and never waits.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <string>
 #include <thread>
@@ -69,6 +70,17 @@ TEST_P(LostDaemonTest, IsNamed) {
   } else {
     EXPECT_EQ(status.code(), ErrorCode::kDaemonDied) << status.message();
   }
+}
+
+// The kernel may report the hang-up though a packet that came right before it lies there still. An
+// empty packet reads like a hang-up, too, at a moment that a test can choose.
+TEST(GoodbyeTest, IsHeardThoughTheHangUpIsSeenFirst) {
+  OrderSocket socket;
+  EXPECT_EQ(send(socket.daemon_end(), "", 0, 0), 0);
+  socket.SayGoodbye(ErrorCode::kAborted, "somebody has ended the job");
+  const Status status = socket.attach().PeerInbox(1).status();
+  EXPECT_EQ(status.code(), ErrorCode::kAborted) << status.message();
+  EXPECT_EQ(status.message(), "somebody has ended the job");
 }
 
 // As the watcher asks it, who has not seen that something was left unread.

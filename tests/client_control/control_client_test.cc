@@ -1,12 +1,14 @@
 // The library against a daemon, in a process that has gRPC and the same messages for itself.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <functional>
 #include <future>
 #include <memory>
 
 #include "client/core/attach_connection.h"
+#include "client/core/daemon_socket.h"
 #include "common/hex_text.h"
 #include "tests/client_control/control_library.h"
 #include "tests/daemon/ferryd_process.h"
@@ -39,11 +41,17 @@ class ControlClientTest : public ::testing::Test {
   }
   ferry_control* Connect(const std::string& token) {
     ferry_control* control = nullptr;
-    EXPECT_EQ(api_->connect((options_.run_directory + "/control.sock").c_str(), token.c_str(),
-                            kPatienceMs, &control, Text()),
-              0)
-        << text_;
+    EXPECT_EQ(ConnectApi(options_.run_directory, token, &control), 0) << text_;
     return control;
+  }
+  int ConnectApi(const std::string& directory, const std::string& token, ferry_control** control) {
+    int error = 0;
+    StatusOr<UniqueFd> socket =
+        client::ConnectToDaemon({directory, "control.sock", SOCK_STREAM, kPatienceMs}, &error);
+    EXPECT_TRUE(socket.ok()) << socket.status().message();
+    EXPECT_EQ(error, 0);
+    return api_->connect(socket->Release(), (directory + "/control.sock").c_str(), token.c_str(),
+                         control, Text());
   }
   ferry_control_text Text() { return {text_, sizeof(text_)}; }
   static void Note(void* argument, const char* missing) {
@@ -133,10 +141,7 @@ TEST_F(ControlClientTest, NoticesThatTheDaemonIsStopped) {
   ASSERT_TRUE(client.CreateJob("job", 2).ok());
   const TestRank rank = client.AttachRank(0, 2);
   ferry_control* control = nullptr;
-  ASSERT_EQ(api_->connect((directory + "/control.sock").c_str(), rank.token().c_str(), kPatienceMs,
-                          &control, Text()),
-            0)
-      << text_;
+  ASSERT_EQ(ConnectApi(directory, rank.token(), &control), 0) << text_;
   Late late{.come = [&ferryd] { tests::Stop(ferryd.pid()); }};
   ferry_control_peer peers[2] = {};
   uint32_t node = 0;

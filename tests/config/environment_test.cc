@@ -110,8 +110,14 @@ TEST(EnvironmentTest, FinishFillsInTheRunDirectory) {
   ASSERT_TRUE(with.ok() && without.ok());
   const bool root = geteuid() == 0;
   EXPECT_EQ(with->run_directory, root ? "/run/ferry" : "/run/user/7/ferry");
-  EXPECT_EQ(without->run_directory,
-            root ? "/run/ferry" : "/tmp/ferry-" + std::to_string(geteuid()));
+  if (root) {
+    EXPECT_EQ(without->run_directory, "/run/ferry");
+  } else {
+    EXPECT_NE(without->run_directory, "/tmp/ferry-" + std::to_string(geteuid()))
+        << "which anybody could make";
+  }
+  EXPECT_TRUE(IsDefaultRunDirectory(without->run_directory, Environment({}).get()));
+  EXPECT_FALSE(IsDefaultRunDirectory("/here", Environment({}).get()));
   EXPECT_FALSE(with->node_name.empty());
 }
 

@@ -69,6 +69,23 @@ TEST_F(RunDirectoryTest, DoesNotOpenADirectoryThatItDidNotMake) {
   EXPECT_FALSE(opened->IsOpenToAll());
 }
 
+// Nobody else could guess the name, and make the directory first.
+TEST_F(RunDirectoryTest, DrawsTheEndOfAnUnmadeNameAndRemovesWhatItMade) {
+  std::string first;
+  {
+    const auto one = RunDirectory::Open(parent_ + "/ferry-7-XXXXXX", false);
+    const auto other = RunDirectory::Open(parent_ + "/ferry-7-XXXXXX", true);
+    ASSERT_TRUE(one.ok() && other.ok());
+    first = one->path();
+    EXPECT_TRUE(first.starts_with(parent_ + "/ferry-7-")) << first;
+    EXPECT_FALSE(first.ends_with("XXXXXX"));
+    EXPECT_NE(first, other->path());
+    EXPECT_FALSE(one->IsOpenToAll());
+    EXPECT_TRUE(other->IsOpenToAll());
+  }
+  EXPECT_FALSE(std::filesystem::exists(first));
+}
+
 TEST_F(RunDirectoryTest, KeepsADirectoryThatItDidNotMake) {
   mkdir(path_.c_str(), 0755);
   { ASSERT_TRUE(RunDirectory::Open(path_, false).ok()); }

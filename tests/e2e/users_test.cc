@@ -2,7 +2,9 @@
 // own, and jobs that have worker processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +14,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "common/unique_fd.h"
+#include "daemon/sockets/packet_socket.h"
 #include "tests/e2e/command.h"
 #include "tests/support/slice.h"
 
@@ -31,6 +36,9 @@ constexpr char kPointToPoint[] = "tests/e2e/ranks/point_to_point";
 constexpr char kAllPromisesKept[] = "point_to_point: ok\n";
 constexpr char kAnn[] = "1234567";
 constexpr char kBob[] = "7654321";
+// Of one test each, which looks at all that is theirs in /tmp.
+constexpr char kCarol[] = "3456789";
+constexpr char kDora[] = "2345678";
 
 // ---- Namespaces ----
 
@@ -319,6 +327,128 @@ TEST_F(UsersTest, AQuotaBoundsOneUserAndNotAnother) {
   const CommandResult few = RunAs(kBob, "$BIN/ferryrun --no-label -n 2 $BIN/hello");
   EXPECT_EQ(few.exit_code, 0) << few.err;
   EXPECT_THAT(RunAs("0", "$BIN/ferryctl status --json").out, HasSubstr("\"users\": []"));
+}
+
+// A quarter of the places is for others, unless the administrator says otherwise.
+TEST_F(UsersTest, NoUserTakesAllPlaces) {
+  StartDaemon({"--max_local_ranks=4"});
+  const CommandResult many = RunAs(kAnn, "$BIN/ferryrun -n 4 $BIN/hello");
+  EXPECT_NE(many.exit_code, 0);
+  EXPECT_THAT(many.err,
+              HasSubstr("uid 1234567 has reached quota_sessions: it uses 3 of 3 sessions"));
+  fs::copy_file("tests/e2e/ranks/waits", Path("waits"));
+  const auto ann = As(kAnn, "$BIN/ferryrun -n 3 $BIN/waits unmatched");
+  ASSERT_TRUE(ann->WaitForOutput("under way"));
+  EXPECT_EQ(RunAs(kBob, "$BIN/ferryrun -n 1 $BIN/hello").exit_code, 0);
+  ann->Signal(SIGTERM);
+  ann->Wait();
+}
+
+TEST_F(UsersTest, OneUserMayHaveAllPlacesIfTheAdministratorSaysSo) {
+  StartDaemon({"--max_local_ranks=4", "--quota_sessions=4"});
+  EXPECT_EQ(RunAs(kAnn, "$BIN/ferryrun -n 4 $BIN/hello").exit_code, 0);
+}
+
+// ---- Those who pass for a daemon
+
+// Sockets of Bob's where Ann's programs may look for a daemon.
+class Trap {
+ public:
+  explicit Trap(const std::string& directory) : directory_(directory) {
+    const uid_t bob = static_cast<uid_t>(std::stoul(kBob));
+    EXPECT_EQ(mkdir(directory.c_str(), 0755), 0) << directory;
+    EXPECT_EQ(chmod(directory.c_str(), 0755), 0);
+    EXPECT_EQ(chown(directory.c_str(), bob, bob), 0);
+    EXPECT_EQ(seteuid(bob), 0);
+    for (const auto& [name, type] :
+         {std::pair("attach.sock", SOCK_SEQPACKET), std::pair("control.sock", SOCK_STREAM),
+          std::pair("admin.sock", SOCK_STREAM)}) {
+      StatusOr<UniqueFd> listener = daemon::ListenUnix(directory + "/" + name, type, 0666);
+      EXPECT_TRUE(listener.ok()) << listener.status().message();
+      listeners_.push_back(std::move(*listener));
+    }
+    EXPECT_EQ(seteuid(0), 0);
+  }
+  ~Trap() { fs::remove_all(directory_); }
+  Trap(const Trap&) = delete;
+  Trap& operator=(const Trap&) = delete;
+
+  bool HasCaught() const {
+    return std::any_of(listeners_.begin(), listeners_.end(), [](const UniqueFd& listener) {
+      pollfd somebody{listener.get(), POLLIN, 0};
+      return poll(&somebody, 1, 0) > 0;
+    });
+  }
+
+ private:
+  const std::string directory_;
+  std::vector<UniqueFd> listeners_;
+};
+
+constexpr char kBare[] = "env -u FERRY_RUN_DIRECTORY -u XDG_RUNTIME_DIR -u TMPDIR ";
+
+TEST_F(UsersTest, NamesThatAnybodyCanMakeCatchNobody) {
+  const std::string base = "/tmp/ferry-" + std::string(kDora);
+  const Trap plain(base);
+  const Trap unmade(base + "-XXXXXX");
+  const Trap made(base + "-abcdef");
+  const Trap of_a_job("/tmp/ferryrun-" + std::string(kDora) + "-abcdef");
+  ExpectSaid(
+      kAllPromisesKept,
+      RunAs(kDora, kBare + std::string("$BIN/ferryrun --no-label -n 2 $BIN/point_to_point")));
+  EXPECT_THAT(RunAs(kDora, kBare + std::string("$BIN/ferryctl")).out,
+              HasSubstr("no ferryd serves you here"));
+  for (const Trap* trap : {&plain, &unmade, &made, &of_a_job}) {
+    EXPECT_FALSE(trap->HasCaught());
+  }
+}
+
+TEST_F(UsersTest, NobodySpeaksToAServerOfAThirdUser) {
+  const Trap trap(Path("trap"));
+  const std::string there = "env FERRY_RUN_DIRECTORY=" + Path("trap") + " ";
+  const std::string whose = Path("trap") + " is of uid 7654321, not root's or your own";
+  for (const char* command :
+       {"$BIN/ferryrun -n 1 $BIN/hello", "$BIN/ferryctl status", "$BIN/ferryctl shutdown",
+        "env FERRY_JOB_ID=x FERRY_JOB_SECRET=0123456789abcdef FERRY_RANK=0 FERRY_SIZE=1 "
+        "$BIN/hello"}) {
+    for (const char* user : {kAnn, "0"}) {
+      const CommandResult result = RunAs(user, there + command);
+      EXPECT_NE(result.exit_code, 0) << command;
+      EXPECT_THAT(result.err, HasSubstr(whose)) << command;
+    }
+  }
+  EXPECT_FALSE(trap.HasCaught());
+}
+
+// As a site may have it, for which one user serves all.
+TEST_F(UsersTest, ADaemonThatRunsAsAUserOfItsOwnIsNamedByTheSite) {
+  fs::create_directory(Path("run"));
+  fs::permissions(Path("run"), fs::perms(0755));
+  ASSERT_EQ(chown(Path("run").c_str(), 7654321, 7654321), 0);
+  const auto bobs = e2e::StartDaemon(
+      {"/bin/sh", "-c", "exec " + Setpriv(kBob) + " " + Path("ferryd") + " --users=all \"$@\"",
+       "sh"},
+      Path("run"));
+  const CommandResult stranger = RunAs(kAnn, "$BIN/ferryctl status");
+  EXPECT_THAT(stranger.err, HasSubstr("set FERRY_DAEMON_USER=7654321"));
+  const CommandResult known = RunAs(kAnn, "$BIN/ferryctl --daemon_user=7654321 status");
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  bobs->Signal(SIGTERM);
+  bobs->Wait();
+}
+
+// A daemon that a user starts where no session manager has made a place is found by its owner.
+TEST_F(UsersTest, AUsersOwnDaemonIsFoundByItsOwner) {
+  const auto ferryd = As(kCarol, kBare + std::string("$BIN/ferryd"));
+  ASSERT_TRUE(ferryd->WaitForError("serves /tmp/ferry-3456789-")) << ferryd->Wait().err;
+  const std::string seen = RunAs(kCarol, kBare + std::string("$BIN/ferryctl status")).out;
+  EXPECT_THAT(seen, AllOf(HasSubstr("run directory /tmp/ferry-3456789-"), Not(HasSubstr("XXXX"))));
+  EXPECT_EQ(RunAs(kCarol, kBare + std::string("$BIN/ferryrun -n 1 $BIN/hello")).exit_code, 0);
+  ferryd->Signal(SIGTERM);
+  EXPECT_EQ(ferryd->Wait().exit_code, 0);
+  for (const auto& entry : fs::directory_iterator("/tmp")) {
+    EXPECT_THAT(entry.path().string(), Not(HasSubstr("ferry-3456789-")));
+  }
 }
 
 TEST_F(UsersTest, ADaemonForItsOwnUserIsClosedToOthers) {

@@ -1,15 +1,15 @@
 #include "tools/admin/daemon_client.h"
 
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <type_traits>
 
+#include "client/core/daemon_socket.h"
 #include "common/hex_text.h"
-#include "common/unique_fd.h"
 #include "common/version.h"
 #include "proto/error_details.h"
 
@@ -33,25 +33,20 @@ std::string Versions(uint32_t layout, uint32_t protocol) {
   return "layout " + std::to_string(layout) + ", protocol " + std::to_string(protocol);
 }
 
-// kNoDaemon, kPermissionDenied (the socket is closed to this user), kRunDirectory. gRPC reports
-// every failure to connect alike, so this comes before it is used.
-Status ProbeDaemon(const DaemonPlace& place) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = place.SocketPath();
-  if (path.size() >= sizeof(address.sun_path)) {
-    return {ErrorCode::kRunDirectory,
-            "the run directory's name is too long for a Unix socket: " + place.run_directory};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!probe.valid()) {
-    return StatusFromErrno(errno, "socket");
-  }
-  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-    return {};
-  }
-  switch (errno) {
+// A connection for gRPC, which reports every failure to connect alike, and would not look whom it
+// speaks to. kNoDaemon, kPermissionDenied (the socket is closed to this user), kRunDirectory.
+StatusOr<UniqueFd> OpenSocket(const DaemonPlace& place) {
+  int error = 0;
+  StatusOr<UniqueFd> socket = client::ConnectToDaemon(
+      {place.run_directory, place.socket, SOCK_STREAM, place.timeout_ms, place.daemon_user},
+      &error);
+  FERRY_RETURN_IF_ERROR(socket.status());
+  switch (error) {
+    case 0:
+      if (fcntl(socket->get(), F_SETFL, O_NONBLOCK) != 0) {
+        return StatusFromErrno(errno, "fcntl");
+      }
+      return socket;
     case ENOENT:
       return NoDaemon(place.run_directory,
                       access(place.run_directory.c_str(), F_OK) == 0
@@ -65,7 +60,7 @@ Status ProbeDaemon(const DaemonPlace& place) {
     case EPERM:
       return NotAllowed(place);
     default:
-      return StatusFromErrno(errno, "cannot connect to " + path);
+      return StatusFromErrno(error, "cannot connect to " + place.SocketPath());
   }
 }
 
@@ -109,18 +104,20 @@ Status CompareVersions(const DaemonPlace& place, const control::StatusReply& dae
 }  // namespace
 
 template <typename Service>
-DaemonClient<Service>::DaemonClient(DaemonPlace place)
+DaemonClient<Service>::DaemonClient(DaemonPlace place, UniqueFd socket)
     : place_(std::move(place)),
-      stub_(Service::NewStub(grpc::CreateChannel("unix:" + place_.SocketPath(),
-                                                 grpc::InsecureChannelCredentials()))) {}
+      stub_(Service::NewStub(grpc::CreateInsecureChannelFromFd("localhost", socket.Release()))) {}
 
 template <typename Service>
 StatusOr<DaemonClient<Service>> DaemonClient<Service>::Connect(const std::string& run_directory,
-                                                               uint64_t timeout_ms) {
+                                                               uint64_t timeout_ms,
+                                                               const std::string& daemon_user) {
   constexpr bool kOfUser = std::is_same_v<Service, control::Launcher>;
-  const DaemonPlace place{run_directory, kOfUser ? "control.sock" : "admin.sock", timeout_ms};
-  FERRY_RETURN_IF_ERROR(ProbeDaemon(place));
-  DaemonClient client(place);
+  const DaemonPlace place{run_directory, kOfUser ? "control.sock" : "admin.sock", timeout_ms,
+                          daemon_user};
+  StatusOr<UniqueFd> socket = OpenSocket(place);
+  FERRY_RETURN_IF_ERROR(socket.status());
+  DaemonClient client(place, std::move(*socket));
   if (kOfUser) {
     FERRY_RETURN_IF_ERROR(client.Identify());
   }
@@ -132,7 +129,8 @@ StatusOr<DaemonClient<Service>> DaemonClient<Service>::Connect(const std::string
 template <typename Service>
 Status DaemonClient<Service>::Identify() {
   attach_ = std::make_unique<client::AttachConnection>();
-  FERRY_RETURN_IF_ERROR(attach_->Connect(place_.run_directory, place_.timeout_ms));
+  FERRY_RETURN_IF_ERROR(
+      attach_->Connect(place_.run_directory, place_.timeout_ms, place_.daemon_user));
   const StatusOr<attach::UserReply> user = attach_->IdentifyUser();
   FERRY_RETURN_IF_ERROR(user.status());
   token_ = HexText(user->token);
@@ -147,15 +145,16 @@ Status DaemonClient<Service>::FromGrpc(const grpc::Status& status) const {
 template class DaemonClient<control::Admin>;
 template class DaemonClient<control::Launcher>;
 
-StatusOr<Observer> Observer::Connect(const std::string& run_directory, uint64_t timeout_ms) {
-  StatusOr<AdminClient> admin = AdminClient::Connect(run_directory, timeout_ms);
+StatusOr<Observer> Observer::Connect(const std::string& run_directory, uint64_t timeout_ms,
+                                     const std::string& daemon_user) {
+  StatusOr<AdminClient> admin = AdminClient::Connect(run_directory, timeout_ms, daemon_user);
   if (admin.ok()) {
     return Observer(run_directory, std::move(*admin));
   }
   if (admin.status().code() != ErrorCode::kPermissionDenied) {
     return admin.status();
   }
-  StatusOr<LauncherClient> user = LauncherClient::Connect(run_directory, timeout_ms);
+  StatusOr<LauncherClient> user = LauncherClient::Connect(run_directory, timeout_ms, daemon_user);
   FERRY_RETURN_IF_ERROR(user.status());
   return Observer(run_directory, std::move(*user));
 }

@@ -3,7 +3,8 @@
 // Any thread; calls block for at most the time given to Connect. Errors are sentences for the user:
 // what is wrong with that directory and what to do. kNoDaemon: nothing serves it (or not any more);
 // kPermissionDenied: this user is not its administrator, or that daemon serves others;
-// kVersionMismatch: names both versions; kTimeout; and the daemon's own errors.
+// kVersionMismatch: names both versions; kTimeout; kRunDirectory: somebody else's server
+// (client/core/daemon_socket.h); and the daemon's own errors.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +18,7 @@
 
 #include "client/core/attach_connection.h"
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::tools {
@@ -26,6 +28,7 @@ struct DaemonPlace {
   std::string run_directory;
   const char* socket = "";  // file name
   uint64_t timeout_ms = 0;
+  std::string daemon_user;  // the option
 
   std::string SocketPath() const { return run_directory + "/" + socket; }
 };
@@ -35,8 +38,10 @@ class DaemonClient {
  public:
   using Stub = typename Service::Stub;
 
-  // Finds the daemon of `run_directory` and compares versions with it.
-  static StatusOr<DaemonClient> Connect(const std::string& run_directory, uint64_t timeout_ms);
+  // Finds the daemon of `run_directory`, which must be root's, this user's or `daemon_user`'s, and
+  // compares versions with it.
+  static StatusOr<DaemonClient> Connect(const std::string& run_directory, uint64_t timeout_ms,
+                                        const std::string& daemon_user = "");
 
   // One call: client.Call(&AdminClient::Stub::Status, request, &reply).
   template <typename Request, typename Reply>
@@ -60,7 +65,7 @@ class DaemonClient {
   const control::StatusReply& daemon() const { return daemon_; }
 
  private:
-  explicit DaemonClient(DaemonPlace place);
+  DaemonClient(DaemonPlace place, UniqueFd socket);
   Status Identify();
 
   DaemonPlace place_;
@@ -81,8 +86,9 @@ using LauncherClient = DaemonClient<control::Launcher>;
 // Asks a daemon for its state. Administrators see all of it, others what concerns their own jobs.
 class Observer {
  public:
-  // Finds the daemon of `run_directory` and compares versions with it.
-  static StatusOr<Observer> Connect(const std::string& run_directory, uint64_t timeout_ms);
+  // As DaemonClient::Connect.
+  static StatusOr<Observer> Connect(const std::string& run_directory, uint64_t timeout_ms,
+                                    const std::string& daemon_user = "");
 
   const std::string& run_directory() const { return run_directory_; }
   // What the daemon said about itself when Connect met it.

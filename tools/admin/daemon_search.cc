@@ -1,40 +1,16 @@
 #include "tools/admin/daemon_search.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "common/own_folders.h"
 #include "config/environment.h"
 #include "tools/admin/private_directory.h"
 
 namespace ferry::tools {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool IsDirectoryOf(const std::string& path, uid_t uid) {
-  struct stat info {};
-  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid;
-}
-
-// The user's folders there whose names begin with the prefix, sorted.
-std::vector<std::string> FoldersOf(const std::string& base, const std::string& prefix, uid_t uid) {
-  std::vector<std::string> folders;
-  std::error_code error;
-  for (fs::directory_iterator entry(base, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(prefix) &&
-        IsDirectoryOf(entry->path(), uid)) {
-      folders.push_back(entry->path());
-    }
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 void Add(const std::string& folder, DaemonKind kind, std::vector<DaemonDirectory>* found) {
   const bool is_known =
@@ -88,6 +64,9 @@ std::vector<DaemonDirectory> SearchDaemons(const SearchPlaces& places) {
     Add(folder, DaemonKind::kJob, &found);
   }
   for (const std::string& base : places.bases) {
+    for (const std::string& folder : FoldersOf(base, config::OwnPrefix(places.uid), places.uid)) {
+      Add(folder, DaemonKind::kOwn, &found);
+    }
     for (const std::string& folder : FoldersOf(base, PrivatePrefix(places.uid), places.uid)) {
       for (const std::string& node : FoldersOf(folder, "", places.uid)) {
         Add(node, DaemonKind::kPrivate, &found);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/own_folders.h"
 #include "config/environment.h"
 
 namespace ferry::tools {
@@ -90,7 +91,7 @@ std::string PrivateBase(const std::string& runtime_directory,
                         const std::string& temporary_directory) {
   for (const std::string& directory : {runtime_directory, temporary_directory}) {
     if (directory.starts_with('/') && directory.size() <= kMaxBaseBytes &&
-        access(directory.c_str(), W_OK | X_OK) == 0) {
+        access(directory.c_str(), W_OK | X_OK) == 0 && IsSafeBase(directory, geteuid())) {
       return directory;
     }
   }

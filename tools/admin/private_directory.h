@@ -34,8 +34,9 @@ class PrivateDirectory {
 // The prefix of their names.
 std::string PrivatePrefix(uid_t uid);
 
-// Where such directories belong: the first of these that is usable and whose name leaves room for a
-// Unix socket's, else config::TemporaryBase. They are what XDG_RUNTIME_DIR and TMPDIR say.
+// Where such directories belong: the first of these that is usable, in which nobody else can rename
+// what this user makes, and whose name leaves room for a Unix socket's, else config::TemporaryBase.
+// They are what XDG_RUNTIME_DIR and TMPDIR say.
 std::string PrivateBase(const std::string& runtime_directory,
                         const std::string& temporary_directory = "");
 

@@ -156,12 +156,14 @@ std::vector<Provider> ListProviders() {
 // Finds the daemon that ferryrun would ask: the run directory's or else, unless somebody named
 // that, the node's. `options` then names its place. A daemon for other users does not count.
 StatusOr<Observer> MeetDaemon(config::Options* options) {
-  StatusOr<Observer> daemon = Observer::Connect(options->run_directory, kTimeoutMs);
+  StatusOr<Observer> daemon =
+      Observer::Connect(options->run_directory, kTimeoutMs, options->daemon_user);
   if (daemon.status().code() != ErrorCode::kNoDaemon ||
-      options->run_directory != config::DefaultRunDirectory(config::ProcessEnvironment())) {
+      !config::IsDefaultRunDirectory(options->run_directory, config::ProcessEnvironment())) {
     return daemon;
   }
-  StatusOr<Observer> nodes = Observer::Connect(config::kSystemRunDirectory, kTimeoutMs);
+  StatusOr<Observer> nodes =
+      Observer::Connect(config::kSystemRunDirectory, kTimeoutMs, options->daemon_user);
   if (nodes.status().code() == ErrorCode::kNoDaemon ||
       nodes.status().code() == ErrorCode::kPermissionDenied) {
     return daemon;
@@ -200,8 +202,8 @@ void ExamineDaemon(config::Options options, std::vector<Finding>* findings) {
   }
   findings->push_back(CheckDaemon(facts));
   if (facts.connected.code() != ErrorCode::kNoDaemon) {
-    findings->push_back(
-        CheckUsersSocket(LauncherClient::Connect(options.run_directory, kTimeoutMs).status()));
+    findings->push_back(CheckUsersSocket(
+        LauncherClient::Connect(options.run_directory, kTimeoutMs, options.daemon_user).status()));
   }
   findings->push_back(CheckUnit(facts));
   findings->push_back(CheckVersions(facts));

@@ -20,7 +20,7 @@ std::string NamedDirectory(const CtlArguments& arguments, const config::Options&
   const bool by_flag = std::any_of(arguments.options.begin(), arguments.options.end(),
                                    [](const std::string& flag) { return flag.starts_with(kFlag); });
   const bool by_variable = !config::FindVariable(environment, kVariable).value_or("").empty();
-  const bool is_usual = options.run_directory == config::DefaultRunDirectory(environment);
+  const bool is_usual = config::IsDefaultRunDirectory(options.run_directory, environment);
   return by_flag || by_variable || !is_usual ? options.run_directory : "";
 }
 
@@ -29,10 +29,11 @@ bool IsForOthers(const Status& status) {
   return status.code() == ErrorCode::kNoDaemon || status.code() == ErrorCode::kPermissionDenied;
 }
 
-std::vector<MetDaemon> MeetAll() {
+std::vector<MetDaemon> MeetAll(const config::Options& options) {
   std::vector<MetDaemon> met;
   for (DaemonDirectory& place : SearchDaemons(PlacesOf(config::ProcessEnvironment()))) {
-    StatusOr<Observer> observer = Observer::Connect(place.run_directory, kAnswerTimeoutMs);
+    StatusOr<Observer> observer =
+        Observer::Connect(place.run_directory, kAnswerTimeoutMs, options.daemon_user);
     if (observer.ok() || !IsForOthers(observer.status())) {
       met.push_back({std::move(place), std::move(observer)});
     }
@@ -43,7 +44,7 @@ std::vector<MetDaemon> MeetAll() {
 // The first is the one that ferryrun would ask.
 Status NoDaemonFor(const CtlArguments& arguments, const config::Options& options) {
   const std::string usual = options.run_directory;
-  const Status status = Observer::Connect(usual, kAnswerTimeoutMs).status();
+  const Status status = Observer::Connect(usual, kAnswerTimeoutMs, options.daemon_user).status();
   if (!IsForOthers(status)) {
     return status;  // it has come meanwhile, or cannot be reached
   }
@@ -99,9 +100,9 @@ StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments) {
   FERRY_RETURN_IF_ERROR(options.status());
   const std::string named = NamedDirectory(arguments, *options);
   if (named.empty()) {
-    return MeetAll();
+    return MeetAll(*options);
   }
-  StatusOr<Observer> observer = Observer::Connect(named, kAnswerTimeoutMs);
+  StatusOr<Observer> observer = Observer::Connect(named, kAnswerTimeoutMs, options->daemon_user);
   FERRY_RETURN_IF_ERROR(observer.status());
   std::vector<MetDaemon> met;
   met.push_back({{named, DaemonKind::kOwn}, std::move(observer)});
@@ -144,16 +145,16 @@ StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
   return chosen.empty() ? ChooseDaemons(arguments) : std::move(chosen);
 }
 
-StatusOr<std::string> ChooseOne(const CtlArguments& arguments) {
+StatusOr<ChosenPlace> ChooseOne(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
   if (const std::string named = NamedDirectory(arguments, *options); !named.empty()) {
-    return named;
+    return ChosenPlace{named, options->daemon_user};
   }
   const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
   FERRY_RETURN_IF_ERROR(daemons.status());
   if (daemons->size() == 1) {
-    return daemons->front().run_directory();
+    return ChosenPlace{daemons->front().run_directory(), options->daemon_user};
   }
   std::string all;
   for (const Observer& daemon : *daemons) {

@@ -33,7 +33,11 @@ StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
 // answer. Never empty.
 StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
                                                 const std::string& name);
-// The run directory of the only possible daemon. If there are several, kInvalidArgument names them.
-StatusOr<std::string> ChooseOne(const CtlArguments& arguments);
+// The place of the only possible daemon. If there are several, kInvalidArgument names them.
+struct ChosenPlace {
+  std::string run_directory;
+  std::string daemon_user;  // the option
+};
+StatusOr<ChosenPlace> ChooseOne(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

@@ -130,9 +130,10 @@ std::string TraceText(const std::string& path, const TraceCounts& counts) {
 }  // namespace
 
 StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments) {
-  const StatusOr<std::string> directory = ChooseOne(arguments);
-  FERRY_RETURN_IF_ERROR(directory.status());
-  StatusOr<AdminClient> client = AdminClient::Connect(*directory, kAnswerTimeoutMs);
+  const StatusOr<ChosenPlace> place = ChooseOne(arguments);
+  FERRY_RETURN_IF_ERROR(place.status());
+  StatusOr<AdminClient> client =
+      AdminClient::Connect(place->run_directory, kAnswerTimeoutMs, place->daemon_user);
   if (client.status().code() == ErrorCode::kPermissionDenied) {
     return Status(ErrorCode::kPermissionDenied,
                   client.status().message() + "; `ferryctl status` shows what is your own");

@@ -242,9 +242,10 @@ Status Why(const CtlArguments& arguments) {
 }
 
 Status Top(const CtlArguments& arguments) {
-  const StatusOr<std::string> directory = ChooseOne(arguments);
-  FERRY_RETURN_IF_ERROR(directory.status());
-  const StatusOr<Observer> daemon = Observer::Connect(*directory, kAnswerTimeoutMs);
+  const StatusOr<ChosenPlace> place = ChooseOne(arguments);
+  FERRY_RETURN_IF_ERROR(place.status());
+  const StatusOr<Observer> daemon =
+      Observer::Connect(place->run_directory, kAnswerTimeoutMs, place->daemon_user);
   FERRY_RETURN_IF_ERROR(daemon.status());
   const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
   TopSample before;

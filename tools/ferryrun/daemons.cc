@@ -46,6 +46,7 @@ std::vector<std::string> DaemonEnvironment(config::Options options) {
   options.config_file.clear();  // it has been read
   options.fabric_port = 0;      // several daemons share this machine
   options.control_port = 0;
+  options.node_addresses.clear();  // those of the cluster's daemons
   options.job_id.clear();
   options.job_secret.clear();
   options.rank = options.size = options.node = 0;
@@ -72,8 +73,10 @@ constexpr uint64_t kStartPatienceMs = 10000;
 constexpr time_t kClockSkewS = 24 * 3600;
 constexpr time_t kValidS = 400L * 24 * 3600;
 
-StatusOr<ServingDaemon> Meet(const std::string& run_directory, uint64_t attach_timeout_ms) {
-  StatusOr<LauncherClient> client = LauncherClient::Connect(run_directory, attach_timeout_ms);
+StatusOr<ServingDaemon> Meet(const std::string& run_directory, uint64_t attach_timeout_ms,
+                             const std::string& daemon_user) {
+  StatusOr<LauncherClient> client =
+      LauncherClient::Connect(run_directory, attach_timeout_ms, daemon_user);
   FERRY_RETURN_IF_ERROR(client.status());
   std::string address = client->daemon().node().control_address();
   return ServingDaemon{std::move(*client), run_directory, std::move(address)};
@@ -262,10 +265,11 @@ ProcessEnd PrivateDaemon::WaitUntilStopped(uint64_t timeout_ms) {
 
 StatusOr<std::optional<ServingDaemon>> FindRunningDaemon(const config::Options& options,
                                                          bool names_run_directory) {
-  StatusOr<ServingDaemon> daemon = Meet(options.run_directory, options.attach_timeout_ms);
-  const std::string usual = config::DefaultRunDirectory(config::ProcessEnvironment());
-  if (daemon.status().code() == ErrorCode::kNoDaemon && options.run_directory == usual) {
-    daemon = Meet(config::kSystemRunDirectory, options.attach_timeout_ms);
+  StatusOr<ServingDaemon> daemon =
+      Meet(options.run_directory, options.attach_timeout_ms, options.daemon_user);
+  if (daemon.status().code() == ErrorCode::kNoDaemon &&
+      config::IsDefaultRunDirectory(options.run_directory, config::ProcessEnvironment())) {
+    daemon = Meet(config::kSystemRunDirectory, options.attach_timeout_ms, options.daemon_user);
     if (daemon.status().code() == ErrorCode::kPermissionDenied) {
       return std::optional<ServingDaemon>();  // there is one, but not for this user
     }
@@ -339,7 +343,8 @@ Status PrivateDaemons::Start(const PrivatePlan& plan, const config::Options& opt
 StatusOr<std::vector<ServingDaemon>> PrivateDaemons::Connect() const {
   std::vector<ServingDaemon> serving;
   for (const PrivateDaemon& process : processes_) {
-    StatusOr<ServingDaemon> daemon = Meet(process.run_directory(), attach_timeout_ms_);
+    StatusOr<ServingDaemon> daemon =
+        Meet(process.run_directory(), attach_timeout_ms_, /*daemon_user=*/"");
     FERRY_RETURN_IF_ERROR(daemon.status());
     daemon->control_address = process.control_address();
     serving.push_back(std::move(*daemon));

@@ -167,7 +167,7 @@ AgentSetUp Launch::SetUpOf(size_t node) const {
   config::Options options = options_;
   options.config_file.clear();  // it has been read
   // Removes settings that follow from this host and not from the user: they differ there.
-  if (options.run_directory == config::DefaultRunDirectory(config::ProcessEnvironment())) {
+  if (config::IsDefaultRunDirectory(options.run_directory, config::ProcessEnvironment())) {
     options.run_directory.clear();
   }
   if (options.node_name == config::HostName()) {
