@@ -31,12 +31,12 @@
 
 namespace ferry::client {
 
-inline constexpr uint32_t kDirectApiVersion = 4;
+inline constexpr uint32_t kDirectApiVersion = 5;
 inline constexpr char kDirectEntryName[] = "ferry_direct_entry";
 inline constexpr uint32_t kLinkAddressBytes = 64;
 
-// The address of a rank's endpoint: Transport::Address(). It holds the random bytes by which a
-// caller proves that a daemon has told him of it, so it is as secret as a key.
+// The address of a rank's endpoint for one peer: Transport::AddressFor. It holds the random bytes
+// by which the two prove who they are, so it is as secret as a key.
 struct LinkAddress {
   uint32_t size_bytes = 0;
   std::byte bytes[kLinkAddressBytes] = {};
@@ -104,8 +104,8 @@ class DirectLinks {
   // for a forked child.
   virtual ~DirectLinks() = default;
 
-  // Of this rank's endpoint, for all links; it never changes. Any thread.
-  virtual const LinkAddress& Address() const = 0;
+  // Of this rank's endpoint, for links with that rank only; it never changes. Any thread.
+  virtual LinkAddress AddressFor(uint32_t peer) const = 0;
 
   // From now on packets of the peer are taken, and commands for it are sent: none should be before
   // ConnectionTo is ok. kAlreadyExists: there is a link to it; kInvalidArgument: the address is

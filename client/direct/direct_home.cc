@@ -77,6 +77,9 @@ bool IsEnd(ErrorCode error) {
   }
 }
 
+// As what a rank proves itself to the transport (Transport::AddressFor).
+constexpr uint64_t GuestOf(uint32_t peer) { return uint64_t{peer} + 1; }
+
 }  // namespace
 
 StatusOr<std::unique_ptr<DirectLinks>> DirectHome::Create(
@@ -105,9 +108,6 @@ DirectHome::DirectHome(const DirectSetup& setup, DirectHost* host)
 
 Status DirectHome::Start(const DirectSetup& setup,
                          std::unique_ptr<transport::Transport> transport) {
-  const std::vector<std::byte>& address = transport->Address();
-  std::copy(address.begin(), address.end(), address_.bytes);
-  address_.size_bytes = static_cast<uint32_t>(address.size());
   wait_fd_ = transport->WaitFd();
   const bool pins = transport->capabilities().pins;
   if (pins) {
@@ -207,6 +207,14 @@ void DirectHome::LetMatch(progress::ServedRank& /*rank*/) {
 
 // ---- Links -------------------------------------------------------------------------------------
 
+LinkAddress DirectHome::AddressFor(uint32_t peer) const {
+  const std::vector<std::byte> bytes = core_->transport().AddressFor(GuestOf(peer));
+  LinkAddress address;
+  std::copy(bytes.begin(), bytes.end(), address.bytes);
+  address.size_bytes = static_cast<uint32_t>(bytes.size());
+  return address;
+}
+
 Status DirectHome::Connect(uint32_t peer, const LinkRoute& route) {
   const std::string what = "a direct link to rank " + std::to_string(peer);
   if (peer >= links_.size() || peer == rank_) {
@@ -230,6 +238,7 @@ Status DirectHome::Connect(uint32_t peer, const LinkRoute& route) {
   node.send_key = Fold(route.send_key);
   node.receive_key = Fold(route.receive_key);
   node.link = ++links_begun_;  // each one is new to the core
+  node.guest = GuestOf(peer);
   FERRY_RETURN_IF_ERROR(core_->AddNode(job_id_, peer, node));
   core_->NodeReturned(job_id_, peer);
   links_[peer] = node.link;

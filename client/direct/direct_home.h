@@ -36,7 +36,7 @@ class DirectHome final : public DirectLinks, private progress::Home {
   static StatusOr<std::unique_ptr<DirectLinks>> Create(
       const DirectSetup& setup, DirectHost* host, std::unique_ptr<transport::Transport> transport);
 
-  const LinkAddress& Address() const override { return address_; }
+  LinkAddress AddressFor(uint32_t peer) const override;
   Status Connect(uint32_t peer, const LinkRoute& route) override;
   ErrorCode ConnectionTo(uint32_t peer, bool calls, std::string* why) override;
   void End(uint32_t peer, ErrorCode error) override;
@@ -85,7 +85,6 @@ class DirectHome final : public DirectLinks, private progress::Home {
   DirectHost& host_;
   const std::string job_id_;
   const uint32_t rank_;
-  LinkAddress address_;
   int wait_fd_ = -1;
   UniqueFd bell_;   // rung when memory has been pinned; only if the network pins any
   UniqueFd waits_;  // of the two: an epoll instance

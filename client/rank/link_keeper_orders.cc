@@ -492,7 +492,7 @@ void LinkKeeper::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t fla
 // Where the peer's packets are to go.
 void LinkKeeper::SayOpened(uint32_t peer, uint64_t link) {
   LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kOpened, peer, link));
-  const LinkAddress& address = links_->Address();
+  const LinkAddress address = links_->AddressFor(peer);
   reply.address_bytes = CheckedBytes(address.size_bytes);
   std::memcpy(reply.address, address.bytes, reply.address_bytes);
 }

@@ -188,7 +188,7 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     return {ErrorCode::kWouldBlock, what + ": ranks here have not noticed yet that it was cut off"};
   }
   if (link == nullptr || returns) {
-    StatusOr<transport::PeerId> peer = transport_->AddPeer(route.fabric_address);
+    StatusOr<transport::PeerId> peer = transport_->AddPeer(route.fabric_address, route.guest);
     FERRY_RETURN_IF_ERROR(peer.status());
     link = directory_.AddLink(route, *peer);
   }

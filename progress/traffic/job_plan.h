@@ -29,6 +29,7 @@ struct NodeRoute {
   uint64_t receive_key = 0;  // must be in every packet from it
   uint64_t link = 0;         // names the daemon: the same for all jobs
   uint64_t life = 0;         // of the link to it: each cut begins another
+  uint64_t guest = 0;        // transport::Transport::AddressFor of what it was told
 };
 
 }  // namespace ferry::progress

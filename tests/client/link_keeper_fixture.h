@@ -40,7 +40,7 @@ class FakeLinks final : public DirectLinks {
     std::memcpy(address_.bytes, "me!", 3);
   }
   ~FakeLinks() override { last = nullptr; }
-  const LinkAddress& Address() const override { return address_; }
+  LinkAddress AddressFor(uint32_t) const override { return address_; }
   Status Connect(uint32_t peer, const LinkRoute& route) override {
     if (busy != 0) {
       --busy;

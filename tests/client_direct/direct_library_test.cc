@@ -51,8 +51,8 @@ TEST(DirectLibraryTest, EndpointHasTheAddressThatIsAskedFor) {
     options.source_address = address;
     LinkedRank rank(0, 2, {-1, -1}, options);
     ASSERT_NO_FATAL_FAILURE(rank.OpenLinks());
-    EXPECT_GT(rank.links().Address().size_bytes, 0U);
-    EXPECT_LE(rank.links().Address().size_bytes, kLinkAddressBytes);
+    EXPECT_GT(rank.links().AddressFor(1).size_bytes, 0U);
+    EXPECT_LE(rank.links().AddressFor(1).size_bytes, kLinkAddressBytes);
     EXPECT_GE(rank.links().WaitFd(), 0);
   }
 }

@@ -19,7 +19,7 @@ class LinkConnectTest : public LinksTest {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(Start(2));
-    const LinkAddress& real = rank(1).links().Address();
+    const LinkAddress real = rank(1).links().AddressFor(0);
     address_ = *transport::ParseTcpAddress({real.bytes, static_cast<size_t>(real.size_bytes)});
     address_.port = 0;
     const transport::SocketAddress any = transport::SocketAddressOf(address_);
@@ -125,7 +125,7 @@ TEST_F(LinkConnectTest, WhoDoesNotSpeakTheProtocolIsNotCalledAgain) {
   Call();
   UniqueFd peer;
   ASSERT_TRUE(Meanwhile([&] { return (peer = Accept()).valid(); }));
-  const std::string words = "220 mail.example ESMTP and so on";
+  const std::string words = "220 mail.example ESMTP and so on, and on";
   ASSERT_EQ(send(peer.get(), words.data(), words.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(words.size()));
   ExpectRefused();

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -212,9 +213,9 @@ TEST_F(LinkFaultsTest, StrangersGetNowhere) {
   std::mt19937 random(1);
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 40; ++i) {
-    strangers.push_back(Call(rank(0).links().Address()));
+    strangers.push_back(Call(rank(0).links().AddressFor(1)));
     transport::TcpHello hello;  // with a wrong secret
-    hello.from = AddressOf(rank(1).links().Address());
+    hello.from = AddressOf(rank(1).links().AddressFor(0));
     std::vector<std::byte> said = Noise(random, 1 + random() % 2000);
     if (i % 3 == 0 && said.size() >= sizeof(hello)) {
       std::memcpy(said.data(), &hello, sizeof(hello));
@@ -225,6 +226,41 @@ TEST_F(LinkFaultsTest, StrangersGetNowhere) {
   }
   ExpectIdle(0, 1);
   EXPECT_EQ(rank(0).Statistic(shm::Statistic::kLinksOpen), 1U);
+}
+
+// One has a link of its own to the rank; another knows where it listens.
+TEST_F(LinkFaultsTest, TheAddressOfOneLinkGivesNothingOnAnother) {
+  ASSERT_NO_FATAL_FAILURE(Start(3));
+  ASSERT_NO_FATAL_FAILURE(Connect(0, 2));
+  ASSERT_NO_FATAL_FAILURE(Use(0, 2));
+  ASSERT_NO_FATAL_FAILURE(Use(2, 0));
+  const LinkAddress told = rank(0).links().AddressFor(1);
+  const transport::TcpAddress own = AddressOf(told);
+  const transport::TcpAddress of_two = AddressOf(rank(0).links().AddressFor(2));
+  EXPECT_NE(own.guest, of_two.guest);
+  EXPECT_NE(own.calls, of_two.calls);
+  EXPECT_NE(own.answers, of_two.answers);
+  for (const Secret& secret : {Secret(), own.calls, own.answers}) {
+    const UniqueFd fd = Call(told);
+    transport::TcpHello hello;
+    hello.guest = of_two.guest;
+    hello.proof = secret;
+    hello.from = AddressOf(rank(2).links().AddressFor(0));
+    ASSERT_EQ(send(fd.get(), &hello, sizeof(hello), MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof(hello)));
+    std::byte answer{};
+    ssize_t count = -1;
+    ASSERT_TRUE(Meanwhile([&] {
+      count = recv(fd.get(), &answer, sizeof(answer), MSG_DONTWAIT);
+      return count >= 0 || errno == ECONNRESET;
+    }));
+    EXPECT_LE(count, 0) << "it is answered";
+    Carry(0, 2);
+    Carry(2, 0);
+  }
+  EXPECT_TRUE(rank(0).losses().empty());
+  EXPECT_TRUE(rank(2).losses().empty());
+  ExpectIdle(0, 2);
 }
 
 // A peer that has proved itself, and says what no correct rank says.
@@ -280,7 +316,7 @@ TEST_F(LinkFaultsTest, WhatAPeerSaysWronglyHarmsNobodyElse) {
     // Both directions have one key, so that the impostor knows his from what he hears.
     const Status status = rank(0).Connect(1, RouteTo(impostor.Address(), 77, 77));
     ASSERT_TRUE(status.ok()) << status.ToString();
-    ASSERT_NO_FATAL_FAILURE(impostor.Meet(rank(0).links().Address()));
+    ASSERT_NO_FATAL_FAILURE(impostor.Meet(rank(0).links().AddressFor(1)));
     uint64_t key = 77 ^ (~uint64_t{77} << 7);
     for (uint32_t i = 0; i < 200; ++i) {
       PacketHeader header{};
@@ -323,13 +359,15 @@ TEST_F(LinkFaultsTest, WhatIsNoFrameEndsTheLink) {
   ASSERT_NO_FATAL_FAILURE(Connect(0, 2));
   ASSERT_NO_FATAL_FAILURE(Use(0, 2));
   ASSERT_NO_FATAL_FAILURE(Use(2, 0));
-  const LinkAddress impostor = rank(1).links().Address();
+  const LinkAddress impostor = rank(1).links().AddressFor(0);
   const Status status = rank(0).Connect(1, RouteTo(impostor, 5, 6));
   ASSERT_TRUE(status.ok()) << status.ToString();
   transport::TcpHello hello;
-  hello.to = AddressOf(rank(0).links().Address()).secret;
+  const transport::TcpAddress address = AddressOf(rank(0).links().AddressFor(1));
+  hello.guest = address.guest;
+  hello.proof = address.calls;
   hello.from = AddressOf(impostor);
-  const UniqueFd fd = Call(rank(0).links().Address());
+  const UniqueFd fd = Call(rank(0).links().AddressFor(1));
   ASSERT_EQ(send(fd.get(), &hello, sizeof(hello), MSG_NOSIGNAL),
             static_cast<ssize_t>(sizeof(hello)));
   transport::TcpWelcome welcome;

@@ -399,7 +399,7 @@ TEST_F(LinkSetTest, PathsAreSwitchedThereAndBackUnderTraffic) {
 
 TEST_F(LinkSetTest, ConnectRefusesWhatIsNoLink) {
   ASSERT_NO_FATAL_FAILURE(Start(2));
-  const LinkAddress& address = rank(1).links().Address();
+  const LinkAddress address = rank(1).links().AddressFor(0);
   EXPECT_EQ(rank(0).Connect(0, RouteTo(address, 1, 2)).code(), ErrorCode::kInvalidRank);
   EXPECT_EQ(rank(0).Connect(2, RouteTo(address, 1, 2)).code(), ErrorCode::kInvalidRank);
   LinkAddress bad = address;

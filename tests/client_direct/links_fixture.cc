@@ -61,9 +61,10 @@ void LinksTest::Start(uint32_t ranks, const RankOptions& options) {
 void LinksTest::Connect(uint32_t one, uint32_t other, uint64_t life) {
   const uint64_t there = life * 1000 + one * 10 + other;
   const uint64_t back = life * 1000 + other * 10 + one;
-  Status status = rank(other).Connect(one, RouteTo(rank(one).links().Address(), back, there));
+  Status status =
+      rank(other).Connect(one, RouteTo(rank(one).links().AddressFor(other), back, there));
   ASSERT_TRUE(status.ok()) << status.ToString();
-  status = rank(one).Connect(other, RouteTo(rank(other).links().Address(), there, back));
+  status = rank(one).Connect(other, RouteTo(rank(other).links().AddressFor(one), there, back));
   ASSERT_TRUE(status.ok()) << status.ToString();
   ASSERT_TRUE(Meanwhile([&] {
     return rank(one).ConnectionTo(other, /*calls=*/true) == ErrorCode::kOk &&

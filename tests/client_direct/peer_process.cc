@@ -37,8 +37,8 @@ void SetUp(LinkedRank& rank, int control) {
   const uint32_t peer = 1 - own;
   rank.OpenLinks();
   ASSERT_TRUE(rank.has_links());
-  LinkAddress address;
-  Say(control, &rank.links().Address(), sizeof(address));
+  LinkAddress address = rank.links().AddressFor(peer);
+  Say(control, &address, sizeof(address));
   Hear(control, &address, sizeof(address));
   const Status status = rank.Connect(peer, RouteTo(address, kKeys[own], kKeys[peer]));
   ASSERT_TRUE(status.ok()) << status.ToString();

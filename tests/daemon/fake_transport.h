@@ -59,7 +59,7 @@ class FakeTransport final : public transport::Transport {
   const std::vector<std::byte>& Address() const override { return address_; }
   const transport::Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override { return {}; }
-  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte>) override {
+  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte>, uint64_t) override {
     return transport::PeerId{};
   }
   Status RemovePeer(transport::PeerId) override { return {}; }

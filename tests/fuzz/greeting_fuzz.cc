@@ -47,7 +47,7 @@ class Datagrams final : public Transport {
   const std::vector<std::byte>& Address() const override { return address_; }
   const Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override { return {}; }
-  StatusOr<PeerId> AddPeer(std::span<const std::byte>) override { return PeerId{++next_}; }
+  StatusOr<PeerId> AddPeer(std::span<const std::byte>, uint64_t) override { return PeerId{++next_}; }
   Status RemovePeer(PeerId) override { return {}; }
   void FailPeer(PeerId, ErrorCode) override {}
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void*, uint64_t, Access) override {
@@ -114,7 +114,10 @@ class Peer final : private CompletionSink {
     transport_ = std::move(*made);
   }
   void Know(const Peer& other) { peer_ = *transport_->AddPeer(other.transport_->Address()); }
-  const std::vector<std::byte>& address() const { return transport_->Address(); }
+  // By which others greet it.
+  Secret secret() const {
+    return ReadGreetingAddress(below_->Describe().provider, transport_->Address())->secret;
+  }
   Datagrams& below() { return *below_; }
   void Connect(uint64_t now_ns) { transport_->Connect(peer_, now_ns); }
   void Say(uint64_t now_ns) {
@@ -227,7 +230,7 @@ class Conversation {
       }
     }
   }
-  // He knows how greetings look, and one's address but for the secret in it.
+  // He knows how greetings look, and one's address but for the secret.
   void GreetAsStranger(FuzzInput& input, Peer& peer) {
     Envelope envelope;
     envelope.kind = input.Below(8);
@@ -240,15 +243,18 @@ class Conversation {
     if (input.Below(8) == 1) {
       input.Spoil(&envelope);
     }
-    peer.below().heard.push_back(Written(input, envelope, peers_[1].address()));
+    peer.below().heard.push_back(Written(input, envelope, peers_[1].below().Address(),
+                                         [](const GreetingBody&) { return Secret(); }));
   }
+  template <typename Prove>
   static Datagram Written(FuzzInput& input, const Envelope& envelope,
-                          const std::vector<std::byte>& address) {
+                          const std::vector<std::byte>& address, Prove prove) {
     GreetingBody body;
     body.nonce = input.Below(4);
     body.name = input.Below(4);
     body.address_bytes = static_cast<uint32_t>(address.size());
     std::copy(address.begin(), address.end(), body.address.begin());
+    body.proof = prove(body);
     if (input.Below(4) == 1) {
       input.Spoil(&body);
     }
@@ -281,12 +287,34 @@ class Conversation {
           std::memcpy(&envelope, datagram.data(), sizeof(envelope));
           envelope.kind = 1 + input.Below(7);
           envelope.number = input.Take<uint32_t>();
-          peers_[to].below().heard.push_back(Written(input, envelope, peers_[1 - to].address()));
+          const bool greets = envelope.kind == static_cast<uint32_t>(GreetingKind::kHello);
+          const Secret secret = peers_[greets ? to : 1 - to].secret();
+          const uint64_t asked_nonce = greets ? 0 : NonceOf(to);
+          peers_[to].below().heard.push_back(Written(
+              input, envelope, peers_[1 - to].below().Address(),
+              [&](const GreetingBody& body) { return GreetingProof(secret, asked_nonce, body); }));
         }
         break;
       default:
         peers_[which].Poll(now_ns_);
     }
+  }
+
+  // As that peer has said in a greeting that is kept; else 0.
+  uint64_t NonceOf(uint32_t which) const {
+    for (const auto& [to, datagram] : old_) {
+      Envelope envelope;
+      GreetingBody body;
+      if (to == which || datagram.size() != sizeof(envelope) + sizeof(body)) {
+        continue;
+      }
+      std::memcpy(&envelope, datagram.data(), sizeof(envelope));
+      std::memcpy(&body, datagram.data() + sizeof(envelope), sizeof(body));
+      if (envelope.kind <= static_cast<uint32_t>(GreetingKind::kWelcome)) {
+        return body.nonce;
+      }
+    }
+    return 0;
   }
 
   std::array<Peer, 2> peers_{Peer{std::byte{1}}, Peer{std::byte{2}}};

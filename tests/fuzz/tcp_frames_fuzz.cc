@@ -140,7 +140,8 @@ class Target {
     raw_ = std::make_unique<RawTcpPeer>(transport_->Address());
     const transport::TcpHello hello = raw_->Hello();
     if (!peer_) {
-      peer_ = *transport_->AddPeer(std::as_bytes(std::span(&hello.from, 1)));
+      const transport::TcpAddress address = RawTcpPeer::AddressOf(hello);
+      peer_ = *transport_->AddPeer(std::as_bytes(std::span(&address, 1)));
     }
     Check(raw_->Send(hello));
     for (int i = 0; i < 3; i++) {

@@ -54,7 +54,8 @@ void Run(FuzzInput input) {
   TcpHello hello = right;
   input.Spoil(&hello);
   const bool is_spoilt = std::memcmp(&hello, &right, sizeof(hello)) != 0;
-  const bool has_secret = hello.to == right.to && hello.magic == right.magic;
+  const bool has_secret =
+      hello.guest == right.guest && hello.proof == right.proof && hello.magic == right.magic;
   const auto* bytes = reinterpret_cast<const std::byte*>(&hello);
   for (size_t sent = 0; sent < sizeof(hello);) {
     const size_t count = std::min<size_t>(1 + input.Below(64), sizeof(hello) - sent);

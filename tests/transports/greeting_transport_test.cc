@@ -79,8 +79,9 @@ class Peer final : private CompletionSink {
     EXPECT_TRUE(opened.ok()) << opened.status().ToString();
     transport_ = std::move(*opened);
   }
-  void Know(const Peer& other) {
-    const auto peer = transport_->AddPeer(other.transport_->Address());
+  // `number` is what it calls the other one, which calls it `own_number`.
+  void Know(const Peer& other, uint64_t number = 0, uint64_t own_number = 0) {
+    const auto peer = transport_->AddPeer(other.transport_->AddressFor(own_number), number);
     ASSERT_TRUE(peer.ok()) << peer.status().ToString();
     peer_ = *peer;
   }
@@ -390,6 +391,66 @@ TEST_F(GreetingTransportTest, StrangersGetNowhere) {
   }
   ExpectNoLoss();
   EXPECT_EQ(other_.heard.size(), 500U);
+}
+
+// A greeting of whoever is at `below`, and what makes it one or the other.
+struct Greeting {
+  Envelope envelope;
+  GreetingBody body;
+
+  Greeting(GreetingKind kind, const LossyTransport& below) {
+    envelope.kind = static_cast<uint32_t>(kind);
+    body.nonce = 9;
+    body.address_bytes = static_cast<uint32_t>(below.Address().size());
+    std::ranges::copy(below.Address(), body.address.begin());
+  }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
+};
+static_assert(sizeof(Greeting) == sizeof(Envelope) + sizeof(GreetingBody));
+
+Secret SecretIn(Peer& peer, uint64_t guest) {
+  return ReadGreetingAddress(peer.below().Describe().provider, peer.transport().AddressFor(guest))
+      ->secret;
+}
+
+TEST_F(GreetingTransportTest, ThePeersOfALinkAreNobodyOnAnother) {
+  one_.Know(other_, 2, 5);
+  Greeting greeting(GreetingKind::kHello, other_.below());
+  Stranger third(one_.below());
+  for (const Secret& secret : {SecretIn(one_, 3), SecretIn(one_, 0), SecretIn(other_, 5)}) {
+    greeting.body.proof = GreetingProof(secret, 0, greeting.body);
+    third.Say(greeting.bytes(), now_ns_);
+    Pass(3'000'000);
+    EXPECT_EQ(one_.Connection(), ErrorCode::kWouldBlock);
+  }
+  greeting.body.proof = GreetingProof(SecretIn(one_, 2), 0, greeting.body);
+  third.Say(greeting.bytes(), now_ns_);
+  EXPECT_TRUE(Meanwhile([&] { return one_.Connection() == ErrorCode::kOk; }));
+}
+
+// It hears the greeting that is for the peer, and answers it.
+TEST_F(GreetingTransportTest, WhoTakesTheAddressOfAPeerIsNotSpokenTo) {
+  one_.Know(other_, 2, 5);
+  one_.transport().Connect(one_.peer(), now_ns_);
+  ASSERT_TRUE(Meanwhile([&] { return !one_.below().said.empty(); }));
+  GreetingBody heard;
+  std::memcpy(&heard, one_.below().said[0].data() + sizeof(Envelope), sizeof(heard));
+  Greeting answer(GreetingKind::kWelcome, other_.below());
+  answer.envelope.name = heard.name;
+  answer.envelope.secret = heard.secret;
+  Stranger thief(one_.below());
+  const Secret right = SecretIn(other_, 5);
+  for (const Secret& proof :
+       {Secret(), heard.proof, GreetingProof(SecretIn(other_, 6), heard.nonce, answer.body),
+        GreetingProof(right, heard.nonce + 1, answer.body)}) {
+    answer.body.proof = proof;
+    thief.Say(answer.bytes(), now_ns_);
+    Pass(3'000'000);
+    EXPECT_EQ(one_.Connection(), ErrorCode::kWouldBlock);
+  }
+  answer.body.proof = GreetingProof(right, heard.nonce, answer.body);
+  thief.Say(answer.bytes(), now_ns_);
+  EXPECT_TRUE(Meanwhile([&] { return one_.Connection() == ErrorCode::kOk; }));
 }
 
 // What was said in an earlier connection of the two is nothing in this one.

@@ -228,14 +228,46 @@ TEST_F(RailsTransportTest, MemoryThatIsGoneIsAnInvalidBuffer) {
 
 TEST_F(RailsTransportTest, WhoDoesNotKnowTheCookieLearnsNothing) {
   RailMessage question;
-  question.to = {1, 2};  // not b's
+  question.to = {std::byte{1}, std::byte{2}};  // not b's
   question.key = b->region.key;
   std::vector<std::byte> bytes(sizeof(question));
   std::memcpy(bytes.data(), &question, sizeof(question));
   b->nics[0]->Deliver(PeerId{1}, bytes);
   b->Poll();
   EXPECT_THAT(b->nics[0]->sent, IsEmpty());
-  EXPECT_THAT(b->results.messages, ElementsAre(bytes));  // a message like any other
+  EXPECT_THAT(b->results.messages, IsEmpty());
+}
+
+// A third node has a cookie of a's of its own, and knows that of b for others.
+TEST_F(RailsTransportTest, APeerCannotAnswerForAnother) {
+  const auto cookie = [](const Node& node, uint64_t guest) {
+    return Decode(node.transport->AddressFor(guest))->cookie;
+  };
+  EXPECT_NE(cookie(*a, 9), cookie(*a, 0));
+  RailMessage answer;
+  answer.to = cookie(*a, 9);
+  answer.from = cookie(*b, 0);
+  answer.kind = RailMessage::Kind::kAnswer;
+  answer.key = b->region.key;
+  answer.rails = 2;
+  const auto deliver = [&] {
+    std::vector<std::byte> bytes(sizeof(answer));
+    std::memcpy(bytes.data(), &answer, sizeof(answer));
+    a->nics[0]->Deliver(PeerId{1}, bytes);
+    a->Poll();
+  };
+  Read(8, 1);
+  deliver();
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+  answer.from = cookie(*b, 9);
+  deliver();
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+  answer.to = cookie(*a, 0);  // b could say so, but not under another's name
+  deliver();
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+  answer.from = cookie(*b, 0);
+  deliver();
+  EXPECT_THAT(Posted(), ElementsAre(1, 0));
 }
 
 TEST_F(RailsTransportTest, AttachmentsOfTheFirstRailLandWhereTheUserSays) {
@@ -612,7 +644,7 @@ TEST(RailsSetUpTest, ARailThatCannotBeOpenedIsNamed) {
 
 TEST(RailAddressTest, TakesWhatItMadeAndNothingElse) {
   RailAddress address;
-  address.cookie = {3, 4};
+  address.cookie = {std::byte{3}, std::byte{4}};
   address.rails = {std::vector<std::byte>(5, std::byte{1}), std::vector<std::byte>(7)};
   const std::vector<std::byte> bytes = Encode(address);
   const std::optional<RailAddress> decoded = Decode(bytes);

@@ -1,7 +1,6 @@
 // A peer of a TcpTransport that says whatever a test wants.
 #pragma once
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -27,8 +26,9 @@ class RawTcpPeer {
   explicit RawTcpPeer(std::span<const std::byte> address) : to_(*ParseTcpAddress(address)) {
     const SocketAddress target = SocketAddressOf(to_);
     fd_.Reset(socket(to_.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    constexpr int kNoDelay = 1;  // TCP_NODELAY: <linux/tcp.h> and <netinet/tcp.h> exclude each other
     const int yes = 1;
-    setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    setsockopt(fd_.get(), IPPROTO_TCP, kNoDelay, &yes, sizeof(yes));
     if (connect(fd_.get(), target.get(), target.bytes) != 0) {
       fd_.Reset();
     }
@@ -48,12 +48,14 @@ class RawTcpPeer {
   // What a peer says that listens at such a port, where nobody does.
   TcpHello Hello(uint16_t port = 9) const {
     TcpHello hello;
-    hello.to = to_.secret;
+    hello.guest = to_.guest;
+    hello.proof = to_.calls;
     hello.from = to_;
     hello.from.port = port;
-    hello.from.secret = {};
     return hello;
   }
+  // The address of that peer.
+  static TcpAddress AddressOf(const TcpHello& hello) { return {hello.from}; }
   bool SendFrame(FrameKind kind, uint64_t address, uint64_t id, uint64_t data_bytes,
                  std::span<const std::byte> head) {
     FrameHeader frame;

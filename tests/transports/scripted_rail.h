@@ -61,7 +61,9 @@ class ScriptedRail final : public Transport {
   const std::vector<std::byte>& Address() const override { return address_; }
   const Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override { return "scripted"; }
-  StatusOr<PeerId> AddPeer(std::span<const std::byte>) override { return PeerId{next_peer_++}; }
+  StatusOr<PeerId> AddPeer(std::span<const std::byte>, uint64_t) override {
+    return PeerId{next_peer_++};
+  }
   Status RemovePeer(PeerId peer) override {
     FailPeer(peer, ErrorCode::kCancelled);
     return Status();

@@ -317,7 +317,8 @@ class TcpLossTest : public TcpTransportTest {
     a_ = std::make_unique<TcpNode>();
     peer_ = std::make_unique<RawTcpPeer>(a_->transport->Address());
     const TcpHello hello = peer_->Hello();
-    b_of_a_ = *a_->transport->AddPeer(std::as_bytes(std::span(&hello.from, 1)));
+    const TcpAddress address = RawTcpPeer::AddressOf(hello);
+    b_of_a_ = *a_->transport->AddPeer(std::as_bytes(std::span(&address, 1)));
     EXPECT_TRUE(peer_->Send(hello));
     EXPECT_TRUE(Until([&] {
       peer_->Drain();
@@ -425,7 +426,8 @@ TEST_F(TcpTransportTest, WhatPeersReadIsCounted) {
   EXPECT_EQ(a_->transport->statistics().served_bytes, 0U);
 }
 
-TEST_F(TcpTransportTest, WhoConnectsAnewHasNoOtherConnection) {
+// The end of the old one may be on its way, and says whether something was lost.
+TEST_F(TcpTransportTest, WhoConnectsAnewHasNoOtherConnectionButAWhileLater) {
   Connect();
   if (*ParseTcpAddress(b_->transport->Address()) < *ParseTcpAddress(a_->transport->Address())) {
     a_.swap(b_);
@@ -433,16 +435,28 @@ TEST_F(TcpTransportTest, WhoConnectsAnewHasNoOtherConnection) {
   }
   Greet();  // by the connection of the smaller one, which is to stay if both connect at once
   a_->now_ns += 2'000'000'000;
-  RawTcpPeer again(a_->transport->Address());
-  TcpHello hello = again.Hello();
-  hello.from = *ParseTcpAddress(b_->transport->Address());
-  ASSERT_TRUE(again.Send(hello));
   TcpNode* const alone[] = {a_.get()};
-  ASSERT_TRUE(PollUntil(alone, [&] {
-    again.Drain();
-    return again.received_bytes() >= sizeof(TcpWelcome);
-  }));
-  EXPECT_EQ(again.Take<TcpWelcome>()->answer, TcpAnswer::kWelcome);
+  const auto call = [&](RawTcpPeer& peer) {
+    TcpHello hello = peer.Hello();
+    hello.from = *ParseTcpAddress(b_->transport->Address());
+    EXPECT_TRUE(peer.Send(hello));
+    EXPECT_TRUE(PollUntil(alone, [&] {
+      peer.Drain();
+      return peer.received_bytes() >= sizeof(TcpWelcome);
+    }));
+    return peer.Take<TcpWelcome>()->answer;
+  };
+  for (int i = 0; i < 2; i++) {
+    RawTcpPeer early(a_->transport->Address());
+    EXPECT_EQ(call(early), TcpAnswer::kUseOther);
+    a_->now_ns += 400'000'000;
+  }
+  EXPECT_TRUE(a_->recorder.lost.empty());
+  a_->now_ns += 400'000'000;
+  RawTcpPeer again(a_->transport->Address());
+  EXPECT_EQ(call(again), TcpAnswer::kWelcome);
+  ASSERT_TRUE(PollUntil(alone, [&] { return !a_->recorder.lost.empty(); }));
+  EXPECT_EQ(a_->recorder.lost, (Losses{{b_of_a_, false}}));  // nobody knows what it had taken
   ASSERT_EQ(a_->Send(b_of_a_, Numbered(1), 1), ErrorCode::kOk);
   ASSERT_TRUE(PollUntil(alone, [&] {
     again.Drain();

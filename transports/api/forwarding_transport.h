@@ -23,10 +23,13 @@ class ForwardingTransport : public Transport {
   const Capabilities& capabilities() const override { return real_.capabilities(); }
   const Description& Describe() const override { return real_.Describe(); }
   const std::vector<std::byte>& Address() const override { return real_.Address(); }
+  std::vector<std::byte> AddressFor(uint64_t guest) const override {
+    return real_.AddressFor(guest);
+  }
   const Statistics& statistics() const override { return real_.statistics(); }
   std::string LastError() const override { return real_.LastError(); }
-  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override {
-    return real_.AddPeer(address);
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest = 0) override {
+    return real_.AddPeer(address, guest);
   }
   Status RemovePeer(PeerId peer) override { return real_.RemovePeer(peer); }
   void FailPeer(PeerId peer, ErrorCode code) override { real_.FailPeer(peer, code); }

@@ -218,15 +218,21 @@ class Transport {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
-  // Opaque bytes for AddPeer at the other side; the same for as long as the Transport lives.
+  // Opaque bytes for AddPeer at the other side; the same for as long as the Transport lives. Where
+  // addresses hold a secret, they are AddressFor(0), which does not say who comes with it.
   virtual const std::vector<std::byte>& Address() const = 0;
+  // The same for one peer only, which is number `guest` here: a transport whose addresses hold a
+  // secret has another one for each, and knows by it who calls. Any thread. The peer has to be told
+  // in a way that nobody else can read, once it has proved who it is.
+  virtual std::vector<std::byte> AddressFor(uint64_t /*guest*/) const { return Address(); }
   virtual const Statistics& statistics() const = 0;
   // The provider's words for the last failed operation, for a log line; empty if none failed.
   virtual std::string LastError() const = 0;
 
   // Names a peer. Sends nothing: a peer that is not there is noticed by the first operation's
-  // deadline. Errors: kInvalidArgument (not an address of this provider).
-  virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address) = 0;
+  // deadline. `guest` is by what number AddressFor was told to it; 0: it has Address().
+  // Errors: kInvalidArgument (not an address of this provider).
+  virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest = 0) = 0;
   // Calls FailPeer(peer, kCancelled) and forgets the peer. Errors: kNotFound.
   virtual Status RemovePeer(PeerId peer) = 0;
   // Completes all pending operations to the peer with `code` in the next Poll; later posts return

@@ -26,19 +26,20 @@ std::span<const std::byte> Bytes(const T& value) {
 
 // This end of the connection to a peer.
 struct End {
-  std::vector<std::byte> address;  // the peer's
-  GreetingSecret greets_with{};    // what a greeting must have there
+  std::vector<std::byte> address;  // the peer's, of the transport below
+  Secret greets_with{};            // its secret for us
+  Secret greeted_with{};           // ours for it
   ErrorCode failure = ErrorCode::kOk;
   bool is_lost = false;
   std::string refusal;  // a greeting could not be sent
 
   // Drawn here, and told the peer.
   uint64_t nonce = 0;
-  GreetingSecret hears{};
+  Secret hears{};
   // The peer's; 0: it has not been heard.
   uint64_t peer_nonce = 0;
   uint64_t peer_name = 0;
-  GreetingSecret says{};
+  Secret says{};
 
   bool calls = false;
   uint64_t hello_ns = 0;  // the next greeting, if it calls and was not answered
@@ -54,12 +55,12 @@ struct End {
 class GreetingTransport final : public ForwardingTransport, private CompletionSink {
  public:
   GreetingTransport(std::unique_ptr<Transport> below, const GreetingTimes& times,
-                    const GreetingSecret& secret)
+                    const SecretSource& secrets)
       : ForwardingTransport(*below),
         below_(std::move(below)),
         times_(times),
-        secret_(secret),
-        address_(WriteGreetingAddress(below_->Describe().provider, secret, below_->Address())),
+        secrets_(secrets),
+        address_(AddressFor(0)),
         capabilities_(below_->capabilities()) {
     capabilities_.receive_names_peer = true;
     capabilities_.max_message_bytes -= sizeof(Envelope);
@@ -69,9 +70,12 @@ class GreetingTransport final : public ForwardingTransport, private CompletionSi
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const std::vector<std::byte>& Address() const override { return address_; }
+  std::vector<std::byte> AddressFor(uint64_t guest) const override {
+    return WriteGreetingAddress(below_->Describe().provider, SecretFor(guest), below_->Address());
+  }
   const Statistics& statistics() const override;
 
-  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest) override;
   Status RemovePeer(PeerId peer) override;
   void FailPeer(PeerId peer, ErrorCode code) override;
   void Connect(PeerId peer, uint64_t now_ns) override;
@@ -99,6 +103,8 @@ class GreetingTransport final : public ForwardingTransport, private CompletionSi
   void OnReceive(PeerId sender, std::span<const std::byte> message) override;
   void OnComplete(uint64_t context, ErrorCode code) override;
 
+  static constexpr uint64_t kGreetings = 4;  // purpose of a secret
+  Secret SecretFor(uint64_t guest) const { return secrets_.For(guest, kGreetings); }
   End* Find(PeerId peer) {
     const auto found = ends_.find(static_cast<uint64_t>(peer));
     return found == ends_.end() ? nullptr : &found->second;
@@ -113,7 +119,7 @@ class GreetingTransport final : public ForwardingTransport, private CompletionSi
   void Advance();
   void DueAt(uint64_t time_ns) { due_ns_ = std::min(due_ns_, time_ns); }
 
-  void OnHello(const Envelope& envelope, std::span<const std::byte> body);
+  void OnHello(std::span<const std::byte> body);
   void OnWelcome(PeerId peer, End* end, std::span<const std::byte> body);
   void OnMessage(PeerId peer, End* end, const Envelope& envelope, std::span<const std::byte> body);
   void OnGoodbye(PeerId peer, End* end, const Envelope& envelope);
@@ -123,7 +129,7 @@ class GreetingTransport final : public ForwardingTransport, private CompletionSi
 
   const std::unique_ptr<Transport> below_;
   const GreetingTimes times_;
-  const GreetingSecret secret_;  // what a greeting must have here
+  const SecretSource secrets_;
   const std::vector<std::byte> address_;
   Capabilities capabilities_;
   mutable Statistics statistics_;
@@ -156,7 +162,7 @@ const Statistics& GreetingTransport::statistics() const {
 
 // ---- Peers -------------------------------------------------------------------------------------
 
-StatusOr<PeerId> GreetingTransport::AddPeer(std::span<const std::byte> bytes) {
+StatusOr<PeerId> GreetingTransport::AddPeer(std::span<const std::byte> bytes, uint64_t guest) {
   const std::optional<GreetingAddress> address =
       ReadGreetingAddress(below_->Describe().provider, bytes);
   if (!address) {
@@ -166,12 +172,13 @@ StatusOr<PeerId> GreetingTransport::AddPeer(std::span<const std::byte> bytes) {
                                                    "; do both nodes use the same provider?");
   }
   End end;
-  end.address.assign(bytes.begin(), bytes.end());
+  end.address.assign(address->below.begin(), address->below.end());
   end.greets_with = address->secret;
+  end.greeted_with = SecretFor(guest);
   FERRY_RETURN_IF_ERROR(DrawRandom(std::as_writable_bytes(std::span<uint64_t, 1>(&end.nonce, 1))));
   FERRY_RETURN_IF_ERROR(DrawRandom(end.hears));
   end.nonce |= 1;  // not 0
-  const StatusOr<PeerId> peer = below_->AddPeer(address->below);
+  const StatusOr<PeerId> peer = below_->AddPeer(address->below, guest);
   FERRY_RETURN_IF_ERROR(peer.status());
   ends_[static_cast<uint64_t>(*peer)] = std::move(end);
   return *peer;
@@ -213,8 +220,7 @@ ErrorCode GreetingTransport::ConnectionTo(PeerId peer, std::string* why) {
   if (end == nullptr) {
     return ErrorCode::kNotFound;
   }
-  const std::string who =
-      GreetingAddressText(ReadGreetingAddress(below_->Describe().provider, end->address)->below);
+  const std::string who = GreetingAddressText(end->address);
   ErrorCode code = ErrorCode::kWouldBlock;
   std::string text = who + (end->calls ? " does not answer the greeting" : " has not greeted");
   if (end->failure != ErrorCode::kOk) {
@@ -257,7 +263,7 @@ Envelope GreetingTransport::EnvelopeOf(const End& end, GreetingKind kind) const 
   Envelope envelope;
   envelope.kind = static_cast<uint32_t>(kind);
   envelope.name = kind == GreetingKind::kHello ? 0 : end.peer_name;
-  envelope.secret = kind == GreetingKind::kHello ? end.greets_with : end.says;
+  envelope.secret = kind == GreetingKind::kHello ? Secret() : end.says;
   envelope.number = end.sent;
   envelope.heard = end.heard;
   return envelope;
@@ -323,8 +329,12 @@ bool GreetingTransport::Say(PeerId peer, End* end, GreetingKind kind) {
     body.nonce = end->nonce;
     body.name = static_cast<uint64_t>(peer);
     body.secret = end->hears;
-    body.address_bytes = static_cast<uint32_t>(address_.size());
-    std::copy(address_.begin(), address_.end(), body.address.begin());
+    const std::vector<std::byte>& own = below_->Address();
+    body.address_bytes = static_cast<uint32_t>(own.size());
+    std::copy(own.begin(), own.end(), body.address.begin());
+    body.proof = kind == GreetingKind::kHello
+                     ? GreetingProof(end->greets_with, 0, body)
+                     : GreetingProof(end->greeted_with, end->peer_nonce, body);
     payload = Bytes(body);
   }
   const ErrorCode code =
@@ -423,7 +433,7 @@ void GreetingTransport::OnReceive(PeerId /*sender*/, std::span<const std::byte> 
     const PeerId peer{envelope.name};
     End* const end = Find(peer);
     if (end != nullptr && end->failure == ErrorCode::kOk && !end->is_lost &&
-        IsSameGreeting(envelope.secret, end->hears)) [[likely]] {
+        SameSecret(envelope.secret, end->hears)) [[likely]] {
       return OnMessage(peer, end, envelope, body);
     }
   }
@@ -432,12 +442,12 @@ void GreetingTransport::OnReceive(PeerId /*sender*/, std::span<const std::byte> 
     return;
   }
   if (kind == GreetingKind::kHello) {
-    return OnHello(envelope, body);
+    return OnHello(body);
   }
   const PeerId peer{envelope.name};
   End* const end = Find(peer);
   if (end == nullptr || end->failure != ErrorCode::kOk || end->is_lost ||
-      !IsSameGreeting(envelope.secret, end->hears)) {
+      !SameSecret(envelope.secret, end->hears)) {
     return;
   }
   switch (kind) {
@@ -460,9 +470,9 @@ void GreetingTransport::OnReceive(PeerId /*sender*/, std::span<const std::byte> 
 }
 
 // A peer that has not been added yet greets again.
-void GreetingTransport::OnHello(const Envelope& envelope, std::span<const std::byte> bytes) {
+void GreetingTransport::OnHello(std::span<const std::byte> bytes) {
   GreetingBody body;
-  if (bytes.size() != sizeof(body) || !IsSameGreeting(envelope.secret, secret_)) {
+  if (bytes.size() != sizeof(body)) {
     return;
   }
   std::memcpy(&body, bytes.data(), sizeof(body));
@@ -471,7 +481,8 @@ void GreetingTransport::OnHello(const Envelope& envelope, std::span<const std::b
   }
   const std::span<const std::byte> from(body.address.data(), body.address_bytes);
   for (auto& [name, end] : ends_) {
-    if (end.failure == ErrorCode::kOk && !end.is_lost && std::ranges::equal(end.address, from)) {
+    if (end.failure == ErrorCode::kOk && !end.is_lost && std::ranges::equal(end.address, from) &&
+        SameSecret(body.proof, GreetingProof(end.greeted_with, 0, body))) {
       if (Learn(PeerId{name}, &end, body)) {
         end.owes_welcome = true;
         SayDue(PeerId{name}, &end);
@@ -485,7 +496,8 @@ void GreetingTransport::OnWelcome(PeerId peer, End* end, std::span<const std::by
   GreetingBody body;
   if (bytes.size() == sizeof(body)) {
     std::memcpy(&body, bytes.data(), sizeof(body));
-    if (body.nonce != 0) {
+    if (body.nonce != 0 &&
+        SameSecret(body.proof, GreetingProof(end->greets_with, end->nonce, body))) {
       (void)Learn(peer, end, body);
     }
   }
@@ -554,9 +566,9 @@ void GreetingTransport::Lose(PeerId peer, End* end, bool lossless) {
 
 StatusOr<std::unique_ptr<Transport>> CreateGreetingTransport(std::unique_ptr<Transport> below,
                                                              const GreetingTimes& times) {
-  GreetingSecret secret;
-  FERRY_RETURN_IF_ERROR(DrawRandom(secret));
-  auto transport = std::make_unique<GreetingTransport>(std::move(below), times, secret);
+  const StatusOr<SecretSource> secrets = SecretSource::Draw();
+  FERRY_RETURN_IF_ERROR(secrets.status());
+  auto transport = std::make_unique<GreetingTransport>(std::move(below), times, *secrets);
   if (transport->Address().size() > kGreetingAddressBytes) {
     return Status(ErrorCode::kUnsupported, "the addresses of provider " +
                                                transport->Describe().provider +

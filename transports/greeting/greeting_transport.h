@@ -2,10 +2,11 @@
 // peers greet each other before they exchange messages; each hears when the other one has given up,
 // and when messages were lost.
 //
-// An address holds 16 random bytes, and a greeting without those of the receiver is dropped. In
-// their greetings the two tell each other 16 more, which every message of the connection has. What
-// has not, is dropped unseen. So nobody is heard but who was told of this end, and nothing that is
-// left over from an earlier connection of the two.
+// An address holds 16 random bytes, which it has for one peer only. A greeting that does not prove
+// that its sender knows them is dropped, and so is an answer. In their greetings the two tell each
+// other 16 more, which every message of the connection has. What has not, is dropped unseen. So
+// nobody is heard as a peer but that peer, and nothing that is left over from an earlier connection
+// of the two.
 //
 // Datagrams that have been taken by the network may get lost with whatever connection that has
 // below, and then nobody is told. So messages are numbered. An end that misses one, or hears of one

@@ -22,12 +22,11 @@ uint32_t TagOf(const std::string& provider) {
   return hash ^ kGreetingMagic;
 }
 
-constexpr size_t kAheadBytes = sizeof(uint32_t) + sizeof(GreetingSecret);
+constexpr size_t kAheadBytes = sizeof(uint32_t) + sizeof(Secret);
 
 }  // namespace
 
-std::vector<std::byte> WriteGreetingAddress(const std::string& provider,
-                                            const GreetingSecret& secret,
+std::vector<std::byte> WriteGreetingAddress(const std::string& provider, const Secret& secret,
                                             std::span<const std::byte> below) {
   std::vector<std::byte> bytes(kAheadBytes + below.size());
   const uint32_t tag = TagOf(provider);
@@ -76,12 +75,14 @@ std::string GreetingAddressText(std::span<const std::byte> below) {
   return text;
 }
 
-bool IsSameGreeting(const GreetingSecret& a, const GreetingSecret& b) {
-  std::byte differs{};
-  for (size_t i = 0; i < a.size(); ++i) {
-    differs |= a[i] ^ b[i];
-  }
-  return differs == std::byte{};
+Secret GreetingProof(const Secret& secret, uint64_t asked_nonce, GreetingBody body) {
+  struct {
+    uint64_t asked_nonce;
+    GreetingBody body;
+  } said{asked_nonce, body};
+  static_assert(sizeof(said) == sizeof(uint64_t) + sizeof(body));
+  said.body.proof = {};
+  return SipHash(secret, std::as_bytes(std::span(&said, 1)));
 }
 
 Status DrawRandom(std::span<std::byte> bytes) {

@@ -92,7 +92,7 @@ std::string OfiTransport::LastError() const {
          ")";
 }
 
-StatusOr<PeerId> OfiTransport::AddPeer(std::span<const std::byte> address) {
+StatusOr<PeerId> OfiTransport::AddPeer(std::span<const std::byte> address, uint64_t /*guest*/) {
   if (address.size() != endpoint_->name.size()) {
     return Status(ErrorCode::kInvalidArgument,
                   "AddPeer: an address of provider " + endpoint_->description.provider + " has " +

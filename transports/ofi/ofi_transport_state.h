@@ -46,7 +46,7 @@ class OfiTransport final : public Transport, private DeferredPeers {
   const Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override;
 
-  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest) override;
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
 

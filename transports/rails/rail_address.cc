@@ -10,7 +10,7 @@ constexpr uint32_t kMagic = 0x4c52'5246;  // "FRRL"
 struct Head {
   uint32_t magic;
   uint32_t rails;
-  RailCookie cookie;
+  Secret cookie;
 };
 
 void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {

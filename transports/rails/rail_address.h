@@ -1,24 +1,23 @@
-// The address of a node with several NICs: those of its rails, and a cookie that names it.
+// The address of a node with several NICs: those of its rails, and a cookie by which it knows who
+// sends.
 //
 // Pure: any thread.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "common/secret.h"
+
 namespace ferry::transport {
 
 inline constexpr size_t kMaxRails = 8;
 
-// Random, and known only to those who were given the address.
-using RailCookie = std::array<uint64_t, 2>;
-
 struct RailAddress {
-  RailCookie cookie{};
+  Secret cookie{};                            // of the node, for the one who is given the address
   std::vector<std::vector<std::byte>> rails;  // 1 to kMaxRails
 };
 

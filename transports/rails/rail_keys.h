@@ -27,31 +27,33 @@ struct RailKey {
 };
 using RailKeys = std::array<RailKey, kMaxRails>;
 
-// A message between two nodes' rails themselves; its size and cookie tell it from messages of their
+// A message between two nodes' rails themselves; its size and magic tell it from messages of their
 // users.
 struct RailMessage {
   // A probe goes by any rail, and its echo by the same rail; the other kinds go by the first.
   enum class Kind : uint32_t { kAsk = 1, kAnswer = 2, kUnknown = 3, kProbe = 4, kEcho = 5 };
 
-  RailCookie to{};    // whom it is for: proves that the sender was told the address
-  RailCookie from{};  // whom to answer
+  static constexpr uint64_t kMagic = 0x6567'6173'7365'4d52;  // "RMessage"
+
+  uint64_t magic = kMagic;
+  Secret to{};    // the receiver's cookie for the sender: proves who sends it
+  Secret from{};  // the sender's for the receiver
   Kind kind = Kind::kAsk;
   uint32_t rails = 0;  // kAnswer: how many
   uint64_t key = 0;    // the memory's
   RailKeys keys{};     // kAnswer
 };
-static_assert(sizeof(RailMessage) == 48 + 16 * kMaxRails);
+static_assert(sizeof(RailMessage) == 56 + 16 * kMaxRails);
 static_assert(std::is_trivially_copyable_v<RailMessage>);
 
-// The message, if it is one for the node with this cookie.
-inline std::optional<RailMessage> RailMessageIn(std::span<const std::byte> bytes,
-                                                const RailCookie& own) {
+// The message, if it is one.
+inline std::optional<RailMessage> RailMessageIn(std::span<const std::byte> bytes) {
   RailMessage message;
-  if (bytes.size() != sizeof(message) || std::memcmp(bytes.data(), own.data(), sizeof(own)) != 0) {
+  if (bytes.size() != sizeof(message)) {
     return std::nullopt;
   }
   std::memcpy(&message, bytes.data(), sizeof(message));
-  return message;
+  return message.magic == RailMessage::kMagic ? std::optional(message) : std::nullopt;
 }
 
 // The known keys of one peer's memory.

@@ -146,15 +146,10 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
 }
 
 Status RailSet::Open() {
-  RailAddress address;
-  if (getrandom(cookie_.data(), sizeof(cookie_), 0) != sizeof(cookie_)) {
-    return StatusFromErrno(errno, "getrandom");
-  }
-  address.cookie = cookie_;
-  for (const Transport* rail : rails_) {
-    address.rails.push_back(rail->Address());
-  }
-  address_ = Encode(address);
+  StatusOr<SecretSource> cookies = SecretSource::Draw();
+  FERRY_RETURN_IF_ERROR(cookies.status());
+  cookies_ = *cookies;
+  address_ = AddressFor(0);
   if (!capabilities_.wait_fd) {
     return Status();
   }
@@ -170,6 +165,15 @@ Status RailSet::Open() {
     }
   }
   return Status();
+}
+
+std::vector<std::byte> RailSet::AddressFor(uint64_t guest) const {
+  RailAddress address;
+  address.cookie = CookieFor(guest);
+  for (const Transport* rail : rails_) {
+    address.rails.push_back(rail->AddressFor(guest));
+  }
+  return Encode(address);
 }
 
 const Statistics& RailSet::statistics() const {
@@ -201,7 +205,7 @@ std::string RailSet::LastError() const {
 
 // ----------------------------------------------------------------------------------------- peers
 
-StatusOr<PeerId> RailSet::AddPeer(std::span<const std::byte> address) {
+StatusOr<PeerId> RailSet::AddPeer(std::span<const std::byte> address, uint64_t guest) {
   const std::optional<RailAddress> decoded = Decode(address);
   if (!decoded) {
     return Status(ErrorCode::kInvalidArgument,
@@ -213,9 +217,10 @@ StatusOr<PeerId> RailSet::AddPeer(std::span<const std::byte> address) {
   RailPeer* peer = peers_.Find(id);
   peer->id = id;
   peer->cookie = decoded->cookie;
+  peer->own_cookie = CookieFor(guest);
   const size_t common = std::min(rails_.size(), decoded->rails.size());
   for (; peer->rails < common; peer->rails++) {
-    StatusOr<PeerId> of_rail = rails_[peer->rails]->AddPeer(decoded->rails[peer->rails]);
+    StatusOr<PeerId> of_rail = rails_[peer->rails]->AddPeer(decoded->rails[peer->rails], guest);
     if (!of_rail.ok()) {
       while (peer->rails-- > 0) {
         static_cast<void>(rails_[peer->rails]->RemovePeer(peer->of_rail[peer->rails]));
@@ -456,7 +461,7 @@ int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
 
 bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,
                         CompletionSink& user) {
-  if (const std::optional<RailMessage> message = RailMessageIn(bytes, cookie_)) {
+  if (const std::optional<RailMessage> message = RailMessageIn(bytes)) {
     OnRailMessage(rail, *message);
     return false;
   }

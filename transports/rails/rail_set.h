@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/secret.h"
 #include "common/slot_map.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -88,8 +89,9 @@ inline constexpr uint64_t kRailMessageContext = kDirectContext - 1;
 
 struct RailPeer {
   PeerId id{};
-  RailCookie cookie{};
-  uint32_t rails = 0;  // that both nodes have
+  Secret cookie{};      // the peer's for us
+  Secret own_cookie{};  // ours for the peer
+  uint32_t rails = 0;   // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
   uint32_t up = 1;        // rails, by bit, that may carry its pieces: the first and those that echo
   bool probing = false;   // it was or will be used, so the others are probed
@@ -98,6 +100,10 @@ struct RailPeer {
   bool removed = false;
   uint32_t outstanding = 0;
   KnownKeys keys;
+
+  bool HasSent(const RailMessage& message) const {
+    return SameSecret(message.to, own_cookie) && SameSecret(message.from, cookie);
+  }
 };
 
 // A range of an operation, carried by one rail.
@@ -149,10 +155,11 @@ class RailSet final : public Transport {
   ErrorCode Reaches(PeerId peer, size_t rail) override;
   void Doubt(PeerId peer, size_t rail) override;
   const std::vector<std::byte>& Address() const override { return address_; }
+  std::vector<std::byte> AddressFor(uint64_t guest) const override;
   const Statistics& statistics() const override;
   std::string LastError() const override;
 
-  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest) override;
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
 
@@ -269,6 +276,8 @@ class RailSet final : public Transport {
   bool IsFirstAsked(const RailPeer& peer) const;
   void ProbeWithin(uint64_t interval_ns);
   void Doubt(RailPeer* peer, size_t rail);
+  static constexpr uint64_t kCookies = 3;  // purpose of a secret
+  Secret CookieFor(uint64_t guest) const { return cookies_->For(guest, kCookies); }
   void OnRailMessage(size_t rail, const RailMessage& message);
   void OnEcho(size_t rail, const RailMessage& echo);
   void Answer(const RailMessage& question);
@@ -283,7 +292,7 @@ class RailSet final : public Transport {
   const std::vector<Transport*> rails_;
   std::array<uint64_t, kMaxRails> load_bytes_{};
   Capabilities capabilities_;
-  RailCookie cookie_{};
+  std::optional<SecretSource> cookies_;  // from Open on
   std::vector<std::byte> address_;
   UniqueFd wait_fd_;
   mutable Statistics statistics_;

@@ -14,7 +14,7 @@ void RailSet::Ask(const RmaRequest& request) {
   const RailPeer* peer = peers_.Find(request.peer);
   RailMessage question;
   question.to = peer->cookie;
-  question.from = cookie_;
+  question.from = peer->own_cookie;
   question.kind = RailMessage::Kind::kAsk;
   question.key = request.key;
   SendRailMessage(*peer, /*rail=*/0, question);  // if there is no room, AskAgain
@@ -23,7 +23,7 @@ void RailSet::Ask(const RmaRequest& request) {
 void RailSet::Answer(const RailMessage& question) {
   RailMessage answer;
   answer.to = question.from;
-  answer.from = cookie_;
+  answer.from = question.to;
   answer.kind = RailMessage::Kind::kUnknown;
   answer.key = question.key;
   if (const RailRegion* region = memory_.FindByKey(question.key); region != nullptr) {
@@ -38,7 +38,7 @@ void RailSet::OnAnswer(const RailMessage& answer) {
   const bool known = answer.kind == RailMessage::Kind::kAnswer;
   if (known) {
     peers_.ForEach([&](PeerId, RailPeer& peer) {
-      if (peer.cookie == answer.from && answer.rails >= peer.rails) {
+      if (peer.HasSent(answer) && answer.rails >= peer.rails) {
         peer.keys.Learn(answer.key, answer.keys);
       }
     });
@@ -49,7 +49,7 @@ void RailSet::OnAnswer(const RailMessage& answer) {
   for (const uint32_t index : waiting) {
     RailOperation* operation = &operations_[index];
     const RailPeer* peer = peers_.Find(operation->request.peer);
-    if (peer->cookie != answer.from || operation->request.key != answer.key) {
+    if (!peer->HasSent(answer) || operation->request.key != answer.key) {
       asking_.push_back(index);
     } else if (const RailKeys* keys = peer->keys.Find(answer.key); keys != nullptr) {
       operation->keys = *keys;

@@ -10,6 +10,10 @@ namespace {
 constexpr size_t kMostReplies = 4096;
 constexpr size_t kMostRepliesToOne = 256;
 
+bool IsFor(const RailMessage& reply, const RailPeer& peer) {
+  return reply.to == peer.cookie && reply.from == peer.own_cookie;
+}
+
 }  // namespace
 
 ErrorCode RailSet::SendRailMessage(const RailPeer& peer, size_t rail, const RailMessage& message) {
@@ -18,6 +22,11 @@ ErrorCode RailSet::SendRailMessage(const RailPeer& peer, size_t rail, const Rail
 }
 
 void RailSet::OnRailMessage(size_t rail, const RailMessage& message) {
+  bool is_known = false;
+  peers_.ForEach([&](PeerId, const RailPeer& peer) { is_known |= peer.HasSent(message); });
+  if (!is_known) {
+    return;  // a stranger, or a peer that is not known yet, which asks again
+  }
   switch (message.kind) {
     case RailMessage::Kind::kAsk:
       Answer(message);
@@ -29,7 +38,7 @@ void RailSet::OnRailMessage(size_t rail, const RailMessage& message) {
     case RailMessage::Kind::kProbe: {
       RailMessage echo;
       echo.to = message.from;
-      echo.from = cookie_;
+      echo.from = message.to;
       echo.kind = RailMessage::Kind::kEcho;
       Reply(rail, echo);
       break;
@@ -48,12 +57,12 @@ void RailSet::Reply(size_t rail, const RailMessage& message) {
   }
 }
 
-// Replies without room wait. A peer that is not known here (yet) gets no reply: it asks again.
+// Replies without room wait.
 void RailSet::SendReplies() {
   std::erase_if(replies_, [&](const std::pair<size_t, RailMessage>& reply) {
     ErrorCode code = ErrorCode::kNotFound;
     peers_.ForEach([&](PeerId, const RailPeer& peer) {
-      if (code == ErrorCode::kNotFound && peer.cookie == reply.second.to && !peer.removed &&
+      if (code == ErrorCode::kNotFound && IsFor(reply.second, peer) && !peer.removed &&
           reply.first < peer.rails) {
         code = SendRailMessage(peer, reply.first, reply.second);
       }
@@ -69,7 +78,7 @@ void RailSet::Probe(RailPeer* peer) {
   peer->asked_ns = peer->asked_ns == 0 ? now_ns_ : peer->asked_ns;
   RailMessage probe;
   probe.to = peer->cookie;
-  probe.from = cookie_;
+  probe.from = peer->own_cookie;
   probe.kind = RailMessage::Kind::kProbe;
   for (uint32_t rail = 1; rail < peer->rails; rail++) {
     if ((peer->up & (1U << rail)) == 0) {
@@ -142,7 +151,7 @@ void RailSet::Doubt(RailPeer* peer, size_t rail) {
 
 void RailSet::OnEcho(size_t rail, const RailMessage& echo) {
   peers_.ForEach([&](PeerId, RailPeer& peer) {
-    if (peer.cookie == echo.from && rail < peer.rails) {
+    if (peer.HasSent(echo) && rail < peer.rails) {
       peer.up |= 1U << rail;
     }
   });

@@ -18,6 +18,10 @@ constexpr uint64_t kPauseNs = 100'000'000;
 constexpr int kBacklog = 1024;
 constexpr size_t kMostAccepted = 64;  // in one look
 
+// Purposes of secrets.
+constexpr uint64_t kCalls = 1;
+constexpr uint64_t kAnswers = 2;
+
 Status ListenError(int error, const TransportOptions& options) {
   switch (error) {
     case EADDRINUSE:
@@ -36,9 +40,9 @@ Status ListenError(int error, const TransportOptions& options) {
 }  // namespace
 
 StatusOr<std::unique_ptr<TcpAcceptor>> TcpAcceptor::Open(const TransportOptions& options,
-                                                         const TcpAddress& local, int epoll,
+                                                         const TcpEndpoint& local, int epoll,
                                                          uint64_t tag) {
-  TcpAddress address = local;
+  TcpEndpoint address = local;
   address.port = options.port;
   UniqueFd listener(socket(address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) {
@@ -58,17 +62,29 @@ StatusOr<std::unique_ptr<TcpAcceptor>> TcpAcceptor::Open(const TransportOptions&
   const bool is_ip4 = address.family == AF_INET;
   address.port = ntohs(is_ip4 ? reinterpret_cast<const sockaddr_in*>(&bound.storage)->sin_port
                               : reinterpret_cast<const sockaddr_in6*>(&bound.storage)->sin6_port);
-  if (getrandom(address.secret.data(), address.secret.size(), 0) !=
-      static_cast<ssize_t>(address.secret.size())) {
+  if (getrandom(&address.number, sizeof(address.number), 0) !=
+      static_cast<ssize_t>(sizeof(address.number))) {
     return StatusFromErrno(errno, "getrandom");
   }
-  std::unique_ptr<TcpAcceptor> acceptor(new TcpAcceptor(std::move(listener), address, epoll, tag));
+  const StatusOr<SecretSource> secrets = SecretSource::Draw();
+  FERRY_RETURN_IF_ERROR(secrets.status());
+  std::unique_ptr<TcpAcceptor> acceptor(
+      new TcpAcceptor(std::move(listener), address, *secrets, epoll, tag));
   FERRY_RETURN_IF_ERROR(acceptor->Watch(acceptor->listener_.get(), tag));
   return acceptor;
 }
 
-TcpAcceptor::TcpAcceptor(UniqueFd listener, const TcpAddress& address, int epoll, uint64_t tag)
-    : listener_(std::move(listener)), address_(address), epoll_(epoll), tag_(tag) {}
+TcpAcceptor::TcpAcceptor(UniqueFd listener, const TcpEndpoint& endpoint,
+                         const SecretSource& secrets, int epoll, uint64_t tag)
+    : listener_(std::move(listener)),
+      endpoint_(endpoint),
+      secrets_(secrets),
+      epoll_(epoll),
+      tag_(tag) {}
+
+TcpAddress TcpAcceptor::AddressFor(uint64_t guest) const {
+  return {endpoint_, guest, secrets_.For(guest, kCalls), secrets_.For(guest, kAnswers)};
+}
 
 Status TcpAcceptor::Watch(int fd, uint64_t tag) const {
   epoll_event event{};
@@ -160,17 +176,18 @@ std::optional<TcpAcceptor::Proved> TcpAcceptor::Read(Stranger* stranger) {
     return std::nullopt;
   }
   UniqueFd fd = std::move(stranger->fd);
-  const auto from = ParseTcpAddress(std::as_bytes(std::span(&hello.from, 1)));
-  if (count <= 0 || hello.magic != kTcpMagic || !from || !SameSecret(hello.to, address_.secret)) {
+  if (count <= 0 || hello.magic != kTcpMagic || !IsEndpoint(hello.from) ||
+      !SameSecret(hello.proof, secrets_.For(hello.guest, kCalls))) {
     return std::nullopt;  // closes it
   }
   epoll_ctl(epoll_, EPOLL_CTL_DEL, fd.get(), nullptr);
   if (hello.version != kTcpVersion) {
-    const TcpWelcome ours;  // its version says why
+    TcpWelcome ours;  // its version says why
+    ours.proof = secrets_.For(hello.guest, kAnswers);
     (void)send(fd.get(), &ours, sizeof(ours), MSG_NOSIGNAL | MSG_DONTWAIT);
     return std::nullopt;
   }
-  return Proved{std::move(fd), *from};
+  return Proved{std::move(fd), hello.guest, hello.from};
 }
 
 void TcpAcceptor::Advance(uint64_t now_ns) {

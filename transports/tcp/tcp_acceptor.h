@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/secret.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "transports/api/transport.h"
@@ -34,17 +35,20 @@ class TcpAcceptor {
 
   struct Proved {
     UniqueFd fd;
-    TcpAddress from;
+    uint64_t guest = 0;
+    TcpEndpoint from;  // as it says
   };
 
-  // Listens at `local`, at the port of the options, with a fresh secret. Tells `epoll` of what may
+  // Listens at `local`, at the port of the options, with fresh secrets. Tells `epoll` of what may
   // be read: `tag` is the listener's, those of the strangers follow it. Errors: kAlreadyExists
   // (port), kInvalidArgument (address), kSystem.
   static StatusOr<std::unique_ptr<TcpAcceptor>> Open(const TransportOptions& options,
-                                                     const TcpAddress& local, int epoll,
+                                                     const TcpEndpoint& local, int epoll,
                                                      uint64_t tag);
 
-  const TcpAddress& address() const { return address_; }
+  const TcpEndpoint& endpoint() const { return endpoint_; }
+  // Any thread.
+  TcpAddress AddressFor(uint64_t guest) const;
   bool Owns(uint64_t tag) const { return tag - tag_ <= kMostStrangers; }
 
   // There is something to read for the tag, which is ours: connections to be accepted, or the Hello
@@ -66,7 +70,8 @@ class TcpAcceptor {
     uint64_t deadline_ns = 0;
   };
 
-  TcpAcceptor(UniqueFd listener, const TcpAddress& address, int epoll, uint64_t tag);
+  TcpAcceptor(UniqueFd listener, const TcpEndpoint& endpoint, const SecretSource& secrets,
+              int epoll, uint64_t tag);
   Stranger* FindPlace(uint64_t now_ns);
   Stranger* Accept(uint64_t now_ns);
   void PauseUntil(uint64_t ns);
@@ -75,7 +80,8 @@ class TcpAcceptor {
   Status Watch(int fd, uint64_t tag) const;
 
   const UniqueFd listener_;
-  const TcpAddress address_;
+  const TcpEndpoint endpoint_;
+  const SecretSource secrets_;
   const int epoll_;
   const uint64_t tag_;
   std::array<Stranger, kMostStrangers> strangers_;

@@ -17,8 +17,8 @@ namespace {
 size_t IpBytes(uint16_t family) { return family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr); }
 
 // Nothing for other families.
-std::optional<TcpAddress> AddressOf(const sockaddr* socket_address) {
-  TcpAddress address;
+std::optional<TcpEndpoint> AddressOf(const sockaddr* socket_address) {
+  TcpEndpoint address;
   if (socket_address == nullptr) {
     return std::nullopt;
   }
@@ -35,19 +35,19 @@ std::optional<TcpAddress> AddressOf(const sockaddr* socket_address) {
   return address;
 }
 
-std::string IpText(const TcpAddress& address) {
+std::string IpText(const TcpEndpoint& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(address.family, address.ip.data(), text.data(), text.size());
   return text.data();
 }
 
-bool IsOfAll(const TcpAddress& address) { return address.ip == std::array<std::byte, 16>{}; }
+bool IsOfAll(const TcpEndpoint& address) { return address.ip == std::array<std::byte, 16>{}; }
 
 // "10.1.0.0/16".
-std::string NetworkText(const TcpAddress& address, const sockaddr* mask) {
-  TcpAddress network = address;
+std::string NetworkText(const TcpEndpoint& address, const sockaddr* mask) {
+  TcpEndpoint network = address;
   int bits = 0;
-  if (const std::optional<TcpAddress> of_mask = AddressOf(mask); of_mask) {
+  if (const std::optional<TcpEndpoint> of_mask = AddressOf(mask); of_mask) {
     for (size_t i = 0; i < network.ip.size(); i++) {
       network.ip[i] &= of_mask->ip[i];
       bits += std::popcount(static_cast<unsigned>(of_mask->ip[i]));
@@ -72,7 +72,7 @@ Status NotOurs(const std::string& source) {
                     "' belongs to no interface of this machine; give one that does.");
 }
 
-StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& name) {
+StatusOr<std::vector<TcpEndpoint>> AddressesOf(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -80,9 +80,9 @@ StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& name) {
     return Status(ErrorCode::kInvalidArgument,
                   "source address '" + name + "': " + gai_strerror(error));
   }
-  std::vector<TcpAddress> addresses;
+  std::vector<TcpEndpoint> addresses;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    if (const std::optional<TcpAddress> address = AddressOf(entry->ai_addr); address) {
+    if (const std::optional<TcpEndpoint> address = AddressOf(entry->ai_addr); address) {
       addresses.push_back(*address);
     }
   }
@@ -92,35 +92,25 @@ StatusOr<std::vector<TcpAddress>> AddressesOf(const std::string& name) {
 
 }  // namespace
 
+bool IsEndpoint(const TcpEndpoint& endpoint) {
+  return (endpoint.family == AF_INET || endpoint.family == AF_INET6) && endpoint.port != 0;
+}
+
 std::optional<TcpAddress> ParseTcpAddress(std::span<const std::byte> bytes) {
   TcpAddress address;
   if (bytes.size() != sizeof(address)) {
     return std::nullopt;
   }
   std::memcpy(&address, bytes.data(), sizeof(address));
-  if ((address.family != AF_INET && address.family != AF_INET6) || address.port == 0 ||
-      address.reserved != 0) {
-    return std::nullopt;
-  }
-  return address;
+  return IsEndpoint(address) ? std::optional(address) : std::nullopt;
 }
 
-bool SameSecret(const TcpSecret& a, const TcpSecret& b) {
-  // The compiler must not see that it could stop early.
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); i++) {
-    difference |= static_cast<unsigned>(a[i] ^ b[i]);
-    asm volatile("" : "+r"(difference));
-  }
-  return difference == 0;
-}
-
-std::string TcpAddressText(const TcpAddress& address) {
+std::string TcpAddressText(const TcpEndpoint& address) {
   const std::string ip = IpText(address);
   return (address.family == AF_INET6 ? "[" + ip + "]" : ip) + ":" + std::to_string(address.port);
 }
 
-SocketAddress SocketAddressOf(const TcpAddress& address) {
+SocketAddress SocketAddressOf(const TcpEndpoint& address) {
   SocketAddress result;
   if (address.family == AF_INET) {
     sockaddr_in ip4{};
@@ -140,7 +130,7 @@ SocketAddress SocketAddressOf(const TcpAddress& address) {
   return result;
 }
 
-bool IsLoopback(const TcpAddress& address) {
+bool IsLoopback(const TcpEndpoint& address) {
   if (address.family == AF_INET) {
     return address.ip[0] == std::byte{127};
   }
@@ -152,20 +142,20 @@ bool IsLoopback(const TcpAddress& address) {
 StatusOr<LocalAddress> Resolve(const TransportOptions& options) {
   StatusOr<Interfaces> interfaces = ListInterfaces();
   FERRY_RETURN_IF_ERROR(interfaces.status());
-  std::vector<TcpAddress> wanted;
+  std::vector<TcpEndpoint> wanted;
   if (options.domain.empty()) {
-    StatusOr<std::vector<TcpAddress>> addresses = AddressesOf(options.source_address);
+    StatusOr<std::vector<TcpEndpoint>> addresses = AddressesOf(options.source_address);
     FERRY_RETURN_IF_ERROR(addresses.status());
     wanted = std::move(*addresses);
   }
   std::optional<LocalAddress> found;
   for (const ifaddrs* entry = interfaces->get(); entry != nullptr; entry = entry->ifa_next) {
-    const std::optional<TcpAddress> address = AddressOf(entry->ifa_addr);
+    const std::optional<TcpEndpoint> address = AddressOf(entry->ifa_addr);
     if (!address || IsOfAll(*address)) {
       continue;
     }
-    const TcpAddress* own = options.domain == entry->ifa_name ? &*address : nullptr;
-    for (const TcpAddress& each : wanted) {
+    const TcpEndpoint* own = options.domain == entry->ifa_name ? &*address : nullptr;
+    for (const TcpEndpoint& each : wanted) {
       // All of 127.0.0.0/8 is the loopback interface's, which lists one of them.
       const bool is_loopback =
           each.family == AF_INET && IsLoopback(each) && (entry->ifa_flags & IFF_LOOPBACK) != 0;

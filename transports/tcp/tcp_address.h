@@ -1,5 +1,8 @@
-// The address of a TcpTransport: where it listens, and the secret by which its peers prove that
-// they were told of it. Who knows it may connect: daemons pass it over their authenticated channel.
+// The address of a TcpTransport: where it listens, and two secrets that it shares with the one whom
+// it is for. Whoever connects shows the first, and so proves who it is; whoever answers shows the
+// second, and so proves that it is the transport and not a process that has taken its port. Neither
+// is of any use elsewhere, and another peer has others. Daemons pass addresses over their
+// authenticated channel.
 //
 // Calling thread: any. Only Resolve may block, for the name service.
 #pragma once
@@ -14,34 +17,42 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
+#include "common/secret.h"
 #include "common/status.h"
 #include "transports/api/transport.h"
 
 namespace ferry::transport {
 
-using TcpSecret = std::array<std::byte, 16>;
+// Where a transport listens, which is no secret. In the form in which it travels.
+struct TcpEndpoint {
+  uint16_t family = 0;             // AF_INET or AF_INET6
+  uint16_t port = 0;               // in the order of the host
+  uint32_t number = 0;             // random: tells it from others that have had this port
+  std::array<std::byte, 16> ip{};  // IPv4 takes the first four
+
+  auto operator<=>(const TcpEndpoint&) const = default;
+};
+static_assert(sizeof(TcpEndpoint) == 24);
 
 // In the form in which it travels.
-struct TcpAddress {
-  uint16_t family = 0;  // AF_INET or AF_INET6
-  uint16_t port = 0;    // in the order of the host
-  uint32_t reserved = 0;
-  std::array<std::byte, 16> ip{};  // IPv4 takes the first four
-  TcpSecret secret{};
+struct TcpAddress : TcpEndpoint {
+  uint64_t guest = 0;  // whom it is for: Transport::AddressFor
+  Secret calls{};      // shows who connects
+  Secret answers{};    // shows who answers
 
   auto operator<=>(const TcpAddress&) const = default;
 };
-static_assert(sizeof(TcpAddress) == 40);
+static_assert(sizeof(TcpAddress) == 64 && std::is_trivially_copyable_v<TcpAddress>);
 
+// Whether a transport can listen there.
+bool IsEndpoint(const TcpEndpoint& endpoint);
 // Nothing if these bytes are no such address.
 std::optional<TcpAddress> ParseTcpAddress(std::span<const std::byte> bytes);
 
-// Takes the same time for all secrets that differ.
-bool SameSecret(const TcpSecret& a, const TcpSecret& b);
-
 // "127.0.0.1:4711", "[::1]:4711".
-std::string TcpAddressText(const TcpAddress& address);
+std::string TcpAddressText(const TcpEndpoint& address);
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -49,11 +60,11 @@ struct SocketAddress {
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
-SocketAddress SocketAddressOf(const TcpAddress& address);
+SocketAddress SocketAddressOf(const TcpEndpoint& address);
 
 // An address of this machine, and the interface that has it.
 struct LocalAddress {
-  TcpAddress address;     // without port and secret
+  TcpEndpoint address;    // without port
   std::string interface;  // "lo"
   std::string network;    // "127.0.0.0/8"
 };
@@ -65,7 +76,7 @@ inline constexpr char kNoInterface[] = "none";
 // The address that the options name by `source_address` (an IP address or a host name) or `domain`
 // (an interface). Errors: kInvalidArgument (not of this machine, or of all; loopback addresses
 // always are), kUnsupported (no such interface).
-bool IsLoopback(const TcpAddress& address);
+bool IsLoopback(const TcpEndpoint& address);
 StatusOr<LocalAddress> Resolve(const TransportOptions& options);
 
 }  // namespace ferry::transport

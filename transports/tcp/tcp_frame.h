@@ -17,13 +17,15 @@ namespace ferry::transport {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint32_t kTcpMagic = 0x70637466;  // "ftcp"
-inline constexpr uint32_t kTcpVersion = 1;
+inline constexpr uint32_t kTcpVersion = 2;
 
 struct TcpHello {
   uint32_t magic = kTcpMagic;
   uint32_t version = kTcpVersion;
-  TcpSecret to{};     // the secret in the address of the one that is called: it proves the caller
-  TcpAddress from{};  // where the caller listens
+  uint64_t guest = 0;  // who calls: as the address says that the caller has
+  Secret proof{};      // and its TcpAddress::calls
+  uint64_t reserved = 0;
+  TcpEndpoint from{};  // where the caller listens; believed of guest 0, who has no other name
 };
 static_assert(sizeof(TcpHello) == 64);
 
@@ -37,8 +39,9 @@ struct TcpWelcome {
   uint32_t version = kTcpVersion;
   TcpAnswer answer = TcpAnswer::kWelcome;
   uint32_t reserved = 0;
+  Secret proof{};  // TcpAddress::answers of the address that the caller has
 };
-static_assert(sizeof(TcpWelcome) == 16);
+static_assert(sizeof(TcpWelcome) == 32);
 
 enum class FrameKind : uint32_t {
   kMessage = 1,      // head: the message

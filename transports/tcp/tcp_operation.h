@@ -61,9 +61,22 @@ struct TcpPeer : OperationPeer<TcpOperation> {
   ErrorCode failure = ErrorCode::kOk;
 };
 
-// Another transport, or this one: who is reached at an address. It may have several names, or none.
+// By what a transport knows another one: the number by which it proves itself or, of all those that
+// have come as guest 0, where they say that they listen.
+struct TcpIdentity {
+  uint64_t guest = 0;
+  TcpEndpoint endpoint;  // of guest 0
+
+  static TcpIdentity Of(uint64_t guest, const TcpEndpoint& endpoint) {
+    return {guest, guest == 0 ? endpoint : TcpEndpoint()};
+  }
+  auto operator<=>(const TcpIdentity&) const = default;
+};
+
+// Another transport, or this one. It may have several names, or none.
 struct TcpRemote {
-  TcpAddress address;
+  TcpIdentity identity;
+  TcpAddress address;  // if it has had a name; else where it says that it listens
   std::vector<TcpPeer*> names;
   // Operations go by this one; null: there is no connection.
   TcpStream* stream = nullptr;
@@ -71,6 +84,8 @@ struct TcpRemote {
   TcpStream* called = nullptr;
   uint64_t retry_ns = 0;  // no connection is tried before
   std::string refusal;    // why the last try of ours has failed; empty: it has not
+  // When it first connected anew though the connection was not known to have ended; 0: it has not.
+  uint64_t anew_ns = 0;
   uint64_t failures = 0;  // calls of FailPeer
 };
 

@@ -27,6 +27,8 @@ namespace {
 constexpr uint64_t kUseOtherNs = 1'000'000;
 // For so long after a connection of ours has come up, one that the peer began before may arrive.
 constexpr uint64_t kCrossingNs = 1'000'000'000;
+// For so long the end of a connection may be on its way whose peer connects anew.
+constexpr uint64_t kEndingNs = 1'000'000'000;
 // After an error of our own, such as that no descriptor is left.
 constexpr uint64_t kRetryNs = 10'000'000;
 // What a socket can hold, and more.
@@ -107,7 +109,7 @@ TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
                    .outstanding_per_peer = PerPeerLimit(options),
                    .timeout_ns = options.post_timeout_ns},
                   &statistics_) {
-  const TcpAddress& own = acceptor_->address();
+  const TcpAddress own = acceptor_->AddressFor(0);
   std::memcpy(address_.data(), &own, sizeof(own));
   description_ = {.provider = kTcpProvider,
                   .fabric = local.network,
@@ -119,6 +121,12 @@ TcpTransport::TcpTransport(const TransportOptions& options, UniqueFd epoll,
 }
 
 std::string TcpTransport::LastError() const { return last_error_; }
+
+std::vector<std::byte> TcpTransport::AddressFor(uint64_t guest) const {
+  const TcpAddress address = acceptor_->AddressFor(guest);
+  const auto bytes = std::as_bytes(std::span(&address, 1));
+  return {bytes.begin(), bytes.end()};
+}
 
 StatusOr<std::unique_ptr<Transport>> CreateTcpTransport(const TransportOptions& options) {
   FERRY_RETURN_IF_ERROR(CheckOptions(options));
@@ -141,16 +149,24 @@ StatusOr<std::unique_ptr<Transport>> CreateTcpTransport(const TransportOptions& 
 
 // ---- Peers and memory ----
 
-StatusOr<PeerId> TcpTransport::AddPeer(std::span<const std::byte> bytes) {
+StatusOr<PeerId> TcpTransport::AddPeer(std::span<const std::byte> bytes, uint64_t guest) {
   const std::optional<TcpAddress> address = ParseTcpAddress(bytes);
-  if (!address || address->family != acceptor_->address().family) {
+  if (!address || address->family != acceptor_->endpoint().family) {
     return Status(ErrorCode::kInvalidArgument,
                   "AddPeer: these " + std::to_string(bytes.size()) +
                       " bytes are no address of provider ferry-tcp in the family of " +
                       description_.address +
                       "; do both nodes use the same provider and address family?");
   }
-  TcpRemote* remote = RemoteAt(*address);
+  TcpRemote* remote = RemoteOf(TcpIdentity::Of(guest, *address), *address);
+  const bool is_in_use = std::ranges::any_of(
+      remote->names, [](const TcpPeer* name) { return name->failure == ErrorCode::kOk; });
+  if (is_in_use && remote->address != *address) {
+    return Status(ErrorCode::kInvalidArgument, "AddPeer: this peer has another address, " +
+                                                   TcpAddressText(remote->address) +
+                                                   ", and nobody has two");
+  }
+  remote->address = *address;
   if (remote->stream == nullptr) {  // an earlier name of it could not call
     remote->refusal.clear();
   }
@@ -224,11 +240,12 @@ StatusOr<std::unique_ptr<Registration>> TcpTransport::ReleaseMemory(RegionHandle
   return memory_.Release(handle);
 }
 
-TcpRemote* TcpTransport::RemoteAt(const TcpAddress& address) {
-  std::unique_ptr<TcpRemote>& remote = remotes_[address];
+TcpRemote* TcpTransport::RemoteOf(const TcpIdentity& identity, const TcpEndpoint& endpoint) {
+  std::unique_ptr<TcpRemote>& remote = remotes_[identity];
   if (remote == nullptr) {
     remote = std::make_unique<TcpRemote>();
-    remote->address = address;
+    remote->identity = identity;
+    remote->address = {endpoint};
     unnamed_++;
   }
   return remote.get();
@@ -238,8 +255,8 @@ void TcpTransport::ForgetIfUnused(TcpRemote* remote) {
   if (remote != keeps_remote_ && remote->names.empty() && remote->stream == nullptr &&
       remote->called == nullptr) {
     unnamed_--;
-    const TcpAddress address = remote->address;  // of what goes
-    remotes_.erase(address);
+    const TcpIdentity identity = remote->identity;  // of what goes
+    remotes_.erase(identity);
   }
 }
 
@@ -342,7 +359,7 @@ void TcpTransport::Call(TcpRemote* remote) {
   // From our own address, so that the packets take its interface.
   const int yes = 1;
   setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
-  TcpAddress local = acceptor_->address();
+  TcpEndpoint local = acceptor_->endpoint();
   local.port = 0;
   const SocketAddress source = SocketAddressOf(local);
   const SocketAddress target = SocketAddressOf(remote->address);
@@ -362,8 +379,9 @@ void TcpTransport::OnConnected(TcpStream* stream) {
   int error = 0;
   socklen_t bytes = sizeof(error);
   TcpHello hello;
-  hello.to = stream->remote()->address.secret;
-  hello.from = acceptor_->address();
+  hello.guest = stream->remote()->address.guest;
+  hello.proof = stream->remote()->address.calls;
+  hello.from = acceptor_->endpoint();
   if (getsockopt(stream->fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 || error != 0) {
     Break(stream, error != 0 ? error : errno);
   } else if (send(stream->fd(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) !=
@@ -387,6 +405,9 @@ void TcpTransport::OnWelcome(TcpStream* stream) {
   if (welcome.magic != kTcpMagic || welcome.version != kTcpVersion) {
     return Break(stream, EPROTONOSUPPORT);
   }
+  if (!SameSecret(welcome.proof, stream->remote()->address.answers)) {
+    return Break(stream, EKEYREJECTED);
+  }
   if (welcome.answer == TcpAnswer::kUseOther) {
     TcpRemote* remote = stream->remote();
     remote->retry_ns = now_ns_ + kUseOtherNs;
@@ -400,12 +421,15 @@ void TcpTransport::OnWelcome(TcpStream* stream) {
 
 // A peer has connected.
 void TcpTransport::Take(TcpAcceptor::Proved proved) {
-  const auto known = remotes_.find(proved.from);
+  const TcpIdentity identity = TcpIdentity::Of(proved.guest, proved.from);
+  const auto known = remotes_.find(identity);
   if ((known == remotes_.end() && unnamed_ >= kMostUnnamed) || IsClosedByPeer(proved.fd.get())) {
     return;
   }
-  TcpRemote* remote = known != remotes_.end() ? known->second.get() : RemoteAt(proved.from);
+  TcpRemote* remote =
+      known != remotes_.end() ? known->second.get() : RemoteOf(identity, proved.from);
   TcpWelcome welcome;
+  welcome.proof = acceptor_->AddressFor(proved.guest).answers;
   const bool takes = MayTake(remote);
   welcome.answer = takes ? TcpAnswer::kWelcome : TcpAnswer::kUseOther;
   const bool told = send(proved.fd.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
@@ -415,6 +439,7 @@ void TcpTransport::Take(TcpAcceptor::Proved proved) {
   }
   TcpStream* stream = AddStream(std::move(proved.fd), remote, /*called=*/true);
   (IsSelf(*remote) ? remote->called : remote->stream) = stream;
+  remote->anew_ns = 0;
   stream->set_state(TcpStream::State::kUp);
   Watch(stream, EPOLLIN, EPOLL_CTL_ADD);
   MarkDirty(stream);
@@ -428,7 +453,7 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
   }
   if (!old->called()) {
     const bool may_cross = !old->up() || now_ns_ - old->up_ns < kCrossingNs;
-    if (may_cross && acceptor_->address() < remote->address) {
+    if (may_cross && acceptor_->endpoint() < remote->address) {
       return false;
     }
     if (!old->up()) {  // nothing has gone by it
@@ -438,15 +463,19 @@ bool TcpTransport::MayTake(TcpRemote* remote) {
       return true;
     }
   }
-  // Who connects anew has no other connection any more.
+  // Who connects anew has no other connection any more. How that has ended says whether something
+  // was lost, so it is awaited for a while. A connection that lives on then is lost.
   keeps_remote_ = remote;
   ReadRest(old);
-  if (!old->closed()) {
-    old->Break(ECONNRESET, /*by_peer=*/!old->unread && Peek(old->fd()) <= 0);
+  const bool lives = old->up() && !old->broken() && !IsClosedByPeer(old->fd());
+  remote->anew_ns = lives && remote->anew_ns == 0 ? now_ns_ : remote->anew_ns;
+  const bool may_end = lives && now_ns_ - remote->anew_ns < kEndingNs;
+  if (!may_end && !old->closed()) {
+    old->Break(ECONNRESET, /*by_peer=*/!lives && !old->unread);
     EndStream(old);
   }
   keeps_remote_ = nullptr;
-  return true;
+  return !may_end;
 }
 
 // What a peer sent before it gave the connection up. Beyond the budget: a socket holds little more
@@ -480,6 +509,8 @@ void TcpTransport::EndStream(TcpStream* stream) {
   const int error = stream->write_error != 0 ? stream->write_error : stream->error();
   last_error_ = (error == 0        ? std::string("the peer has closed the connection")
                  : error == EPROTO ? "the peer has sent what is no frame"
+                 : error == EKEYREJECTED
+                     ? "a process answers there that is not the peer; has it taken its port?"
                  : error == EPROTONOSUPPORT
                      ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
                      : std::error_code(error, std::system_category()).message()) +

@@ -86,10 +86,11 @@ class TcpTransport final : public Transport, private FrameReader {
   const Capabilities& capabilities() const override { return capabilities_; }
   const Description& Describe() const override { return description_; }
   const std::vector<std::byte>& Address() const override { return address_; }
+  std::vector<std::byte> AddressFor(uint64_t guest) const override;
   const Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override;
 
-  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address, uint64_t guest) override;
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
   void Connect(PeerId id, uint64_t now_ns) override;
@@ -130,7 +131,7 @@ class TcpTransport final : public Transport, private FrameReader {
   void OnCall(uint64_t now_ns);
 
   // ---- Connections (tcp_transport.cc)
-  TcpRemote* RemoteAt(const TcpAddress& address);
+  TcpRemote* RemoteOf(const TcpIdentity& identity, const TcpEndpoint& endpoint);
   void ForgetIfUnused(TcpRemote* remote);
   void Call(TcpRemote* remote);
   void OnConnected(TcpStream* stream);
@@ -154,7 +155,9 @@ class TcpTransport final : public Transport, private FrameReader {
   static bool MayWaitForAnswer(const TcpStream& stream);
   void CloseSilent();
   void ReconnectWaiting();
-  bool IsSelf(const TcpRemote& remote) const { return remote.address == acceptor_->address(); }
+  bool IsSelf(const TcpRemote& remote) const {
+    return remote.identity == TcpIdentity::Of(0, acceptor_->endpoint());
+  }
 
   // ---- Posting (tcp_transport_post.cc)
   TcpPeer* Usable(PeerId id, ErrorCode* code);
@@ -225,7 +228,7 @@ class TcpTransport final : public Transport, private FrameReader {
 
   TcpMemory memory_;
   SlotMap<PeerId, TcpPeer> peers_;
-  std::map<TcpAddress, std::unique_ptr<TcpRemote>> remotes_;
+  std::map<TcpIdentity, std::unique_ptr<TcpRemote>> remotes_;
   size_t unnamed_ = 0;                 // remotes without a name
   TcpRemote* keeps_remote_ = nullptr;  // stays, even unused
   OperationTable<TcpOperation> operations_;
