@@ -272,17 +272,18 @@ void ControlServer::Parts::SetIdentity(int port) {
   control_address =
       HostPort{anywhere ? options.node_name : options.control_address, static_cast<uint16_t>(port)}
           .Text();
-  const std::vector<std::byte> fabric = data_plane.FabricAddress();
   control::NodeIdentity self;
   self.set_name(options.node_name);
   self.set_incarnation(RandomId());
   self.set_layout_version(kLayoutVersion);
   self.set_protocol_version(kProtocolVersion);
   self.set_control_address(control_address);
-  self.set_fabric_address(fabric.data(), fabric.size());
   self.set_provider(data_plane.Nic().provider);
   self.set_direct_links(registry.links_allowed().ok());
-  links.set_self(std::move(self));
+  links.set_self(std::move(self), [this](uint64_t guest) {
+    const std::vector<std::byte> address = data_plane.FabricAddressFor(guest);
+    return std::string(reinterpret_cast<const char*>(address.data()), address.size());
+  });
 }
 
 StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(

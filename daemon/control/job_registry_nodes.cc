@@ -328,6 +328,7 @@ void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& con
   route.receive_key = contact.receive_key;
   route.link = contact.link;
   route.life = contact.life;
+  route.guest = contact.link;
   const Status status = data_plane_.AddNode(job.spec.id, index, route);
   if (status.code() == ErrorCode::kWouldBlock) {
     node.returning = contact;  // until the next OnTick

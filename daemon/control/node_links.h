@@ -19,7 +19,7 @@ struct NodeContact {
   std::string name;
   uint64_t incarnation = 0;
   uint64_t link = 0;  // our own number for that incarnation at that address: no other daemon has it
-  std::string fabric_address;
+  std::string fabric_address;  // for us only
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
   uint64_t life = 0;  // of the link to it: each cut begins another

@@ -297,7 +297,9 @@ void PeerLinks::SayHello(const LinkPtr& link) {
   control::HelloRequest request;
   *request.mutable_from() = self_;
   request.set_life(link->life);
-  request.set_token(TokenFor(link->address));
+  if (link->contact.incarnation != 0) {
+    request.set_token(TokenFor(link->address, link->contact.incarnation));
+  }
   Call<control::HelloRequest, control::HelloReply>(
       link, kHello, request, [this, link](const Status& status, const control::HelloReply& reply) {
         OnHello(link, status, reply);
@@ -351,6 +353,7 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
                                          reply.token_hash() != link->token_hash)) {
     return MarkDown(link, Restarted());
   }
+  const bool is_new = link->contact.incarnation == 0;
   Learn(link, reply);
   const bool has_agreed = reply.life() == link->life && reply.data_key() != 0;
   link->life = std::max(link->life, reply.life());
@@ -358,6 +361,9 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     link->trouble = "the daemon there has not called this one back at " + self_.control_address() +
                     " yet: the job may not have been created there";
     events_.OnNodeTrouble(link->address, {ErrorCode::kNodeUnreachable, link->trouble});
+  }
+  if (is_new && !has_agreed) {
+    return SayHello(link);  // now with a token
   }
   if (!has_agreed) {  // until the next tick: a key that came is of another life
     return greet_again ? GreetNow(link) : void();
@@ -391,8 +397,7 @@ void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
   link->contact.address = link->address;
   link->contact.name = peer.name();
   link->contact.incarnation = peer.incarnation();
-  link->contact.link =
-      DeriveKey(key_secret_, "link|" + std::to_string(peer.incarnation()) + "|" + link->address);
+  link->contact.link = LinkTo(peer);
   link->contact.fabric_address = peer.fabric_address();
   link->contact.direct_links = peer.direct_links();
   link->token_hash = reply.token_hash();

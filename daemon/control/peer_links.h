@@ -18,8 +18,12 @@
 // only a daemon that says the same of itself is spoken to, so that nobody can name it by another
 // one. A daemon that greets us says its address, too, and proves that it is what answers there: it
 // shows the token whose hash came in the answer to our own Hello to that address. Each daemon has
-// another token for each of the others, so no third one can show it. Without proof a greeting is
-// answered with our identity and no more: no key is told, and nothing of a link changes.
+// another token for each of the others, so no third one can show it; and for each incarnation of
+// it, so that none can who has had the other one's port before: so the first greeting of a link,
+// which does not know whom it finds, has no token, and the next one comes as soon as it is
+// answered. Without proof a greeting is answered with what of our identity is public, and no more:
+// no key is told, nor where and by what secret the data plane is reached, and nothing of a link
+// changes.
 //
 // With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
 // the host in the address that we call, or that the one who greets us says.
@@ -90,8 +94,13 @@ class PeerLinks final : public NodeLinks {
   PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing, const TlsCredentials* tls,
             AddressList nodes = {});
   ~PeerLinks() override;
-  // Sets our identity; before the loop starts.
-  void set_self(control::NodeIdentity self) { self_ = std::move(self); }
+  // Sets our identity, without the fabric address, which each peer gets for itself (see
+  // NodeContact::link) from `address_for`; before the loop starts.
+  using AddressFor = std::function<std::string(uint64_t link)>;
+  void set_self(control::NodeIdentity self, AddressFor address_for) {
+    self_ = std::move(self);
+    address_for_ = std::move(address_for);
+  }
   const control::NodeIdentity& self() const { return self_; }
 
   // Cancels every call and waits until gRPC is done with them. Not on the control thread, which
@@ -154,7 +163,7 @@ class PeerLinks final : public NodeLinks {
   Status CheckReply(const LinkPtr& link, const control::HelloReply& reply) const;
   void Learn(const LinkPtr& link, const control::HelloReply& reply);
   bool IsFrom(const Link& link, const control::HelloRequest& request) const;
-  std::string TokenFor(const std::string& address) const;
+  std::string TokenFor(const std::string& address, uint64_t incarnation) const;
   void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
@@ -168,6 +177,7 @@ class PeerLinks final : public NodeLinks {
   static Status CheckLife(uint64_t life);
   Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
   uint64_t ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const;
+  uint64_t LinkTo(const control::NodeIdentity& peer) const;
   bool IsCurrent(const LinkPtr& link) const;
   bool IsBeatDue(const Link& link, uint64_t now_ns) const;
   void TickLater();
@@ -179,8 +189,9 @@ class PeerLinks final : public NodeLinks {
   const TlsCredentials* const tls_;
   const AddressList nodes_;
   control::NodeIdentity self_;
+  AddressFor address_for_;
   std::map<std::string, LinkPtr> links_;  // by address
-  std::string key_secret_;                // receive keys and tokens are derived from it
+  std::string key_secret_;                // keys, tokens and links are derived from it
   std::map<std::string, uint64_t> dead_;  // by address: the incarnation taken for dead
   GreetingTurns turns_;
   boost::asio::steady_timer timer_;

@@ -69,14 +69,19 @@ Status PeerLinks::CheckCertificate(const control::NodeIdentity& peer,
                                         peer.control_address());
 }
 
-// Both are derived, not stored: a stranger that greets us a million times costs no memory.
+// All are derived, not stored: a stranger that greets us a million times costs no memory.
 uint64_t PeerLinks::ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const {
   return DeriveKey(key_secret_, "receive key|" + std::to_string(peer.incarnation()) + "|" +
                                     std::to_string(life) + "|" + peer.control_address());
 }
 
-std::string PeerLinks::TokenFor(const std::string& address) const {
-  return DeriveToken(key_secret_, address);
+std::string PeerLinks::TokenFor(const std::string& address, uint64_t incarnation) const {
+  return DeriveToken(key_secret_, std::to_string(incarnation) + "|" + address);
+}
+
+uint64_t PeerLinks::LinkTo(const control::NodeIdentity& peer) const {
+  return DeriveKey(key_secret_,
+                   "link|" + std::to_string(peer.incarnation()) + "|" + peer.control_address());
 }
 
 // Whether the daemon that answers at the link's address has made the request.
@@ -96,7 +101,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
   control::HelloReply reply;
   *reply.mutable_from() = self_;
   reply.set_life(request.life());
-  reply.set_token_hash(HashOfToken(TokenFor(from.control_address())));
+  reply.set_token_hash(HashOfToken(TokenFor(from.control_address(), from.incarnation())));
   const auto found = links_.find(from.control_address());
   if (found == links_.end()) {
     return reply;
@@ -115,6 +120,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
   link->life = std::max(link->life, request.life());
   reply.set_life(link->life);
   reply.set_data_key(ReceiveKey(from, link->life));
+  reply.mutable_from()->set_fabric_address(address_for_(LinkTo(from)));
   GreetNow(link);
   return reply;
 }

@@ -84,8 +84,9 @@ class DataPlane {
  public:
   virtual ~DataPlane() = default;
 
-  // The fabric address that other daemons need to reach this one.
-  virtual std::vector<std::byte> FabricAddress() const = 0;
+  // The fabric address that another daemon needs to reach this one, and nobody else may know:
+  // `guest` is the NodeRoute::guest of the other one (transport::Transport::AddressFor).
+  virtual std::vector<std::byte> FabricAddressFor(uint64_t guest) const = 0;
   // The statistics of each NIC. Those that all NICs share (staging, operations) stand with the
   // first, which carries the messages.
   virtual std::vector<NicStatistics> Nics() const = 0;

@@ -245,7 +245,9 @@ ProgressPlane::ProgressPlane(const config::Options& options,
 
 ProgressPlane::~ProgressPlane() = default;
 
-std::vector<std::byte> ProgressPlane::FabricAddress() const { return core_->transport().Address(); }
+std::vector<std::byte> ProgressPlane::FabricAddressFor(uint64_t guest) const {
+  return core_->transport().AddressFor(guest);
+}
 
 std::vector<NicStatistics> ProgressPlane::Nics() const {
   std::vector<NicStatistics> nics;

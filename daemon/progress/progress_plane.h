@@ -103,7 +103,7 @@ class ProgressPlane final : public DataPlane {
       std::shared_ptr<gpu::GpuSource> gpus = nullptr);
   ~ProgressPlane() override;
 
-  std::vector<std::byte> FabricAddress() const override;
+  std::vector<std::byte> FabricAddressFor(uint64_t guest) const override;
   std::vector<NicStatistics> Nics() const override;
   RegistrationStatistics Registered() const override { return core_->Registered(); }
   Status StartTrace() override;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -17,7 +18,12 @@ namespace ferry::daemon {
 
 class FakeDataPlane final : public DataPlane {
  public:
-  std::vector<std::byte> FabricAddress() const override { return {std::byte{1}, std::byte{2}}; }
+  // For each guest another one.
+  std::vector<std::byte> FabricAddressFor(uint64_t guest) const override {
+    std::vector<std::byte> address(sizeof(guest));
+    std::memcpy(address.data(), &guest, sizeof(guest));
+    return address;
+  }
   std::vector<NicStatistics> Nics() const override {
     NicStatistics nic;
     nic.provider = "fake";

@@ -48,10 +48,11 @@ class FakePeer final : public control::Peer::Service {
     {
       std::lock_guard lock(mutex_);
       token_of_caller_ = request->token();
+      identity_of_caller_ = request->from();
     }
     reply->set_life(std::max(request->life(), life.load()));
     *reply->mutable_from() = identity_;
-    reply->set_data_key(data_key);
+    reply->set_data_key(request->token().empty() ? 0 : data_key.load());
     reply->set_token_hash(HashOfToken(kToken));
     return grpc::Status::OK;
   }
@@ -77,6 +78,12 @@ class FakePeer final : public control::Peer::Service {
     return token_of_caller_;
   }
 
+  // As whom it came.
+  control::NodeIdentity identity_of_caller() {
+    std::lock_guard lock(mutex_);
+    return identity_of_caller_;
+  }
+
   std::atomic<uint64_t> incarnation{4711};
   std::atomic<uint64_t> data_key{99};
   std::atomic<uint64_t> life{0};
@@ -90,6 +97,7 @@ class FakePeer final : public control::Peer::Service {
   std::shared_future<void> is_known_ = known_.get_future().share();
   std::mutex mutex_;
   std::string token_of_caller_;
+  control::NodeIdentity identity_of_caller_;
   control::NodeIdentity identity_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

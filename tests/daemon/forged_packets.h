@@ -37,7 +37,7 @@ inline void SayAsStranger(DataPlane& plane, const progress::PacketHeader& header
   transport::TransportOptions options;
   options.provider = PlaneProvider();
   auto stranger = std::move(*transport::OpenTransport(options));
-  const auto peer = stranger->AddPeer(plane.FabricAddress());
+  const auto peer = stranger->AddPeer(plane.FabricAddressFor(0));
   ASSERT_TRUE(peer.ok());
   const uint64_t before = plane.Nic().messages_received;
   ASSERT_TRUE(Eventually([&] {

@@ -31,7 +31,9 @@ class OwnPlane final : public DataPlane, private progress::Home {
                                                     progress::CoreHooks hooks, FindRank find_rank);
   ~OwnPlane() override;
 
-  std::vector<std::byte> FabricAddress() const override { return core_->transport().Address(); }
+  std::vector<std::byte> FabricAddressFor(uint64_t guest) const override {
+    return core_->transport().AddressFor(guest);
+  }
   std::vector<NicStatistics> Nics() const override;
   RegistrationStatistics Registered() const override { return core_->Registered(); }
   Status StartTrace() override;

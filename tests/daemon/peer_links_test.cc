@@ -157,7 +157,10 @@ TEST_F(TwoDaemonsTest, JoinAcrossNodesAndAgreeOnKeys) {
   EXPECT_EQ(from_a[0].send_key, from_b[0].receive_key);
   EXPECT_EQ(from_b[0].send_key, from_a[0].receive_key);
   EXPECT_NE(from_a[0].send_key, from_a[0].receive_key);
-  EXPECT_EQ(from_a[0].fabric_address.size(), 2U);
+  // Each has told the other the address that is for it alone.
+  EXPECT_EQ(from_a[0].fabric_address, b_.plane.FabricAddressFor(from_b[0].guest));
+  EXPECT_EQ(from_b[0].fabric_address, a_.plane.FabricAddressFor(from_a[0].guest));
+  EXPECT_EQ(from_a[0].guest, from_a[0].link);
   EXPECT_EQ(a_.plane.plan().key, b_.plane.plan().key);
   const control::StatusReply status = a_.GetStatus();
   ASSERT_EQ(status.peers_size(), 1);
@@ -345,11 +348,55 @@ TEST_F(TwoDaemonsTest, AStrangerWhoGreetsAsAnotherDaemonLearnsAndChangesNothing)
     const auto reply = Greet(a_, request);
     ASSERT_TRUE(reply.ok()) << reply.status().message();
     EXPECT_EQ(reply->data_key(), 0U);
+    EXPECT_TRUE(reply->from().fabric_address().empty());
   }
+  EXPECT_TRUE(request.from().fabric_address().empty()) << "nor do administrators need it";
+  EXPECT_TRUE(other.identity_of_caller().fabric_address().empty()) << "nor whoever is greeted";
   request.set_life(UINT64_MAX);
   ExpectError(Greet(a_, request).status(), ErrorCode::kInvalidArgument, "18446744073709551615");
   EXPECT_EQ(a_.plane.Count("NodeFailed"), 0U);
   EXPECT_TRUE(Beat(b_.address(), b_.GetStatus().node().incarnation()).ok()) << "its life goes on";
+}
+
+// The daemon that proves itself, too, gets an address of its own.
+TEST_F(TwoDaemonsTest, AThirdDaemonLearnsOnlyItsOwnWayToTheDataPlane) {
+  FakePeer third;
+  ASSERT_TRUE(a_.CreateJobWith("other", 0, third.address()).ok());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode other 1"));
+  const auto reply = Greet(a_, HelloFrom(third));
+  ASSERT_TRUE(reply.ok());
+  ASSERT_NE(reply->data_key(), 0U);
+  const auto* bytes = reinterpret_cast<const std::byte*>(reply->from().fabric_address().data());
+  const std::vector<std::byte> address(bytes, bytes + reply->from().fabric_address().size());
+  const std::vector<NodeRoute> routes = a_.plane.routes();  // to b, and to the third
+  ASSERT_EQ(routes.size(), 2U);
+  EXPECT_EQ(address, a_.plane.FabricAddressFor(routes[1].guest));
+  EXPECT_NE(address, b_.plane.routes()[0].fabric_address);
+}
+
+// A process had the port of a daemon before that began, and was called there.
+TEST_F(PeerLinksTest, ATokenThatAnotherProcessAtThePortWasShownIsWorthNothing) {
+  auto thief = std::make_unique<FakePeer>();
+  const std::string address = thief->address();
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(address));
+  control::HelloRequest request;
+  *request.mutable_from() = a_.GetStatus().node();
+  request.set_token(thief->token_of_caller());
+  ASSERT_FALSE(request.token().empty());
+  thief.reset();
+  ASSERT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kNodeUnreachable)));
+
+  config::Options options = Options("b");
+  options.control_port = static_cast<uint64_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  TestDaemon b(options);
+  ASSERT_EQ(b.address(), address);
+  ASSERT_TRUE(b.CreateJobWith("next", 1, a_.address()).ok());
+  ASSERT_TRUE(a_.CreateJobWith("next", 0, b.address()).ok());
+  ASSERT_TRUE(b.plane.WaitFor("AddNode next 0"));
+  const auto reply = Greet(b, request);
+  ASSERT_TRUE(reply.ok()) << reply.status().message();
+  EXPECT_EQ(reply->data_key(), 0U);
+  EXPECT_TRUE(reply->from().fabric_address().empty());
 }
 
 // Nobody owns a link, not even one without an answer yet.
@@ -486,6 +533,7 @@ TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
     return e2e::Eventually([&] { return peer.heartbeats >= before + count; });
   };
   ASSERT_TRUE(heartbeats_more(2));
+  const int hellos = peer.hellos;
   peer.mute = true;
   ASSERT_TRUE(heartbeats_more(1));  // it waits for the answer
   b.Signal(SIGSTOP);
@@ -494,7 +542,7 @@ TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
   peer.mute = false;
   peer.mute.notify_all();
   EXPECT_TRUE(heartbeats_more(5));
-  EXPECT_EQ(peer.hellos, 1);  // one that lost the link would greet anew
+  EXPECT_EQ(peer.hellos, hellos);  // one that lost the link would greet anew
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerLinks, LostDaemonTest, ::testing::Values(SIGSTOP, SIGKILL),

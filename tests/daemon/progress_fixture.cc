@@ -166,7 +166,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
 }
 
 Status PlaneTest::Connect(uint32_t node, uint32_t other, uint64_t life) {
-  const NodeRoute route{planes_[other]->FabricAddress(), LinkKey(node, other) + life,
+  const NodeRoute route{planes_[other]->FabricAddressFor(0), LinkKey(node, other) + life,
                         LinkKey(other, node) + life, Incarnation(other), life};
   return planes_[node]->AddNode(kJob, other, route);
 }

@@ -37,7 +37,7 @@ class GreedyNodeTest : public PlaneTest {
     transport::TransportOptions options;
     options.provider = PlaneProvider();
     stranger_ = std::move(*transport::OpenTransport(options));
-    peer_ = *stranger_->AddPeer(plane(0).FabricAddress());
+    peer_ = *stranger_->AddPeer(plane(0).FabricAddressFor(0));
   }
   void TearDown() override {
     stranger_.reset();

@@ -239,6 +239,7 @@ TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
   control::HelloReply reply;
   ASSERT_TRUE(Greet(a.address(), one_, &neighbour, claim, 9, &reply).ok());
   EXPECT_EQ(reply.data_key(), 0U);
+  EXPECT_TRUE(reply.from().fabric_address().empty());
   EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
 }
 

@@ -78,7 +78,7 @@ control::NodeIdentity WholeDaemon::identity() {
 }
 
 std::string WholeDaemon::FabricAddress() const {
-  const std::vector<std::byte> address = plane_->FabricAddress();
+  const std::vector<std::byte> address = plane_->FabricAddressFor(0);
   return {reinterpret_cast<const char*>(address.data()), address.size()};
 }
 

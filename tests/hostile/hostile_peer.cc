@@ -144,9 +144,8 @@ class HostilePeer {
     life_ = contact->life;
     rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
     return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) && RegisterRegion() &&
-           packets_->Face(
-               contact->fabric_address,
-               {contact->send_key, daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
+           packets_->Face(*contact, {contact->send_key,
+                                     daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
            TellJoined(/*is_true=*/true);
   }
   // The rank's region 1 may be read and written from here on.

@@ -215,10 +215,12 @@ Status LyingNode::Open() {
   self_.set_layout_version(kLayoutVersion);
   self_.set_protocol_version(kProtocolVersion);
   self_.set_control_address("127.0.0.1:" + std::to_string(port));
-  self_.set_fabric_address(fabric_->Address().data(), fabric_->Address().size());
   self_.set_provider(fabric_->Describe().provider);
   self_.set_direct_links(true);
-  links_.set_self(self_);
+  links_.set_self(self_, [this](uint64_t guest) {
+    const std::vector<std::byte> address = fabric_->AddressFor(guest);
+    return std::string(reinterpret_cast<const char*>(address.data()), address.size());
+  });
   loop_.Start();
   return server_ != nullptr ? Status() : Status(ErrorCode::kSystem, "no port to serve at");
 }

@@ -64,10 +64,11 @@ PeerPackets::PeerPackets(LyingNode& node, Dice& dice)
 
 PeerPackets::~PeerPackets() = default;
 
-bool PeerPackets::Face(const std::string& fabric_address, const PacketKeys& keys) {
+bool PeerPackets::Face(const daemon::NodeContact& daemon, const PacketKeys& keys) {
+  const std::string& fabric_address = daemon.fabric_address;
   if (peer_ == transport::kUnknownPeer || fabric_address != fabric_address_) {
     const auto* bytes = reinterpret_cast<const std::byte*>(fabric_address.data());
-    const auto peer = node_.fabric().AddPeer({bytes, fabric_address.size()});
+    const auto peer = node_.fabric().AddPeer({bytes, fabric_address.size()}, daemon.link);
     if (!peer.ok()) {
       return false;
     }

@@ -34,8 +34,8 @@ class PeerPackets final : public transport::CompletionSink {
   PeerPackets(const PeerPackets&) = delete;
   PeerPackets& operator=(const PeerPackets&) = delete;
 
-  // From now on they go to the daemon with that address on the fabric. False: it has none.
-  bool Face(const std::string& fabric_address, const PacketKeys& keys);
+  // From now on they go to that daemon. False: it has no address on the fabric.
+  bool Face(const daemon::NodeContact& daemon, const PacketKeys& keys);
 
   // ---- What it says ----
   // Any kind, with words of which some are as they should be.
