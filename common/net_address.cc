@@ -158,10 +158,6 @@ bool HasInterface(const std::string& host) {
   return found;
 }
 
-Status ProbeListen(const HostPort& address, const std::string& option) {
-  return Listen(address, option).status();
-}
-
 StatusOr<UniqueFd> ListenTcp(const HostPort& address, const std::string& option) {
   if (IsWildcard(address.host)) {
     StatusOr<UniqueFd> both = Listen({"::", address.port}, option);

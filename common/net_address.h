@@ -1,6 +1,6 @@
 // Addresses of the control plane between daemons: "10.0.0.7:4000", "[::1]:4000", "node7:4000".
 //
-// Any thread; only ProbeListen and ListenTcp ask the name service, and may block for it.
+// Any thread; only ListenTcp asks the name service, and may block for it.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,9 @@ Status CheckLoopback(const std::string& host);
 // may listen there all the same, but nobody can call. True for addresses of other kinds.
 bool HasInterface(const std::string& host);
 
-// Whether we could listen there (port 0: any): kAlreadyExists (port in use), kInvalidArgument (not
-// an address of this machine, or an unknown name). `option` is the port's option, for the message.
-Status ProbeListen(const HostPort& address, const std::string& option);
-
-// A nonblocking TCP socket that listens there; at every address for one
-// that means all, IPv6 and IPv4. Errors as above.
+// A nonblocking TCP socket that listens there (port 0: at any port); at every address for one
+// that means all, IPv6 and IPv4. kAlreadyExists (port in use), kInvalidArgument (not an address of
+// this machine, or an unknown name). `option` is the port's option, for the message.
 StatusOr<UniqueFd> ListenTcp(const HostPort& address, const std::string& option);
 // The port that a listening socket got.
 uint16_t PortOf(int socket);

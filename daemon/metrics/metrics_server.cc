@@ -1,12 +1,25 @@
 #include "daemon/metrics/metrics_server.h"
 
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
+#include <errno.h>
+#include <netdb.h>
+#include <prometheus/text_serializer.h>
+#include <pthread.h>
+#include <sys/socket.h>
 
-#include <exception>
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <list>
+#include <thread>
 #include <utility>
 
 #include "common/net_address.h"
+#include "common/unique_fd.h"
 #include "common/version.h"
 
 namespace ferry::daemon {
@@ -296,36 +309,144 @@ void AddProcess(const ProcessSample& process, Page* page) {
   page->Add(Number(process.max_files));
 }
 
-class Collector final : public prometheus::Collectable {
- public:
-  explicit Collector(std::function<MetricsSample()> sample) : sample_(std::move(sample)) {}
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    return MetricFamilies(sample_());
-  }
+// ---- HTTP ----
 
- private:
-  const std::function<MetricsSample()> sample_;
-};
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+
+constexpr std::chrono::seconds kPatience(5);  // for a request, and for its reader
+constexpr uint32_t kMostRequestBytes = 8 << 10;
+// Connections whose request has not come yet, from one address and in all.
+constexpr size_t kMostOfAddress = 16;
+constexpr size_t kMost = 64;
+constexpr std::chrono::milliseconds kRetry(100);  // while there is no descriptor for a connection
 
 class Server final : public MetricsServer {
  public:
-  // Throws what CivetWeb throws.
-  Server(const HostPort& address, std::function<MetricsSample()> sample)
-      : collector_(std::make_shared<Collector>(std::move(sample))),
-        exposer_(std::vector<std::string>{"listening_ports", address.Text(), "num_threads", "2"}) {
-    const std::vector<int> ports = exposer_.GetListeningPorts();
-    address_ =
-        HostPort{address.host, ports.empty() ? address.port : static_cast<uint16_t>(ports.front())}
-            .Text();
-    exposer_.RegisterCollectable(collector_);
+  Server(UniqueFd listener, const std::string& host, std::function<MetricsSample()> sample)
+      : sample_(std::move(sample)),
+        address_(HostPort{host, static_cast<uint16_t>(PortOf(listener.get()))}.Text()),
+        listener_(context_, listener.Release()),
+        retry_(context_) {
+    AcceptSoon();
+    thread_ = std::thread([this] { context_.run(); });
+    pthread_setname_np(thread_.native_handle(), "ferry-metrics");
+  }
+  ~Server() override {
+    context_.stop();
+    thread_.join();
   }
   const std::string& address() const override { return address_; }
 
  private:
-  const std::shared_ptr<Collector> collector_;
-  prometheus::Exposer exposer_;
-  std::string address_;
+  class Connection;
+
+  void AcceptSoon() {
+    listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this](const boost::system::error_code& error) {
+                           if (!error) {
+                             Accept();
+                           }
+                         });
+  }
+  void Accept();
+  void MakeRoomFor(const std::string& from);
+  std::string Page() const {
+    return prometheus::TextSerializer().Serialize(MetricFamilies(sample_()));
+  }
+
+  const std::function<MetricsSample()> sample_;
+  const std::string address_;
+  boost::asio::io_context context_{1};
+  std::list<Connection*> waiting_;  // for a request, oldest first
+  boost::asio::posix::stream_descriptor listener_;
+  boost::asio::steady_timer retry_;
+  std::thread thread_;
 };
+
+// One request, and its answer.
+class Server::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Server& server, UniqueFd socket, const tcp& protocol, std::string from)
+      : from(std::move(from)),
+        server_(server),
+        stream_(tcp::socket(server.context_, protocol, socket.Release())) {
+    parser_.header_limit(kMostRequestBytes);
+  }
+  void Start() {
+    server_.waiting_.push_back(this);
+    stream_.expires_after(kPatience);
+    http::async_read(stream_, buffer_, parser_,
+                     [self = shared_from_this()](const boost::system::error_code& error, size_t) {
+                       self->server_.waiting_.remove(self.get());
+                       if (!error) {
+                         self->Answer();
+                       }
+                     });
+  }
+  void HangUp() {
+    server_.waiting_.remove(this);
+    stream_.close();
+  }
+
+  const std::string from;
+
+ private:
+  void Answer() {
+    const bool known = parser_.get().target() == "/metrics";
+    const bool reads = parser_.get().method() == http::verb::get;
+    answer_.version(parser_.get().version());
+    answer_.result(!reads  ? http::status::method_not_allowed
+                   : known ? http::status::ok
+                           : http::status::not_found);
+    answer_.set(http::field::content_type, "text/plain; version=0.0.4; charset=utf-8");
+    answer_.body() = known && reads ? server_.Page() : "ferryd's metrics are at /metrics\n";
+    answer_.keep_alive(false);
+    answer_.prepare_payload();
+    stream_.expires_after(kPatience);
+    http::async_write(stream_, answer_,
+                      [self = shared_from_this()](const boost::system::error_code&, size_t) {
+                        boost::system::error_code ignored;
+                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+                      });
+  }
+
+  Server& server_;
+  boost::beast::tcp_stream stream_;
+  boost::beast::flat_buffer buffer_{kMostRequestBytes};
+  http::request_parser<http::empty_body> parser_;
+  http::response<http::string_body> answer_;
+};
+
+void Server::Accept() {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  UniqueFd fd(accept4(listener_.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
+                      SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd.valid()) {
+    char text[NI_MAXHOST] = "";
+    getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof(text), nullptr, 0,
+                NI_NUMERICHOST);
+    MakeRoomFor(text);
+    const tcp protocol = address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
+    std::make_shared<Connection>(*this, std::move(fd), protocol, text)->Start();
+  } else if (errno == EMFILE || errno == ENFILE) {
+    retry_.expires_after(kRetry);
+    return retry_.async_wait([this](const boost::system::error_code&) { AcceptSoon(); });
+  }
+  AcceptSoon();
+}
+
+// Who has said nothing for longest gives way, so that nobody is kept out.
+void Server::MakeRoomFor(const std::string& from) {
+  const auto is_from = [&](const Connection* connection) { return connection->from == from; };
+  if (std::count_if(waiting_.begin(), waiting_.end(), is_from) >=
+      static_cast<ptrdiff_t>(kMostOfAddress)) {
+    (*std::find_if(waiting_.begin(), waiting_.end(), is_from))->HangUp();
+  } else if (waiting_.size() >= kMost) {
+    waiting_.front()->HangUp();
+  }
+}
 
 Status Refuse(const std::string& why) { return {ErrorCode::kConfiguration, why}; }
 
@@ -361,13 +482,10 @@ StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
                   " can be read from other machines, without a password: use a loopback address "
                   "(127.0.0.1), or allow it with metrics_access = \"anyone\"");
   }
-  FERRY_RETURN_IF_ERROR(ProbeListen(*address, "metrics_address"));
-  try {
-    return std::unique_ptr<MetricsServer>(std::make_unique<Server>(*address, std::move(sample)));
-  } catch (const std::exception& error) {
-    return Status(ErrorCode::kSystem,
-                  "cannot serve metrics at " + options.address + ": " + error.what());
-  }
+  StatusOr<UniqueFd> listener = ListenTcp(*address, "metrics_address");
+  FERRY_RETURN_IF_ERROR(listener.status());
+  return std::unique_ptr<MetricsServer>(
+      std::make_unique<Server>(std::move(*listener), address->host, std::move(sample)));
 }
 
 }  // namespace ferry::daemon

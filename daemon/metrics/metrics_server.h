@@ -1,7 +1,8 @@
 // Serves the metrics page to Prometheus over HTTP, at /metrics.
 //
-// Off unless an address is configured. Between scrapes nothing runs but a listening thread that
-// sleeps; a scrape calls `sample` on a thread of the HTTP server.
+// Off unless an address is configured. One thread serves all connections, and calls `sample` for
+// each scrape; it sleeps between them. A connection has 5 s for its request; of those that have not
+// sent theirs, the oldest gives way where there are many (16 of an address, 64 in all).
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/unique_fd.h"
 #include "shm/counters.h"
@@ -19,23 +21,41 @@
 namespace ferry::daemon {
 namespace {
 
-// The HTTP answer to a GET of /metrics at 127.0.0.1:port.
-std::string Scrape(const std::string& address) {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd Connect(const std::string& address) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(static_cast<uint16_t>(std::stoul(address.substr(address.rfind(':') + 1))));
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0) {
+    fd.Reset();
+  }
+  return fd;
+}
+
+void Write(const UniqueFd& fd, const std::string& text) {
+  EXPECT_EQ(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+}
+
+// All that the HTTP server at 127.0.0.1:port answers to a request of `target`.
+std::string Ask(const std::string& address, const std::string& target) {
+  const UniqueFd fd = Connect(address);
+  if (!fd.valid()) {
     return "";
   }
-  const std::string request = "GET /metrics HTTP/1.0\r\nHost: " + address + "\r\n\r\n";
-  EXPECT_EQ(write(fd.get(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  Write(fd, target + " HTTP/1.0\r\nHost: " + address + "\r\n\r\n");
   std::string answer;
   char bytes[4096];
   for (ssize_t size = 0; (size = read(fd.get(), bytes, sizeof(bytes))) > 0;) {
     answer.append(bytes, static_cast<size_t>(size));
   }
+  return answer;
+}
+
+// The page, without HTTP.
+std::string Scrape(const std::string& address) {
+  const std::string answer = Ask(address, "GET /metrics");
   const size_t body = answer.find("\r\n\r\n");
   return body == answer.npos ? "" : answer.substr(body + 4);
 }
@@ -185,6 +205,27 @@ TEST_F(MetricsTest, BadAddressesAreConfigurationErrors) {
   expect("0.0.0.0:0", "loopback", ErrorCode::kConfiguration, "metrics_access = \"anyone\"");
   expect("192.0.2.1:0", "anyone", ErrorCode::kInvalidArgument, "cannot listen at 192.0.2.1:0");
   expect(address_, "loopback", ErrorCode::kAlreadyExists, "choose another metrics_address");
+}
+
+TEST_F(MetricsTest, OtherPagesAndRequestsAreRefused) {
+  EXPECT_TRUE(Ask(address_, "GET /metrics").starts_with("HTTP/1.0 200 "))
+      << "or this tests nothing";
+  EXPECT_TRUE(Ask(address_, "GET /").starts_with("HTTP/1.0 404 "));
+  EXPECT_TRUE(Ask(address_, "POST /metrics").starts_with("HTTP/1.0 405 "));
+  EXPECT_EQ(Ask(address_, "GET /" + std::string(9'000, 'x')), "");
+}
+
+TEST_F(MetricsTest, RequestsThatNeverEndKeepNobodyOut) {
+  std::vector<UniqueFd> half_sent;
+  for (int i = 0; i < 200; ++i) {
+    half_sent.push_back(Connect(address_));
+    Write(half_sent.back(), "GET /metrics HTTP/1.0\r\nHost:");
+    if (i % 20 == 0) {
+      EXPECT_NE(Scrape(address_), "") << i;
+    }
+  }
+  char byte = 0;
+  EXPECT_EQ(read(half_sent.front().get(), &byte, 1), 0) << "it is hung up on";
 }
 
 TEST_F(MetricsTest, AnyoneAllowsOtherAddresses) {
