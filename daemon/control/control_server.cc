@@ -144,10 +144,13 @@ struct ControlServer::Parts {
         launchers(registry),
         connection_limits(ConnectionLimitsFrom(options)),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
-        peer_service(MakePeerService(loop, links, registry, data_plane)),
+        peer_service(MakePeerService(
+            loop, links, registry, data_plane,
+            [this](const std::string& peer) { return peer_acceptor.CertificateOf(peer); })),
         wishes(loop, [this](const std::string& job_id, uint32_t rank,
                             uint32_t peer) { registry.WantLink(job_id, rank, peer); }),
-        watchdog(loop, data_plane, this->directory.ControlSocket()),
+        watchdog(loop, data_plane, this->directory.ControlSocket(),
+                 [this] { return user_acceptor.Dial(); }),
         signals(loop.context()),
         peer_acceptor(loop.context(), "the control port", connection_limits),
         user_acceptor(loop.context(), "control.sock", connection_limits),
@@ -249,13 +252,9 @@ Status ControlServer::Parts::StartPeerServer() {
   StatusOr<UniqueFd> listener = ListenTcp(address, "control_port");
   FERRY_RETURN_IF_ERROR(listener.status());
   const int port = PortOf(listener->get());
-  if (tls == nullptr) {
-    peer_acceptor.Sift();  // any process of this machine may call there
-  }
+  peer_acceptor.Sift(tls == nullptr ? GrpcAcceptor::Tls() : [this] { return tls->ForServer(); });
   grpc::ServerBuilder builder;
-  peer_acceptor.AddTo(builder,
-                      tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(),
-                      tls == nullptr, options.attach_timeout_ms);
+  peer_acceptor.AddTo(builder, options.attach_timeout_ms);
   builder.RegisterService(peer_service.get());
   peer_server = builder.BuildAndStart();
   if (peer_server == nullptr || port == 0) {
@@ -290,7 +289,7 @@ StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(
     grpc::ServerBuilder& builder, GrpcAcceptor& acceptor, const std::string& path, unsigned mode) {
   StatusOr<UniqueFd> listener = ListenUnix(path, SOCK_STREAM, mode);
   FERRY_RETURN_IF_ERROR(listener.status());
-  acceptor.AddTo(builder, grpc::InsecureServerCredentials(), true, options.attach_timeout_ms);
+  acceptor.AddTo(builder, options.attach_timeout_ms);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
     return Status(ErrorCode::kSystem, "cannot serve at " + path);

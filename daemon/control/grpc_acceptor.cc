@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,9 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kMost = 16;
+// So that a user's program whose calls all hang leaves his others some, however few ranks there may
+// be.
+constexpr uint64_t kLeastCallsOfCaller = 4 * kCallsOfConnection;
 constexpr std::chrono::seconds kPatience(1);  // for the first call
 constexpr size_t kMostFrameBytes = 16'384;    // that a client may send before it knows better
 
@@ -186,6 +190,7 @@ void GrpcRefusals::DropAll() { connections_.clear(); }
 GrpcAcceptor::GrpcAcceptor(boost::asio::io_context& context, std::string socket,
                            const ConnectionLimits& limits)
     : socket_(std::move(socket)),
+      limits_(limits),
       refusals_(context),
       acceptor_(context, socket_, limits,
                 {.take = [this](UniqueFd fd, const Caller& caller) { Take(std::move(fd), caller); },
@@ -193,16 +198,41 @@ GrpcAcceptor::GrpcAcceptor(boost::asio::io_context& context, std::string socket,
                                   const Status& why) { Refuse(std::move(fd), caller, why); },
                  .make_room = [this] { refusals_.DropOldest(); }}) {}
 
-void GrpcAcceptor::AddTo(grpc::ServerBuilder& builder,
-                         std::shared_ptr<grpc::ServerCredentials> credentials, bool insecure,
-                         uint64_t greeting_timeout_ms) {
-  insecure_ = insecure;
+void GrpcAcceptor::AddTo(grpc::ServerBuilder& builder, uint64_t greeting_timeout_ms) {
+  greeting_timeout_ = std::chrono::milliseconds(std::min<uint64_t>(greeting_timeout_ms, INT_MAX));
   server_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      std::move(credentials));
+      grpc::InsecureServerCredentials());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfConnection);
+  // Its pings, which measure the network, and larger windows: nobody here is far away, and both
+  // cost memory and threads where many send much.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             static_cast<int>(std::min<uint64_t>(greeting_timeout_ms, INT_MAX)));
+                             static_cast<int>(greeting_timeout_.count()));
+}
+
+void GrpcAcceptor::Sift(Tls tls) {
+  tls_ = std::move(tls);
+  // Those who owe a certificate take at most a part of the places that connections have.
+  ByteSieve::Limits limits;
+  limits.calls_of_caller = std::max(limits_.of_user, kLeastCallsOfCaller);
+  limits.unproved = std::clamp<size_t>(limits_.in_all / 2, 1, limits.unproved);
+  limits.unproved_of_caller = std::clamp<size_t>(limits_.of_user / 2, 1, limits.unproved_of_caller);
+  sieve_.emplace(socket_, limits);
+}
+
+std::string GrpcAcceptor::CertificateOf(const std::string& peer) const {
+  return sieve_.has_value() ? sieve_->CertificateOf(peer) : "";
+}
+
+StatusOr<UniqueFd> GrpcAcceptor::Dial() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return StatusFromErrno(errno, "socketpair for " + socket_);
+  }
+  UniqueFd own(ends[0]);
+  Take(UniqueFd(ends[1]), {"ferryd itself", geteuid(), getpid()});
+  return own;
 }
 
 void GrpcAcceptor::Stop() {
@@ -213,7 +243,7 @@ void GrpcAcceptor::Stop() {
 void GrpcAcceptor::Refuse(UniqueFd fd, const Caller& caller, const Status& why) {
   LogLimited(log_limiter_, spdlog::level::warn, "{}: {} pid {} is refused: {}", socket_,
              caller.name, caller.pid, why.message());
-  if (insecure_) {
+  if (!tls_) {
     refusals_.Refuse(std::move(fd), why);
   }
 }
@@ -221,14 +251,22 @@ void GrpcAcceptor::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
 void GrpcAcceptor::Take(UniqueFd fd, const Caller& caller) {
   const int on = 1;
   (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails for a Unix socket
-  if (sieve_.has_value()) {
-    StatusOr<UniqueFd> bytes = sieve_->Pass(std::move(fd), EarlyCalls(kCallsOfConnection));
-    if (!bytes.ok()) {
-      acceptor_.Forget(fd.get());
-      return Refuse(std::move(fd), caller, ConnectionAcceptor::OutOfDescriptors());
-    }
-    fd = std::move(*bytes);
+  if (!sieve_.has_value()) {
+    return HandOver(std::move(fd));
   }
+  const int number = fd.get();
+  const Status admitted = sieve_->Admit(
+      std::move(fd), {.caller = caller.name,
+                      .tls = tls_ ? tls_() : nullptr,
+                      .greeting_timeout = greeting_timeout_,
+                      .ready = [this](UniqueFd server) { HandOver(std::move(server)); }});
+  if (!admitted.ok()) {
+    acceptor_.Forget(number);
+    Refuse(std::move(fd), caller, ConnectionAcceptor::OutOfDescriptors());
+  }
+}
+
+void GrpcAcceptor::HandOver(UniqueFd fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.fd = fd.Release();
   server_->HandleNewConnection(&connection);

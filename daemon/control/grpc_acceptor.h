@@ -8,8 +8,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -48,36 +50,41 @@ class GrpcRefusals {
   std::list<std::shared_ptr<Connection>> connections_;
 };
 
-// That may be open at a time; a client that has more waits with them. Each takes memory, and many
-// of them a thread, for as long as it lasts.
-inline constexpr int kCallsOfConnection = 128;
-
 class GrpcAcceptor {
  public:
   // `socket` names it in messages.
   GrpcAcceptor(boost::asio::io_context& context, std::string socket,
                const ConnectionLimits& limits);
 
-  // Before the server is built. With credentials that are not insecure nobody is refused in words:
-  // a caller that has not shown a certificate is told nothing. A connection that has not greeted
-  // within `greeting_timeout_ms` ends.
-  void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials,
-             bool insecure, uint64_t greeting_timeout_ms);
-  // Before Start, where strangers speak to gRPC: not with TLS, which lets only daemons speak.
-  void Sift() { sieve_.emplace(); }
+  // Before the server is built, which is one without TLS. A connection that has not greeted within
+  // `greeting_timeout_ms` ends.
+  void AddTo(grpc::ServerBuilder& builder, uint64_t greeting_timeout_ms);
+  // Before Start, where strangers come. With `tls`, which is asked at each connection, clients have
+  // to show a certificate, and nobody is refused in words: who has not shown one is told nothing.
+  using Tls = std::function<std::shared_ptr<SSL_CTX>()>;
+  void Sift(Tls tls = {});
+  // Of the client of a call, by grpc::ServerContext::peer, in PEM form; empty without TLS. Any
+  // thread.
+  std::string CertificateOf(const std::string& peer) const;
   // Once the server is built; before that gRPC would lose the connections.
   void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }
+  // A connection to the server, for ferryd itself: on the way that all others take, but counted
+  // nowhere, so that strangers cannot use it up. kSystem: no descriptor is left.
+  StatusOr<UniqueFd> Dial();
   // Before the server is shut down.
   void Stop();
 
  private:
   void Take(UniqueFd fd, const Caller& caller);
+  void HandOver(UniqueFd fd);
   void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
 
   const std::string socket_;
+  const ConnectionLimits limits_;
   RateLimiter log_limiter_{10, 1'000'000'000};
   GrpcRefusals refusals_;
-  bool insecure_ = true;
+  std::chrono::milliseconds greeting_timeout_{};
+  Tls tls_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   std::optional<ByteSieve> sieve_;
   ConnectionAcceptor acceptor_;

@@ -1,7 +1,6 @@
 // The gRPC service Peer: what other daemons ask. Every call is answered on the control thread, so
 // gRPC's threads never wait and a heartbeat is never behind anything slow.
-#include <grpc/grpc_security_constants.h>
-
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -14,12 +13,6 @@
 namespace ferry::daemon {
 namespace {
 
-// The caller's, which gRPC has checked, in PEM form; empty without TLS.
-std::string CertificateOf(const grpc::CallbackServerContext& context) {
-  const auto found = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  return found.empty() ? "" : std::string(found.front().data(), found.front().size());
-}
-
 // The control address that the caller says it has: it tells the caller whom it is answered as, and
 // proves nothing.
 std::string CallerOf(const grpc::CallbackServerContext& context) {
@@ -29,13 +22,18 @@ std::string CallerOf(const grpc::CallbackServerContext& context) {
 class PeerService final : public control::Peer::CallbackService {
  public:
   PeerService(ControlLoop& loop, PeerLinks& links, JobRegistry& registry,
-              const DataPlane& data_plane)
-      : loop_(loop), links_(links), registry_(registry), data_plane_(data_plane) {}
+              const DataPlane& data_plane,
+              std::function<std::string(const std::string& peer)> certificate_of)
+      : loop_(loop),
+        links_(links),
+        registry_(registry),
+        data_plane_(data_plane),
+        certificate_of_(std::move(certificate_of)) {}
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const control::HelloRequest* request,
                                   control::HelloReply* reply) override {
-    return Answer(context, [this, request, reply, certificate = CertificateOf(*context)] {
+    return Answer(context, [this, request, reply, certificate = certificate_of_(context->peer())] {
       StatusOr<control::HelloReply> answer = links_.HandleHello(*request, certificate);
       if (answer.ok()) {
         *reply = *answer;
@@ -114,14 +112,17 @@ class PeerService final : public control::Peer::CallbackService {
   PeerLinks& links_;
   JobRegistry& registry_;
   const DataPlane& data_plane_;
+  const std::function<std::string(const std::string& peer)> certificate_of_;
   QuietLog quiet_;  // the control thread's
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakePeerService(ControlLoop& loop, PeerLinks& links,
-                                               JobRegistry& registry, const DataPlane& data_plane) {
-  return std::make_unique<PeerService>(loop, links, registry, data_plane);
+std::unique_ptr<grpc::Service> MakePeerService(
+    ControlLoop& loop, PeerLinks& links, JobRegistry& registry, const DataPlane& data_plane,
+    std::function<std::string(const std::string& peer)> certificate_of) {
+  return std::make_unique<PeerService>(loop, links, registry, data_plane,
+                                       std::move(certificate_of));
 }
 
 }  // namespace ferry::daemon

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
@@ -73,8 +74,10 @@ std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry&
 // For users, by launchers' tokens; on gRPC's pool.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
                                                    Reporter& reporter);
-// For other daemons; answered on the control thread.
-std::unique_ptr<grpc::Service> MakePeerService(ControlLoop& loop, PeerLinks& links,
-                                               JobRegistry& registry, const DataPlane& data_plane);
+// For other daemons; answered on the control thread. `certificate_of` tells the certificate of the
+// client with that grpc::ServerContext::peer, in PEM form; empty without TLS.
+std::unique_ptr<grpc::Service> MakePeerService(
+    ControlLoop& loop, PeerLinks& links, JobRegistry& registry, const DataPlane& data_plane,
+    std::function<std::string(const std::string& peer)> certificate_of);
 
 }  // namespace ferry::daemon

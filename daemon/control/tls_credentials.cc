@@ -1,6 +1,5 @@
 #include "daemon/control/tls_credentials.h"
 
-#include <grpc/grpc_security.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <functional>
@@ -47,12 +46,8 @@ class PeerVerifier final : public tls::ExternalCertificateVerifier {
   const std::string authority_file_;
 };
 
-// gRPC asks at every handshake: only so does a server that runs take new certificates.
-grpc_ssl_certificate_config_reload_status Fetch(const TlsIdentity& identity,
-                                                grpc_ssl_server_certificate_config** config) {
-  const grpc_ssl_pem_key_cert_pair pair{identity.key_pem.c_str(), identity.certificate_pem.c_str()};
-  *config = grpc_ssl_server_certificate_config_create(identity.authorities_pem.c_str(), &pair, 1);
-  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+StatusOr<std::shared_ptr<SSL_CTX>> ServerContext(const TlsIdentity& identity) {
+  return MakeTlsServerContext(identity.authorities_pem, identity.certificate_pem, identity.key_pem);
 }
 
 bool Contains(const std::string& text, const char* words) {
@@ -61,44 +56,29 @@ bool Contains(const std::string& text, const char* words) {
 
 }  // namespace
 
-class TlsCredentials::Server final : public grpc::ServerCredentials {
- public:
-  explicit Server(const TlsCredentials& owner) : owner_(owner) {}
-  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
-
- private:
-  int AddPortToServer(const std::string& address, grpc_server* server) override {
-    const auto fetch = [](void* owner, grpc_ssl_server_certificate_config** config) {
-      return Fetch(*static_cast<const TlsCredentials*>(owner)->Current(), config);
-    };
-    grpc_server_credentials* credentials = grpc_ssl_server_credentials_create_with_options(
-        grpc_ssl_server_credentials_create_options_using_config_fetcher(
-            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, fetch,
-            const_cast<TlsCredentials*>(&owner_)));
-    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
-    grpc_server_credentials_release(credentials);
-    return port;
-  }
-
-  const TlsCredentials& owner_;
-};
-
-TlsCredentials::TlsCredentials(TlsFiles files, TlsIdentity identity)
+TlsCredentials::TlsCredentials(TlsFiles files, TlsIdentity identity,
+                               std::shared_ptr<SSL_CTX> server)
     : files_(std::move(files)),
-      identity_(std::make_shared<const TlsIdentity>(std::move(identity))) {}
+      identity_(std::make_shared<const TlsIdentity>(std::move(identity))),
+      server_(std::move(server)) {}
 
 StatusOr<std::unique_ptr<TlsCredentials>> TlsCredentials::Load(TlsFiles files) {
   StatusOr<TlsIdentity> identity = LoadTls(files);
   FERRY_RETURN_IF_ERROR(identity.status());
+  StatusOr<std::shared_ptr<SSL_CTX>> server = ServerContext(*identity);
+  FERRY_RETURN_IF_ERROR(server.status());
   return std::unique_ptr<TlsCredentials>(
-      new TlsCredentials(std::move(files), std::move(*identity)));
+      new TlsCredentials(std::move(files), std::move(*identity), std::move(*server)));
 }
 
 Status TlsCredentials::Reload() {
   StatusOr<TlsIdentity> identity = LoadTls(files_);
   FERRY_RETURN_IF_ERROR(identity.status());
+  StatusOr<std::shared_ptr<SSL_CTX>> server = ServerContext(*identity);
+  FERRY_RETURN_IF_ERROR(server.status());
   const std::lock_guard lock(mutex_);
   identity_ = std::make_shared<const TlsIdentity>(std::move(*identity));
+  server_ = std::move(*server);
   ++generation_;
   return {};
 }
@@ -113,8 +93,9 @@ std::shared_ptr<const TlsIdentity> TlsCredentials::Current() const {
   return identity_;
 }
 
-std::shared_ptr<grpc::ServerCredentials> TlsCredentials::ForServer() {
-  return std::make_shared<Server>(*this);
+std::shared_ptr<SSL_CTX> TlsCredentials::ForServer() const {
+  const std::lock_guard lock(mutex_);
+  return server_;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::ForPeer(const std::string& host) const {
@@ -147,8 +128,9 @@ std::string ExplainConnectionError(const std::string& error, const TlsCredential
     return error.substr(verdict + sizeof(kVerdict) - 1);
   }
   // Nothing else is said when the other end breaks off a handshake.
-  const bool broken_off =
-      Contains(error, "Socket closed") || Contains(error, "Connection reset by peer");
+  const bool broken_off = Contains(error, "Socket closed") ||
+                          Contains(error, "Connection reset by peer") ||
+                          Contains(error, "Endpoint read failed");  // by an alert of TLS
   if (tls == nullptr) {
     return broken_off ? "the daemon there hung up (" + error +
                             "): it may want TLS, which this one is not set up for: give it "

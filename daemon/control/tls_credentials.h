@@ -1,12 +1,12 @@
-// Mutual TLS between daemons, as gRPC credentials: both ends show a certificate, and both check
-// that one of their authorities vouches for the other's. A daemon that is called must also have a
-// certificate for the host by which it was called.
+// Mutual TLS between daemons: both ends show a certificate, and both check that one of their
+// authorities vouches for the other's. A daemon that is called must also have a certificate for the
+// host by which it was called. The one that calls leaves TLS to gRPC, the one that is called takes
+// it off before gRPC gets the bytes (byte_sieve.h).
 //
 // Any thread. Load and Reload read files; the rest does not block.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
 
 #include <cstdint>
 #include <memory>
@@ -15,6 +15,7 @@
 
 #include "common/status.h"
 #include "daemon/control/tls_files.h"
+#include "daemon/control/tls_session.h"
 
 namespace ferry::daemon {
 
@@ -29,8 +30,8 @@ class TlsCredentials {
   // Grows with every Reload that succeeds.
   uint64_t generation() const;
 
-  // For a server, which must end before this object: follows every Reload.
-  std::shared_ptr<grpc::ServerCredentials> ForServer();
+  // For a new connection of a server, with what the files hold now.
+  std::shared_ptr<SSL_CTX> ForServer() const;
   // For a channel to the daemon at `host` (without port), with what the files hold now.
   std::shared_ptr<grpc::ChannelCredentials> ForPeer(const std::string& host) const;
 
@@ -41,13 +42,13 @@ class TlsCredentials {
   const TlsFiles& files() const { return files_; }
 
  private:
-  TlsCredentials(TlsFiles files, TlsIdentity identity);
-  class Server;
+  TlsCredentials(TlsFiles files, TlsIdentity identity, std::shared_ptr<SSL_CTX> server);
   std::shared_ptr<const TlsIdentity> Current() const;
 
   const TlsFiles files_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TlsIdentity> identity_;
+  std::shared_ptr<SSL_CTX> server_;
   uint64_t generation_ = 1;
 };
 

@@ -1,14 +1,11 @@
 #include "daemon/control/watchdog.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <array>
 
 #include "common/log.h"
-#include "common/unique_fd.h"
 #include "daemon/control/http2_frames.h"
 
 namespace ferry::daemon {
@@ -19,45 +16,41 @@ constexpr char kPing[] = "ferryd??";   // the eight bytes that come back
 
 }  // namespace
 
-// ---- SocketProbe ----
+// ---- ServerProbe ----
 
-SocketProbe::SocketProbe(boost::asio::io_context& context, std::string path)
-    : path_(std::move(path)), socket_(context) {}
+ServerProbe::ServerProbe(boost::asio::io_context& context, std::string server, Dial dial)
+    : server_(std::move(server)), dial_(std::move(dial)), socket_(context) {}
 
-void SocketProbe::Stop() {
+void ServerProbe::Stop() {
   boost::system::error_code ignored;
   socket_.close(ignored);
 }
 
-void SocketProbe::Ask() {
+void ServerProbe::Ask() {
   if (socket_.is_open()) {
     return;
   }
   answered_ = false;
   input_.clear();
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) {
+  StatusOr<UniqueFd> fd = dial_();
+  if (!fd.ok()) {
     // Nobody can tell now, and being started anew would end all jobs for what passes.
-    spdlog::error("the watchdog cannot try {}: {}", path_, strerror(errno));
+    spdlog::error("the watchdog cannot try {}: {}", server_, fd.status().message());
     answered_ = true;
     return;
   }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
   const std::string greeting = std::string(http2::kClientPreface) +
                                http2::Frame(http2::FrameType::kSettings, 0, 0, {}) +
                                http2::Frame(http2::FrameType::kPing, 0, 0, kPing);
-  // A listener that has hung up already may have said something before.
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      (send(fd.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE)) {
+  // A server that has hung up already may have said something before.
+  if (send(fd->get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE) {
     return;
   }
-  socket_.assign(fd.Release());
+  socket_.assign(fd->Release());
   WaitForAnswer();
 }
 
-void SocketProbe::WaitForAnswer() {
+void ServerProbe::WaitForAnswer() {
   socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this](const boost::system::error_code& error) {
                        if (!error && socket_.is_open()) {
@@ -66,7 +59,7 @@ void SocketProbe::WaitForAnswer() {
                      });
 }
 
-void SocketProbe::OnReadable() {
+void ServerProbe::OnReadable() {
   std::array<char, 1024> bytes;
   const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -113,7 +106,7 @@ void Watchdog::Tick() {
     alive_();
   } else if (!std::exchange(reported_, true)) {
     spdlog::error("{} has not answered for {} ms; the watchdog is not fed",
-                  thread_turns ? socket_ : "the progress thread",
+                  thread_turns ? server_ : "the progress thread",
                   std::chrono::duration_cast<std::chrono::milliseconds>(interval_).count());
   }
   Ask();

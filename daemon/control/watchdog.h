@@ -1,9 +1,12 @@
 // Finds out, again and again, whether ferryd's threads turn and whether it can be called.
 //
-// Each tick of a timer of the control loop sends the progress thread a letter, and goes to a socket
-// of ours as a client would. If both were answered since the tick before, `alive` is called. A
-// thread that sleeps wakes for the letter; one that is stuck does not answer, and is named in the
-// log, as is the socket. Between ticks it costs nothing.
+// Each tick of a timer of the control loop sends the progress thread a letter, and asks a gRPC
+// server of ours as a client would. If both were answered since the tick before, `alive` is called.
+// A thread that sleeps wakes for the letter; one that is stuck does not answer, and is named in the
+// log, as is the server. Between ticks it costs nothing.
+//
+// The server is asked by a connection that no stranger can take up (GrpcAcceptor::Dial): whoever
+// holds all the others must not seem to be a ferryd that stands still.
 //
 // Thread: the control loop's, or any before that loop starts.
 #pragma once
@@ -19,19 +22,23 @@
 #include <string>
 #include <utility>
 
+#include "common/status.h"
+#include "common/unique_fd.h"
 #include "daemon/control/control_loop.h"
 #include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {
 
-// Asks whether a gRPC server behind a Unix socket accepts connections and answers: connects, greets
-// and waits for the answer to an HTTP/2 ping. A refusal in words is an answer, too: a server that
-// refuses is awake.
+// Asks whether a gRPC server answers: greets, and waits for the answer to an HTTP/2 ping. A refusal
+// in words is an answer, too: a server that refuses is awake.
 //
 // Thread: the control loop's, or any before it starts; nothing blocks.
-class SocketProbe {
+class ServerProbe {
  public:
-  SocketProbe(boost::asio::io_context& context, std::string path);
+  // Makes a connection to the server; fails only for want of descriptors.
+  using Dial = std::function<StatusOr<UniqueFd>()>;
+
+  ServerProbe(boost::asio::io_context& context, std::string server, Dial dial);
 
   // Asks, unless a question waits for its answer.
   void Ask();
@@ -43,7 +50,8 @@ class SocketProbe {
   void WaitForAnswer();
   void OnReadable();
 
-  const std::string path_;
+  const std::string server_;
+  const Dial dial_;
   boost::asio::posix::stream_descriptor socket_;  // open while a question waits
   std::string input_;
   bool answered_ = false;
@@ -51,12 +59,12 @@ class SocketProbe {
 
 class Watchdog {
  public:
-  // `loop` and `data_plane` must outlive it. `socket`: the path of a gRPC server's.
-  Watchdog(ControlLoop& loop, DataPlane& data_plane, std::string socket)
+  // `loop` and `data_plane` must outlive it. `server` names a gRPC server in messages.
+  Watchdog(ControlLoop& loop, DataPlane& data_plane, std::string server, ServerProbe::Dial dial)
       : data_plane_(data_plane),
         timer_(loop.context()),
-        socket_(socket),
-        probe_(loop.context(), std::move(socket)) {}
+        server_(server),
+        probe_(loop.context(), std::move(server), std::move(dial)) {}
 
   // Calls `alive` on the control loop every `interval`, as long as all is well. Once only.
   void Start(std::chrono::nanoseconds interval, std::function<void()> alive);
@@ -71,8 +79,8 @@ class Watchdog {
 
   DataPlane& data_plane_;
   boost::asio::steady_timer timer_;
-  const std::string socket_;
-  SocketProbe probe_;
+  const std::string server_;
+  ServerProbe probe_;
   std::chrono::nanoseconds interval_{};
   std::function<void()> alive_;
   uint64_t asked_ = 0;

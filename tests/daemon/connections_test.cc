@@ -10,31 +10,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <span>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/net_address.h"
 #include "common/unique_fd.h"
-#include "daemon/control/byte_sieve.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/grpc_status.h"
-#include "daemon/control/http2_frames.h"
 #include "daemon/sockets/packet_socket.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/support/http2_client.h"
 #include "tests/support/patience.h"
 
 namespace ferry::daemon {
@@ -71,43 +67,21 @@ UniqueFd ConnectTcp(uint16_t port) {
   return fd;
 }
 
-// The bytes of a gRPC client that begins calls, and ends with a question of its own.
-std::string GreetingAndCalls(int count, const std::string& te = "trailers") {
-  std::string fields;
-  http2::AppendField(":method", "POST", &fields);
-  http2::AppendField(":scheme", "http", &fields);
-  http2::AppendField(":path", "/ferry.control.Launcher/Status", &fields);
-  http2::AppendField(":authority", "localhost", &fields);
-  http2::AppendField("te", te, &fields);
-  http2::AppendField("content-type", "application/grpc", &fields);
-  std::string text(http2::kClientPreface);
-  text += http2::Frame(http2::FrameType::kSettings, 0, 0, {});
-  for (int i = 0; i < count; ++i) {
-    text += http2::Frame(http2::FrameType::kHeaders, http2::kEndHeaders,
-                         static_cast<uint32_t>(2 * i + 1), fields);
+// The bytes of a gRPC client that begins calls.
+std::string GreetingAndCalls(uint32_t count, const std::string& te = "trailers") {
+  const std::string fields = tests::CallFields("/ferry.control.Launcher/Status", te);
+  std::string text = tests::Http2Greeting();
+  for (uint32_t call = 0; call < count; ++call) {
+    text += tests::BeginCall(call, fields);
   }
-  return text + http2::Frame(http2::FrameType::kPing, 0, 0, "question");
+  return text;
 }
 
-// Whether a gRPC server answers the question; if not, it hangs up. The text is sent in pieces of so
-// many bytes.
-bool IsAnswered(int socket, const std::string& text, size_t piece = 1 << 20) {
-  for (size_t sent = 0; sent < text.size(); sent += piece) {
-    if (send(socket, &text[sent], std::min(piece, text.size() - sent), MSG_NOSIGNAL) < 0) {
-      break;
-    }
-  }
-  std::string header(http2::kFrameHeaderBytes, '\0');
-  while (recv(socket, header.data(), header.size(), MSG_WAITALL) ==
-         static_cast<ssize_t>(header.size())) {
-    const http2::FrameHeader frame = http2::ReadFrameHeader(header);
-    if (frame.type == http2::FrameType::kPing && (frame.flags & http2::kAck) != 0) {
-      return true;
-    }
-    std::string payload(frame.payload_bytes, '\0');
-    recv(socket, payload.data(), payload.size(), MSG_WAITALL);
-  }
-  return false;
+// Whether a gRPC server answers a question behind that; if not, it hangs up. The text is sent in
+// pieces of so many bytes.
+bool IsAnswered(UniqueFd socket, const std::string& text, size_t piece = 1 << 20) {
+  tests::Http2Client client(std::move(socket));
+  return client.Send(text, piece) && client.Ask();
 }
 
 bool KernelTellsUsers() {
@@ -268,7 +242,7 @@ TEST_P(ConnectionsTest, ARefusalIsSaidHoweverTheBytesOfTheCallAreCut) {
     idle.push_back(Connect());
   }
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(IsAnswered(Connect().get(), GreetingAndCalls(1), 1)) << i;
+    EXPECT_TRUE(IsAnswered(Connect(), GreetingAndCalls(1), 1)) << i;
   }
   EXPECT_EQ(Call().code(), ErrorCode::kLimitExceeded);
 }
@@ -278,10 +252,8 @@ TEST_P(ConnectionsTest, WhoAcknowledgesNoSettingsHasNoMoreCallsThanOthers) {
   if (GetParam() == Door::kAdmin || GetParam() == Door::kAttach) {
     GTEST_SKIP() << "is no gRPC socket of users";
   }
-  const UniqueFd few = Connect();
-  EXPECT_TRUE(IsAnswered(few.get(), GreetingAndCalls(kCallsOfConnection)));
-  const UniqueFd many = Connect();
-  EXPECT_FALSE(IsAnswered(many.get(), GreetingAndCalls(kCallsOfConnection + 1)));
+  EXPECT_TRUE(IsAnswered(Connect(), GreetingAndCalls(kCallsOfConnection)));
+  EXPECT_FALSE(IsAnswered(Connect(), GreetingAndCalls(kCallsOfConnection + 1)));
   EXPECT_TRUE(WasServed(Call()));
 }
 
@@ -327,8 +299,8 @@ TEST_F(LogTest, NobodyFillsItWithWhatGrpcSays) {
   constexpr int kConnections = 20;
   constexpr int kCalls = 100;
   for (int i = 0; i < kConnections; ++i) {
-    const UniqueFd client = ConnectUnix(socket_, SOCK_STREAM);
-    EXPECT_TRUE(IsAnswered(client.get(), GreetingAndCalls(kCalls, "no such thing")));
+    EXPECT_TRUE(
+        IsAnswered(ConnectUnix(socket_, SOCK_STREAM), GreetingAndCalls(kCalls, "no such thing")));
   }
   const int lines = CountLines(LogAtTheEnd(), "Error parsing metadata");
   EXPECT_GT(lines, 0);  // or this tests nothing
@@ -405,59 +377,6 @@ TEST(LocalUserTest, OfSocketsThatAreNotTcpNothingIsSaid) {
   EXPECT_FALSE(LocalUserOf(pair[0]).has_value());
   close(pair[0]);
   close(pair[1]);
-}
-
-// ---- Calls that a client begins before it has acknowledged the server's settings ----
-
-constexpr uint32_t kMost = 3;
-const std::string kGreeting = std::string(http2::kClientPreface) +
-                              http2::Frame(http2::FrameType::kSettings, 0, 0, std::string(6, '\1'));
-const std::string kAcknowledgement = http2::Frame(http2::FrameType::kSettings, http2::kAck, 0, {});
-
-std::string Calls(uint32_t count) {
-  std::string calls;
-  for (uint32_t i = 0; i < count; ++i) {
-    // Text that looks like a call or an acknowledgement inside a frame is payload.
-    const std::string payload =
-        kAcknowledgement + http2::Frame(http2::FrameType::kHeaders, 0, 1, {});
-    calls += http2::Frame(http2::FrameType::kHeaders, http2::kEndHeaders, 2 * i + 1, payload);
-    calls += http2::Frame(http2::FrameType::kPing, 0, 0, payload);
-  }
-  return calls;
-}
-
-// Sends the text in pieces of one size; the last one is the rest.
-bool Say(EarlyCalls& calls, std::string_view text, size_t piece) {
-  for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
-    if (!calls.OnClientSaid(std::as_bytes(std::span(text.substr(0, piece))))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-TEST(EarlyCallsTest, AreBoundedHoweverTheBytesAreCut) {
-  for (const size_t piece : {1, 2, 8, 9, 10, 25, 1000}) {
-    EarlyCalls few(kMost);
-    EarlyCalls many(kMost);
-    EXPECT_TRUE(Say(few, kGreeting + Calls(kMost), piece)) << piece;
-    EXPECT_FALSE(Say(many, kGreeting + Calls(kMost + 1), piece)) << piece;
-    EXPECT_FALSE(Say(many, "more", piece)) << "it stays so";
-  }
-}
-
-TEST(EarlyCallsTest, AfterTheAcknowledgementNoneIsCounted) {
-  EarlyCalls calls(kMost);
-  EXPECT_TRUE(Say(calls, kGreeting + Calls(kMost), 7));
-  calls.OnServerSpoke();
-  EXPECT_TRUE(Say(calls, kAcknowledgement + Calls(10 * kMost), 7));
-}
-
-TEST(EarlyCallsTest, WhatTheServerHasNotSaidCannotBeAcknowledged) {
-  EarlyCalls calls(kMost);
-  EXPECT_TRUE(Say(calls, kGreeting + kAcknowledgement, 7));
-  calls.OnServerSpoke();
-  EXPECT_FALSE(Say(calls, Calls(kMost + 1), 7));
 }
 
 }  // namespace

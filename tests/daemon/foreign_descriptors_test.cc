@@ -307,7 +307,7 @@ class ByteSieveTest : public ::testing::Test {
     return all;
   }
 
-  ByteSieve sieve_;
+  ByteSieve sieve_{"the socket", {}};
   UniqueFd client_;
   UniqueFd server_;
 };

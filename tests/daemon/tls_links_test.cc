@@ -1,14 +1,23 @@
 // Daemons that speak TLS, rightly and wrongly.
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "common/net_address.h"
+#include "common/openssl_ptr.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/port_forwarder.h"
 #include "tests/daemon/test_certificates.h"
 #include "tests/daemon/test_daemon.h"
 #include "tests/e2e/command.h"
+#include "tests/support/http2_client.h"
 
 namespace ferry::daemon {
 namespace {
@@ -259,12 +268,73 @@ TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
 }
 
+// A client of the control port that speaks TLS, and inside it anything.
+class TlsClient {
+ public:
+  TlsClient(uint16_t port, const tools::CertificateAndKey& own)
+      : plain_(tests::Http2Client::ToPort(port)),
+        context_(SSL_CTX_new(TLS_client_method())),
+        ssl_(SSL_new(context_.get())) {
+    const BioPtr certificate(BIO_new_mem_buf(own.certificate.data(), -1));
+    const BioPtr key(BIO_new_mem_buf(own.key.data(), -1));
+    const X509Ptr x509(PEM_read_bio_X509(certificate.get(), nullptr, nullptr, nullptr));
+    const KeyPtr own_key(PEM_read_bio_PrivateKey(key.get(), nullptr, nullptr, nullptr));
+    EXPECT_EQ(SSL_use_certificate(ssl_.get(), x509.get()), 1);
+    EXPECT_EQ(SSL_use_PrivateKey(ssl_.get(), own_key.get()), 1);
+    const unsigned char http2[] = {2, 'h', '2'};
+    SSL_set_alpn_protos(ssl_.get(), http2, sizeof(http2));
+    SSL_set_fd(ssl_.get(), plain_.fd());
+    EXPECT_EQ(SSL_connect(ssl_.get()), 1);
+  }
+  void Send(const std::string& text) {
+    EXPECT_EQ(SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size())),
+              static_cast<int>(text.size()));
+  }
+  // Reads until `words` have come. False: it was hung up on.
+  bool WaitFor(const std::string& words) {
+    std::string all;
+    char piece[1024];
+    while (all.find(words) == all.npos) {
+      const int size = SSL_read(ssl_.get(), piece, sizeof(piece));
+      if (size <= 0) {
+        return false;
+      }
+      all.append(piece, static_cast<size_t>(size));
+    }
+    return true;
+  }
+
+ private:
+  tests::Http2Client plain_;
+  std::unique_ptr<SSL_CTX, OpensslDeleter<SSL_CTX_free>> context_;
+  std::unique_ptr<SSL, OpensslDeleter<SSL_free>> ssl_;
+};
+
+// What it says inside TLS is looked at as what others say without.
+TEST_F(TlsLinksTest, ACertifiedClientIsBoundedAsOthersAre) {
+  using http2::Frame;
+  using http2::FrameType;
+  TestDaemon a(Options("a"));
+  const uint16_t port = ParseHostPort(a.address())->port;
+  const tools::CertificateAndKey own = one_.Node({"b", "127.0.0.1"});
+  TlsClient good(port, own);
+  good.Send(tests::Http2Greeting() + Frame(FrameType::kPing, 0, 0, "question"));
+  EXPECT_TRUE(good.WaitFor("question"));
+  TlsClient bad(port, own);
+  bad.Send(tests::Http2Greeting() + Frame(FrameType::kHeaders, 0, 1, "endless") +
+           Frame(FrameType::kPing, 0, 0, "question"));
+  EXPECT_FALSE(bad.WaitFor("question"));
+  good.Send(Frame(FrameType::kPing, 0, 0, "again..."));
+  EXPECT_TRUE(good.WaitFor("again..."));
+}
+
 // A separate ferryd, to receive signals.
 class TlsReloadTest : public TlsLinksTest {
  protected:
   TlsReloadTest()
       : options_(Options("run")),
-        ferryd_(options_.run_directory, {"--tls_ca_file=" + options_.tls_ca_file,
+        ferryd_(options_.run_directory, {"--max_local_ranks=4", "--attach_timeout_ms=600000",
+                                         "--tls_ca_file=" + options_.tls_ca_file,
                                          "--tls_cert_file=" + options_.tls_cert_file,
                                          "--tls_key_file=" + options_.tls_key_file}) {}
   void SetUp() override { ASSERT_TRUE(ferryd_.WaitUntilReady()) << ferryd_.Errors(); }
@@ -293,6 +363,28 @@ TEST_F(TlsReloadTest, SighupTakesNewFiles) {
   Hangup("reload: new connections use the TLS files as they are now: CN = b");
   EXPECT_TRUE(Answers(two_));
   EXPECT_FALSE(Answers(one_));
+}
+
+// Of strangers with nine uids, more than connections there may be.
+TEST_F(TlsReloadTest, SilentConnectionsKeepNoDaemonOut) {
+  if (!CanBecomeOthers()) {
+    GTEST_SKIP() << "needs many users: run as root";
+  }
+  constexpr uid_t kFirst = 20'000;
+  constexpr int kUsers = 9;
+  constexpr int kOfUser = 4 + 64;  // as many as one may have: see control_server.cc
+  ASSERT_TRUE(Answers(one_));
+  const uint16_t port = ParseHostPort(ferryd_.ControlAddress())->port;
+  std::vector<tests::Http2Client> silent;
+  for (uid_t user = kFirst; user < kFirst + kUsers; ++user) {
+    ASSERT_EQ(seteuid(user), 0);
+    for (int i = 0; i < kOfUser; ++i) {
+      silent.push_back(tests::Http2Client::ToPort(port));
+    }
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  EXPECT_TRUE(Answers(one_));
+  EXPECT_TRUE(Answers(one_)) << "again, while they are still there";
 }
 
 TEST_F(TlsReloadTest, AfterABadFileEverythingIsAsBefore) {

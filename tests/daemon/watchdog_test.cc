@@ -1,18 +1,19 @@
 #include "daemon/control/watchdog.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/control/grpc_acceptor.h"
-#include "daemon/sockets/packet_socket.h"
+#include "proto/control.grpc.pb.h"
 #include "tests/daemon/fake_data_plane.h"
-#include "tests/daemon/ferryd_process.h"
 #include "tests/support/patience.h"
 
 namespace ferry::daemon {
@@ -22,18 +23,20 @@ using std::chrono::milliseconds;
 
 class WatchdogTest : public ::testing::Test {
  protected:
+  WatchdogTest() {
+    grpc::ServerBuilder builder;
+    door_.AddTo(builder, tests::kPatienceMs);
+    builder.RegisterService(&service_);
+    door_.Sift();
+    server_ = builder.BuildAndStart();
+  }
   ~WatchdogTest() override {
     loop_.Run([this] {
       watchdog_.Stop();
       door_.Stop();
     });
+    server_->Shutdown();
     loop_.Stop();
-  }
-  // Nobody accepts there yet.
-  UniqueFd Listen() {
-    auto listener = ListenUnix(path_, SOCK_STREAM, 0600);
-    EXPECT_TRUE(listener.ok()) << listener.status().message();
-    return std::move(*listener);
   }
   void Start(milliseconds interval) {
     watchdog_.Start(interval, [this] {
@@ -60,27 +63,37 @@ class WatchdogTest : public ::testing::Test {
     over.get_future().wait();
   }
 
-  TemporaryDirectory directory_;
-  const std::string path_ = directory_.path() + "/control.sock";
+  // The server's answers come, or do not.
+  StatusOr<UniqueFd> Dial() {
+    if (answers_) {
+      return door_.Dial();
+    }
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    silent_.emplace_back(ends[1]);
+    return UniqueFd(ends[0]);
+  }
+
   FakeDataPlane plane_;
   ControlLoop loop_;
-  GrpcAcceptor door_{
-      loop_.context(), "the socket", {}};  // refuses everybody, which is an answer, too
-  Watchdog watchdog_{loop_, plane_, path_};
+  GrpcAcceptor door_{loop_.context(), "the socket", {.of_user = 1, .in_all = 1}};
+  control::Launcher::Service service_;  // which nobody calls
+  std::unique_ptr<grpc::Server> server_;
+  bool answers_ = true;           // the loop's, once that runs
+  std::vector<UniqueFd> silent_;  // the loop's
+  Watchdog watchdog_{loop_, plane_, "the socket", [this] { return Dial(); }};
   std::mutex mutex_;
   std::condition_variable came_;
   int signs_ = 0;
 };
 
 TEST_F(WatchdogTest, AsksAnewForEachSign) {
-  door_.Start(Listen());
   Start(milliseconds(1));
   ASSERT_TRUE(WaitForSigns(3));
   EXPECT_GE(plane_.Count("Probe"), 3U);
 }
 
 TEST_F(WatchdogTest, IsSilentUntilTheFirstAnswerComes) {
-  door_.Start(Listen());
   plane_.set_stuck(true);
   Start(milliseconds(1));
   WaitForTicks();
@@ -90,19 +103,17 @@ TEST_F(WatchdogTest, IsSilentUntilTheFirstAnswerComes) {
   EXPECT_TRUE(WaitForSigns(1));
 }
 
-TEST_F(WatchdogTest, IsSilentWhileNobodyAnswersAtTheSocket) {
-  UniqueFd listener = Listen();
+TEST_F(WatchdogTest, IsSilentWhileTheServerDoesNotAnswer) {
+  answers_ = false;
   Start(milliseconds(1));
   WaitForTicks();
   EXPECT_EQ(signs(), 0);
-  loop_.Run([&] { door_.Start(std::move(listener)); });
+  loop_.Run([&] {
+    EXPECT_EQ(silent_.size(), 1U) << "it waits for the first answer";
+    answers_ = true;
+    silent_.clear();
+  });
   EXPECT_TRUE(WaitForSigns(1));
-}
-
-TEST_F(WatchdogTest, IsSilentWithoutASocket) {
-  Start(milliseconds(1));
-  WaitForTicks();
-  EXPECT_EQ(signs(), 0);
 }
 
 }  // namespace

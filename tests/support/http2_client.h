@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/unique_fd.h"
 #include "daemon/control/http2_frames.h"
@@ -51,6 +52,8 @@ inline std::string ResetCall(uint32_t call) {
 
 class Http2Client {
  public:
+  // Takes a socket that is connected already.
+  explicit Http2Client(UniqueFd socket) : socket_(std::move(socket)) {}
   // Both are not connected if nobody listens there, or the listener's queue is full.
   static Http2Client ToSocket(const std::string& path) {
     sockaddr_un address{};
@@ -119,12 +122,11 @@ class Http2Client {
 
  private:
   static Http2Client Connect(const sockaddr* address, socklen_t size) {
-    Http2Client client;
-    client.socket_.Reset(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (connect(client.socket_.get(), address, size) != 0) {
-      client.socket_.Reset();
+    UniqueFd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(fd.get(), address, size) != 0) {
+      fd.Reset();
     }
-    return client;
+    return Http2Client(std::move(fd));
   }
   bool Receive(std::string* bytes) {
     return bytes->empty() || recv(socket_.get(), bytes->data(), bytes->size(), MSG_WAITALL) ==
