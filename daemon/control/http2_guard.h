@@ -99,7 +99,7 @@ class Http2Caller {
   // requests which all wait for one another's end do get there.
   const void* first_ = nullptr;
   Allowance asides_{30'000};
-  Allowance connections_{2'000};
+  Allowance connections_{1'000, 4'000'000'000};
 };
 
 class Http2Guard {
