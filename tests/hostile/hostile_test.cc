@@ -58,7 +58,7 @@ constexpr unsigned kHostileUid = 12'345;  // of the ranks; the others have users
 constexpr uint64_t kNsPerS = 1'000'000'000;
 
 // Attacks that daemons do not withstand yet.
-constexpr const char* kNotYet[] = {"floods", "steal", "silent"};
+constexpr const char* kNotYet[] = {"steal", "silent"};
 
 // Of a daemon, beyond what it has at its start: a few times what it takes beside harmless
 // processes, and what it may keep for a node that does not read.
