@@ -45,12 +45,14 @@ PACKAGES = {
     "spdlog": ["libspdlog-dev", "libfmt-dev"],
     "systemd": ["libsystemd-dev"],
     "threads": [],
+    "tls": ["libssl-dev"],
     "tomlplusplus": ["libtomlplusplus-dev"],
 }
 # What the compiler adds, whatever is built: parts of libgcc, and what is inline of libstdc++.
 COMPILER_ARCHIVES, COMPILER_HEADERS = "libgcc-12-dev", "libstdc++-12-dev"
 # Of these only declarations are used: the library itself is shared, or opened at run time.
-DECLARATIONS = {"crypto", "hwloc", "level_zero_headers", "libfabric", "seccomp", "systemd"}
+DECLARATIONS = {"crypto", "hwloc", "level_zero_headers", "libfabric", "seccomp", "systemd",
+                "tls"}
 
 Package = collections.namedtuple("Package", "name version source source_version architecture")
 
