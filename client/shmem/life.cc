@@ -225,6 +225,9 @@ void Meet(const char* call) {
 }
 
 void End(const char* call) {
+  // The calls before this one have told of PEs that have died; those that live can end in order.
+  job.deaths_seen.store(Job::kNoDeaths, std::memory_order_relaxed);
+  job.death_epoch = &Job::kNoDeaths;
   AwaitQueues(call);
   Quiet(call, DefaultContext());
   CompleteContexts(call);
@@ -247,8 +250,6 @@ void End(const char* call) {
   ForgetStatics();
   job.heap = {};
   job.region.reset();
-  job.deaths_seen.store(Job::kNoDeaths, std::memory_order_relaxed);
-  job.death_epoch = &Job::kNoDeaths;
   job.front_end = nullptr;
   ferry_front_end_end();
 }
