@@ -138,7 +138,7 @@ static void check_lists(enum form form) {
   counts[0] = is_last ? 2 : 1;
   CALL(error, form, Allgatherv, Iallgatherv, data, 1, MPI_INT, result, counts, places, MPI_INT,
        world);
-  all_fail(error, MPI_ERR_COUNT, "rank 0 passed 1 elements (4 bytes) for rank", 0);
+  all_fail(error, MPI_ERR_COUNT, "rank 0 passed 1 element (4 bytes) for rank", 0);
   counts[0] = 1;
 
   step = "an alltoallv whose counts do not fit";
