@@ -29,7 +29,7 @@ constexpr time_t kScrapeSeconds = 60;
 Node::Node(const std::string& name)
     : run_directory_(directory_.path() + "/run"),
       daemon_(run_directory_,
-              {"--users=all", "--node_name=" + name, "--max_local_ranks=16",
+              {"--users=all", "--node_name=" + name, "--max_local_ranks=32", "--quota_sessions=8",
                "--metrics_address=127.0.0.1:0", "--log_level=warn"},
               CopyPrograms().c_str()) {
   EXPECT_TRUE(daemon_.WaitUntilReady()) << daemon_.Errors();
