@@ -260,18 +260,7 @@ class Stranger {
     }
     return reply.from();
   }
-  // Where an address has all that a greeting needs.
-  template <typename Address, typename Hello>
-  static void SayWhatIsKnown(const Address& to, const Address& from, Hello* hello) {
-    if constexpr (requires { hello->to = to.secret; }) {
-      hello->to = to.secret;
-      hello->from = from;
-    } else {
-      constexpr size_t kKnown = sizeof(hello->magic) + sizeof(hello->version);
-      std::memcpy(reinterpret_cast<char*>(hello) + kKnown, &to,
-                  std::min(sizeof(to), sizeof(*hello) - kKnown));
-    }
-  }
+  // Comes to the data plane as another daemon, by what anybody is told who asks.
   void Steal() {
     const auto victim = AskIdentity(IdentityOf(attacker_.run_directory).control_address);
     const auto other = AskIdentity(IdentityOf(attacker_.other_run_directory).control_address);
@@ -279,13 +268,14 @@ class Stranger {
       return;
     }
     const auto to = AddressOf(*victim);
-    const auto from = AddressOf(*other);
     if (!to) {
       return;  // as it should be: nobody is told who has proved nothing
     }
     const Http2Client client = Http2Client::ToPort(to->port);
     transport::TcpHello hello;
-    SayWhatIsKnown(*to, from ? *from : *to, &hello);
+    hello.guest = to->guest;
+    hello.proof = to->calls;
+    hello.from = AddressOf(*other).value_or(*to);
     if (client.connected() && send(client.fd(), &hello, sizeof(hello), MSG_NOSIGNAL) > 0) {
       ExpectNoWelcome(to->port, client.fd());
       std::this_thread::sleep_for(milliseconds(20));  // what others send comes here now

@@ -8,9 +8,8 @@
 // end nothing is left.
 //
 // HOSTILE_SECONDS: for how long. HOSTILE_SEED: of a run that is to be done again; the seed is
-// printed. HOSTILE_WITHOUT: attacks that are left out, by name; HOSTILE_WITH: those that are not,
-// though nobody withstands them yet (kNotYet). HOSTILE_FACTOR: how many times as long as beside
-// harmless processes exchanges may take, 99 in a hundred, and jobs, half of them;
+// printed. HOSTILE_WITHOUT: attacks that are left out, by name. HOSTILE_FACTOR: how many times as
+// long as beside harmless processes exchanges may take, 99 in a hundred, and jobs, half of them;
 // HOSTILE_SHORTEST_MS: what is shorter there counts as this (by default two turns of others on the
 // same core).
 #include <gmock/gmock.h>
@@ -29,7 +28,6 @@
 #include <cstring>
 #include <memory>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -57,38 +55,16 @@ constexpr char kBusy[] = "tests/hostile/busy";
 constexpr unsigned kHostileUid = 12'345;  // of the ranks; the others have users of their own
 constexpr uint64_t kNsPerS = 1'000'000'000;
 
-// Attacks that daemons do not withstand yet.
-constexpr const char* kNotYet[] = {"steal", "silent"};
-
 // Of a daemon, beyond what it has at its start: a few times what it takes beside harmless
 // processes, and what it may keep for a node that does not read.
 constexpr uint64_t kMostMoreBytes = 64 << 20;
+
 std::string Variable(const char* name, const std::string& otherwise) {
   const auto value = config::FindVariable(config::ProcessEnvironment(), name);
   return value.has_value() ? std::string(*value) : otherwise;
 }
 
-std::set<std::string> NamesIn(const std::string& list) {
-  std::set<std::string> names;
-  std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');) {
-    names.insert(name);
-  }
-  return names;
-}
-
-std::string Without() {
-  std::set<std::string> without = NamesIn(Variable("HOSTILE_WITHOUT", ""));
-  without.insert(std::begin(kNotYet), std::end(kNotYet));
-  for (const std::string& name : NamesIn(Variable("HOSTILE_WITH", ""))) {
-    without.erase(name);
-  }
-  std::string list;
-  for (const std::string& name : without) {
-    list += (list.empty() ? "" : ",") + name;
-  }
-  return list;
-}
+std::string Without() { return Variable("HOSTILE_WITHOUT", ""); }
 
 // A network with nothing but loopback, and places for names that nobody else uses. Before any other
 // thread is there.

@@ -19,24 +19,6 @@ constexpr uint32_t kMostFrames = 16'384;  // that it may have under way, to a da
 // Longer than a daemon waits for an answer.
 constexpr milliseconds kNever(5000);
 
-// Links are counted for the user whose jobs want them, where they are counted.
-template <typename Links>
-void AcquireFrom(Links& links, const std::string& address) {
-  if constexpr (requires { links.Acquire(address, geteuid()); }) {
-    (void)links.Acquire(address, geteuid()).ok();
-  } else {
-    (void)links.Acquire(address).ok();
-  }
-}
-template <typename Links>
-void ReleaseFrom(Links& links, const std::string& address) {
-  if constexpr (requires { links.Release(address, geteuid()); }) {
-    links.Release(address, geteuid());
-  } else {
-    links.Release(address);
-  }
-}
-
 daemon::LinkTiming Timing() {
   daemon::LinkTiming timing;
   timing.heartbeat_interval_ms = 50;
@@ -226,11 +208,11 @@ Status LyingNode::Open() {
 }
 
 void LyingNode::Acquire(const std::string& address) {
-  loop_.Run([&] { AcquireFrom(links_, address); });
+  loop_.Run([&] { (void)links_.Acquire(address, geteuid()).ok(); });
 }
 
 void LyingNode::Release(const std::string& address) {
-  loop_.Run([&] { ReleaseFrom(links_, address); });
+  loop_.Run([&] { links_.Release(address, geteuid()); });
   SetContact({});
 }
 
