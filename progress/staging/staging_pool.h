@@ -25,8 +25,8 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "progress/registration/pinned_memory.h"
+#include "progress/shares/slot_shares.h"
 #include "progress/staging/copier.h"
-#include "progress/traffic/slot_shares.h"
 #include "shm/segment.h"
 
 namespace ferry::progress {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "progress/traffic/slot_shares.h"
+#include "progress/shares/slot_shares.h"
 
 namespace ferry::progress {
 

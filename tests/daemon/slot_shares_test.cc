@@ -1,4 +1,4 @@
-#include "progress/traffic/slot_shares.h"
+#include "progress/shares/slot_shares.h"
 
 #include <gtest/gtest.h>
 
