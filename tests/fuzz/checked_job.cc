@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "common/own_program.h"
@@ -129,6 +130,13 @@ std::string CheckedJob::Exchange() {
     }
   }
   return "";
+}
+
+const std::string& CheckedNodes::WithWorker(const daemon::TemporaryDirectory& directory) {
+  namespace fs = std::filesystem;
+  fs::permissions(directory.path(), fs::perms(0755));
+  fs::copy_file(OwnDirectory() + "/../../daemon/ferry-worker", directory.path() + "/ferry-worker");
+  return directory.path();
 }
 
 }  // namespace ferry::fuzz

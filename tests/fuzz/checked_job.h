@@ -1,5 +1,5 @@
-// A job of the daemons' own user over two of them, whose ranks are processes that exchange messages
-// and check every byte when they are told to (tests/faults/ranks/mixed).
+// Two daemons, and a job of their own user over both, whose ranks are processes that exchange
+// messages and check every byte when they are told to (tests/faults/ranks/mixed).
 //
 // One thread.
 #pragma once
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/unique_fd.h"
+#include "tests/daemon/ferryd_process.h"
 #include "tests/fuzz/whole_daemon.h"
 
 namespace ferry::fuzz {
@@ -38,6 +39,23 @@ class CheckedJob {
 
   std::array<Rank, 2> ranks_;
   long rounds_ = 0;
+};
+
+// What such a job takes, in a folder of its own.
+struct CheckedNodes {
+  explicit CheckedNodes(const std::string& job)
+      : here(WithWorker(directory), "here"),
+        there(directory.path(), "there"),
+        victim(job, here, there) {}
+
+  daemon::TemporaryDirectory directory;
+  WholeDaemon here;
+  WholeDaemon there;
+  CheckedJob victim;
+
+ private:
+  // Copies ferry-worker to where every user can execute it. The folder's path.
+  static const std::string& WithWorker(const daemon::TemporaryDirectory& directory);
 };
 
 }  // namespace ferry::fuzz

@@ -13,15 +13,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/log.h"
-#include "common/own_program.h"
 #include "tests/daemon/fake_peer.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
@@ -81,19 +78,6 @@ class AsIntruder {
 // The state that all inputs share: the daemons, and the other user's job.
 class Stage {
  public:
-  Stage() {
-    namespace fs = std::filesystem;
-    fs::permissions(directory_.path(), fs::perms(0755));
-    // To where every user can execute it.
-    fs::copy_file(OwnDirectory() + "/../../daemon/ferry-worker",
-                  directory_.path() + "/ferry-worker");
-    here_.emplace(directory_.path(), "here");
-    there_.emplace(directory_.path(), "there");
-    victim_.emplace(kVictim, *here_, *there_);
-    held_here_ = here_->Holds();
-    held_there_ = there_->Holds();
-  }
-
   // The knowledge of an intruder that starts with its own daemon.
   RpcWorld World(const FakePeer& node) {
     RpcWorld world;
@@ -102,11 +86,12 @@ class Stage {
       world.jobs.emplace_back(kVictim);
     }
     world.secret = daemon::kTestSecret;
-    world.addresses = {here_->address(), node.address(), there_->address(), "127.0.0.1:1", "",
-                       "not an address"};
+    world.addresses = {
+        nodes_.here.address(), node.address(), nodes_.there.address(), "127.0.0.1:1", "",
+        "not an address"};
     world.node = node.identity();
-    world.incarnations = {world.node.incarnation(), here_->identity().incarnation(),
-                          there_->identity().incarnation(), 0};
+    world.incarnations = {world.node.incarnation(), nodes_.here.identity().incarnation(),
+                          nodes_.there.identity().incarnation(), 0};
     world.node_token = FakePeer::kToken;
     return world;
   }
@@ -128,14 +113,15 @@ class Stage {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     Holdings here;
     Holdings there;
-    while ((here = here_->Holds()) != held_here_ || (there = there_->Holds()) != held_there_) {
+    while ((here = nodes_.here.Holds()) != held_here_ ||
+           (there = nodes_.there.Holds()) != held_there_) {
       if (std::chrono::steady_clock::now() > end) {
         Fail("left here: " + here.Text() + " (before: " + held_here_.Text() +
              "); there: " + there.Text());
       }
       std::this_thread::yield();
     }
-    if (const std::string wrong = victim_->Exchange(); !wrong.empty()) {
+    if (const std::string wrong = nodes_.victim.Exchange(); !wrong.empty()) {
       Fail("the job of another user: " + wrong);
     }
     ++inputs_;
@@ -155,12 +141,12 @@ class Stage {
     }
   }
 
-  WholeDaemon& here() { return *here_; }
+  WholeDaemon& here() { return nodes_.here; }
   bool can_become_others() const { return can_become_others_; }
   // The intruder's daemon claims another daemon's fabric address.
   void Pretend(control::NodeIdentity* identity) {
-    identity->set_provider(here_->identity().provider());
-    identity->set_fabric_address(there_->FabricAddress());
+    identity->set_provider(nodes_.here.identity().provider());
+    identity->set_fabric_address(nodes_.there.FabricAddress());
   }
 
  private:
@@ -210,12 +196,9 @@ class Stage {
   }
 
   const bool can_become_others_ = daemon::CanBecomeOthers();
-  daemon::TemporaryDirectory directory_;
-  std::optional<WholeDaemon> here_;
-  std::optional<WholeDaemon> there_;
-  std::optional<CheckedJob> victim_;
-  Holdings held_here_;
-  Holdings held_there_;
+  CheckedNodes nodes_{kVictim};
+  const Holdings held_here_ = nodes_.here.Holds();
+  const Holdings held_there_ = nodes_.there.Holds();
   uint64_t inputs_ = 0;
   size_t heap_bytes_ = 0;
   size_t descriptors_ = 0;

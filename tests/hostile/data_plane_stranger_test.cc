@@ -5,15 +5,11 @@
 
 #include <array>
 #include <chrono>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common/own_program.h"
 #include "tests/daemon/fake_peer.h"
-#include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/e2e/command.h"
 #include "tests/fuzz/checked_job.h"
@@ -32,16 +28,7 @@ using transport::TcpWelcome;
 
 class DataPlaneStrangerTest : public testing::Test {
  protected:
-  DataPlaneStrangerTest() {
-    namespace fs = std::filesystem;
-    fs::permissions(directory_.path(), fs::perms(0755));
-    fs::copy_file(OwnDirectory() + "/../../daemon/ferry-worker",
-                  directory_.path() + "/ferry-worker");
-    here_.emplace(directory_.path(), "here");
-    there_.emplace(directory_.path(), "there");
-    victim_.emplace("victim", *here_, *there_);
-  }
-  void SetUp() override { ASSERT_EQ(victim_->Exchange(), ""); }
+  void SetUp() override { ASSERT_EQ(nodes_.victim.Exchange(), ""); }
 
   // What the daemon answers somebody who says that he is that one.
   static control::HelloReply Greet(const fuzz::WholeDaemon& daemon, const control::NodeIdentity& as,
@@ -83,18 +70,17 @@ class DataPlaneStrangerTest : public testing::Test {
   }
   void ExpectThatTheVictimsMessagesPass() {
     for (int i = 0; i < 3; i++) {
-      ASSERT_EQ(victim_->Exchange(), "");
+      ASSERT_EQ(nodes_.victim.Exchange(), "");
     }
   }
 
-  daemon::TemporaryDirectory directory_;
-  std::optional<fuzz::WholeDaemon> here_;
-  std::optional<fuzz::WholeDaemon> there_;
-  std::optional<fuzz::CheckedJob> victim_;
+  fuzz::CheckedNodes nodes_{"victim"};
+  fuzz::WholeDaemon& here_ = nodes_.here;
+  fuzz::WholeDaemon& there_ = nodes_.there;
 };
 
 TEST_F(DataPlaneStrangerTest, WithoutProofNobodyLearnsTheWay) {
-  for (const auto& [daemon, other] : {std::pair(&*here_, &*there_), std::pair(&*there_, &*here_)}) {
+  for (const auto& [daemon, other] : {std::pair(&here_, &there_), std::pair(&there_, &here_)}) {
     for (const std::string& token : {std::string(), std::string(FakePeer::kToken)}) {
       const control::HelloReply reply = Greet(*daemon, other->identity(), token);
       EXPECT_EQ(reply.data_key(), 0U);
@@ -108,13 +94,13 @@ TEST_F(DataPlaneStrangerTest, WithoutProofNobodyLearnsTheWay) {
 // It knows where both listen, and a way to each that is its own.
 TEST_F(DataPlaneStrangerTest, ANodeOfJobsOfItsOwnIsNobodyElse) {
   FakePeer node([this](control::NodeIdentity* identity) {
-    identity->set_provider(here_->identity().provider());
+    identity->set_provider(here_.identity().provider());
   });
-  const std::vector<std::byte> to_here = EnterJobOf(*here_, "own-here", node);
-  const std::vector<std::byte> to_there = EnterJobOf(*there_, "own-there", node);
+  const std::vector<std::byte> to_here = EnterJobOf(here_, "own-here", node);
+  const std::vector<std::byte> to_there = EnterJobOf(there_, "own-there", node);
   const auto here = transport::ParseTcpAddress(to_here);
   const auto there = transport::ParseTcpAddress(to_there);
-  ASSERT_TRUE(here && there) << "the daemons have " << here_->identity().provider();
+  ASSERT_TRUE(here && there) << "the daemons have " << here_.identity().provider();
   struct Try {
     uint64_t guest;
     Secret proof;
