@@ -32,8 +32,8 @@ pid_t PidOf(int pidfd) {
   return line == nullptr ? 0 : static_cast<pid_t>(std::max(std::atol(line + 4), 0L));
 }
 
-// What the kernel says of a task: 'R' ready or running, 'T' stopped, 't' by a debugger, 'D' in the
-// kernel for as long as that takes; '\0' if it says nothing.
+// The state letter of a process or thread, as /proc has it: 'R' runs or is ready to, 'T' stopped by
+// a signal, 't' stopped by a debugger, 'D' waits in the kernel; '\0' if /proc tells nothing.
 char StateIn(const std::string& folder) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen((folder + "/stat").c_str(), "re"),
                                                    std::fclose);

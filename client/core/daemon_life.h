@@ -1,4 +1,4 @@
-// Whether the daemon of a rank that waits still turns.
+// A rank that waits finds out here whether its daemon hangs.
 //
 // A daemon that has died is noticed by its connection; one that hangs, stopped or held by a driver,
 // is not. So a rank whose program waits in Ferry, or looks again and again, asks it now and then.
@@ -63,7 +63,7 @@ class DaemonLife {
     const uint32_t* answered = nullptr;  // SessionLayout::life_answered
     // Sends a question. False: there is no room, try again.
     std::function<bool(uint32_t number)> ask;
-    // Whether the program has waited in Ferry, or looked, since the last call.
+    // Whether the program has called Ferry to wait or to poll since this was last asked.
     std::function<bool()> takes_notice;
   };
   explicit DaemonLife(Parts parts);

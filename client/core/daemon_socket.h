@@ -1,9 +1,9 @@
 // A client's connection to a socket in a run directory, and whom it takes for a ferryd.
 //
-// Whoever serves a run directory is told the job's secret and maps the rank's memory. So before the
-// first byte is said, the directory must be a real one into which only its owner writes, and both
-// this owner and the process that listens at the socket (SO_PEERCRED) must be root, this process's
-// own user, or the user that the option daemon_user names.
+// The process that serves a run directory gets the job's secret and maps the rank's memory. So
+// before the first byte is sent, the directory must be a real one into which only its owner writes,
+// and both this owner and the process that listens at the socket (SO_PEERCRED) must be root, this
+// process's own user, or the user that the option daemon_user names.
 //
 // In a user namespace, as of a container, the kernel shows every user from outside by one number
 // (overflowuid), root as well. There this number counts as root's: FERRY_RUN_DIRECTORY must come

@@ -48,7 +48,7 @@ void MeetingWatch::TellAnswer(std::function<StatusOr<std::string>()> ask) {
   }
 }
 
-// What to begin the sentence with.
+// Returns how a warning begins ("CALL has waited for N s"), and puts the next one off.
 std::string MeetingWatch::Postpone() {
   const uint64_t now_ns = MonotonicNs();
   patience_ns_ *= 2;
