@@ -142,7 +142,7 @@ TEST(LinkOrdersTest, APeerThatIsNotThereIsRefused) {
 }
 
 TEST(LinkOrdersTest, APeerThatDoesNotAnswerIsRefused) {
-  OrderedRank caller(0, /*connect_timeout_ns=*/50'000'000);
+  OrderedRank caller(0, /*connect_timeout_ns=*/1'000'000'000);  // time to be connected when busy
   caller.Order(LinkOp::kOpen, 1);
   const LinkReply its_end = Await(caller);
   auto address = *transport::ParseTcpAddress(
@@ -157,7 +157,7 @@ TEST(LinkOrdersTest, APeerThatDoesNotAnswerIsRefused) {
   caller.Order(LinkOp::kUse, 1, &address, sizeof(address));
   const LinkReply reply = Await(caller);
   ExpectEvent(reply, LinkEvent::kRefused);
-  EXPECT_EQ(std::string(reply.text), "tried for 50 ms: " + transport::TcpAddressText(address) +
+  EXPECT_EQ(std::string(reply.text), "tried for 1000 ms: " + transport::TcpAddressText(address) +
                                          " takes the connection, but does not answer the greeting");
   EXPECT_EQ(caller.PathTo(1), PeerPath::kDaemon);
 }
