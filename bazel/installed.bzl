@@ -16,12 +16,14 @@ _GROUPS = {
     "apt_repository": ["/usr/bin/apt-ftparchive", "/usr/bin/gpg"],
     "clang": ["/usr/bin/clang-14", "/usr/bin/clang++-14"],
     "cmake": ["/usr/bin/cmake"],
+    "cuda_compilers": ["/usr/local/cuda/bin/nvcc", "/usr/local/cuda/bin/ptxas", "/usr/local/cuda/lib64/libcudart.so"],
     "cuda_toolkit": ["/usr/local/cuda/lib64/stubs/libcuda.so"],
     "gcc": ["/usr/bin/gcc"],
     "level_zero_loader": ["/usr/lib/x86_64-linux-gnu/libze_loader.so.1"],
     "lintian": ["/usr/bin/lintian"],
     "mandoc": ["/usr/bin/mandoc"],
     "numpy": ["/usr/lib/python3/dist-packages/numpy/__init__.py"],
+    "opencl": ["/usr/lib/x86_64-linux-gnu/libOpenCL.so.1", "/usr/lib/x86_64-linux-gnu/libpocl.so.2"],
     "orterun": ["/usr/bin/orterun", "/usr/lib/x86_64-linux-gnu/libpmix.so.2"],
     "protoc": ["/usr/bin/protoc", "/usr/bin/grpc_cpp_plugin"],
     "slurm": [
@@ -35,11 +37,12 @@ _GROUPS = {
     "systemd_analyze": ["/usr/bin/systemd-analyze"],
 }
 
-# Headers of GPU vendors, which Ferry's own declarations are compared with: by vendor, the folders to include and what of them
+# Headers of GPU vendors, which Ferry's own declarations are compared with, and OpenCL's: by vendor, the folders to include and what of them
 # is looked at. The first that is there counts.
 _VENDOR_HEADERS = {
     "cuda_headers": [("/usr/local/cuda/include", ["cuda.h", "cudaTypedefs.h"])],
     "hip_headers": [("/opt/rocm/include", ["hip"]), ("/usr/include", ["hip"])],
+    "opencl_headers": [("/usr/include", ["CL"])],
 }
 
 def _link(ctx, path):
@@ -77,6 +80,7 @@ def _installed_impl(ctx):
             repr(headers),
             repr(["files" + folder for folder, _ in folders]),
         ))
+        build.append(_group(vendor.replace("headers", "header_files"), headers))
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
     ctx.file("BUILD", "\n".join(build) + "\n")
     ctx.file("defs.bzl", "DEVICE_COMPILERS = %s\n" % repr(compilers))

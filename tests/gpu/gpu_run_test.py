@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
-from xml.sax.saxutils import quoteattr
+
+sys.path.insert(0, "tests/support")
+import skips  # noqa: E402
 
 KEYS = ("cuda_stand_in", "hip_stand_in", "level_zero_stand_in", "host")
 CALLS = ("Identify, own memory", "Identify, heap", "CopyAsync, 64 B on the device", "RecordEvent", "WaitEvent",
@@ -117,16 +120,5 @@ class GpuRunTest(unittest.TestCase):
         self.assertIn("this one is broken", text)
 
 
-def report_skips(skipped):
-    """As GoogleTest does: without a report Bazel has none but of the whole program."""
-    cases = [f'<testcase name={quoteattr(str(case))} result="skipped"><skipped message={quoteattr("gpu_run_test " + reason)}/>'
-             "</testcase>" for case, reason in skipped]
-    with open(os.environ["XML_OUTPUT_FILE"], "w", encoding="utf-8") as file:
-        file.write(f'<testsuites><testsuite name="GpuRunTest"><testcase name="All"/>{"".join(cases)}</testsuite></testsuites>')
-
-
 if __name__ == "__main__":
-    program = unittest.main(exit=False)
-    if program.result.wasSuccessful() and program.result.skipped and "XML_OUTPUT_FILE" in os.environ:
-        report_skips(program.result.skipped)
-    raise SystemExit(not program.result.wasSuccessful())
+    skips.main()

@@ -11,6 +11,9 @@
 #define __HIP_PLATFORM_AMD__ 1  // NOLINT(bugprone-reserved-identifier): AMD's
 #include <hip/hip_runtime_api.h>
 #include <hip/hip_version.h>
+#if __has_include(<hsa/hsa_ext_amd.h>)
+#include <hsa/hsa_ext_amd.h>
+#endif
 
 #include <cstddef>
 
@@ -53,6 +56,9 @@ TEST(HipAbiTest, AttributesAreAmds) {
 #if HIP_VERSION_MAJOR == 5
   FERRY_SAME_NUMBER(kHip5MemoryHost, hipMemoryTypeHost);
   FERRY_SAME_NUMBER(kHip5MemoryDevice, hipMemoryTypeDevice);
+#if HIP_VERSION_MINOR >= 3
+  FERRY_SAME_NUMBER(kHip5MemoryManaged, hipMemoryTypeManaged);
+#endif
 #else
   FERRY_SAME_NUMBER(kHip6MemoryUnregistered, hipMemoryTypeUnregistered);
   FERRY_SAME_NUMBER(kHip6MemoryHost, hipMemoryTypeHost);
@@ -160,6 +166,10 @@ TEST(HipAbiTest, FunctionsAreAmds) {
 #if HIP_VERSION_MAJOR >= 7
   FERRY_SAME_SHAPE(mem_get_handle_for_address_range, hipMemGetHandleForAddressRange);
   FERRY_SAME_NUMBER(kHipMemRangeHandleTypeDmabuf, hipMemRangeHandleTypeDmaBufFd);
+#endif
+#if HSA_AMD_INTERFACE_VERSION_MINOR >= 1
+  const decltype(&hsa_amd_portable_export_dmabuf) export_dmabuf = nullptr;
+  EXPECT_EQ(AbiShape(ours.hsa_export_dmabuf), AbiShape(export_dmabuf));
 #endif
 }
 
