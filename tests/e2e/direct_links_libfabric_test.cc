@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/e2e/command.h"
+#include "tests/support/slice.h"
 
 namespace ferry::e2e {
 namespace {
@@ -60,9 +61,9 @@ TEST_P(DirectLinksLibfabricTest, OtherProgramsDoNotNotice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, DirectLinksLibfabricTest,
-                         testing::Values(Fabric{"Net", "net", "net"},
-                                         Fabric{"NetBesideOwnSockets", "ferry-tcp", "net"},
-                                         Fabric{"Rxm", "ferry-tcp", "tcp;ofi_rxm"}),
+                         testing::ValuesIn(tests::Slice<Fabric>(
+                             {{"Net", "net", "net"}, {"Rxm", "ferry-tcp", "tcp;ofi_rxm"}},
+                             {{"NetBesideOwnSockets", "ferry-tcp", "net"}})),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -212,6 +212,8 @@ TEST_F(TransferTest, OneOfTakingAndWithdrawingHasItsWay) {
       seen = offered.load(std::memory_order_acquire);
       if (seen != 0 && TakeOffer(slot_, seen)) {
         taken[seen].store(1, std::memory_order_release);
+      } else {
+        std::this_thread::yield();
       }
     }
   });
@@ -267,6 +269,7 @@ TEST_F(TransferTest, AMatchedOfferNeitherMovesNorIsWithdrawn) {
   std::thread receiver([&] {
     for (uint32_t next = 1; next <= kOffers; ++next) {
       while (offered.load(std::memory_order_acquire) < next) {
+        std::this_thread::yield();
       }
       const bool matched = TakeOffer(slot_, next) && MatchTransfer(slot_, next, {0, 0, next}, 1);
       ended[next].store(matched ? 1 : 2, std::memory_order_release);
@@ -551,6 +554,7 @@ TEST(TransferReuseTest, HelpersOfEarlierGenerationsDisturbNothing) {
       FlatMemory memory;
       while (!over.load()) {
         CopyChunk(*node.view(0).inbox.transfer(1), generation.load(), memory);
+        std::this_thread::yield();  // to the ranks, where cores are few
       }
     });
   }

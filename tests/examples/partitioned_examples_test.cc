@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/e2e/command.h"
+#include "tests/support/slice.h"
 
 namespace ferry::e2e {
 namespace {
@@ -53,9 +54,9 @@ TEST_P(PartitionedExamplesTest, TheLossIsThatOfOneRank) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, PartitionedExamplesTest,
-                         testing::Values(Placement{"1", "1"}, Placement{"2", "1"},
-                                         Placement{"3", "1"}, Placement{"4", "2"}));
+INSTANTIATE_TEST_SUITE_P(
+    Placements, PartitionedExamplesTest,
+    testing::ValuesIn(tests::Slice<Placement>({{"1", "1"}, {"3", "1"}, {"4", "2"}}, {{"2", "1"}})));
 
 TEST(PartitionedMistakesTest, AreNamed) {
   for (const Words& words :

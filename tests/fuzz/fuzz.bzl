@@ -2,8 +2,8 @@
 
 load("//bazel:tests.bzl", "cc_library")
 
-def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags = []):
-    """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler."""
+def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags = [], mutations = 8):
+    """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler: each input, and mutations of it."""
     cc_library(
         name = name + "_entry",
         testonly = True,
@@ -15,7 +15,10 @@ def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags 
     native.cc_test(
         name = name + "_replay_test",
         size = size,
-        args = ["tests/fuzz/corpus/" + name],
+        args = [
+            "tests/fuzz/corpus/" + name,
+            str(mutations),
+        ],
         data = native.glob(["corpus/" + name + "/*"]),
         env = env,
         linkstatic = True,

@@ -15,9 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace ferry::fuzz {
 namespace {
 
-constexpr uint32_t kMutations = 8;
-
 std::string g_corpus;
+uint32_t g_mutations = 0;  // of each input
 
 TEST(ReplayTest, CorpusAndItsMutations) {
   std::vector<std::filesystem::path> files;
@@ -36,7 +35,7 @@ TEST(ReplayTest, CorpusAndItsMutations) {
     std::ifstream stream(file, std::ios::binary);
     std::vector<uint8_t> input{std::istreambuf_iterator<char>(stream), {}};
     LLVMFuzzerTestOneInput(input.data(), input.size());
-    for (uint32_t n = 0; n < kMutations && !input.empty(); ++n) {
+    for (uint32_t n = 0; n < g_mutations && !input.empty(); ++n) {
       input[next(input.size())] ^= static_cast<uint8_t>(1U << next(8));
       LLVMFuzzerTestOneInput(input.data(), n % 2 == 0 ? input.size() : next(input.size()));
     }
@@ -48,9 +47,10 @@ TEST(ReplayTest, CorpusAndItsMutations) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc != 2) {
+  if (argc != 3) {
     return 2;
   }
   ferry::fuzz::g_corpus = argv[1];
+  ferry::fuzz::g_mutations = static_cast<uint32_t>(std::stoul(argv[2]));
   return RUN_ALL_TESTS();
 }

@@ -118,8 +118,8 @@ TEST_F(TwoLevelsTest, GiveWhatASimpleComputationGives) {
 }
 
 TEST_F(TwoLevelsTest, RanksMayBeDealtOutInTurn) {
-  Placement in_turn = five_;
-  in_turn.flags.insert(in_turn.flags.end(), {"--map-by", "node"});
+  const Placement in_turn{
+      "", {"-n", "4", "--nodes", "2", "--map-by", "node", "--collective_table", path_}};
   ExpectJob(in_turn, {"tests/mpi/ranks/boards"}, "all boards were right");
 }
 

@@ -1,5 +1,6 @@
-// Waits and tests for several variables, and those of groups, from kernels: all names, then waits
-// that the stores of other PEs end one by one, then what is refused.
+// Waits and tests for several variables, and those of groups, from kernels: all names, by the last
+// PE, for the others' kernels would find the same; then waits that the stores of other PEs end one
+// by one, and what is refused, by all.
 #include <algorithm>
 #include <set>
 #include <thread>
@@ -34,9 +35,9 @@ struct Calls {
 
 // What waits and tests return alike; what a test returns that has found nothing.
 template <typename T>
-void TestForm(const Table& table, ferry_device_u32 kind, const Calls<T>& wait,
+void TestForm(const Table& table, uint64_t* room, ferry_device_u32 kind, const Calls<T>& wait,
               const Calls<T>& test) {
-  auto* const words = static_cast<T*>(shmem_malloc(kWords * sizeof(T)));
+  auto* const words = reinterpret_cast<T*>(room);
   T values[kWords];
   int even[kWords];  // masks those
   int masked[kWords];
@@ -103,10 +104,9 @@ void TestForm(const Table& table, ferry_device_u32 kind, const Calls<T>& wait,
     CHECK(test.some_vector(d, words, kWords, indices, nullptr, SHMEM_CMP_GT, values) == 0);
     CHECK(shmemx_device_quiet(d) == 0);
   });
-  shmem_free(words);
 }
 
-void EveryName(const Table& table) {
+void EveryName(const Table& table, uint64_t* room) {
 #define FERRY_TEST_CALLS(name, call, suffix)           \
   {shmemx_device_##name##_##call##suffix,              \
    shmemx_device_##name##_##call##_all##suffix,        \
@@ -115,16 +115,15 @@ void EveryName(const Table& table) {
    shmemx_device_##name##_##call##_all_vector##suffix, \
    shmemx_device_##name##_##call##_any_vector##suffix, \
    shmemx_device_##name##_##call##_some_vector##suffix}
-#define FERRY_TEST_FORM(suffix, kind, name, type, bits)                   \
-  TestForm<type>(table, kind, FERRY_TEST_CALLS(name, wait_until, suffix), \
+#define FERRY_TEST_FORM(suffix, kind, name, type, bits)                         \
+  TestForm<type>(table, room, kind, FERRY_TEST_CALLS(name, wait_until, suffix), \
                  FERRY_TEST_CALLS(name, test, suffix));
   FERRY_DEVICE_FORMS(FERRY_SHMEM_WAIT_TYPES, FERRY_TEST_FORM)
 #undef FERRY_TEST_FORM
 #undef FERRY_TEST_CALLS
 }
 
-void EverySignalWait(const Table& table) {
-  auto* const signal = Symmetric<uint64_t>(1);
+void EverySignalWait(const Table& table, uint64_t* signal) {
   *signal = 5;
 #define FERRY_TEST_SIGNAL(suffix, kind)                                                           \
   ferry::device::Launch({1, 4, 4}, [&] {                                                          \
@@ -252,8 +251,11 @@ int main() {
   note_place();
   {
     const Table table;
-    EveryName(table);
-    EverySignalWait(table);
+    auto* const room = Symmetric<uint64_t>(kWords);
+    if (me == pes - 1) {
+      EveryName(table, room);
+      EverySignalWait(table, room);
+    }
     WordsComeOneByOne(table);
     GroupsWaitAtOnce(table);
   }
