@@ -116,8 +116,8 @@ constexpr Option kTable[] = {
     Number(
         Group::kLimits, "quota_sessions", &Options::quota_sessions, "sessions", 0, kMillion,
         "How many ranks of one user, root included, may be attached to one daemon. 0: three "
-        "quarters of max_local_ranks where the daemon serves all users, so that the last quarter "
-        "is for others; else no limit but max_local_ranks."),
+        "quarters of the max_local_ranks places that other users leave where the daemon serves all "
+        "users, so that there is room for one more user; else no limit but max_local_ranks."),
     Number(Group::kLimits, "quota_regions", &Options::quota_regions, "regions", 0, 16 * kMillion,
            "How many regions (heaps, allocations of device memory) each user may have registered. "
            "0: no limit."),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/process_stat.h"
 #include "shm/atomic.h"
 
 namespace ferry::client {
@@ -32,25 +33,12 @@ pid_t PidOf(int pidfd) {
   return line == nullptr ? 0 : static_cast<pid_t>(std::max(std::atol(line + 4), 0L));
 }
 
-// The state letter of a process or thread, as /proc has it: 'R' runs or is ready to, 'T' stopped by
-// a signal, 't' stopped by a debugger, 'D' waits in the kernel; '\0' if /proc tells nothing.
-char StateIn(const std::string& folder) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen((folder + "/stat").c_str(), "re"),
-                                                   std::fclose);
-  char text[512] = "";
-  if (file != nullptr) {
-    text[std::fread(text, 1, sizeof(text) - 1, file.get())] = '\0';
-  }
-  const char* const name_end = std::strrchr(text, ')');  // names may hold anything
-  return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '\0';
-}
-
 bool HasReadyThread(pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid) + "/task";
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir(folder.c_str()), closedir);
   for (const dirent* task = tasks != nullptr ? readdir(tasks.get()) : nullptr; task != nullptr;
        task = readdir(tasks.get())) {
-    if (task->d_name[0] != '.' && StateIn(folder + "/" + task->d_name) == 'R') {
+    if (task->d_name[0] != '.' && ReadProcessStat(folder + "/" + task->d_name).state == 'R') {
       return true;
     }
   }
@@ -102,7 +90,7 @@ std::string DaemonLife::DescribeHang(uint32_t number) const {
   gethostname(host, sizeof(host) - 1);
   const pid_t pid = PidOf(parts_.daemon_pidfd);
   std::string what;
-  switch (pid == 0 ? '\0' : StateIn("/proc/" + std::to_string(pid))) {
+  switch (pid == 0 ? '\0' : ReadProcessStat(pid).state) {
     case 'T':
       what = "it is stopped (SIGSTOP)";
       break;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/peer_credentials.h"
 #include "config/environment.h"
 
 namespace ferry::client {
@@ -98,12 +99,9 @@ Status CheckDirectory(const DaemonSocket& wanted) {
 }
 
 Status CheckServer(int socket, const DaemonSocket& wanted) {
-  ucred server{};
-  socklen_t size = sizeof(server);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) {
-    return StatusFromErrno(errno, "finding out who serves " + wanted.Path());
-  }
-  return CheckUser(server.uid, wanted.Path() + " is served by a process of", wanted.daemon_user);
+  const StatusOr<ucred> server = PeerCredentials(socket);
+  FERRY_RETURN_IF_ERROR(server.status());
+  return CheckUser(server->uid, wanted.Path() + " is served by a process of", wanted.daemon_user);
 }
 
 }  // namespace

@@ -1,24 +1,18 @@
 #include "client/rank/core_sharing.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "common/clock.h"
+#include "common/process_stat.h"
 #include "common/topology/affinity.h"
 #include "common/topology/cpu_set.h"
-#include "common/unique_fd.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::client {
@@ -27,32 +21,11 @@ namespace {
 // Between two looks, for each other rank: a hundred times as long as it takes.
 constexpr uint64_t kPauseNs = 1'000'000;
 
-// Fields of /proc/PID/stat behind the name (proc(5)).
-constexpr int kStateField = 3;
-constexpr int kProcessorField = 39;
-
 // The CPU on which the process's first thread runs, or waits to run; nothing if it does neither.
 std::optional<uint32_t> RunsOn(pid_t process) {
-  const std::string path = "/proc/" + std::to_string(process) + "/stat";
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> text{};
-  const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : -1;
-  std::string_view rest(text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  const size_t name_end = rest.rfind(')');  // the name may have spaces
-  if (name_end == rest.npos || rest.size() < name_end + 3 || rest[name_end + 2] != 'R') {
-    return std::nullopt;
-  }
-  rest.remove_prefix(name_end + 2);
-  for (int field = kStateField; field < kProcessorField; ++field) {
-    const size_t space = rest.find(' ');
-    if (space == rest.npos) {
-      return std::nullopt;
-    }
-    rest.remove_prefix(space + 1);
-  }
-  uint32_t cpu = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), cpu);
-  return error == std::errc() && cpu < topology::kMaxCpus ? std::optional(cpu) : std::nullopt;
+  const ProcessStat stat = ReadProcessStat(process);
+  const auto cpu = static_cast<uint32_t>(stat.cpu);
+  return stat.state == 'R' && cpu < topology::kMaxCpus ? std::optional(cpu) : std::nullopt;
 }
 
 // Held while a thread of the process looks and moves, too: so the one that lives ends only

@@ -107,20 +107,23 @@ void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
     users = {{*only, users[*only]}};
   }
   for (const auto& [uid, used] : users) {
+    const QuotaAmounts limits = quotas.LimitsOf(uid);
     control::UserStatus* user = reply->add_users();
     user->set_uid(uid);
     user->set_sessions(used.sessions);
-    user->set_sessions_limit(quotas.limits().sessions);
+    user->set_sessions_limit(limits.sessions);
     user->set_regions(used.regions);
-    user->set_regions_limit(quotas.limits().regions);
+    user->set_regions_limit(limits.regions);
     user->set_pinned_bytes(used.pinned_bytes);
-    user->set_pinned_bytes_limit(quotas.limits().pinned_bytes);
+    user->set_pinned_bytes_limit(limits.pinned_bytes);
     user->set_jobs(used.jobs);
-    user->set_jobs_limit(quotas.limits().jobs);
+    user->set_jobs_limit(limits.jobs);
     user->set_requests(used.requests);
-    user->set_requests_limit(quotas.limits().requests);
+    user->set_requests_limit(limits.requests);
     user->set_links(used.links);
-    user->set_links_limit(quotas.limits().links);
+    user->set_links_limit(limits.links);
+    user->set_nodes(used.nodes);
+    user->set_nodes_limit(limits.nodes);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/peer_credentials.h"
 #include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
@@ -93,15 +94,13 @@ Caller CallerOf(int socket) {
   const bool known = getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
   if (known && address.ss_family != AF_UNIX) {
     const std::optional<uid_t> user = LocalUserOf(socket);
-    return user ? Caller{"uid " + std::to_string(*user), *user, 0}
+    return user ? Caller{"uid " + std::to_string(*user), *user}
                 : Caller{"address " + AddressText(address)};
   }
-  ucred credentials{};
-  size = sizeof(credentials);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return {"a caller who has left"};
-  }
-  return {"uid " + std::to_string(credentials.uid), credentials.uid, credentials.pid};
+  const StatusOr<ucred> caller = PeerCredentials(socket);
+  return caller.ok()
+             ? Caller{"uid " + std::to_string(caller->uid), caller->uid, caller->gid, caller->pid}
+             : Caller{"a caller who has left"};
 }
 
 // Without a free descriptor, accept4 says so before it looks whether there is anybody.

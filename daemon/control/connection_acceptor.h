@@ -42,7 +42,8 @@ struct ConnectionLimits {
 struct Caller {
   std::string name;  // "uid 1000"; over TCP from another machine "address 10.0.0.7"
   uid_t uid = static_cast<uid_t>(-1);
-  pid_t pid = 0;  // 0: not known
+  gid_t gid = static_cast<gid_t>(-1);  // of callers at Unix sockets only
+  pid_t pid = 0;                       // 0: not known
 };
 
 class ConnectionAcceptor {

@@ -67,12 +67,6 @@ bool ServesAll(const config::Options& options) {
   return options.users == "all" || (options.users == "auto" && geteuid() == 0);
 }
 
-// Of each user. The last quarter of the places is for others, where there may be others.
-uint64_t SessionQuota(const config::Options& options) {
-  const bool is_set = options.quota_sessions != 0 || !ServesAll(options);
-  return is_set ? options.quota_sessions : options.max_local_ranks - options.max_local_ranks / 4;
-}
-
 // Options have been checked.
 AddressList NodesFrom(const config::Options& options) {
   StatusOr<AddressList> nodes = AddressList::Parse(options.node_addresses);
@@ -83,7 +77,7 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
   return {options.max_ranks,
           options.max_local_ranks,
           options.attach_timeout_ms,
-          {.sessions = SessionQuota(options),
+          {.sessions = options.quota_sessions,
            .regions = options.quota_regions,
            .pinned_bytes = options.quota_pinned_bytes,
            .jobs = options.quota_jobs,
@@ -92,7 +86,8 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
            .nodes = options.quota_nodes},
           LinkPolicyFrom(options, nics, std::thread::hardware_concurrency()),
           {options.fabric_address, options.control_address},
-          options.peer_timeout_ms};
+          options.peer_timeout_ms,
+          options.quota_sessions == 0 && ServesAll(options) ? options.max_local_ranks : 0};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {

@@ -234,7 +234,7 @@ StatusOr<UniqueFd> GrpcAcceptor::Dial() {
     return StatusFromErrno(errno, "socketpair for " + socket_);
   }
   UniqueFd own(ends[0]);
-  Take(UniqueFd(ends[1]), {"ferryd itself", geteuid(), getpid()});
+  Take(UniqueFd(ends[1]), {"ferryd itself", geteuid(), getegid(), getpid()});
   return own;
 }
 

@@ -25,7 +25,7 @@ JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane
     : context_(context),
       data_plane_(data_plane),
       limits_(limits),
-      quotas_(limits.quotas),
+      quotas_(limits.quotas, limits.shared_places),
       gpu_timer_(context) {}
 
 JobRegistry::~JobRegistry() { *alive_ = false; }

@@ -40,6 +40,7 @@ struct RegistryLimits {
   LinkPolicy links = {};
   std::vector<std::string> own_hosts = {};  // of the addresses at which other nodes reach this one
   uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
+  uint64_t shared_places = 0;        // see QuotaLedger
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.

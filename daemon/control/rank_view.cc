@@ -1,14 +1,11 @@
 #include "daemon/control/rank_view.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <span>
 #include <tuple>
 
-#include "common/unique_fd.h"
+#include "common/process_stat.h"
 #include "shm/atomic.h"
 #include "shm/counters.h"
 #include "shm/lane.h"
@@ -110,12 +107,8 @@ uint64_t Backlog(const shm::LaneLayout* lane) {
 
 // ---- Processes ----
 
-ProcessState ParseProcessState(std::string_view stat) {
-  const size_t name_end = stat.rfind(')');  // the name before it may hold anything
-  if (name_end == stat.npos || name_end + 2 >= stat.size()) {
-    return ProcessState::kGone;
-  }
-  switch (stat[name_end + 2]) {
+ProcessState ReadProcessState(pid_t pid) {
+  switch (ReadProcessStat(pid).state) {
     case 'R':
       return ProcessState::kRuns;
     case 'S':
@@ -130,14 +123,6 @@ ProcessState ParseProcessState(std::string_view stat) {
     default:
       return ProcessState::kGone;
   }
-}
-
-ProcessState ReadProcessState(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char text[256];
-  const ssize_t size = file.valid() ? read(file.get(), text, sizeof(text)) : 0;
-  return ParseProcessState({text, size > 0 ? static_cast<size_t>(size) : 0});
 }
 
 // ---- Ranks ----

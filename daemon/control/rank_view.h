@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/error_code.h"
@@ -19,11 +18,9 @@
 
 namespace ferry::daemon {
 
-// The state letter of /proc/PID/stat, for what it means here.
+// The state letter of common/process_stat.h, for what it means here.
 enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
-// Reads the text of /proc/PID/stat; kGone for a zombie and for any other text.
-ProcessState ParseProcessState(std::string_view stat);
-// kGone when there is no such process.
+// kGone for a zombie, and when there is no such process.
 ProcessState ReadProcessState(pid_t pid);
 
 struct RequestView {

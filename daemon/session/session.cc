@@ -1,5 +1,6 @@
 #include "daemon/session/session.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ferry::daemon {
@@ -63,23 +64,46 @@ void QuotaHold::Release() {
 
 // ---- QuotaLedger ----
 
-QuotaLedger::QuotaLedger(const QuotaAmounts& limits)
-    : limits_(limits), book_(std::make_shared<QuotaHold::Book>()) {}
+QuotaLedger::QuotaLedger(const QuotaAmounts& limits, uint64_t shared_places)
+    : limits_(limits), shared_places_(shared_places), book_(std::make_shared<QuotaHold::Book>()) {}
+
+QuotaAmounts QuotaLedger::LimitsOf(uid_t uid) const {
+  const std::lock_guard lock(book_->mutex);
+  return Limits(uid);
+}
+
+QuotaAmounts QuotaLedger::Limits(uid_t uid) const {
+  QuotaAmounts limits = limits_;
+  if (shared_places_ != 0) {
+    uint64_t left = shared_places_;
+    for (const auto& [user, used] : book_->used) {
+      left -= user == uid ? 0 : std::min(left, used.sessions);
+    }
+    limits.sessions = std::max<uint64_t>(left - (left + 3) / 4, 1);
+  }
+  return limits;
+}
 
 StatusOr<QuotaHold> QuotaLedger::Take(uid_t uid, const QuotaAmounts& wanted) {
   const std::lock_guard lock(book_->mutex);
   const auto found = book_->used.find(uid);
   QuotaAmounts used = found == book_->used.end() ? QuotaAmounts() : found->second;
+  const QuotaAmounts limits = Limits(uid);
   for (const QuotaLabel& label : kLabels) {
     const uint64_t more = wanted.*label.member;
-    const uint64_t limit = limits_.*label.member != 0 ? limits_.*label.member : UINT64_MAX;
+    const uint64_t limit = limits.*label.member != 0 ? limits.*label.member : UINT64_MAX;
+    const bool is_share = shared_places_ != 0 && label.member == &QuotaAmounts::sessions;
     uint64_t& amount = used.*label.member;
     if (more != 0 && (amount > limit || more > limit - amount)) {
       return Status(ErrorCode::kLimitExceeded,
                     "uid " + std::to_string(uid) + " has reached " + label.option + ": it uses " +
                         std::to_string(amount) + " of " + std::to_string(limit) + " " + label.unit +
+                        (is_share ? " (three quarters of what other users leave of " +
+                                        std::to_string(shared_places_) + ")"
+                                  : "") +
                         " and asked for " + std::to_string(more) + " more; " + label.remedy +
-                        ", or have the administrator raise " + label.option);
+                        ", or have the administrator " + (is_share ? "set " : "raise ") +
+                        label.option);
     }
     amount += more;
   }

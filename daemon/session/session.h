@@ -76,17 +76,26 @@ class QuotaHold {
 
 class QuotaLedger {
  public:
-  // `limits`: the most that each user may hold; 0: as much as he likes.
-  explicit QuotaLedger(const QuotaAmounts& limits);
+  // `limits`: the most that each user may hold; 0: as much as he likes. `shared_places`, unless it
+  // is 0, has sessions shared in place of such a limit: there are so many, and each user may hold
+  // three quarters of those that the others leave. So however many users take all that they get,
+  // places are left for one more: of 1,024 they get 768, 192, 48, 12, 3 and 1. A user who was there
+  // first keeps what he has.
+  explicit QuotaLedger(const QuotaAmounts& limits, uint64_t shared_places = 0);
 
   // kLimitExceeded names the quota, its value, what is used, and what to do; nothing is taken then.
   StatusOr<QuotaHold> Take(uid_t uid, const QuotaAmounts& wanted);
   // The amounts that each user holds; users who hold nothing are left out.
   std::map<uid_t, QuotaAmounts> Used() const;
-  const QuotaAmounts& limits() const { return limits_; }
+  // What that user may hold at the moment.
+  QuotaAmounts LimitsOf(uid_t uid) const;
 
  private:
+  // With the lock.
+  QuotaAmounts Limits(uid_t uid) const;
+
   const QuotaAmounts limits_;
+  const uint64_t shared_places_;
   std::shared_ptr<QuotaHold::Book> book_;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "daemon/session/session.h"
 #include "tests/daemon/ferryd_process.h"
@@ -77,6 +78,54 @@ TEST(QuotaLedgerTest, HoldsMayOutliveIt) {
     hold = std::move(*ledger.Take(kAnn, {.jobs = 1}));
   }
   hold.Release();
+}
+
+uint64_t TakeAllPlaces(QuotaLedger& ledger, uid_t uid, std::vector<QuotaHold>* holds) {
+  for (uint64_t taken = 0;; ++taken) {
+    StatusOr<QuotaHold> hold = ledger.Take(uid, {.sessions = 1});
+    if (!hold.ok()) {
+      return taken;
+    }
+    holds->push_back(std::move(*hold));
+  }
+}
+
+TEST(SharedPlacesTest, LeaveRoomForOneMoreUser) {
+  QuotaLedger ledger({}, 1024);
+  std::vector<QuotaHold> holds;
+  std::vector<uint64_t> taken;
+  for (uid_t uid = kAnn; uid < kAnn + 6; ++uid) {
+    taken.push_back(TakeAllPlaces(ledger, uid, &holds));
+  }
+  EXPECT_EQ(taken, (std::vector<uint64_t>{768, 192, 48, 12, 3, 1}));
+}
+
+TEST(SharedPlacesTest, ASmallNodeHasPlacesForSeveralUsers) {
+  for (const uint64_t places : {3, 4, 5, 8, 16, 17}) {
+    QuotaLedger ledger({}, places);
+    std::vector<QuotaHold> holds;
+    uint64_t users = 0;
+    for (uid_t uid = kAnn; holds.size() < places; ++uid, ++users) {
+      ASSERT_GT(TakeAllPlaces(ledger, uid, &holds), 0U) << uid << " of " << places;
+    }
+    EXPECT_GE(users, places >= 8 ? 3U : 2U) << places;
+  }
+}
+
+TEST(SharedPlacesTest, GrowAgainWhenOthersLeave) {
+  QuotaLedger ledger({}, 16);
+  std::vector<QuotaHold> anns;
+  std::vector<QuotaHold> bobs;
+  EXPECT_EQ(TakeAllPlaces(ledger, kBob, &bobs), 12U);
+  EXPECT_EQ(TakeAllPlaces(ledger, kAnn, &anns), 3U);
+  ExpectError(ledger.Take(kAnn, {.sessions = 1}).status(), ErrorCode::kLimitExceeded,
+              "uid 1001 has reached quota_sessions: it uses 3 of 3 sessions (three quarters of "
+              "what other users leave of 16) and asked for 1 more; start fewer ranks, or have the "
+              "administrator set quota_sessions");
+  EXPECT_EQ(ledger.LimitsOf(kAnn).sessions, 3U);
+  bobs.resize(4);
+  EXPECT_EQ(TakeAllPlaces(ledger, kAnn, &anns), 9U - 3U);
+  EXPECT_EQ(ledger.LimitsOf(kBob).sessions, 5U);
 }
 
 // ---- The control plane ----

@@ -3,6 +3,8 @@
 #include "daemon/control/why.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -19,18 +21,22 @@ namespace {
 
 using shm::RequestState;
 
-TEST(ProcessStateTest, ReadsTheLetterBehindTheName) {
-  EXPECT_EQ(ParseProcessState("12 (a) R 1"), ProcessState::kRuns);
-  EXPECT_EQ(ParseProcessState("12 (a) S 1"), ProcessState::kSleeps);
-  EXPECT_EQ(ParseProcessState("12 (a) D 1"), ProcessState::kUninterruptible);
-  EXPECT_EQ(ParseProcessState("12 (a) T 1"), ProcessState::kStopped);
-  EXPECT_EQ(ParseProcessState("12 (a) t 1"), ProcessState::kTraced);
-  EXPECT_EQ(ParseProcessState("12 (a) Z 1"), ProcessState::kGone);
-  EXPECT_EQ(ParseProcessState("12 (x) T ) R 1"), ProcessState::kRuns);  // a name like a state
-  for (const char* text : {"", "12", "12 (a", "12 (a)", "12 (a) "}) {
-    EXPECT_EQ(ParseProcessState(text), ProcessState::kGone) << text;
-  }
+TEST(ProcessStateTest, IsThatOfTheProcess) {
   EXPECT_EQ(ReadProcessState(getpid()), ProcessState::kRuns);
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_EQ(ReadProcessState(child), ProcessState::kStopped);
+  kill(child, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);  // a zombie
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);
 }
 
 TEST(QuietLogTest, CountsFromTheFirstSameLook) {

@@ -36,6 +36,7 @@ constexpr char kPointToPoint[] = "tests/e2e/ranks/point_to_point";
 constexpr char kAllPromisesKept[] = "point_to_point: ok\n";
 constexpr char kAnn[] = "1234567";
 constexpr char kBob[] = "7654321";
+constexpr char kCid[] = "3456789";
 // Of one test each, which looks at all that is theirs in /tmp.
 constexpr char kCarol[] = "3456789";
 constexpr char kDora[] = "2345678";
@@ -329,7 +330,25 @@ TEST_F(UsersTest, AQuotaBoundsOneUserAndNotAnother) {
   EXPECT_THAT(RunAs("0", "$BIN/ferryctl status --json").out, HasSubstr("\"users\": []"));
 }
 
-// A quarter of the places is for others, unless the administrator says otherwise.
+// Two who mean it leave a third one room, unless the administrator says otherwise.
+TEST_F(UsersTest, TwoUsersWhoTakeAllTheyGetLeaveRoomForAThird) {
+  StartDaemon({"--max_local_ranks=8"});
+  fs::copy_file("tests/e2e/ranks/waits", Path("waits"));
+  const auto ann = As(kAnn, "$BIN/ferryrun -n 6 $BIN/waits unmatched");
+  ASSERT_TRUE(ann->WaitForOutput("under way"));
+  const CommandResult both = RunAs(kBob, "$BIN/ferryrun -n 2 $BIN/hello");
+  EXPECT_NE(both.exit_code, 0);
+  EXPECT_THAT(both.err, HasSubstr("uid 7654321 has reached quota_sessions: it uses 1 of 1 sessions "
+                                  "(three quarters of what other users leave of 8)"));
+  const auto bob = As(kBob, "$BIN/ferryrun -n 1 $BIN/waits alone");
+  ASSERT_TRUE(bob->WaitForOutput("under way"));
+  EXPECT_EQ(RunAs(kCid, "$BIN/ferryrun -n 1 $BIN/hello").exit_code, 0);
+  ann->Signal(SIGTERM);
+  bob->Signal(SIGTERM);
+  ann->Wait();
+  bob->Wait();
+}
+
 TEST_F(UsersTest, NoUserTakesAllPlaces) {
   StartDaemon({"--max_local_ranks=4"});
   const CommandResult many = RunAs(kAnn, "$BIN/ferryrun -n 4 $BIN/hello");

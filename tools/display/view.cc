@@ -124,6 +124,7 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {nullptr, "REQUESTS",
      UsedOfLimit<&control::UserStatus::requests, &control::UserStatus::requests_limit>},
     {nullptr, "LINKS", UsedOfLimit<&control::UserStatus::links, &control::UserStatus::links_limit>},
+    {nullptr, "NODES", UsedOfLimit<&control::UserStatus::nodes, &control::UserStatus::nodes_limit>},
     {"jobs", nullptr, FERRY_VALUE(UserStatus, jobs)},
     {"jobs_limit", nullptr, FERRY_VALUE(UserStatus, jobs_limit)},
     {"sessions", nullptr, FERRY_VALUE(UserStatus, sessions)},
@@ -136,6 +137,8 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {"requests_limit", nullptr, FERRY_VALUE(UserStatus, requests_limit)},
     {"links", nullptr, FERRY_VALUE(UserStatus, links)},
     {"links_limit", nullptr, FERRY_VALUE(UserStatus, links_limit)},
+    {"nodes", nullptr, FERRY_VALUE(UserStatus, nodes)},
+    {"nodes_limit", nullptr, FERRY_VALUE(UserStatus, nodes_limit)},
 };
 
 constexpr Field<control::RegistrationStatus> kRegistrationFields[] = {

@@ -7,23 +7,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
+
+#include "common/process_stat.h"
 
 namespace ferry::tools {
 
-struct TreeProcess {
-  pid_t pid = -1;
-  pid_t parent = -1;
-  pid_t session = -1;
-  bool ended = false;  // a zombie
-};
-// Reads the text of /proc/PID/stat; pid -1 where it says something else.
-TreeProcess ParseStat(std::string_view text);
-
 // All processes below `root`, parents first. Those in `spared`, and what is below them, are left
 // out. Reads all of /proc, about 10 us for each process of the machine; empty where there is none.
-std::vector<TreeProcess> ProcessesBelow(pid_t root, const std::vector<pid_t>& spared = {});
+std::vector<ProcessStat> ProcessesBelow(pid_t root, const std::vector<pid_t>& spared = {});
 
 struct TreeEnd {
   bool other_sessions = false;      // also what has left this process's session (setsid)

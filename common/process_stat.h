@@ -1,0 +1,28 @@
+// What the kernel tells of a process or a thread in /proc/PID/stat (proc(5)).
+//
+// Any thread; does not block.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace ferry {
+
+struct ProcessStat {
+  pid_t pid = -1;     // -1: there is no such process, or no /proc, or it tells something else
+  char state = '\0';  // 'R' runs or is ready to, 'S' sleeps, 'T' is stopped, 'Z' has ended, ...
+  pid_t parent = -1;
+  pid_t session = -1;
+  int cpu = -1;  // where it runs, ran last, or waits to run
+};
+
+// Reads the text of such a file.
+ProcessStat ParseProcessStat(std::string_view text);
+
+// Of the process or thread with that folder: "/proc/12" or "/proc/12/task/13".
+ProcessStat ReadProcessStat(const std::string& folder);
+ProcessStat ReadProcessStat(pid_t pid);
+
+}  // namespace ferry
