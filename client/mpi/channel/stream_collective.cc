@@ -6,6 +6,7 @@
 #include "client/collective/stream_order.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
+#include "client/mpi/request/request.h"
 #include "client/mpi/request/strided_runs.h"
 
 namespace ferry::mpi {
@@ -33,18 +34,10 @@ Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& pa
   return made;
 }
 
-// Makes an offer and takes it back at once.
 void StreamCollective::Refuse(const Parts& parts) {
   StreamCollective refused(parts);
   (void)refused.MakeRequests(With::kNothing);
-  client::RequestHandle match = 0;
-  if (!refused.requests_.empty() && front_end->BeginMatch(refused.requests_, &match).ok()) {
-    for (const client::RequestHandle request : std::exchange(refused.requests_, {})) {
-      (void)front_end->FreePersistent(request);
-    }
-    client::Completion completion;
-    front_end->Wait(match, &completion);  // over: its requests are gone
-  }
+  RefuseMatch(std::exchange(refused.requests_, {}));
 }
 
 StreamCollective::~StreamCollective() {

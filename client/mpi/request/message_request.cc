@@ -37,6 +37,13 @@ class PoolLock {
   const bool is_locked_;
 };
 
+Failure FailGaps() {
+  return {MPI_ERR_TYPE, "its data has gaps, which a stream cannot pack: pack it by a kernel"};
+}
+Failure FailRefused() {
+  return {MPI_ERR_TYPE, "its match has failed, so free it and make it anew: " + FailGaps().text};
+}
+
 }  // namespace
 
 inline MessageRequest* MessageRequest::TakeFree() {
@@ -155,7 +162,7 @@ Failure MessageRequest::Start() {
   if (!is_null_) {
     FERRY_RETURN_FAILURE(is_send_ ? payload_.Pack() : Failure());
     if (const ErrorCode error = front_end->Start(persistent_); error != ErrorCode::kOk) {
-      return FailureOf(error);
+      return is_refused() ? FailRefused() : FailureOf(error);
     }
     handle_ = persistent_;
   }
@@ -167,21 +174,30 @@ bool MessageRequest::is_enqueued() const {
   return persistent_ != 0 && front_end->IsEnqueued(persistent_);
 }
 
+// What queues refuse is refused here, where both sides can be told.
 Failure MessageRequest::AddOffered(std::vector<client::RequestHandle>* offered) {
-  if (persistent_ != 0) {
-    offered->push_back(persistent_);
+  if (is_null_) {
+    return {};
   }
+  if (!payload_.is_dense()) {
+    if (!is_refused()) {
+      RefuseMatch({std::exchange(persistent_, 0)});
+    }
+    return FailGaps();
+  }
+  offered->push_back(persistent_);
   return {};
 }
 
 Failure MessageRequest::IsMatched(bool* matched) {
-  *matched = persistent_ == 0;
-  return *matched ? Failure() : FailureOf(front_end->IsMatched(persistent_, matched));
+  *matched = is_null_;
+  return is_null_ || is_refused() ? Failure()
+                                  : FailureOf(front_end->IsMatched(persistent_, matched));
 }
 
 Failure MessageRequest::FindEnqueued(client::RequestHandle* handle) {
-  if (!payload_.is_dense()) {
-    return {MPI_ERR_TYPE, "its data has gaps, which a stream cannot pack: pack it by a kernel"};
+  if (!is_null_ && !payload_.is_dense()) {
+    return FailGaps();
   }
   *handle = persistent_;
   return {};

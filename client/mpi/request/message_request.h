@@ -60,6 +60,8 @@ class MessageRequest final : public Request, public Matchable {
   MessageRequest() = default;
   static MessageRequest* TakeFree();
   void Collect();
+  // Persistent: its match was refused.
+  bool is_refused() const { return persistent_ == 0 && !is_null_; }
   // For one that is collected.
   void FillIn(MPI_Status* status) const;
 
@@ -72,7 +74,7 @@ class MessageRequest final : public Request, public Matchable {
   Payload payload_;
   client::Message message_;
   client::RequestHandle handle_ = 0;
-  client::RequestHandle persistent_ = 0;  // of libferry; 0: with MPI_PROC_NULL
+  client::RequestHandle persistent_ = 0;  // of libferry; 0: with MPI_PROC_NULL, or refused
   client::Completion completion_;
   MPI_Request published_ = nullptr;
   MessageRequest* next_free_ = nullptr;

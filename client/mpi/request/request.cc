@@ -37,6 +37,19 @@ std::atomic<size_t> abandoned_count{0};
 
 }  // namespace
 
+// By an offer that is taken back at once.
+void RefuseMatch(const std::vector<client::RequestHandle>& requests) {
+  client::RequestHandle match = 0;
+  const bool is_offered = !requests.empty() && front_end->BeginMatch(requests, &match).ok();
+  for (const client::RequestHandle request : requests) {
+    (void)front_end->FreePersistent(request);
+  }
+  if (is_offered) {
+    client::Completion completion;
+    front_end->Wait(match, &completion);  // over: its requests are gone
+  }
+}
+
 void Request::Await() {
   AwaitUntil([](void* request) { return static_cast<Request*>(request)->IsDone(); }, this);
 }

@@ -26,7 +26,7 @@ class Partitioned;
 class Matchable {
  public:
   // Adds libferry's requests that are to be matched; makes them, if need be. MPI_ERR_REQUEST,
-  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched.
+  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched, of which the other ends are told, too.
   virtual Failure AddOffered(std::vector<client::RequestHandle>* requests) = 0;
   virtual Failure IsMatched(bool* matched) = 0;
   // Finds what queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
@@ -36,6 +36,10 @@ class Matchable {
  protected:
   ~Matchable() = default;
 };
+
+// Frees libferry's persistent requests, which cannot be matched, so that the match, or the first
+// start, fails on the other ends, which may wait for it. Blocks on the daemon.
+void RefuseMatch(const std::vector<client::RequestHandle>& requests);
 
 class Request : public Object {
  public:

@@ -28,9 +28,12 @@ extern "C" {
  *
  * MPI_ERR_REQUEST: not a persistent point-to-point or collective request, active, a buffered send,
  * or a receive with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both
- * sides. Collectives also fail with MPI_ERR_TYPE (data with gaps in memory that only streams reach)
- * and MPI_ERR_NO_MEM (the rank's heap has no room for what its messages need). Then the match, or
- * the first start, fails on the ranks that it has messages with, too. */
+ * sides. MPI_ERR_TYPE: a send or receive whose data have gaps, which a stream cannot pack (without
+ * a match MPI_Start takes it); a collective's, in memory that only streams reach. Collectives also
+ * fail with MPI_ERR_NO_MEM (the rank's heap has no room for what its messages need). With these two
+ * the match, or the first start, fails on the other side, too (MPI_ERR_REQUEST; a send is complete
+ * once its data have left, and may be told later), or on the ranks that the collective has messages
+ * with. */
 
 /* Blocks until the other side, or all ranks, have called the same for their own request. */
 int MPIX_Match(MPI_Request* request);
@@ -65,12 +68,11 @@ int MPIX_Queue_free(MPIX_Queue* queue);
  * call. A collective's failure is this rank's own, or that of a rank it had messages with. */
 int MPIX_Queue_wait(MPIX_Queue queue);
 
-/* Enqueue the start of matched requests. Never block the stream. Data of sends and receives must be
- * dense (MPI_ERR_TYPE: a stream cannot pack it); collectives pack and reduce on the stream, by
- * functions that it calls: an operation of the program's own must not call MPI, and its datatype
- * must not have been freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. A
- * call with several requests enqueues all or none. MPI_ERR_REQUEST: not matched, active, or started
- * on a queue without a wait since. */
+/* Enqueue the start of matched requests. Never block the stream. Collectives pack and reduce on the
+ * stream, by functions that it calls: an operation of the program's own must not call MPI, and its
+ * datatype must not have been freed (MPI_ERR_TYPE). A collective goes on while the stream does
+ * other work. A call with several requests enqueues all or none. MPI_ERR_REQUEST: not matched,
+ * active, or started on a queue without a wait since. */
 int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
 /* Enqueue the wait for them, on the queue that has their start. No other call may use them until
