@@ -5,7 +5,10 @@
 // and places of their own (v, w, and units of partitions), Blocks. Calling thread: the program's.
 #pragma once
 
+#include <vector>
+
 #include "client/mpi/api/collective_blocks.h"
+#include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
 
@@ -42,9 +45,29 @@ Failure DescribeWholeVector(const Comm& comm, collective::Collective collective,
 // `block`: its count is of one rank's.
 Failure DescribeReduceScatterBlock(const Comm& comm, const Vector& block,
                                    CollectiveOperation* operation);
-// The same of some elements of each block, on an intracommunicator: `part` names those of the first
-// block, and the blocks are `stride` elements long. The arguments of the whole have been checked.
-Failure DescribePartOfReduceScatterBlock(const Comm& comm, const Vector& part, int64_t stride,
-                                         CollectiveOperation* operation);
+// Each rank's block has a count of its own. The vector's is not looked at.
+Failure DescribeReduceScatter(const Comm& comm, Vector vector, Numbers recvcounts,
+                              CollectiveOperation* operation);
+// Some elements of each block of a reduce_scatter, by rank.
+struct PartOfReduceScatter {
+  std::vector<int64_t> firsts;  // among all elements of the vector
+  std::vector<int64_t> counts;
+  int64_t own_first = 0;  // of this rank's result, in recvbuf
+};
+// The same of such parts, on an intracommunicator. The arguments of the whole have been checked.
+Failure DescribePartOfReduceScatter(const Comm& comm, const Vector& vector,
+                                    const PartOfReduceScatter& part,
+                                    CollectiveOperation* operation);
+
+// ---- Collectives among neighbours (MPI 5.0, section 8.6) ----------------------------------------
+
+// MPI_ERR_TOPOLOGY: the communicator has no neighbours.
+Failure FindNeighbours(const Comm& comm, Neighbours* neighbours);
+template <typename Data>
+Failure DescribeNeighbourAllgather(const Comm& comm, const Run& send, const Data& receive,
+                                   CollectiveOperation* operation);
+template <typename Data>
+Failure DescribeNeighbourAlltoall(const Comm& comm, const Data& send, const Data& receive,
+                                  CollectiveOperation* operation);
 
 }  // namespace ferry::mpi

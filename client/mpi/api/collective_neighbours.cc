@@ -1,7 +1,7 @@
 // Collectives among neighbours: what their arguments mean (MPI 5.0, section 8.6).
 #include <vector>
 
-#include "client/mpi/api/collective_blocks.h"
+#include "client/mpi/api/collective_descriptions.h"
 #include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
@@ -15,10 +15,8 @@ Failure Describe(const Comm& comm, Collective collective, const void* sendbuf, c
                  Problem* problem) {
   problem->collective = collective;
   problem->has_blocks = true;
-  if (comm.topology() == nullptr) [[unlikely]] {
-    return {MPI_ERR_TOPOLOGY, "the communicator has no topology, hence no neighbours"};
-  }
-  Neighbours neighbours = NeighboursOf(*comm.topology(), comm.rank());
+  Neighbours neighbours;
+  FERRY_RETURN_FAILURE(FindNeighbours(comm, &neighbours));
   problem->sources = std::move(neighbours.sources);
   problem->destinations = std::move(neighbours.destinations);
   problem->is_cartesian = KindOf(*comm.topology()) == MPI_CART;
@@ -36,31 +34,60 @@ Failure BindReceived(const Data& receive, CollectiveOperation* operation) {
   return BindBlocks(receive, sources, &operation->output, &operation->problem.receive_blocks);
 }
 
-// `Data` is Run, or, where blocks have sizes of their own, Blocks.
+}  // namespace
+
+Failure FindNeighbours(const Comm& comm, Neighbours* neighbours) {
+  if (comm.topology() == nullptr) [[unlikely]] {
+    return {MPI_ERR_TOPOLOGY, "the communicator has no topology, hence no neighbours"};
+  }
+  *neighbours = NeighboursOf(*comm.topology(), comm.rank());
+  return {};
+}
+
+template <typename Data>
+Failure DescribeNeighbourAllgather(const Comm& comm, const Run& send, const Data& receive,
+                                   CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  FERRY_RETURN_FAILURE(
+      Describe(comm, Collective::kNeighbourAllgather, send.buffer, receive.buffer, &problem));
+  FERRY_RETURN_FAILURE(BindReceived(receive, operation));
+  return problem.destinations.empty() ? Bind(send, 0, &operation->input, &problem.block_bytes)
+                                      : BindOwnInput(send, operation, &problem.block_bytes);
+}
+
+template <typename Data>
+Failure DescribeNeighbourAlltoall(const Comm& comm, const Data& send, const Data& receive,
+                                  CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  FERRY_RETURN_FAILURE(
+      Describe(comm, Collective::kNeighbourAlltoall, send.buffer, receive.buffer, &problem));
+  FERRY_RETURN_FAILURE(BindReceived(receive, operation));
+  const int destinations = CountOf(problem.destinations);
+  operation->input_read = PortionOf(send, 0, destinations);
+  return BindBlocks(send, destinations, &operation->input, &problem.send_blocks);
+}
+
+// For other files of this folder.
+template Failure DescribeNeighbourAllgather(const Comm&, const Run&, const Blocks&,
+                                            CollectiveOperation*);
+template Failure DescribeNeighbourAlltoall(const Comm&, const Blocks&, const Blocks&,
+                                           CollectiveOperation*);
+
+namespace {
+
 template <typename Data>
 int CallAllgather(const CollectiveCall& call, const Run& send, const Data& receive,
                   MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    FERRY_RETURN_FAILURE(
-        Describe(comm, Collective::kNeighbourAllgather, send.buffer, receive.buffer, &problem));
-    FERRY_RETURN_FAILURE(BindReceived(receive, &operation));
-    return problem.destinations.empty() ? Bind(send, 0, &operation.input, &problem.block_bytes)
-                                        : BindOwnInput(send, &operation, &problem.block_bytes);
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeNeighbourAllgather(comm, send, receive, &operation);
   });
 }
 
 template <typename Data>
 int CallAlltoall(const CollectiveCall& call, const Data& send, const Data& receive,
                  MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    FERRY_RETURN_FAILURE(
-        Describe(comm, Collective::kNeighbourAlltoall, send.buffer, receive.buffer, &problem));
-    FERRY_RETURN_FAILURE(BindReceived(receive, &operation));
-    const int destinations = CountOf(problem.destinations);
-    operation.input_read = PortionOf(send, 0, destinations);
-    return BindBlocks(send, destinations, &operation.input, &problem.send_blocks);
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeNeighbourAlltoall(comm, send, receive, &operation);
   });
 }
 

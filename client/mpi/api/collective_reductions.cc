@@ -1,4 +1,6 @@
 // Collectives that reduce: what their arguments mean (MPI 5.0, sections 6.9 to 6.11).
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -148,28 +150,73 @@ Failure DescribeReduceScatterBlock(const Comm& comm, const Vector& block,
   return {};
 }
 
-// The result of this rank goes to where the first block has these elements: also in place.
-Failure DescribePartOfReduceScatterBlock(const Comm& comm, const Vector& part, int64_t stride,
-                                         CollectiveOperation* operation) {
+// Whether a part's place in this rank's result is that of its elements in the first block, on all
+// ranks.
+bool AreBlocksEqual(const PartOfReduceScatter& part) {
+  return std::all_of(part.counts.begin(), part.counts.end(),
+                     [&](int64_t count) { return count == part.counts.front(); });
+}
+
+// In place, results may lie where blocks are read: of equal blocks, where this part of the first
+// one was; of others, where other parts are.
+Failure DescribePartOfReduceScatter(const Comm& comm, const Vector& vector,
+                                    const PartOfReduceScatter& part,
+                                    CollectiveOperation* operation) {
   Problem& problem = operation->problem;
   problem.collective = Collective::kReduceScatter;
   problem.has_blocks = problem.are_parts_apart = true;
   Resolved resolved;
-  FERRY_RETURN_FAILURE(Resolve(part, &resolved));
-  const bool on_host =
-      DescribeReducing(part, resolved, {}, part.count * comm.size(), operation) == kHostMemory;
+  FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+  Vector read = vector;
+  if (IsInPlace(vector.sendbuf) && !AreBlocksEqual(part)) {
+    read.sendbuf = vector.recvbuf;
+    operation->input.KeepApart();
+    operation->output.KeepApart();
+    operation->holds_result = true;
+  }
+  const int64_t elements = std::accumulate(part.counts.begin(), part.counts.end(), int64_t{0});
+  const bool on_host = DescribeReducing(read, resolved, {}, elements, operation) == kHostMemory;
   const Datatype& type = *resolved.type;
   auto* const first =
-      static_cast<char*>(problem.in_place ? part.recvbuf : const_cast<void*>(part.sendbuf));
+      static_cast<char*>(problem.in_place ? read.recvbuf : const_cast<void*>(read.sendbuf));
   std::vector<BlockArguments> blocks;
-  for (int64_t i = 0; i < comm.size(); ++i) {
-    blocks.push_back({first + i * stride * type.extent(), part.count, &type});
+  for (size_t i = 0; i < part.counts.size(); ++i) {
+    blocks.push_back({first + part.firsts[i] * type.extent(), part.counts[i], &type});
   }
   (problem.in_place ? operation->output_read : operation->input_read) = {0, comm.size()};
   CollectiveBuffer& buffer = problem.in_place ? operation->output : operation->input;
   FERRY_RETURN_FAILURE(buffer.Set(blocks, &problem.receive_blocks, on_host));
-  return problem.in_place ? Failure()
-                          : operation->output.Set(part.recvbuf, part.count, type, on_host);
+  if (problem.in_place) {
+    return {};
+  }
+  auto* const result = static_cast<char*>(vector.recvbuf) + part.own_first * type.extent();
+  return operation->output.Set(result, part.counts[static_cast<size_t>(comm.rank())], type,
+                               on_host);
+}
+
+Failure DescribeReduceScatter(const Comm& comm, Vector vector, Numbers recvcounts,
+                              CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  problem.collective = Collective::kReduceScatter;
+  problem.has_blocks = true;
+  Part part;
+  Resolved resolved;
+  FERRY_RETURN_FAILURE(CheckArray(recvcounts, "recvcounts"));
+  FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, operation, &part));
+  FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
+  const auto size = static_cast<size_t>(resolved.type->size_bytes());
+  vector.count = 0;
+  for (int i = 0; i < comm.size(); ++i) {
+    const int64_t count = recvcounts[i];
+    if (count < 0 || count > INT64_MAX - vector.count) [[unlikely]] {
+      return {MPI_ERR_COUNT, "recvcounts[" + std::to_string(i) + "] is " + std::to_string(count)};
+    }
+    problem.receive_blocks.push_back(
+        {static_cast<size_t>(vector.count) * size, static_cast<size_t>(count) * size});
+    vector.count += count;
+  }
+  part.result_count = recvcounts[comm.rank()];
+  return Describe(vector, resolved, part, operation);
 }
 
 namespace {
@@ -188,30 +235,10 @@ int CallReduceScatterBlock(const CollectiveCall& call, const Vector& block, MPI_
   });
 }
 
-// The vector's count is that of all parts together.
-int CallReduceScatter(const CollectiveCall& call, Vector vector, Numbers recvcounts,
+int CallReduceScatter(const CollectiveCall& call, const Vector& vector, Numbers recvcounts,
                       MPI_Comm handle) {
-  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
-    Problem& problem = operation.problem;
-    problem.collective = Collective::kReduceScatter;
-    problem.has_blocks = true;
-    Part part;
-    Resolved resolved;
-    FERRY_RETURN_FAILURE(CheckArray(recvcounts, "recvcounts"));
-    FERRY_RETURN_FAILURE(FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part));
-    FERRY_RETURN_FAILURE(Resolve(vector, &resolved));
-    const auto size = static_cast<size_t>(resolved.type->size_bytes());
-    for (int i = 0; i < comm.size(); ++i) {
-      const int64_t count = recvcounts[i];
-      if (count < 0 || count > INT64_MAX - vector.count) [[unlikely]] {
-        return {MPI_ERR_COUNT, "recvcounts[" + std::to_string(i) + "] is " + std::to_string(count)};
-      }
-      problem.receive_blocks.push_back(
-          {static_cast<size_t>(vector.count) * size, static_cast<size_t>(count) * size});
-      vector.count += count;
-    }
-    part.result_count = recvcounts[comm.rank()];
-    return Describe(vector, resolved, part, &operation);
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    return DescribeReduceScatter(comm, vector, recvcounts, &operation);
   });
 }
 

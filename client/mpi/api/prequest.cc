@@ -3,6 +3,7 @@
 
 #include <mpix.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "client/mpi/api/call.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/runtime/fail.h"
 
@@ -55,16 +57,53 @@ Failure ReadWishes(const Info& info, PrequestWishes* wishes) {
   return {};
 }
 
-Failure Make(PrequestSource& source, const PrequestWishes& wishes, int device,
-             MPIX_Prequest* prequest) {
-  std::shared_ptr<Prequest> its = source.prequest();
+// `is_in_round`: the request is active.
+Result<std::shared_ptr<Prequest>> Make(PrequestSource& source, const PrequestWishes& wishes,
+                                       int device, bool is_in_round) {
+  PrequestPlan plan;
+  FERRY_RETURN_FAILURE(source.Describe(&plan));
+  const uint64_t round = plan.round;
+  plan.round -= is_in_round ? 1 : 0;
+  Result<std::shared_ptr<Prequest>> made = Prequest::Make(plan, wishes, device);
+  FERRY_RETURN_FAILURE(made.failure());
+  if (is_in_round) {
+    FERRY_RETURN_FAILURE(made.value()->Begin(round));
+    made.value()->NoteReadiedByHost();  // it may have readied some
+  }
+  source.set_prequest(made.value());
+  if (is_in_round) {
+    source.LookAfterKernels();
+  }
+  return made;
+}
+
+Result<PrequestSource*> SourceOf(Request& request) {
+  Partitioned* const partitioned = request.partitioned();
+  PrequestSource* const source = partitioned == nullptr ? nullptr : partitioned->prequest_source();
+  if (source == nullptr) {
+    return Failure{MPI_ERR_REQUEST, "the request is no partitioned one"};
+  }
+  if (request.is_enqueued()) {
+    return Failure{MPI_ERR_REQUEST, "the request is on a queue: wait for it first"};
+  }
+  return source;
+}
+
+Failure Create(Request& request, const Info* info, int device, MPIX_Prequest* prequest) {
+  const Result<PrequestSource*> source = SourceOf(request);
+  FERRY_RETURN_FAILURE(source.failure());
+  if (request.is_active()) {
+    return {MPI_ERR_REQUEST, "the request is active: complete it first"};
+  }
+  PrequestWishes wishes;
+  if (info != nullptr) {
+    FERRY_RETURN_FAILURE(ReadWishes(*info, &wishes));
+  }
+  std::shared_ptr<Prequest> its = source.value()->prequest();
   if (its == nullptr) {
-    PrequestPlan plan;
-    FERRY_RETURN_FAILURE(source.Describe(&plan));
-    Result<std::shared_ptr<Prequest>> made = Prequest::Make(plan, wishes, device);
+    Result<std::shared_ptr<Prequest>> made = Make(*source.value(), wishes, device, false);
     FERRY_RETURN_FAILURE(made.failure());
     its = std::move(made).value();
-    source.set_prequest(its);
   } else if (its->device() != device) {
     return {MPI_ERR_UNSUPPORTED_OPERATION, "the request has a Prequest for the device " +
                                                std::to_string(its->device()) +
@@ -78,21 +117,20 @@ Failure Make(PrequestSource& source, const PrequestWishes& wishes, int device,
   return {};
 }
 
-Failure Create(Request& request, const Info* info, int device, MPIX_Prequest* prequest) {
-  Partitioned* const partitioned = request.partitioned();
-  PrequestSource* const source = partitioned == nullptr ? nullptr : partitioned->prequest_source();
-  if (source == nullptr) {
-    return {MPI_ERR_REQUEST, "the request is no partitioned one"};
+// The request keeps it.
+Failure Get(Request& request, MPIX_Prequest* prequest) {
+  const Result<PrequestSource*> source = SourceOf(request);
+  FERRY_RETURN_FAILURE(source.failure());
+  std::shared_ptr<Prequest> its = source.value()->prequest();
+  if (its == nullptr) {
+    const int device = std::max(front_end->DeviceOf(source.value()->memory()), 0);
+    Result<std::shared_ptr<Prequest>> made = Make(*source.value(), {}, device, request.is_active());
+    FERRY_RETURN_FAILURE(made.failure());
+    its = std::move(made).value();
   }
-  if (request.is_active() || request.is_enqueued()) {
-    return {MPI_ERR_REQUEST, request.is_active() ? "the request is active: complete it first"
-                                                 : "the request is on a queue: wait for it first"};
-  }
-  PrequestWishes wishes;
-  if (info != nullptr) {
-    FERRY_RETURN_FAILURE(ReadWishes(*info, &wishes));
-  }
-  return Make(*source, wishes, device, prequest);
+  its->Keep();
+  *prequest = its->address();
+  return {};
 }
 
 Failure Free(MPIX_Prequest address) {
@@ -101,8 +139,9 @@ Failure Free(MPIX_Prequest address) {
   const auto found = prequests.all.find(address);
   if (found == prequests.all.end()) {
     return {MPI_ERR_ARG,
-            "this is no Prequest that MPIX_Prequest_create has returned, or it was "
-            "freed as often as it was created"};
+            "this is no Prequest that MPIX_Prequest_create has made for a device, or it was freed "
+            "as often as it was created; one of MPIX_Prequest_create(preq, request) is freed with "
+            "its request"};
   }
   if (found->second->is_active()) {
     return {MPI_ERR_REQUEST, "the Prequest's request is active: complete it first"};
@@ -120,8 +159,8 @@ Failure Free(MPIX_Prequest address) {
 
 extern "C" {
 
-FERRY_MPIX int MPIX_Prequest_create(MPI_Request handle, int device, MPI_Info info,
-                                    MPIX_Prequest* prequest) {
+FERRY_MPIX int(MPIX_Prequest_create)(MPI_Request handle, int device, MPI_Info info,
+                                     MPIX_Prequest* prequest) {
   Call call(__func__);
   call.NeedRunning();
   Request* const request = call.Find(handle);
@@ -130,6 +169,16 @@ FERRY_MPIX int MPIX_Prequest_create(MPI_Request handle, int device, MPI_Info inf
   FERRY_RETURN_ERROR(call.result());
   *prequest = MPIX_PREQUEST_NULL;
   return Conclude(__func__, *request, Create(*request, hints, device, prequest));
+}
+
+FERRY_MPIX int MPIX_Prequest_get(MPI_Request handle, MPIX_Prequest* prequest) {
+  Call call(__func__);
+  call.NeedRunning();
+  Request* const request = call.Find(handle);
+  call.NeedPlace(prequest, "the address for the Prequest is null");
+  FERRY_RETURN_ERROR(call.result());
+  *prequest = MPIX_PREQUEST_NULL;
+  return Conclude(__func__, *request, Get(*request, prequest));
 }
 
 FERRY_MPIX int MPIX_Prequest_free(MPIX_Prequest* prequest) {

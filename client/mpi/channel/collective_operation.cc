@@ -56,7 +56,8 @@ Failure CollectiveBuffer::Set(void* address, int64_t count, const Datatype& type
   if (bytes == 0) {
     return {};
   }
-  if (type.IsDense(count) && !(on_host && front_end->IsByStream(FirstByte(run_)))) [[likely]] {
+  if (!is_apart_ && type.IsDense(count) && !(on_host && front_end->IsByStream(FirstByte(run_))))
+      [[likely]] {
     base_ = FirstByte(run_);
     return {};
   }
@@ -74,7 +75,7 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks, std::ve
   }
   places->resize(blocks.size());
   char* lowest = nullptr;
-  bool is_dense = true;
+  bool is_dense = !is_apart_;
   size_t bytes = 0;
   for (const BlockArguments& block : blocks) {
     if (BytesOf(block) == 0) {

@@ -44,6 +44,9 @@ class CollectiveBuffer {
   Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places,
               bool on_host = false);
 
+  // Before Set: a copy stands in at any rate.
+  void KeepApart() { is_apart_ = true; }
+
   // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
   // the second one, kept only where calls are compared (table.h).
   collective::DataRecord RecordOfPart(int64_t times) const;
@@ -81,6 +84,7 @@ class CollectiveBuffer {
   void* base_ = nullptr;
   std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
   bool is_by_stream_ = false;
+  bool is_apart_ = false;
   std::vector<Piece> pieces_;  // what the copy consists of
   BlockArguments run_;         // of the first form
   std::vector<collective::DataRecord> block_records_;
@@ -103,6 +107,9 @@ struct CollectiveOperation {
   OpReducer reducer;
   int device = collective::kHostMemory;  // what reduces
   const char* call_name = "";
+  // A unit of partitions: its result lies where others' contributions are read, and is put there
+  // when they all are over.
+  bool holds_result = false;
   std::string cut;  // of a partitioned one: into what, for ranks to compare
   std::unique_ptr<CallDescription> description;  // where ranks compare their calls
   uint32_t number = Channel::kNoNumber;          // of the channel's, there

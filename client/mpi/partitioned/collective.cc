@@ -56,6 +56,7 @@ PartitionedCollective::PartitionedCollective(Comm& comm, const Units& units, boo
       units_(units),
       readies_(readies),
       arrives_(parts.front().operation->delivers),
+      holds_results_(parts.front().operation->holds_result),
       first_number_(first_number),
       block_(block),
       words_(block.data, units),
@@ -71,7 +72,7 @@ PartitionedCollective::PartitionedCollective(Comm& comm, const Units& units, boo
       operations.back()->reducer.Keep();
     }
   }
-  if (all_[0].part.schedule == nullptr &&
+  if (all_[0].part.schedule == nullptr && all_[0].part.is_even &&
       NodeUnits::MayServe(comm, channel_, units_.count(), *operations[0])) {
     node_ = std::make_unique<NodeUnits>(&channel_, first_number_ + units_.count() + 1,
                                         std::move(operations));
@@ -176,8 +177,7 @@ Failure PartitionedCollective::Start() {
     CarryOn();
   }
   if (begins_setup || kernels != nullptr) {
-    Watch(Ref<Object>::Share(this), this);
-    Watch(Ref<Object>::Share(this), &messages_);
+    LookAfterKernels();
   }
   return {};
 }
@@ -190,6 +190,7 @@ void PartitionedCollective::BeginRoundLocked() {
   }
   failure_ = {};
   begun_units_ = 0;
+  held_.clear();
   ended_units_.store(0, std::memory_order_relaxed);
   round_.store(round() + 1, std::memory_order_relaxed);
   is_active_.store(true, std::memory_order_relaxed);
@@ -365,6 +366,20 @@ bool PartitionedCollective::EndLocked() {
   return !just_ended_.empty();
 }
 
+// Keeps those that have ended well, unless they are the last: results lie where others read. Units
+// with results to hold go by messages.
+void PartitionedCollective::HoldLocked() {
+  const auto well = std::stable_partition(
+      just_ended_.begin(), just_ended_.end(),
+      [](const Unit* unit) { return unit->run->failure().code != ErrorCode::kOk; });
+  held_.insert(held_.end(), well, just_ended_.end());
+  just_ended_.erase(well, just_ended_.end());
+  if (ended_units_ + just_ended_.size() + held_.size() == units_.count()) {
+    just_ended_.insert(just_ended_.end(), held_.begin(), held_.end());
+    held_.clear();
+  }
+}
+
 // Does what can be done without waiting. Returns whether a unit has ended.
 bool PartitionedCollective::LookLocked() {
   if (is_setting_up_ && node_->Step()) {
@@ -375,6 +390,9 @@ bool PartitionedCollective::LookLocked() {
   }
   if (!EndLocked()) {
     return false;
+  }
+  if (holds_results_) {
+    HoldLocked();
   }
   for (Unit* const unit : just_ended_) {
     RunFailure failure = node_ != nullptr ? unit->outcome : unit->run->failure();
@@ -536,6 +554,16 @@ void PartitionedCollective::set_prequest(std::shared_ptr<Prequest> prequest) {
   const std::lock_guard lock(mutex_);
   prequest_ = std::move(prequest);
   has_prequest_.store(true, std::memory_order_relaxed);
+}
+
+void PartitionedCollective::LookAfterKernels() {
+  Watch(Ref<Object>::Share(this), this);
+  Watch(Ref<Object>::Share(this), &messages_);
+}
+
+const void* PartitionedCollective::memory() const {
+  const CollectiveOperation& operation = *all_[0].part.operation;
+  return operation.input.base() != nullptr ? operation.input.base() : operation.output.base();
 }
 
 bool PartitionedCollective::IsBusy() {

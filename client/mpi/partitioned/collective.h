@@ -43,6 +43,8 @@ struct UnitOfCollective {
   // Of a schedule that the program describes; null: the one that all ranks choose for the problem.
   std::shared_ptr<const collective::Schedule> schedule;
   std::unique_ptr<collective::Reducer> reducer;  // of such a schedule, if it reduces
+  // All ranks have blocks of one size, and exchange them with all others.
+  bool is_even = true;
 };
 
 class PartitionedCollective final : public Request,
@@ -94,6 +96,8 @@ class PartitionedCollective final : public Request,
   Failure Describe(PrequestPlan* plan) override;
   std::shared_ptr<Prequest> prequest() override;
   void set_prequest(std::shared_ptr<Prequest> prequest) override;
+  void LookAfterKernels() override;
+  const void* memory() const override;
 
   // The library's thread looks at what kernels have marked, and carries the setup on.
   bool IsBusy() override;
@@ -153,6 +157,7 @@ class PartitionedCollective final : public Request,
   void StartLocked(uint32_t unit);
   void SettleLocked();
   bool EndLocked();
+  void HoldLocked();
   void CarryOn();
   void BeginMarkedLocked();
   bool LookLocked();
@@ -164,6 +169,7 @@ class PartitionedCollective final : public Request,
   const Units units_;
   const bool readies_;
   const bool arrives_;
+  const bool holds_results_;
   const uint32_t first_number_;
   Block block_;
   const SenderWords words_;     // `taken`: the unit has begun
@@ -180,7 +186,7 @@ class PartitionedCollective final : public Request,
   std::atomic<bool> is_setting_up_{false};
   std::atomic<uint32_t> looks_{0};  // of the program's threads
   Messages messages_{this};
-  // Changes under mutex_, while the request is not active.
+  // Changes under mutex_; while the request is active only from null.
   std::shared_ptr<Prequest> prequest_;
   std::mutex mutex_;                 // guards what follows; the channel's comes after it
   bool has_set_up_ = false;          // it was asked whether units go by node_
@@ -190,6 +196,7 @@ class PartitionedCollective final : public Request,
   uint64_t next_flush_ns_ = 0;
   std::vector<Unit*> under_way_;
   std::vector<Unit*> just_ended_;
+  std::vector<Unit*> held_;  // have ended well, and their results wait for the others
   uint64_t prepared_round_ = 0;
   bool is_barrier_left_ = false;
   bool has_numbers_ = true;

@@ -77,7 +77,8 @@ Failure NullPartitioned::Describe(PrequestPlan* plan) {
   plan->is_send = is_send_;
   plan->units = units;
   plan->partitions = partitions;
-  plan->round = round_;
+  // The round that is under way has not been counted: there were no kernels.
+  plan->round = is_send_ && is_active() ? ++round_ : round_;
   plan->is_null = true;
   plan->words = SenderWords(words_.data, units);
   plan->arrived = is_send_ ? nullptr : &plan->words.of(0).ready;

@@ -95,7 +95,11 @@ class Prequest {
   void AddUse() { uses_.fetch_add(1, std::memory_order_relaxed); }
   // Whether it was the last.
   bool DropUse() { return uses_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  bool is_freed() const { return uses_.load(std::memory_order_acquire) == 0; }
+  // It is its request's own, for the request's life.
+  void Keep() { is_kept_.store(true, std::memory_order_relaxed); }
+  bool is_freed() const {
+    return uses_.load(std::memory_order_acquire) == 0 && !is_kept_.load(std::memory_order_relaxed);
+  }
 
   // A round begins, and ends. Errors: the device's memory could not be written.
   Failure Begin(uint64_t round);
@@ -172,6 +176,7 @@ class Prequest {
   shm::Location source_{};  // by daemon copy
 
   std::atomic<uint32_t> uses_{0};
+  std::atomic<bool> is_kept_{false};
   std::atomic<bool> is_active_{false};
   std::atomic<bool> host_readied_{false};
   std::vector<uint64_t> looked_;  // copies of the counters, of memory that only streams reach
@@ -186,9 +191,14 @@ class PrequestSource {
  public:
   // Blocks until the other side's init. MPI_ERR_REQUEST and others: there is nothing to describe.
   virtual Failure Describe(PrequestPlan* plan) = 0;
-  // That of it which the program has not freed; null: none. While it is not active.
+  // That of it which the program has not freed; null: none.
   virtual std::shared_ptr<Prequest> prequest() = 0;
+  // While it is not active, or one that has begun the round which is under way.
   virtual void set_prequest(std::shared_ptr<Prequest> prequest) = 0;
+  // In mid-round, once it has got one: as if it had had that at the start.
+  virtual void LookAfterKernels() {}
+  // Some of the memory of its partitions; null: there is none.
+  virtual const void* memory() const { return nullptr; }
 
  protected:
   ~PrequestSource() = default;

@@ -45,8 +45,9 @@ Failure PartitionedReceive::HasArrived(int partition, bool* has_arrived) {
 }
 
 bool PartitionedReceive::IsBusy() {
-  return is_active() &&
-         (prequest_ != nullptr ? !IsDone() : !is_matched_.load(std::memory_order_acquire));
+  return is_active() && (has_prequest_.load(std::memory_order_relaxed)
+                             ? !IsDone()
+                             : !is_matched_.load(std::memory_order_acquire));
 }
 
 Watched::Progress PartitionedReceive::AdvanceAll() {

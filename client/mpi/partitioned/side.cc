@@ -106,8 +106,15 @@ std::shared_ptr<Prequest> Side::prequest() {
 void Side::set_prequest(std::shared_ptr<Prequest> prequest) {
   std::lock_guard lock(mutex_);
   prequest_ = std::move(prequest);
-  has_prequest_.store(true, std::memory_order_relaxed);
+  has_prequest_.store(true, std::memory_order_release);  // Pairs with SetFailure.
   TellOfPrequest();
+}
+
+void Side::LookAfterKernels() {
+  if (has_failed()) {
+    prequest_->EndWaits(ErrorCode::kInvalidRequest);
+  }
+  Watch(Ref<Object>::Share(this), this);
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
@@ -178,7 +185,8 @@ void Side::SetFailure(Failure failure, ErrorCode error) {
   if (failure_.ok()) {
     failure_ = std::move(failure);
     has_failed_.store(true, std::memory_order_release);
-    if (prequest_ != nullptr) {
+    // Pairs with set_prequest.
+    if (has_prequest_.load(std::memory_order_acquire) && prequest_ != nullptr) {
       prequest_->EndWaits(error);
     }
   }

@@ -46,6 +46,8 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   PrequestSource* prequest_source() override { return this; }
   std::shared_ptr<Prequest> prequest() override;
   void set_prequest(std::shared_ptr<Prequest> prequest) override;
+  void LookAfterKernels() override;
+  const void* memory() const override { return payload_.data(); }
   Failure Start() override;
   Failure End(MPI_Status* status) override;
   Failure Cancel() override;
@@ -134,7 +136,7 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   const Payload payload_;  // of all partitions
   const bool is_by_stream_;
   std::mutex mutex_;  // guards what the two kinds say
-  // Changes under mutex_, while the request is not active.
+  // Changes under mutex_; while the request is active only from null, before has_prequest_.
   std::shared_ptr<Prequest> prequest_;
   std::atomic<bool> has_prequest_{false};  // for the library's thread
   std::atomic<uint64_t> round_{0};

@@ -8,11 +8,17 @@ namespace {
 
 constexpr char kProgram[] = "tests/mpi/ranks/partitioned_collectives";
 constexpr char kAllRight[] = "all partitions were right";
+constexpr char kBlocks[] = "tests/mpi/ranks/partitioned_blocks";
+constexpr char kBlocksRight[] = "all blocks were right";
 
 class PartitionedCollectivesTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(PartitionedCollectivesTest, GiveWhatThePlainOnesGive) {
   ExpectJob(GetParam(), {kProgram}, kAllRight);
+}
+
+TEST_P(PartitionedCollectivesTest, HaveBlocksOfTheirOwnAndNeighbours) {
+  ExpectJob(GetParam(), {kBlocks}, kBlocksRight);
 }
 
 TEST_P(PartitionedCollectivesTest, MayGoByTheProgramsSchedule) {
@@ -30,12 +36,15 @@ INSTANTIATE_TEST_SUITE_P(MorePlacements, PartitionedCollectivesTest,
                          NameOf);
 
 TEST(PartitionedCollectivesOnDevicesTest, ReachDevicesBehindALink) {
-  ExpectJob({"", {"-n", "3"}}, {kProgram}, kAllRight,
-            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+  const std::vector<std::string> behind_a_link = {"FERRY_HOST_LINK_H2D_MB_PER_S=20000",
+                                                  "FERRY_HOST_LINK_D2H_MB_PER_S=20000"};
+  ExpectJob({"", {"-n", "3"}}, {kProgram}, kAllRight, behind_a_link);
+  ExpectJob({"", {"-n", "3"}}, {kBlocks, "device"}, kBlocksRight, behind_a_link);
 }
 
 TEST(ComparedPartitionsTest, AreFoundToDiffer) {
   ExpectJob({"", {"-n", "3"}}, {kProgram, "compared"}, kAllRight, {"FERRY_MPI_CHECK=1"});
+  ExpectJob({"", {"-n", "3"}}, {kBlocks, "compared"}, kBlocksRight, {"FERRY_MPI_CHECK=1"});
 }
 
 class DyingPartitionsTest : public testing::TestWithParam<Placement> {};

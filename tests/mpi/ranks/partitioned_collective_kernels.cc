@@ -9,8 +9,9 @@ namespace {
 
 using ferry::device::Launch;
 
-enum class Kind { kBcast, kReduce, kAllreduce, kAllgather };
-constexpr Kind kKinds[] = {Kind::kBcast, Kind::kReduce, Kind::kAllreduce, Kind::kAllgather};
+enum class Kind { kBcast, kReduce, kAllreduce, kAllgather, kAllgatherv };
+constexpr Kind kKinds[] = {Kind::kBcast, Kind::kReduce, Kind::kAllreduce, Kind::kAllgather,
+                           Kind::kAllgatherv};
 
 // A collective of unsigned numbers with its Prequest. The root is the last rank.
 class Whole {
@@ -21,7 +22,8 @@ class Whole {
     const char* min_bytes = "";  // of a unit; empty: the default
   };
 
-  Whole(Kind kind, const Shape& shape)
+  // `has_prequest`: one that is made now; else the request's own, which a round gets.
+  Whole(Kind kind, const Shape& shape, bool has_prequest = true)
       : kind_(kind), shape_(shape), in_(Bytes()), out_(Bytes() * static_cast<size_t>(size)) {
     MPI_Info info = MPI_INFO_NULL;
     if (*shape.min_bytes != 0) {
@@ -31,10 +33,13 @@ class Whole {
     if (info != MPI_INFO_NULL) {
       OK(MPI_Info_free(&info));
     }
-    OK(MPIX_Prequest_create(request_, 0, MPI_INFO_NULL, &prequest_));
+    if (has_prequest) {
+      OK(MPIX_Prequest_create(request_, 0, MPI_INFO_NULL, &prequest_));
+    }
+    has_prequest_ = has_prequest;
   }
   ~Whole() {
-    if (prequest_ != MPIX_PREQUEST_NULL) {
+    if (has_prequest_ && prequest_ != MPIX_PREQUEST_NULL) {
       OK(MPIX_Prequest_free(&prequest_));
     }
     if (request_ != MPI_REQUEST_NULL) {
@@ -87,9 +92,19 @@ class Whole {
       case Kind::kAllreduce:
         return MPIX_Pallreduce_init(in_.at(0), out_.at(0), shape_.partitions, n, MPI_UNSIGNED,
                                     MPI_SUM, comm, info, &request_);
-      default:
+      case Kind::kAllgather:
         return MPIX_Pallgather_init(in_.at(0), out_.at(0), shape_.partitions, n, MPI_UNSIGNED, comm,
                                     info, &request_);
+      default: {
+        const std::vector<MPI_Count> counts(static_cast<size_t>(size), n);
+        std::vector<MPI_Aint> places;
+        for (MPI_Aint i = 0; i < size; ++i) {
+          places.push_back(i * All());
+        }
+        return MPIX_Pallgatherv_init(in_.at(0), shape_.partitions, n, MPI_UNSIGNED, out_.at(0),
+                                     counts.data(), places.data(), MPI_UNSIGNED, comm, info,
+                                     &request_);
+      }
     }
   }
   unsigned All() const { return static_cast<unsigned>(shape_.partitions * shape_.count); }
@@ -106,13 +121,14 @@ class Whole {
     for (int of = 0; of < size; ++of) {
       sum += Value(of, round, place);
       are_gathered = are_gathered &&
-                     (kind_ != Kind::kAllgather ||
+                     ((kind_ != Kind::kAllgather && kind_ != Kind::kAllgatherv) ||
                       out[static_cast<unsigned>(of) * All() + place] == Value(of, round, place));
     }
     switch (kind_) {
       case Kind::kBcast:
         return out[place] == Value(size - 1, round, place);
       case Kind::kAllgather:
+      case Kind::kAllgatherv:
         return are_gathered;
       default:
         return out[place] == sum;
@@ -125,16 +141,21 @@ class Whole {
   const Buffer out_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   MPIX_Prequest prequest_ = MPIX_PREQUEST_NULL;
+  bool has_prequest_ = true;
 };
 
 // Groups ready their partitions, and wait in the same kernel for what comes of them. The hosts do
 // nothing until their kernels are over.
-void KernelsReadyAndAwait(Kind kind, const Whole::Shape& shape, int rounds) {
-  Whole whole(kind, shape);
+void KernelsReadyAndAwait(Kind kind, const Whole::Shape& shape, int rounds,
+                          bool has_prequest = true) {
+  Whole whole(kind, shape, has_prequest);
   for (int round = 1; round <= rounds; ++round) {
     whole.Start();
     if (round == 2) {
       OK(MPIX_Pbuf_prepare(whole.request()));
+    }
+    if (!has_prequest) {
+      OK(MPIX_Prequest_create(whole.prequest(), whole.request()));
     }
     Launch({2, 3}, [&] {
       // Each rank has an order of its own.
@@ -384,6 +405,8 @@ int main(int argc, char** argv) {
     KernelsReadyAndAwait(kind, {.partitions = 70, .count = 5}, 10);
     step = "large units";
     KernelsReadyAndAwait(kind, {.partitions = 4, .count = 25000}, 4);
+    step = "a Prequest in mid-round";
+    KernelsReadyAndAwait(kind, {.partitions = 8, .count = 25}, 3, false);
   }
   step = "one partition at a time";
   OnePartitionAtATime();

@@ -303,6 +303,58 @@ void LoopInAStream() {
   CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
 }
 
+// The paper's order: the round is under way when it asks for the Prequest, in each round.
+// `hosts`: so many partitions are readied by the host before that.
+void AsThePaperWrites(const char* min_bytes, int hosts) {
+  const Half::Shape shape{.partitions = 8, .bytes = 300, .min_bytes = min_bytes};
+  Half send(true, shape, false);
+  Half receive(false, shape, false);
+  MPIX_Prequest preq = MPIX_PREQUEST_NULL;
+  MPIX_Prequest first = MPIX_PREQUEST_NULL;
+  for (int round = 1; round <= 4; ++round) {
+    MPIX_Prequest coming = MPIX_PREQUEST_NULL;
+    receive.Start();
+    send.Start();
+    OK(MPIX_Pbuf_prepare(send.request()));
+    for (int i = 0; i < hosts; ++i) {
+      send.Fill(i, round, Alone());
+      OK(MPI_Pready(i, send.request()));
+    }
+    OK(MPIX_Prequest_create(preq, send.request()));
+    OK(MPIX_Prequest_create(coming, receive.request()));
+    first = round == 1 ? preq : first;
+    CHECK(preq == first);
+    Launch({2, 2}, [&] {
+      for (auto i = static_cast<int>(ferry_device_group()); i < shape.partitions; i += 2) {
+        if (i >= hosts) {
+          send.Fill(i, round, Together());
+          KERNEL_CHECK(MPIX_Pready_block(i, preq) == MPIX_DEVICE_SUCCESS);
+        }
+      }
+      for (int i = 0; i < shape.partitions; ++i) {
+        KERNEL_CHECK(MPIX_Pawait_block(coming, i) == MPIX_DEVICE_SUCCESS);
+        KERNEL_CHECK(receive.IsFilled(i, round));
+      }
+    });
+    receive.Wait();
+    send.Wait();
+  }
+  // It is the request's, whoever else has a part in it for a while.
+  MPIX_Prequest again = preq;
+  expect_error(MPIX_Prequest_free(&again), MPI_ERR_ARG, "is freed with its request");
+  OK(MPIX_Prequest_create(send.request(), 0, MPI_INFO_NULL, &again));
+  CHECK(again == preq);
+  OK(MPIX_Prequest_free(&again));
+  OK(MPIX_Prequest_get(send.request(), &again));
+  CHECK(again == preq);
+  MPI_Request none = MPI_REQUEST_NULL;
+  CHECK(MPIX_Prequest_get(none, &again) != MPI_SUCCESS);
+  int word = 0;
+  OK(MPI_Send_init(&word, 1, MPI_INT, Peer(), 9, MPI_COMM_WORLD, &none));
+  expect_error(MPIX_Prequest_create(again, none), MPI_ERR_REQUEST, "no partitioned one");
+  OK(MPI_Request_free(&none));
+}
+
 // Nobody is there: what is readied goes nowhere, and all has arrived.
 void Nobody() {
   step = "MPI_PROC_NULL";
@@ -336,6 +388,17 @@ void Nobody() {
   OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
   for (int i = 0; i < 2; ++i) {
     OK(MPIX_Prequest_free(&prequests[i]));
+  }
+  for (int round = 0; round < 2; ++round) {
+    OK(MPI_Startall(2, requests));
+    for (int i = 0; i < 2; ++i) {
+      OK(MPIX_Prequest_create(prequests[i], requests[i]));
+    }
+    CHECK(MPIX_Pready_range(0, 99, prequests[0]) == MPIX_DEVICE_SUCCESS);
+    CHECK(MPIX_Pawait(prequests[1], 99) == MPIX_DEVICE_SUCCESS);
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  }
+  for (int i = 0; i < 2; ++i) {
     OK(MPI_Request_free(&requests[i]));
   }
 }
@@ -370,6 +433,11 @@ int main(int argc, char** argv) {
   OtherNumbersOfPartitions(6, 4);
   ElementsApart();
   LoopInAStream();
+  step = "as the paper writes";
+  AsThePaperWrites("1", 0);
+  AsThePaperWrites("100000", 0);
+  AsThePaperWrites("1", 2);
+  AsThePaperWrites("100000", 3);
   Nobody();
   if (copy_wish == "kernel") {
     LargeMessagesAreLeftToHosts();

@@ -15,6 +15,8 @@ enum collective {
   BCAST,
   REDUCE,
   ALLREDUCE,
+  SCAN,
+  EXSCAN,
   REDUCE_SCATTER,
   ALLGATHER,
   ALLTOALL,
@@ -23,7 +25,8 @@ enum collective {
   KINDS
 };
 static const char* const names[KINDS] = {"MPIX_Pbcast_init",     "MPIX_Preduce_init",
-                                         "MPIX_Pallreduce_init", "MPIX_Preduce_scatter_block_init",
+                                         "MPIX_Pallreduce_init", "MPIX_Pscan_init",
+                                         "MPIX_Pexscan_init",    "MPIX_Preduce_scatter_block_init",
                                          "MPIX_Pallgather_init", "MPIX_Palltoall_init",
                                          "MPIX_Pgather_init",    "MPIX_Pscatter_init"};
 
@@ -87,6 +90,10 @@ static inline int init(struct run* run, MPI_Info info) {
       return MPIX_Preduce_init(in, out, p, n, run->type, run->op, root, comm, info, &run->request);
     case ALLREDUCE:
       return MPIX_Pallreduce_init(in, out, p, n, run->type, run->op, comm, info, &run->request);
+    case SCAN:
+      return MPIX_Pscan_init(in, out, p, n, run->type, run->op, comm, info, &run->request);
+    case EXSCAN:
+      return MPIX_Pexscan_init(in, out, p, n, run->type, run->op, comm, info, &run->request);
     case REDUCE_SCATTER:
       return MPIX_Preduce_scatter_block_init(in, out, p, n, run->type, run->op, comm, info,
                                              &run->request);
@@ -118,6 +125,12 @@ static inline void compute(const struct run* run) {
     case ALLREDUCE:
       OK(MPI_Allreduce(in, to, n, type, run->op, comm));
       break;
+    case SCAN:
+      OK(MPI_Scan(in, to, n, type, run->op, comm));
+      break;
+    case EXSCAN:
+      OK(MPI_Exscan(in, to, n, type, run->op, comm));
+      break;
     case REDUCE_SCATTER:
       OK(MPI_Reduce_scatter_block(in, to, n, type, run->op, comm));
       break;
@@ -144,7 +157,7 @@ static inline void set(struct run* run, int round) {
   compute(run);
   if (run->kind == BCAST && is_root(run)) memcpy(run->out, run->in, sizeof *run->in * own);
   if (!run->in_place) return;
-  if (run->kind == REDUCE || run->kind == ALLREDUCE) {
+  if (run->kind >= REDUCE && run->kind <= EXSCAN) {
     memcpy(run->out, run->in, sizeof *run->in * own);
   } else if (run->kind == ALLGATHER || run->kind == GATHER) {
     memcpy(run->out + rank * own, run->in, sizeof *run->in * own);
@@ -156,6 +169,7 @@ static inline void set(struct run* run, int round) {
 /* Compares partition p of the result. */
 static inline void compare(const struct run* run, int p) {
   if (!arrives(run) || (run->kind == SCATTER && run->in_place)) return;
+  if (run->kind == EXSCAN && run->in_place && rank == 0) return;
   for (int block = 0; block < (gathers(run) ? size : 1); ++block) {
     for (int i = 0; i < run->count; ++i) {
       const int at = (block * block_of(run) + p * run->count + i) * run->words;

@@ -75,6 +75,25 @@ int MPIX_Prequest_create(MPI_Request request, int device, MPI_Info info, MPIX_Pr
  * its Prequest's memory until that is freed, too. */
 int MPIX_Prequest_free(MPIX_Prequest* prequest);
 
+/* The request's own Prequest, which is freed with the request. The first call makes it, for the
+ * device whose memory the partitions lie in, or device 0; where MPIX_Prequest_create has made one,
+ * it is that. It may be made in mid-round, before a kernel of the round is launched, and while no
+ * other thread names the request. Blocks and fails as MPIX_Prequest_create, but for an active
+ * request.
+ *
+ * MPIX_Prequest_create(preq, request), of the paper, is this call, with `preq` a variable. A macro
+ * tells the two forms by their numbers of arguments; (MPIX_Prequest_create)(...) is the function.
+ */
+int MPIX_Prequest_get(MPI_Request request, MPIX_Prequest* prequest);
+
+#define MPIX_Prequest_create(...)                                                      \
+  FERRY_PREQUEST_FORM(__VA_ARGS__, FERRY_PREQUEST_OF_DEVICE, FERRY_PREQUEST_OF_DEVICE, \
+                      FERRY_PREQUEST_OF_REQUEST, FERRY_PREQUEST_OF_DEVICE, )           \
+  (__VA_ARGS__)
+#define FERRY_PREQUEST_FORM(a, b, c, d, form, ...) form
+#define FERRY_PREQUEST_OF_DEVICE(...) (MPIX_Prequest_create)(__VA_ARGS__)
+#define FERRY_PREQUEST_OF_REQUEST(prequest, request) MPIX_Prequest_get((request), &(prequest))
+
 /* ---- Queues (mpix.h) --------------------------------------------------------------------------
  *
  * MPIX_Enqueue_start, _startall, _wait and _waitall take partitioned requests, too; those need no
@@ -98,17 +117,18 @@ int MPIX_Enqueue_pbuf_prepare_all(MPIX_Queue queue, int count, MPI_Request reque
  *
  * A unit begins once this rank has readied all its partitions, so a rank that waits for the result
  * of one partition before it readies the next wants units of one: ferry_partitioned_min_bytes = 1,
- * and no more partitions than units. By default a unit has 16 KiB (of each block), and there are at
- * most 64 (by the hint: 4096); but it has no more than 32 partitions. Both hints must be the same
- * on all ranks.
+ * and no more partitions than units. By default a unit has 16 KiB (of each block; of a
+ * reduce_scatter, of the mean block), and there are at most 64 (by the hint: 4096); but it has no
+ * more than 32 partitions. Where no rank knows all sizes (the v and w forms, and neighbours), only
+ * the number of units counts. Both hints must be the same on all ranks.
  *
  * All ranks contribute, but in a broadcast or scatter only the root; also the root of a gather or
- * reduction in place readies its part. The result arrives on all ranks, or at the root of a gather
- * or reduction, or, of a broadcast, on all but the root. Floating-point sums are the same in each
- * round: of a reduction or allreduce whose ranks share a node, and whose data CPUs reach, in the
- * order of ranks; else, to the last bit, those of the plain persistent collective on the elements
- * of each unit, but for MPIX_Preduce_scatter_block_init, which may add in another order where there
- * are several units.
+ * reduction in place readies its part, and so does a rank that has nobody to send to. The result
+ * arrives on all ranks, or at the root of a gather or reduction, or, of a broadcast, on all but the
+ * root. Floating-point sums are the same in each round: of a reduction or allreduce whose ranks
+ * share a node, and whose data CPUs reach, in the order of ranks; else, to the last bit, those of
+ * the plain persistent collective on the elements of each unit, but for those of reduce_scatter,
+ * which may add in another order where there are several units.
  *
  * MPIX_Pbuf_prepare: all ranks call it in the same round, or none.
  *
@@ -139,6 +159,80 @@ int MPIX_Pgather_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Co
 int MPIX_Pscatter_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
                        MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info info,
                        MPI_Request* request);
+
+int MPIX_Pscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                    MPI_Request* request);
+/* At rank 0 partitions arrive, too, and recvbuf stays as it is. */
+int MPIX_Pexscan_init(const void* sendbuf, void* recvbuf, int partitions, MPI_Count count,
+                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                      MPI_Request* request);
+/* Partition p has arrived once all ranks have readied theirs. */
+int MPIX_Pbarrier_init(int partitions, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+
+/* ---- Blocks of their own sizes ----
+ *
+ * Counts are those of one partition. Block i has partitions x counts[i] elements from its
+ * displacement on (in elements, with types of their own in bytes, as in the plain collective), and
+ * partition p of it those from p x counts[i] on. All ranks have the same number of partitions. */
+
+int MPIX_Pgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
+                       MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                       const MPI_Aint displs[], MPI_Datatype recvtype, int root, MPI_Comm comm,
+                       MPI_Info info, MPI_Request* request);
+int MPIX_Pscatterv_init(const void* sendbuf, int partitions, const MPI_Count sendcounts[],
+                        const MPI_Aint displs[], MPI_Datatype sendtype, void* recvbuf,
+                        MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
+                        MPI_Info info, MPI_Request* request);
+int MPIX_Pallgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
+                          MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                          const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm,
+                          MPI_Info info, MPI_Request* request);
+int MPIX_Palltoallv_init(const void* sendbuf, int partitions, const MPI_Count sendcounts[],
+                         const MPI_Aint sdispls[], MPI_Datatype sendtype, void* recvbuf,
+                         const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+                         MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPIX_Palltoallw_init(const void* sendbuf, int partitions, const MPI_Count sendcounts[],
+                         const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void* recvbuf,
+                         const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+                         const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info,
+                         MPI_Request* request);
+/* Block r of sendbuf, partitions x recvcounts[r] elements, is reduced for rank r; the blocks lie
+ * side by side. In place, if blocks differ in size, no partition arrives before this rank has
+ * readied all: its result lies where others are read. */
+int MPIX_Preduce_scatter_init(const void* sendbuf, void* recvbuf, int partitions,
+                              const MPI_Count recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                              MPI_Comm comm, MPI_Info info, MPI_Request* request);
+
+/* ---- Among the neighbours of a topology ----
+ *
+ * MPI_ERR_TOPOLOGY: the communicator has none. All its ranks make the inits. */
+
+/* Block i of recvbuf, partitions x count elements, is the i-th source's, and of an alltoall block i
+ * of sendbuf is the i-th destination's. */
+int MPIX_Pneighbor_allgather_init(const void* sendbuf, void* recvbuf, int partitions,
+                                  MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                                  MPI_Info info, MPI_Request* request);
+int MPIX_Pneighbor_alltoall_init(const void* sendbuf, void* recvbuf, int partitions,
+                                 MPI_Count count, MPI_Datatype datatype, MPI_Comm comm,
+                                 MPI_Info info, MPI_Request* request);
+int MPIX_Pneighbor_allgatherv_init(const void* sendbuf, int partitions, MPI_Count sendcount,
+                                   MPI_Datatype sendtype, void* recvbuf,
+                                   const MPI_Count recvcounts[], const MPI_Aint displs[],
+                                   MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                                   MPI_Request* request);
+int MPIX_Pneighbor_alltoallv_init(const void* sendbuf, int partitions, const MPI_Count sendcounts[],
+                                  const MPI_Aint sdispls[], MPI_Datatype sendtype, void* recvbuf,
+                                  const MPI_Count recvcounts[], const MPI_Aint rdispls[],
+                                  MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                                  MPI_Request* request);
+int MPIX_Pneighbor_alltoallw_init(const void* sendbuf, int partitions, const MPI_Count sendcounts[],
+                                  const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],
+                                  void* recvbuf, const MPI_Count recvcounts[],
+                                  const MPI_Aint rdispls[], const MPI_Datatype recvtypes[],
+                                  MPI_Comm comm, MPI_Info info, MPI_Request* request);
+
+/* ---- Schedules of a program's own ---- */
 
 /* A step of a schedule, after section IV of the paper: (I, R, op, O, A). Pieces are the equal parts
  * of a partition (those before the remainder of count / pieces have one element more). First the
