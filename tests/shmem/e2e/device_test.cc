@@ -24,6 +24,7 @@ class DeviceTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(DeviceTest, KernelsPutAndGet) { Expect({"device_moves"}); }
+TEST_P(DeviceTest, KernelsNameNoTypes) { Expect({"device_overloads"}); }
 TEST_P(DeviceTest, KernelsPutAndGetWithStrides) { Expect({"device_strided"}); }
 TEST_P(DeviceTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
 TEST_P(DeviceTest, KernelsWaitForManyWords) { Expect({"device_waits"}); }
@@ -43,6 +44,7 @@ class DeviceNodesTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(DeviceNodesTest, KernelsPutAndGet) { Expect({"device_moves"}); }
+TEST_P(DeviceNodesTest, KernelsNameNoTypes) { Expect({"device_overloads"}); }
 TEST_P(DeviceNodesTest, KernelsChangeWordsAndWait) { Expect({"device_words"}); }
 TEST_P(DeviceNodesTest, KernelsPutAndGetWithStrides) { Expect({"device_strided"}); }
 TEST_P(DeviceNodesTest, KernelsWaitForManyWords) { Expect({"device_waits"}); }

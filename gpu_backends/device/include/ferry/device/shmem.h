@@ -17,7 +17,8 @@
  *   }
  *
  * One header for OpenCL C 2.0, CUDA, HIP, and C++17 for emulated devices, as platform.h is. TYPE
- * below stands for OpenSHMEM's name of a type, all but long double.
+ * below stands for OpenSHMEM's name of a type, all but long double. In C++ calls may leave it out:
+ * the arguments say it (shmem/overloads.h).
  *
  * Threads: a call is one thread's. With _work_group (also _block, _wg) behind its name all threads
  * of the work-group call it together, with the same arguments, and share the work; with _sub_group
@@ -44,6 +45,7 @@
 #include "ferry/device/shmem/atomics.h"
 #include "ferry/device/shmem/collectives.h"
 #include "ferry/device/shmem/ordering.h"
+#include "ferry/device/shmem/overloads.h"
 #include "ferry/device/shmem/puts_gets.h"
 #include "ferry/device/shmem/reductions.h"
 #include "ferry/device/shmem/strided.h"
