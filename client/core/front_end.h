@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "client/core/address_hull.h"
 #include "client/core/host_call.h"
 #include "client/core/one_sided.h"
+#include "client/core/plain_addresses.h"
 #include "client/core/program_step.h"
 #include "common/error_code.h"
 #include "common/process_memory.h"
@@ -232,10 +232,12 @@ class FrontEnd {
   // The device whose memory this is, if only streams reach it; -1: other memory.
   virtual int DeviceOf(const void* pointer) const = 0;
   // Whether CPUs cannot access this memory, so that only the three calls above touch its bytes.
-  bool IsByStream(const void* pointer) const { return DeviceOf(pointer) >= 0; }
+  bool IsByStream(const void* pointer) const {
+    return MayBeByStream(pointer) && DeviceOf(pointer) >= 0;
+  }
   // A look that costs next to nothing: false if IsByStream is; true for such memory, and for what
   // lies between several pieces of it.
-  bool MayBeByStream(const void* pointer) const { return by_stream_->Contains(pointer); }
+  bool MayBeByStream(const void* pointer) const { return !addresses_->IsPlain(pointer); }
 
   // ---- The ranks of this node ------------------------------------------------------------------
   // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
@@ -323,14 +325,14 @@ class FrontEnd {
   uint32_t size_ = 0;
   std::vector<uint32_t> nodes_;  // by rank
   config::Options options_;
-  bool is_crowded_ = false;                 // ranks of the node share cores
-  const AddressHull* by_stream_ = nullptr;  // once the rank has joined
-  const uint32_t* death_epoch_ = nullptr;   // likewise
+  bool is_crowded_ = false;                    // ranks of the node share cores
+  const PlainAddresses* addresses_ = nullptr;  // once the rank has joined
+  const uint32_t* death_epoch_ = nullptr;      // likewise
   shm::CrowdedHook crowded_hook_ = nullptr;
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 24;
+inline constexpr uint32_t kFrontEndVersion = 25;
 
 }  // namespace ferry::client
 

@@ -31,6 +31,9 @@ Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnec
     : heap_bytes_(heap_bytes), backends_(backends), attach_(attach), control_(control) {
   if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
     streams_ = std::make_unique<gpu::CopyStreams>(*gpu);
+    if (gpu->is_vendors()) {
+      regions_.WatchForVendor(nullptr);
+    }
   }
 }
 
@@ -123,8 +126,11 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   StatusOr<void*> pointer =
       gpu->AllocateDevice(device, shm::RoundUpToPage(std::max<uint64_t>(size_bytes, 1)));
   FERRY_RETURN_IF_ERROR(pointer.status());
-  OwnRegion region{static_cast<std::byte*>(*pointer), 0, next_region_++};
-  Status status = AnnounceDevice(&region, device);
+  OwnRegion region{
+      .base = static_cast<std::byte*>(*pointer), .id = next_region_++, .device = device};
+  StatusOr<gpu::IpcHandle> handle = gpu->ExportIpc(*pointer);
+  Status status = handle.ok() ? AnnounceDevice(&region, *handle, gpu->Identify(*pointer).direct)
+                              : handle.status();
   if (status.ok()) {
     status = Clear(*pointer, region.size_bytes);
     if (!status.ok()) {
@@ -141,28 +147,25 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
 }
 
 // If the CPU or the network may not touch the memory, only streams use it.
-Status Memory::AnnounceDevice(OwnRegion* region, int device) {
-  StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(region->base);
-  FERRY_RETURN_IF_ERROR(handle.status());
-  const gpu::DirectAccess direct = backend()->Identify(region->base).direct;
-  region->size_bytes = handle->size_bytes;
-  region->device = device;
+Status Memory::AnnounceDevice(OwnRegion* region, const gpu::IpcHandle& handle,
+                              const gpu::DirectAccess& direct) {
+  region->size_bytes = handle.size_bytes;
   region->by_stream = !direct.cpu || !direct.network;
   ferry_control_region description{};
   description.region = region->id;
   description.kind = FERRY_CONTROL_REGION_DEVICE;
-  description.device = static_cast<uint32_t>(device);
-  description.size_bytes = handle->size_bytes;
-  description.allocation_id = handle->allocation_id;
+  description.device = static_cast<uint32_t>(region->device);
+  description.size_bytes = handle.size_bytes;
+  description.allocation_id = handle.allocation_id;
   attach::RegionRequest request{};
   request.region = region->id;
   request.flags = region->by_stream ? attach::kRegionByStream : 0;
-  request.size_bytes = handle->size_bytes;
-  request.allocation_id = handle->allocation_id;
-  request.device = static_cast<uint32_t>(device);
-  static_assert(sizeof(request.handle) == sizeof(handle->opaque));
-  std::memcpy(request.handle, handle->opaque.data(), sizeof(request.handle));
-  StatusOr<uint32_t> flags = Announce(description, request, handle->fd.get());
+  request.size_bytes = handle.size_bytes;
+  request.allocation_id = handle.allocation_id;
+  request.device = static_cast<uint32_t>(region->device);
+  static_assert(sizeof(request.handle) == sizeof(handle.opaque));
+  std::memcpy(request.handle, handle.opaque.data(), sizeof(request.handle));
+  StatusOr<uint32_t> flags = Announce(description, request, handle.fd.get());
   FERRY_RETURN_IF_ERROR(flags.status());
   region->staged = (*flags & attach::kRegionStaged) != 0;
   return {};
@@ -335,7 +338,7 @@ Status Memory::Unshare(void* base) {
     return {ErrorCode::kInvalidBuffer, "no memory is shared from this address on"};
   }
   const uint32_t region = found->second.region;
-  const uint64_t size_bytes = regions_.ById(region)->size_bytes;
+  const uint64_t size_bytes = regions_.ById(region).size_bytes;
   if (found->second.devices_reach) {
     (void)backend()->UnregisterHostMemory(base);
   }
@@ -348,7 +351,7 @@ Status Memory::Unshare(void* base) {
 uint64_t Memory::SharedSize(const void* base) const {
   std::lock_guard lock(mutex_);
   const auto found = shared_.find(base);
-  return found == shared_.end() ? 0 : regions_.ById(found->second.region)->size_bytes;
+  return found == shared_.end() ? 0 : regions_.ById(found->second.region).size_bytes;
 }
 
 Status Memory::LetDevicesReach(const void* base) {
@@ -362,7 +365,7 @@ Status Memory::LetDevicesReach(const void* base) {
   }
   if (!found->second.devices_reach) {
     FERRY_RETURN_IF_ERROR(backend()->RegisterHostMemory(
-        const_cast<void*>(base), regions_.ById(found->second.region)->size_bytes));
+        const_cast<void*>(base), regions_.ById(found->second.region).size_bytes));
     found->second.devices_reach = true;
   }
   return {};
@@ -421,6 +424,16 @@ Status Memory::Register(void* pointer, uint64_t size_bytes) {
             "ferry_alloc returned this memory, so it needs no registration"};
   }
   if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
+    const gpu::PointerKind kind = gpu->Identify(pointer).kind;
+    if (kind == gpu::PointerKind::kDevice) {
+      return {ErrorCode::kAlreadyExists,
+              "this is device memory, which needs no registration: messages take it as it is"};
+    }
+    if (kind != gpu::PointerKind::kUnknown) {
+      return {ErrorCode::kAlreadyExists,
+              "devices reach this memory already (it was allocated or registered by the vendor's "
+              "calls), so it needs no registration"};
+    }
     FERRY_RETURN_IF_ERROR(gpu->RegisterHostMemory(pointer, size_bytes));
   }
   registered_[pointer] = size_bytes;
@@ -459,29 +472,7 @@ Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) 
 }
 
 bool Memory::IsRegionByStream(const void* pointer) const {
-  const OwnRegion* region = regions_.Around(pointer);
-  return region != nullptr && region->by_stream;
-}
-
-int Memory::DeviceByStream(const void* pointer) const {
-  const OwnRegion* region =
-      regions_.by_stream().Contains(pointer) ? regions_.Around(pointer) : nullptr;
-  return region != nullptr && region->by_stream ? region->device : -1;
-}
-
-Status Memory::CheckBuffer(const void* pointer, uint64_t size_bytes) const {
-  const OwnRegion* region = regions_.Around(pointer);
-  if (region == nullptr || !region->by_stream) {
-    return {};
-  }
-  const auto left = static_cast<uint64_t>(region->base + region->size_bytes -
-                                          static_cast<const std::byte*>(pointer));
-  return size_bytes <= left
-             ? Status()
-             : Status(ErrorCode::kInvalidBuffer,
-                      "a buffer of " + std::to_string(size_bytes) +
-                          " bytes runs past the end of its device memory, of which " +
-                          std::to_string(left) + " bytes are left there");
+  return regions_.Around(pointer).by_stream;
 }
 
 bool Memory::IsDevice(const void* pointer) const {

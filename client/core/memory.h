@@ -5,13 +5,18 @@
 // socket, then RegisterRegion) before its address is given out, and withdrawn before it is freed.
 // Memory that libferry_malloc.so hands out is *lent* when a message to a rank of the node first
 // needs it: one region of all that there is, and another, larger one when it has grown. A front end
-// may *share* memory that it has made itself: a region like the heap.
+// may *share* memory that it has made itself: a region like the heap. Device memory that the
+// program has allocated itself, by its vendor's calls, is *adopted* when a call first names it: a
+// region like AllocateDevice's, if other processes can map it; else only this one's streams reach
+// it. The vendor is asked again at each use: what was freed meanwhile is withdrawn, and what lies
+// there now is adopted anew, under another number.
 //
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -81,8 +86,9 @@ class Memory {
   Status CopyStrided(const gpu::StridedCopy& copy);
   Status Reduce(const gpu::Reduction& reduction);
   bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op);
-  // Copies a small message to or from memory that the application named; the other end is ordinary
-  // memory. CPUs do, unless the application's end is device memory that only streams reach.
+  // Copies a small message to or from memory that the application named, and that was looked at;
+  // the other end is ordinary memory. CPUs do, unless the application's end is device memory that
+  // only streams reach.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
     if (IsByStream(application)) {
       return CopyByStream(application, source, size_bytes);
@@ -99,22 +105,40 @@ class Memory {
     }
     return ErrorCode::kOk;
   }
+
+  // ---- What a buffer is ------------------------------------------------------------------------
+  // A call first looks at each buffer that it is given: IsPlain or LookAt. What it then does goes
+  // by IsByStream, which does not ask the vendor again.
+  //
+  // Whether CPUs reach this memory. Asks the vendor if need be.
+  bool IsPlain(const void* pointer) const {
+    return regions_.addresses().IsPlain(pointer) || IsPlainByLook(pointer);
+  }
+  // The same for a buffer that need not be plain. kInvalidBuffer for one that begins in device
+  // memory that only streams reach, and runs past its end, or that has been freed.
+  Status LookAt(const void* pointer, uint64_t size_bytes) {
+    return regions_.addresses().IsPlain(pointer) ? Status() : LookCloser(pointer, size_bytes);
+  }
   // Whether this is device memory that only streams reach.
   bool IsByStream(const void* pointer) const {
-    return regions_.by_stream().Contains(pointer) && IsRegionByStream(pointer);
+    return regions_.addresses().by_stream().Contains(pointer) && IsRegionByStream(pointer);
   }
-
-  // The device that owns this memory, if only streams reach it; else -1.
-  int DeviceByStream(const void* pointer) const;
-
+  // The device that owns this memory, if only streams reach it; else -1. Looks at it.
+  int DeviceByStream(const void* pointer);
+  // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it.
+  shm::Location LocateForGood(const void* pointer, uint64_t size_bytes);
+  // Whether the kernel may refuse other processes this memory, which is no region, although this
+  // one's CPUs reach it: drivers make managed and some pinned memory so. Asks the vendor.
+  bool IsOutOfKernelsReach(const void* pointer, uint64_t size_bytes) const {
+    return !regions_.addresses().IsPlain(pointer) && IsHiddenByDriver(pointer, size_bytes);
+  }
+  // `holds(memory, size_bytes)` says whether requests use that memory, or may once more: until then
+  // it stays a region. Before any buffer is looked at.
+  void SetHolder(std::function<bool(const void*, uint64_t)> holds) { holds_ = std::move(holds); }
   // Whether this is device memory, whether or not CPUs reach it.
   bool IsDevice(const void* pointer) const;
-
-  // Whether CheckBuffer accepts every buffer.
-  bool IsAnyBufferPlain() const { return regions_.by_stream().is_empty(); }
-  // kInvalidBuffer for a buffer that begins in device memory that only streams reach, and runs past
-  // its end.
-  Status CheckBuffer(const void* pointer, uint64_t size_bytes) const;
+  // Whether Ferry has, or had, memory that only streams reach.
+  bool HasByStream() const { return !regions_.addresses().by_stream().is_empty(); }
 
   // Null without a GPU backend.
   gpu::CopyStreams* streams() const { return streams_.get(); }
@@ -127,6 +151,15 @@ class Memory {
     uint32_t region;
     uint64_t size_bytes;
   };
+  // The program's own device memory.
+  struct Adopted {
+    OwnRegion region;
+    uint64_t allocation_id = 0;  // 0: the vendor gives none,
+    gpu::IpcHandle handle{};     // so its handle of the memory tells
+    bool is_gone = false;        // freed; and nothing else has been seen there since
+    bool is_located = false;     // others may name it at any time
+    uint64_t last_look = 0;
+  };
 
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
   bool HasSpare(uint64_t size_bytes) const;
@@ -137,11 +170,24 @@ class Memory {
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
   StatusOr<uint32_t> AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags);
-  Status AnnounceDevice(OwnRegion* region, int device);
+  Status AnnounceDevice(OwnRegion* region, const gpu::IpcHandle& handle,
+                        const gpu::DirectAccess& direct);
   Status Clear(void* pointer, uint64_t size_bytes);
   StatusOr<uint32_t> Announce(const ferry_control_region& description,
                               const attach::RegionRequest& request, int fd);
   bool IsRegionByStream(const void* pointer) const;
+  // memory_looks.cc
+  bool IsPlainByLook(const void* pointer) const;
+  Status LookCloser(const void* pointer, uint64_t size_bytes);
+  Status LookAtProgramsOwn(const void* pointer, uint64_t size_bytes);
+  bool IsHiddenByDriver(const void* pointer, uint64_t size_bytes) const;
+  Status Adopt(const gpu::PointerInfo& info);
+  bool IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info);
+  void NoteGone(Adopted* adopted);
+  void WithdrawFreed(size_t most_looks);
+  void MakeRoom();
+  void WithdrawBetween(const std::byte* begin, const std::byte* end);
+  void Withdraw(const Adopted& adopted);
   ErrorCode CopyByStream(void* destination, const void* source, uint64_t size_bytes);
 
   const uint64_t heap_bytes_;
@@ -163,6 +209,9 @@ class Memory {
   std::map<const void*, uint64_t> pinned_;  // pieces of the heap that the backend knows
   ShadowPool shadows_;                      // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;
+  std::map<const std::byte*, Adopted> adopted_;  // by base; none overlap
+  uint64_t looks_ = 0;
+  std::function<bool(const void*, uint64_t)> holds_;
   std::map<const void*, uint64_t> registered_;
   struct Shared {
     uint32_t region;

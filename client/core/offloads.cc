@@ -25,7 +25,7 @@ StatusOr<OffloadHandle> Offloads::Register(void* buffer, uint64_t size_bytes) {
     return Status(ErrorCode::kInvalidBuffer,
                   std::to_string(size_bytes) + " bytes from this address are no range of memory");
   }
-  FERRY_RETURN_IF_ERROR(memory_->CheckBuffer(buffer, size_bytes));
+  FERRY_RETURN_IF_ERROR(memory_->LookAt(buffer, size_bytes));
   const Status overlaps = {ErrorCode::kAlreadyExists,
                            "the range overlaps an offloaded send buffer; deregister that first "
                            "(ferry_offload_deregister)"};

@@ -10,7 +10,9 @@
 namespace ferry::client {
 namespace {
 
-constexpr size_t kMaxMapped = 256;  // regions of peers
+constexpr size_t kMaxMapped = 256;   // regions of peers
+constexpr ptrdiff_t kMostInUse = 2;  // of them at a time, the two that were used last
+constexpr size_t kLooksAtMapped = 4;
 constexpr engine::Reach kNoSuchMemory{.error = ErrorCode::kInvalidBuffer};
 
 // Interprets the daemon's refusal to hand out a region. If the daemon is silent or too busy, others
@@ -153,7 +155,7 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
       return Status(own.error, name + " is not there");
     }
     return ForGood{std::shared_ptr<std::byte>(std::shared_ptr<void>(), own.mapped),
-                   memory_->regions().ById(where.region)->size_bytes, own.by_stream};
+                   memory_->regions().ById(where.region).size_bytes, own.by_stream};
   }
   std::lock_guard lock(mutex_);
   std::weak_ptr<Mapped>& known = for_good_[{rank, where.region}];
@@ -218,7 +220,8 @@ engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uin
     return ResolveRegion(rank, where, size_bytes);
   }
   if (rank == own_rank_) {
-    return {reinterpret_cast<std::byte*>(where.address)};
+    auto* const own = reinterpret_cast<std::byte*>(where.address);
+    return {.mapped = own, .by_stream = memory_->IsByStream(own)};
   }
   const PeerProcess& peer = peers_[rank];
   return peer.memory_reachable ? engine::Reach{nullptr, peer.pid, where.address} : engine::Reach{};
@@ -229,14 +232,14 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   engine::Reach reach;
   uint64_t region_bytes = 0;
   if (rank == own_rank_) {
-    const OwnRegion* own = memory_->regions().ById(where.region);
-    if (own == nullptr) {
+    const OwnRegion own = memory_->regions().ById(where.region);
+    if (!own) {
       return kNoSuchMemory;
     }
-    reach.mapped = own->base;
-    reach.by_stream = own->by_stream;
-    reach.read_only = own->lent;
-    region_bytes = own->size_bytes;
+    reach.mapped = own.base;
+    reach.by_stream = own.by_stream;
+    reach.read_only = own.lent;
+    region_bytes = own.size_bytes;
   } else {
     ErrorCode error = ErrorCode::kOk;
     const Mapped* mapped = Map({rank, where.region}, &error);
@@ -284,7 +287,29 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
     index_.erase(mapped_.back().key);
     mapped_.pop_back();
   }
+  if (mapped_.front().device != nullptr) {
+    DropFreed(key.rank);
+  }
   return &mapped_.front();
+}
+
+// Device memory that its rank has freed is free only once nobody has it mapped any more. A rank
+// that goes on to allocate and free makes us map new memory each time, so that is when we look.
+void PeerMemory::DropFreed(uint32_t rank) {
+  size_t looks = 0;
+  for (auto next = std::prev(mapped_.end());
+       std::distance(mapped_.begin(), next) >= kMostInUse && looks < kLooksAtMapped;) {
+    const auto looked_at = next--;
+    if (looked_at->key.rank != rank || looked_at->device == nullptr) {
+      continue;
+    }
+    ++looks;
+    if (attach_->PeerRegion(rank, looked_at->key.region).status().code() ==
+        ErrorCode::kInvalidBuffer) {
+      index_.erase(looked_at->key);
+      mapped_.erase(looked_at);
+    }
+  }
 }
 
 StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer& answer) const {

@@ -108,6 +108,7 @@ class PeerMemory : public engine::MemoryAccess {
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // Null with the daemon's refusal, or with kOk if this process cannot map what it was handed.
   const Mapped* Map(const Key& key, ErrorCode* error);
+  void DropFreed(uint32_t rank);
   Status TakeFound() { return std::exchange(found_, {}); }
   StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
 

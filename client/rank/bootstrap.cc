@@ -258,13 +258,15 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   progress_.emplace(Progress::Parts{view_, &peers_, engine, own_lane_, doorbell_.get(), wait_policy,
                                     threads_asked_for_});
   memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
-  by_stream_ = &memory_->regions().by_stream();
+  addresses_ = &memory_->regions().addresses();
   death_epoch_ = &progress_->wake().layout()->death_epoch;
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);
   }
   peer_memory_.emplace(view_.rank, processes, &*memory_, &attach_);
   pool_.emplace(view_, threads_asked_for_);
+  memory_->SetHolder(
+      [this](const void* memory, uint64_t size_bytes) { return pool_->Holds(memory, size_bytes); });
   offloads_.emplace(options_.offload_min_bytes, &*memory_, &*pool_, statistics);
   requests_.emplace(Requests::Parts{
       .progress = &*progress_,

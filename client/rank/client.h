@@ -138,7 +138,7 @@ class Client final : public FrontEnd {
   }
   int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
   shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const override {
-    return memory_->regions().Find(pointer, size_bytes);
+    return memory_->LocateForGood(pointer, size_bytes);
   }
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   uint32_t Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) override;
@@ -249,8 +249,8 @@ class Client final : public FrontEnd {
   // Made once the rank has joined.
   std::optional<CoreSharing> core_sharing_;  // where the ranks have cores enough
   std::optional<Progress> progress_;
-  std::optional<Memory> memory_;
-  std::optional<LinkKeeper> links_;  // where the daemon allows direct links
+  mutable std::optional<Memory> memory_;  // questions about a buffer make it known
+  std::optional<LinkKeeper> links_;       // where the daemon allows direct links
   std::optional<PeerMemory> peer_memory_;
   std::optional<RequestPool> pool_;
   std::optional<Offloads> offloads_;

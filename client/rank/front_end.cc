@@ -40,7 +40,7 @@ Status Client::CheckUnused(const void* memory, uint64_t size_bytes) {
 // Direct links do not reach memory that only streams do. A rank that has some sends by the daemons.
 StatusOr<void*> Client::AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) {
   StatusOr<void*> memory = memory_->Allocate(size_bytes, kind, device);
-  if (memory.ok() && !memory_->IsAnyBufferPlain()) {
+  if (memory.ok() && memory_->HasByStream()) {
     ReturnLinks();
   }
   return memory;
@@ -85,9 +85,9 @@ void Client::ForgetByLinks(const void* base) {
   if (!links_.has_value()) {
     return;
   }
-  const OwnRegion* region = memory_->regions().Around(base);
-  if (region != nullptr && region->base == base) {
-    links_->ForgetRegion(region->id);
+  const OwnRegion region = memory_->regions().Around(base);
+  if (region && region.base == base) {
+    links_->ForgetRegion(region.id);
   }
 }
 

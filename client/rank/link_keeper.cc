@@ -75,12 +75,11 @@ bool LinkKeeper::FindRegion(uint32_t region, HostRegion* found) const {
     *found = exposed->second;
     return true;
   }
-  const OwnRegion* own = parts_.regions->ById(region);
-  if (own == nullptr ||
-      std::find(forgotten_.begin(), forgotten_.end(), region) != forgotten_.end()) {
+  const OwnRegion own = parts_.regions->ById(region);
+  if (!own || std::find(forgotten_.begin(), forgotten_.end(), region) != forgotten_.end()) {
     return false;
   }
-  *found = {own->base, own->size_bytes, own->by_stream, own->lent};
+  *found = {own.base, own.size_bytes, own.by_stream, own.lent};
   return true;
 }
 
@@ -184,7 +183,7 @@ void LinkKeeper::GiveUpLinks() {
 void LinkKeeper::ForgetRegion(uint32_t region) {
   (void)progress_.UnderLease([&](engine::Effects&) {
     // It is in the table until it has gone.
-    std::erase_if(forgotten_, [this](uint32_t id) { return parts_.regions->ById(id) == nullptr; });
+    std::erase_if(forgotten_, [this](uint32_t id) { return !parts_.regions->ById(id); });
     forgotten_.push_back(region);
     if (links_ != nullptr) {
       links_->ForgetRegion(region);

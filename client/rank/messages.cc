@@ -350,12 +350,9 @@ ErrorCode Client::Start(RequestHandle handle) {
   }
   RequestLayout& slot = requests_->Slot(request);
   const bool is_send = Requests::IsSend(slot);
-  if (is_send && !requests_->AreAllBuffersPlain()) [[unlikely]] {
-    if (const ErrorCode error = requests_->CheckSynchronized(
-            reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
-        error != ErrorCode::kOk) {
-      return error;
-    }
+  if (const ErrorCode error = requests_->CheckAgain(request); error != ErrorCode::kOk)
+      [[unlikely]] {
+    return error;
   }
   if (poison() != ErrorCode::kOk) {
     return poison();

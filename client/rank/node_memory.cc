@@ -44,12 +44,12 @@ NodeMemory::Reached NodeMemory::FindSlowly(uint32_t rank, uint32_t segment, uint
 // The region table is the list, and knows of what is freed.
 NodeMemory::Reached NodeMemory::FindOwn(uint32_t segment, uint64_t offset,
                                         uint64_t size_bytes) const {
-  const OwnRegion* const region = memory_.regions().ById(segment);
-  if (region == nullptr || region->lent || offset > region->size_bytes ||
-      size_bytes > region->size_bytes - offset) {
+  const OwnRegion region = memory_.regions().ById(segment);
+  if (!region || region.lent || region.hidden || offset > region.size_bytes ||
+      size_bytes > region.size_bytes - offset) {
     return Refuse(ErrorCode::kInvalidBuffer);
   }
-  return {ErrorCode::kOk, region->base + offset, region->by_stream};
+  return {ErrorCode::kOk, region.base + offset, region.by_stream};
 }
 
 void NodeMemory::Add(uint32_t rank, Segment segment) {

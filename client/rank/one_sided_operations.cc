@@ -23,6 +23,7 @@ ErrorCode CpuError(const NodeMemory::Reached& word) {
 
 OneSidedOperations::OneSidedOperations(const Parts& parts)
     : progress_(*parts.progress),
+      memory_(*parts.memory),
       node_(progress_.view().rank, &progress_.peers(), parts.memory, parts.peer_memory),
       remote_({parts.progress, parts.memory, parts.private_reachable, kShadowMaxBytes,
                parts.statistics, parts.wait, parts.carry_on_by_link}) {}
@@ -41,6 +42,11 @@ void OneSidedOperations::FreeContext(OneSidedContext* context) {
   std::erase_if(contexts_, [context](const auto& other) { return other.get() == context; });
 }
 
+ErrorCode OneSidedOperations::LookAt(const void* buffer, uint64_t size_bytes) {
+  const Status status = memory_.LookAt(buffer, size_bytes);
+  return status.ok() ? ErrorCode::kOk : FailureWords::Tell(status.code(), status.message());
+}
+
 // ---- Operations ---------------------------------------------------------------------------------
 
 ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, const void* from,
@@ -55,6 +61,9 @@ ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, con
   const ErrorCode state = progress_.PeerState(to.rank);
   if (state != ErrorCode::kOk || (size_bytes == 0 && !has_signal)) {
     return FailureWords::Tell(state);
+  }
+  if (const ErrorCode error = LookAt(from, size_bytes); error != ErrorCode::kOk) {
+    return error;
   }
   return IsOfNode(to.rank)
              ? PutInNode(to, from, size_bytes, signal)
@@ -93,6 +102,9 @@ ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Plac
   const ErrorCode state = progress_.PeerState(from.rank);
   if (state != ErrorCode::kOk || size_bytes == 0) {
     return FailureWords::Tell(state);
+  }
+  if (const ErrorCode error = LookAt(to, size_bytes); error != ErrorCode::kOk) {
+    return error;
   }
   if (!IsOfNode(from.rank)) {
     return FailureWords::Tell(remote_.Get(Or(context), to, from, size_bytes, when));
@@ -138,6 +150,14 @@ ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const Accumul
   }
   if (call.count > UINT64_MAX / call.what.element_bytes()) {
     return FailureWords::Tell(ErrorCode::kInvalidBuffer);
+  }
+  const uint64_t size_bytes = call.count * call.what.element_bytes();
+  ErrorCode error = call.what.takes_operands() ? LookAt(operands, size_bytes) : ErrorCode::kOk;
+  if (error == ErrorCode::kOk && found != nullptr) {
+    error = LookAt(found, size_bytes);
+  }
+  if (error != ErrorCode::kOk) {
+    return error;
   }
   return IsOfNode(call.place.rank)
              ? AccumulateInNode(Or(context), call, operands, found, when)

@@ -63,12 +63,15 @@ class OneSidedOperations final : public OneSided {
   OneSidedContext& Or(OneSidedContext* context) {
     return context != nullptr ? *context : default_context_;
   }
+  // Memory::LookAt of a buffer of this rank's.
+  ErrorCode LookAt(const void* buffer, uint64_t size_bytes);
   ErrorCode PutInNode(const Place& to, const void* from, uint64_t size_bytes, const Signal& signal);
   ErrorCode AtomicInNode(const AtomicCall& call, uint64_t* found);
   ErrorCode AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
                              const void* operands, void* found, WhenDone when);
 
   Progress& progress_;
+  Memory& memory_;
   NodeMemory node_;
   RemoteOperations remote_;
   OneSidedContext default_context_;

@@ -55,7 +55,7 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
 bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
   uint64_t message_bytes = 0;
   const uint32_t lane = engine_.LaneOf(message.peer);
-  return !has_held() && engine_.HasMessage(lane) && memory_.IsAnyBufferPlain() &&
+  return !has_held() && engine_.HasMessage(lane) && memory_.IsPlain(message.buffer) &&
          progress_.poison() == ErrorCode::kOk &&
          TakeEager(message, lane, false, completion, &message_bytes);
 }
@@ -84,7 +84,7 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
 // No request and no journal: the sender's transfer slot says all that others have to know, and if
 // this rank dies they hear of that.
 bool Receiver::TakeOffered(const Message& message, uint32_t lane, Completion* completion) {
-  if (!memory_.IsAnyBufferPlain() || !progress_.TryEnter()) {
+  if (memory_.IsByStream(message.buffer) || !progress_.TryEnter()) {
     return false;
   }
   engine::OfferedMessage offer;
@@ -222,7 +222,8 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
 
 bool Receiver::MayHold(const RequestLayout& slot) const {
   return !progress_.threads() && slot.size_bytes <= shm::kCellBytes && held_.size() < kMaxHeld &&
-         (slot.flags & shm::kRequestShadow) == 0 && memory_.IsAnyBufferPlain() &&
+         (slot.flags & shm::kRequestShadow) == 0 &&
+         !memory_.IsByStream(reinterpret_cast<void*>(slot.user_address)) &&
          !progress_.MayBeRemote(slot.peer) && !engine_.HasUnexpected();
 }
 

@@ -244,6 +244,7 @@ std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
     }
   }
   const bool is_long = is_reached || (parts_.private_reachable && !memory.IsByStream(here) &&
+                                      !memory.IsOutOfKernelsReach(here, size_bytes) &&
                                       (is_by_stream || size_bytes >= kLongInPrivate));
   return is_long ? std::optional(LongEnd{where}) : std::nullopt;
 }

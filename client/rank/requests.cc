@@ -50,7 +50,7 @@ uint32_t FlagOf(Service service) {
 // ---- Beginning ----------------------------------------------------------------------------------
 
 ErrorCode Requests::CheckBuffer(const Message& message) const {
-  return Told(parts_.memory->CheckBuffer(message.buffer, message.size_bytes));
+  return Told(parts_.memory->LookAt(message.buffer, message.size_bytes));
 }
 
 ErrorCode Requests::CheckSend(Message* message) const {
@@ -63,6 +63,25 @@ ErrorCode Requests::CheckSend(Message* message) const {
 
 ErrorCode Requests::CheckSynchronized(const void* buffer, uint64_t size_bytes) const {
   return Told(parts_.offloads->CheckSynchronized(buffer, size_bytes));
+}
+
+ErrorCode Requests::CheckAgain(uint32_t request) const {
+  const RequestLayout& slot = Slot(request);
+  if (parts_.memory->regions().addresses().IsPlain(UserOf(slot)) && !parts_.offloads->any())
+      [[likely]] {
+    return ErrorCode::kOk;
+  }
+  ErrorCode error = Told(parts_.memory->LookAt(UserOf(slot), slot.size_bytes));
+  if (error == ErrorCode::kOk && IsSend(slot)) {
+    error = CheckSynchronized(UserOf(slot), slot.size_bytes);
+  }
+  const bool is_region_gone = slot.buffer.region != 0 && slot.size_bytes != 0 &&
+                              !parts_.memory->regions().ById(slot.buffer.region);
+  return error == ErrorCode::kOk && is_region_gone
+             ? FailureWords::Tell(ErrorCode::kInvalidBuffer,
+                                  "the device memory of this persistent request has been freed "
+                                  "since the request was made; make it anew")
+             : error;
 }
 
 ErrorCode Requests::TakeSlot(uint32_t* request) {
@@ -118,7 +137,11 @@ inline ErrorCode Requests::UseShadow(RequestLayout& slot, const Message& message
   const bool is_private = slot.buffer.region == 0;
   bool must = false;
   void* shadow = nullptr;
-  if (is_private) {
+  if (is_private && message.size_bytes > LocalMax(message, kind) &&
+      IsOutOfOthersReach(message.buffer, message.size_bytes)) {
+    must = true;
+    shadow = parts_.offloads->TakeShadow(message.size_bytes, must);
+  } else if (is_private) {
     const uint64_t unseen_max =
         parts_.private_reachable ? parts_.eager_max_bytes : DirectMax(message, kind);
     if (message.size_bytes <= unseen_max || !WantsPrivateShadow(message, kind)) {
@@ -150,6 +173,17 @@ uint64_t Requests::DirectMax(const Message& message, RequestKind kind) const {
   return message.synchronous ? 0 : std::min<uint64_t>(parts_.eager_max_bytes, shm::kInlineBytes);
 }
 
+// The same for a buffer of which others reach no byte: its sender may offer a small message, too.
+uint64_t Requests::LocalMax(const Message& message, RequestKind kind) {
+  return kind == RequestKind::kSend && !message.synchronous ? shm::kInlineBytes : 0;
+}
+
+// Private memory that others do not reach although they reach other memory of this process.
+bool Requests::IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const {
+  return parts_.memory->IsByStream(buffer) ||
+         parts_.memory->IsOutOfKernelsReach(buffer, size_bytes);
+}
+
 // Private memory has a shadow where nobody else may reach it: for sends, whose data others fetch,
 // and for receives that the daemon may have to fill. Also for messages between nodes that are
 // copied here sooner than staged by both daemons.
@@ -178,7 +212,7 @@ bool Requests::NeedsDeviceShadow(const shm::Location& buffer, const Message& mes
   progress_.GiveUpLinks();
   const bool may_take_link = kind == RequestKind::kSend ? progress_.WillSendByLink(message.peer)
                                                         : progress_.MayReceiveByLinks();
-  return may_take_link || !parts_.memory->regions().ById(buffer.region)->staged;
+  return may_take_link || !parts_.memory->regions().ById(buffer.region).staged;
 }
 
 // Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.
@@ -190,7 +224,7 @@ bool Requests::WantsDeviceShadow(const shm::Location& buffer, const Message& mes
 }
 
 std::byte* Requests::ShadowOf(const RequestLayout& slot) const {
-  return parts_.memory->regions().ById(slot.buffer.region)->base + slot.buffer.address;
+  return parts_.memory->regions().ById(slot.buffer.region).base + slot.buffer.address;
 }
 
 // Copies what the engine, or others, read in place of the buffer of a send.

@@ -51,19 +51,23 @@ class Requests {
   shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
 
   // ---- Beginning -------------------------------------------------------------------------------
-  // Whether no send needs these checks: then no memory is a device's that only streams reach, and
-  // none is offloaded.
-  bool AreAllBuffersPlain() const {
-    return parts_.memory->IsAnyBufferPlain() && !parts_.offloads->any();
+  // Whether a send needs none of these checks: its memory is not a device's that only streams
+  // reach, and none is offloaded.
+  bool IsPlainSend(const Message& message) const {
+    return parts_.memory->IsPlain(message.buffer) && !parts_.offloads->any();
   }
   // Checks the buffer of a receive. kInvalidBuffer.
   ErrorCode CheckReceive(const Message& message) const {
-    return parts_.memory->IsAnyBufferPlain() ? ErrorCode::kOk : CheckBuffer(message);
+    return parts_.memory->regions().addresses().IsPlain(message.buffer) ? ErrorCode::kOk
+                                                                        : CheckBuffer(message);
   }
   // The same for a send, which it points to the offloaded copy of its buffer, if there is one.
   ErrorCode CheckSend(Message* message) const;
   // Whether a send after CheckSend would carry bytes that were never synchronised: kInvalidBuffer.
   ErrorCode CheckSynchronized(const void* buffer, uint64_t size_bytes) const;
+  // Checks a persistent request's buffer once more, before a start: also whether device memory of
+  // the program's own is still what it was.
+  ErrorCode CheckAgain(uint32_t request) const;
   // An empty slot. The rank's poison, kLimitExceeded.
   ErrorCode TakeSlot(uint32_t* request);
   // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a shadow.
@@ -138,6 +142,8 @@ class Requests {
 
   ErrorCode CheckBuffer(const Message& message) const;
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
+  bool IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const;
+  static uint64_t LocalMax(const Message& message, shm::RequestKind kind);
   bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
   bool NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
                          shm::RequestKind kind) const;

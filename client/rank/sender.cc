@@ -54,7 +54,7 @@ Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t 
 ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneSet* later) {
   Message sent = message;
   bool is_over = false;
-  if (!requests_.AreAllBuffersPlain()) {
+  if (!requests_.IsPlainSend(message)) {
     ErrorCode error = requests_.CheckSend(&sent);
     if (error == ErrorCode::kOk) {
       error = requests_.CheckSynchronized(sent.buffer, sent.size_bytes);
@@ -173,7 +173,7 @@ bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
   return slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes && (slot.flags & kNever) == 0 &&
          peers_.by_rank[static_cast<uint32_t>(slot.peer)].local &&
-         (slot.buffer.region == 0 || memory_.regions().ById(slot.buffer.region)->lent);
+         (slot.buffer.region == 0 || memory_.regions().ById(slot.buffer.region).lent);
 }
 
 void Sender::NoteInPlace(uint32_t request) {
@@ -292,7 +292,7 @@ bool Sender::IsForShadow(const Message& message, bool blocking) {
   const auto is_of_program = [&] {
     return memory_.regions().Find(message.buffer, size_bytes).region == 0;
   };
-  if (message.synchronous) {
+  if (message.synchronous || memory_.IsByStream(message.buffer)) {
     return false;
   }
   if (!peers_.by_rank[peer].local) {

@@ -28,7 +28,7 @@ class Sender {
 
   // A small message that can leave at once. False: nothing happened.
   bool SendNow(const Message& message) {
-    return requests_.AreAllBuffersPlain() && SendEager(message);
+    return requests_.IsPlainSend(message) && SendEager(message);
   }
   // Starts a message that could not leave so. *request is 0 if it is over already. Errors: see
   // FrontEnd::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).

@@ -170,7 +170,9 @@ StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
   }
   const auto node = rank->offered.extract(request.region());
   std::shared_ptr<Region> region = node.mapped();
-  if (region->size_bytes() != shm::RoundUpToPage(request.size_bytes())) {
+  const uint64_t expected_bytes =
+      region->by_stream ? request.size_bytes() : shm::RoundUpToPage(request.size_bytes());
+  if (region->size_bytes() != expected_bytes) {
     return Status(ErrorCode::kInvalidArgument,
                   name + " was said to have " + std::to_string(request.size_bytes()) +
                       " bytes, but its segment has " + std::to_string(region->size_bytes()));

@@ -173,12 +173,10 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
     }
     region->mapping = std::move(*mapping);
     watch.Guard(region->mapping, {session.job_id, session.rank});
-  } else if (request.size_bytes == 0 || request.size_bytes > kMaxDeviceBytes ||
-             request.size_bytes != shm::RoundUpToPage(request.size_bytes)) {
-    return Status(ErrorCode::kCorrupt,
-                  name + ": " + std::to_string(request.size_bytes) +
-                      " bytes of device memory are no whole number of pages from 1 page to " +
-                      std::to_string(kMaxDeviceBytes) + " bytes");
+  } else if (request.size_bytes == 0 || request.size_bytes > kMaxDeviceBytes) {
+    return Status(ErrorCode::kCorrupt, name + ": " + std::to_string(request.size_bytes) +
+                                           " bytes of device memory are not between 1 and " +
+                                           std::to_string(kMaxDeviceBytes) + " bytes");
   }
   if (region->by_stream && fd != nullptr && KindOf(fd->get()) == PassedKind::kOther) {
     return Status(ErrorCode::kCorrupt, name + ": its descriptor is no handle of device memory");

@@ -31,6 +31,9 @@ class GpuBackend {
   virtual std::string_view name() const = 0;
   // The version of the vendor's driver or run time, for people: "CUDA 12.4".
   virtual std::string version() const = 0;
+  // Whether the program can allocate memory of these devices itself, by calls of the vendor's.
+  // Identify knows of it.
+  virtual bool is_vendors() const { return false; }
   // At least 1: a backend without a device is not created.
   virtual int device_count() const = 0;
   virtual StatusOr<DeviceInfo> GetDeviceInfo(int device) const = 0;

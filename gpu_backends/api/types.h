@@ -59,8 +59,8 @@ struct PointerInfo {
   int device = -1;  // -1 for host memory, and where managed memory has no home
   void* base = nullptr;
   uint64_t size_bytes = 0;
-  // Never 0 and never given again by this backend, so a cache keyed by it cannot mistake new memory
-  // at an old address for the old memory.
+  // Never given again by this backend, so a cache keyed by it cannot mistake new memory at an old
+  // address for the old memory. 0: the vendor gives none.
   uint64_t allocation_id = 0;
   DirectAccess direct;  // that of its device; both for kPinned
 };

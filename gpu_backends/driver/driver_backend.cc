@@ -145,6 +145,7 @@ class DriverBackend final : public GpuBackend {
 
   std::string_view name() const override { return driver().name(); }
   std::string version() const override { return driver().version(); }
+  bool is_vendors() const override { return true; }
   int device_count() const override { return driver().device_count(); }
   StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
   PointerInfo Identify(const void* pointer) const override;
@@ -279,7 +280,9 @@ PointerInfo DriverBackend::AskDriver(const void* pointer) const {
       table_.Identify(info.base).kind != PointerKind::kUnknown) {
     return {};
   }
-  info.allocation_id |= kVendorsIds;
+  if (info.allocation_id != 0) {
+    info.allocation_id |= kVendorsIds;
+  }
   return info;
 }
 

@@ -201,16 +201,33 @@ TEST_F(RegionTableTest, WhatIsLentAgainCountsAndTheOldOneStays) {
   table_.Add({.base = At(1000), .size_bytes = 4000, .id = 7, .lent = true});
   EXPECT_EQ(table_.FindForNode(At(1500), 100).region, 7U);
   EXPECT_EQ(table_.FindForNode(At(4500), 100).region, 7U);
-  ASSERT_NE(table_.ById(3), nullptr);
-  EXPECT_EQ(table_.ById(3)->size_bytes, 1000U);
+  EXPECT_EQ(table_.ById(3).size_bytes, 1000U);
 }
 
 TEST_F(RegionTableTest, ForgetsRemovedRegions) {
   table_.Add({At(1000), 1000, 1});
-  EXPECT_EQ(table_.ById(1)->base, At(1000));
+  EXPECT_EQ(table_.ById(1).base, At(1000));
   table_.Remove(1);
-  EXPECT_EQ(table_.ById(1), nullptr);
+  EXPECT_FALSE(table_.ById(1));
   EXPECT_EQ(table_.Find(At(1000), 1).region, 0U);
+}
+
+TEST_F(RegionTableTest, KnowsWhatOthersCannotMap) {
+  table_.Add({.base = At(1000),
+              .size_bytes = 1000,
+              .id = 4,
+              .device = 1,
+              .by_stream = true,
+              .staged = false,
+              .adopted = true,
+              .hidden = true});
+  EXPECT_EQ(table_.Find(At(1500), 100).region, 0U);
+  EXPECT_EQ(table_.FindForNode(At(1500), 100).address, reinterpret_cast<uint64_t>(At(1500)));
+  const OwnRegion around = table_.Around(At(1999));
+  EXPECT_EQ(around.id, 4U);
+  EXPECT_EQ(around.device, 1);
+  EXPECT_TRUE(around.by_stream && around.adopted && around.hidden);
+  EXPECT_FALSE(around.staged || around.lent);
 }
 
 TEST_F(RegionTableTest, ReadersMayLookWhileItChanges) {

@@ -1,0 +1,259 @@
+// Memory: what a buffer is, and the program's own device memory. See memory.h.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "client/core/memory.h"
+#include "common/process_memory.h"
+
+namespace ferry::client {
+namespace {
+
+// Regions of the program's own device memory. More are adopted and withdrawn by turns, which takes
+// a fraction of a millisecond each time.
+constexpr size_t kMostAdopted = 512;
+// At each adoption so many of the others are looked at, so that memory which the program has freed
+// is soon free.
+constexpr size_t kLooksAtOthers = 16;
+
+std::string RangeText(const OwnRegion& region) {
+  char text[64];
+  std::snprintf(text, sizeof(text), " bytes at %p", static_cast<void*>(region.base));
+  return std::to_string(region.size_bytes) + text;
+}
+
+bool IsDeviceOnly(const gpu::PointerInfo& info) {
+  return info.kind == gpu::PointerKind::kDevice && !info.direct.cpu;
+}
+
+Status CheckEnd(const OwnRegion& region, const void* pointer, uint64_t size_bytes) {
+  const auto left = static_cast<uint64_t>(region.base + region.size_bytes -
+                                          static_cast<const std::byte*>(pointer));
+  return size_bytes <= left
+             ? Status()
+             : Status(ErrorCode::kInvalidBuffer,
+                      "a buffer of " + std::to_string(size_bytes) +
+                          " bytes runs past the end of its device memory (" + RangeText(region) +
+                          "), of which " + std::to_string(left) + " bytes are left there");
+}
+
+// Whether there is memory at this address that CPUs read.
+bool IsReadable(const void* pointer) {
+  std::byte byte{};
+  return ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(pointer), &byte, 1) ==
+         ErrorCode::kOk;
+}
+
+}  // namespace
+
+bool Memory::IsPlainByLook(const void* pointer) const {
+  const OwnRegion region = regions_.Around(pointer);
+  if (region) {
+    return !region.by_stream;
+  }
+  return !regions_.addresses().MayHaveVendor() || malloc_heap_.Contains(pointer) ||
+         !IsDeviceOnly(backend()->Identify(pointer));
+}
+
+Status Memory::LookCloser(const void* pointer, uint64_t size_bytes) {
+  const OwnRegion region = regions_.Around(pointer);
+  if (region && !region.adopted) {
+    return region.by_stream ? CheckEnd(region, pointer, size_bytes) : Status();
+  }
+  if (!regions_.addresses().MayHaveVendor() || size_bytes == 0 ||
+      (!region && malloc_heap_.Contains(pointer))) {
+    return {};
+  }
+  return LookAtProgramsOwn(pointer, size_bytes);
+}
+
+int Memory::DeviceByStream(const void* pointer) {
+  if (IsPlain(pointer)) {
+    return -1;
+  }
+  (void)LookCloser(pointer, 1);  // a call with the whole buffer says what is wrong with it
+  const OwnRegion region = regions_.Around(pointer);
+  return region.by_stream ? region.device : -1;
+}
+
+Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  const auto* const address = static_cast<const std::byte*>(pointer);
+  const gpu::PointerInfo info = backend()->Identify(pointer);
+  if (const OwnRegion region = regions_.Around(pointer); region) {
+    if (!region.adopted) {
+      return LookCloser(pointer, size_bytes);  // another thread was here
+    }
+    Adopted& adopted = adopted_.at(region.base);
+    if (IsDeviceOnly(info) && IsStillThere(adopted, info)) {
+      adopted.last_look = ++looks_;
+      return CheckEnd(region, pointer, size_bytes);
+    }
+    if (!IsDeviceOnly(info)) {
+      NoteGone(&adopted);
+      if (info.kind != gpu::PointerKind::kUnknown || IsReadable(pointer)) {
+        WithdrawBetween(address, address + 1);  // CPUs reach what is there now
+        return {};
+      }
+      return {ErrorCode::kInvalidBuffer,
+              "the buffer lies in device memory (" + RangeText(region) +
+                  ") that the program has freed since it was last used here"};
+    }
+  }
+  if (!IsDeviceOnly(info)) {
+    return {};
+  }
+  auto* const base = static_cast<const std::byte*>(info.base);
+  WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));
+  MakeRoom();
+  FERRY_RETURN_IF_ERROR(Adopt(info));
+  return CheckEnd(adopted_.at(base).region, pointer, size_bytes);
+}
+
+shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
+  if (LookAt(pointer, size_bytes).ok() && regions_.Around(pointer).adopted) {
+    std::lock_guard lock(mutex_);
+    if (const OwnRegion region = regions_.Around(pointer); region.adopted) {
+      adopted_.at(region.base).is_located = true;
+    }
+  }
+  return regions_.Find(pointer, size_bytes);
+}
+
+// What drivers allocate themselves often consists of pages that have no place in the kernel's
+// lists. Managed memory may be wherever the driver has it just now.
+bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) const {
+  if (size_bytes == 0 || !regions_.addresses().MayHaveVendor() || regions_.Around(pointer) ||
+      malloc_heap_.Contains(pointer)) {
+    return false;
+  }
+  const gpu::PointerInfo info = backend()->Identify(pointer);
+  return info.kind == gpu::PointerKind::kManaged ||
+         (info.kind == gpu::PointerKind::kPinned &&
+          !(IsReadable(pointer) &&
+            IsReadable(static_cast<const std::byte*>(pointer) + size_bytes - 1)));
+}
+
+// Other processes cannot map what vendors export no handle of: memory of pools, of cuMemCreate, and
+// what this process has imported itself.
+Status Memory::Adopt(const gpu::PointerInfo& info) {
+  Adopted adopted;
+  adopted.allocation_id = info.allocation_id;
+  adopted.last_look = ++looks_;
+  OwnRegion& region = adopted.region;
+  region = {.base = static_cast<std::byte*>(info.base),
+            .size_bytes = info.size_bytes,
+            .id = next_region_++,
+            .device = info.device,
+            .by_stream = true,
+            .adopted = true};
+  StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
+  const Status announced =
+      handle.ok() ? AnnounceDevice(&region, *handle, info.direct) : handle.status();
+  if (announced.code() == ErrorCode::kDaemonDied) {
+    return announced;
+  }
+  if (announced.ok()) {
+    adopted.handle = std::move(*handle);
+    adopted.handle.fd.Reset();
+  } else {
+    region.hidden = true;
+  }
+  regions_.Add(region);
+  adopted_[region.base] = std::move(adopted);
+  return {};
+}
+
+bool Memory::IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info) {
+  if (adopted.is_gone || info.base != adopted.region.base ||
+      info.size_bytes != adopted.region.size_bytes || info.allocation_id != adopted.allocation_id) {
+    return false;
+  }
+  if (info.allocation_id != 0 || adopted.region.hidden) {
+    return true;
+  }
+  const StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
+  return handle.ok() && handle->opaque == adopted.handle.opaque;
+}
+
+// Looks at those that nobody has used for longest.
+void Memory::WithdrawFreed(size_t most_looks) {
+  std::vector<Adopted*> oldest;
+  for (auto& [base, adopted] : adopted_) {
+    if (!adopted.is_gone) {
+      oldest.push_back(&adopted);
+    }
+  }
+  const size_t looks = std::min(most_looks, oldest.size());
+  std::partial_sort(oldest.begin(), oldest.begin() + static_cast<ptrdiff_t>(looks), oldest.end(),
+                    [](const Adopted* a, const Adopted* b) { return a->last_look < b->last_look; });
+  oldest.resize(looks);
+  for (Adopted* const adopted : oldest) {
+    if (!IsStillThere(*adopted, backend()->Identify(adopted->region.base))) {
+      NoteGone(adopted);
+    }
+  }
+}
+
+// For one more. Those that somebody may still name stay.
+void Memory::MakeRoom() {
+  WithdrawFreed(kLooksAtOthers);
+  if (adopted_.size() < kMostAdopted) {
+    return;
+  }
+  WithdrawFreed(kMostAdopted);
+  std::vector<uint64_t> looks;
+  for (const auto& [base, adopted] : adopted_) {
+    looks.push_back(adopted.last_look);
+  }
+  std::nth_element(looks.begin(), looks.begin() + kMostAdopted / 4, looks.end());
+  const uint64_t last = looks[kMostAdopted / 4];
+  for (auto next = adopted_.begin(); next != adopted_.end();) {
+    const Adopted& adopted = next->second;
+    const bool stays =
+        adopted.last_look >= last ||
+        (!adopted.is_gone &&
+         (adopted.is_located || holds_(adopted.region.base, adopted.region.size_bytes)));
+    if (!stays) {
+      Withdraw(adopted);
+    }
+    next = stays ? std::next(next) : adopted_.erase(next);
+  }
+}
+
+// Nobody else is to reach it any more. It stays in the table, so that calls which go on to name it
+// are told.
+void Memory::NoteGone(Adopted* adopted) {
+  if (adopted->is_gone) {
+    return;
+  }
+  Withdraw(*adopted);
+  adopted->is_gone = true;
+  adopted->region.hidden = true;
+  regions_.Add(adopted->region);
+}
+
+// All that begins or ends there, or lies around.
+void Memory::WithdrawBetween(const std::byte* begin, const std::byte* end) {
+  auto next = adopted_.lower_bound(begin);
+  if (next != adopted_.begin() &&
+      std::prev(next)->first + std::prev(next)->second.region.size_bytes > begin) {
+    --next;
+  }
+  while (next != adopted_.end() && next->first < end) {
+    Withdraw(next->second);
+    next = adopted_.erase(next);
+  }
+}
+
+// A dead daemon has let go of it already.
+void Memory::Withdraw(const Adopted& adopted) {
+  if (!adopted.region.hidden) {
+    (void)control_->DeregisterRegion(adopted.region.id, adopted.region.size_bytes);
+  }
+  regions_.Remove(adopted.region.id);
+}
+
+}  // namespace ferry::client

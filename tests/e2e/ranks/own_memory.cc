@@ -1,0 +1,204 @@
+// own_memory cuda|hip|level_zero: messages from and to device memory that the program allocates
+// itself, by its vendor's calls. Two ranks, on one node or two.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "level_zero/ze_api.h"
+#include "tests/e2e/ranks/check.h"
+
+namespace {
+
+using ferry::ranks::EightBytesOf;
+
+void* library = nullptr;
+std::string_view vendor;
+
+void OpenLibrary(const char* variable, const char* name) {
+  const char* const given = std::getenv(variable);
+  library = dlopen(given != nullptr ? given : name, RTLD_NOW);
+  CHECK_EQ(library != nullptr, true);
+}
+
+// A function of the vendor's. Ends the program unless it returns 0.
+template <typename... Arguments>
+void Call(const char* name, Arguments... arguments) {
+  auto* const function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+  CHECK_EQ(function != nullptr, true);
+  CHECK_EQ(function(arguments...), 0);
+}
+
+// ---- The vendors --------------------------------------------------------------------------------
+
+ze_context_handle_t ze_context = nullptr;
+ze_device_handle_t ze_device = nullptr;
+
+void StartLevelZero() {
+  Call("zeInit", static_cast<ze_init_flags_t>(0));
+  uint32_t count = 1;
+  ze_driver_handle_t driver = nullptr;
+  Call("zeDriverGet", &count, &driver);
+  count = 1;
+  Call("zeDeviceGet", driver, &count, &ze_device);
+  ze_context_desc_t description{};
+  description.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC;
+  Call("zeContextCreate", driver, &description, &ze_context);
+}
+
+void Start() {
+  if (vendor == "cuda") {
+    OpenLibrary("FERRY_CUDA_LIBRARY", "libcuda.so.1");
+    void* context = nullptr;
+    Call("cuInit", 0U);
+    Call("cuDevicePrimaryCtxRetain", &context, 0);
+    Call("cuCtxPushCurrent_v2", context);
+  } else if (vendor == "hip") {
+    OpenLibrary("FERRY_HIP_LIBRARY", "libamdhip64.so");
+  } else {
+    OpenLibrary("FERRY_LEVEL_ZERO_LIBRARY", "libze_loader.so.1");
+    StartLevelZero();
+  }
+}
+
+uint8_t* Allocate(size_t size) {
+  void* made = nullptr;
+  if (vendor == "cuda") {
+    Call("cuMemAlloc_v2", &made, size);
+  } else if (vendor == "hip") {
+    Call("hipMalloc", &made, size);
+  } else {
+    ze_device_mem_alloc_desc_t description{};
+    description.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC;
+    Call("zeMemAllocDevice", ze_context, &description, size, size_t{64}, ze_device, &made);
+  }
+  return static_cast<uint8_t*>(made);
+}
+
+void Release(void* pointer) {
+  if (vendor == "cuda") {
+    Call("cuMemFree_v2", pointer);
+  } else if (vendor == "hip") {
+    Call("hipFree", pointer);
+  } else {
+    Call("zeMemFree", ze_context, pointer);
+  }
+}
+
+// ---- What is sent -------------------------------------------------------------------------------
+
+void FillAt(void* to, size_t size, uint64_t message) {
+  std::vector<uint8_t> bytes(size + 8);
+  ferry::ranks::Fill(bytes.data(), size, message);
+  CHECK_OK(ferry_memcpy(to, bytes.data(), size));
+}
+
+void CheckAt(const void* from, size_t size, uint64_t message) {
+  std::vector<uint8_t> bytes(size + 8);
+  CHECK_OK(ferry_memcpy(bytes.data(), from, size));
+  CHECK_BYTES(bytes.data(), size, message);
+}
+
+int Partner() { return 1 - ferry_rank(); }
+
+uint64_t MessageOf(int sender, size_t size) {
+  return static_cast<uint64_t>(sender) << 32 | static_cast<uint64_t>(size);
+}
+
+// Each sends to the other.
+void Exchange(uint8_t* going, uint8_t* coming, size_t size) {
+  FillAt(going, size, MessageOf(ferry_rank(), size));
+  FillAt(coming, size, 0);
+  ferry_request receive = FERRY_REQUEST_NULL;
+  ferry_status status{};
+  CHECK_OK(ferry_irecv(coming, size, Partner(), 1, &receive));
+  CHECK_OK(ferry_send(going, size, Partner(), 1));
+  CHECK_OK(ferry_wait(&receive, &status));
+  CHECK_EQ(status.size_bytes, size);
+  CheckAt(coming, size, MessageOf(Partner(), size));
+  // The receiver waits first, or comes late.
+  if (ferry_rank() == 0) {
+    CHECK_OK(ferry_send(going, size, 1, 2));
+    CHECK_OK(ferry_recv(coming, size, 1, 3, nullptr));
+  } else {
+    CHECK_OK(ferry_recv(coming, size, 0, 2, nullptr));
+    CHECK_OK(ferry_send(going, size, 0, 3));
+  }
+  CheckAt(coming, size, MessageOf(Partner(), size));
+}
+
+constexpr size_t kSizes[] = {1, 8, 32, 33, 4096, 8192, 8193, 65536, 65537, 262144, 1200001};
+constexpr size_t kLargest = 1200001;
+
+// At any offset: a caching allocator gives out parts of one allocation.
+void MovesAllSizes() {
+  uint8_t* const first = Allocate(3 * kLargest);
+  uint8_t* const second = Allocate(kLargest);
+  std::vector<uint8_t> host(kLargest);
+  for (const size_t size : kSizes) {
+    Exchange(first + 13, first + kLargest + 77, size);
+    Exchange(first + kLargest, second, size);
+    Exchange(host.data(), second, size);
+    Exchange(second, host.data(), size);
+  }
+  Release(first);
+  Release(second);
+}
+
+// What lies at an old address is never taken for what was there before.
+void FreesAndAllocatesAnew() {
+  for (int round = 0; round < 30; ++round) {
+    const size_t size = round % 3 == 0 ? 300'000 : 70'000 + static_cast<size_t>(round);
+    uint8_t* const going = Allocate(size);
+    uint8_t* const coming = Allocate(size);
+    Exchange(going, coming, size);
+    Exchange(going, coming, 100);
+    Release(coming);
+    Release(going);
+  }
+}
+
+// Memory that nobody can send from, or receive into, is refused in words.
+void RefusesWhatIsNotThere() {
+  constexpr size_t kSize = 10'000;
+  uint8_t* const memory = Allocate(kSize);
+  const int own = ferry_rank();
+  for (const size_t size : {size_t{8}, kSize}) {
+    CHECK_REFUSED(ferry_send(memory + kSize - size + 1, size, own, 1), FERRY_ERR_BUFFER,
+                  "runs past the end of its device memory (10000 bytes at ");
+    ferry_request request = FERRY_REQUEST_NULL;
+    CHECK_REFUSED(ferry_irecv(memory + kSize - size + 1, size, own, 1, &request), FERRY_ERR_BUFFER,
+                  "runs past the end");
+  }
+  Exchange(memory, memory + kSize / 2, kSize / 2);
+  Release(memory);
+  for (int repeats = 0; repeats < 3; ++repeats) {
+    CHECK_REFUSED(ferry_send(memory + 5, 8, own, 1), FERRY_ERR_BUFFER, "(10000 bytes at ");
+    CHECK_REFUSED(ferry_send(memory + 5, 9000, own, 1), FERRY_ERR_BUFFER, "freed");
+    CHECK_REFUSED(ferry_recv(memory + 5, 8, own, 1, nullptr), FERRY_ERR_BUFFER, "freed");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK_EQ(argc, 2);
+  vendor = argv[1];
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  Start();
+  MovesAllSizes();
+  FreesAndAllocatesAnew();
+  RefusesWhatIsNotThere();
+  CHECK_OK(ferry_barrier());
+  if (ferry_rank() == 0) {
+    std::printf("own memory: ok\n");
+  }
+  CHECK_OK(ferry_finalize());
+  return 0;
+}
