@@ -22,6 +22,7 @@
 #include "common/library_words.h"
 #include "common/version_text.h"
 #include "config/environment.h"
+#include "gpu_backends/loader/late_vendors.h"
 #include "gpu_backends/loader/loader.h"
 #include "shm/counters.h"
 
@@ -227,7 +228,11 @@ ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
   auto backend = ferry::gpu::OpenBackend(options);
   FERRY_RETURN_IF_ERROR(backend.status());
   auto registry = std::make_unique<ferry::gpu::BackendRegistry>();
+  const bool is_vendors = (*backend)->is_vendors();
   FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));
+  if (!is_vendors) {
+    registry->SetLate(std::make_unique<ferry::gpu::LateVendors>());
+  }
   return registry;
 }
 

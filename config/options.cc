@@ -258,7 +258,9 @@ constexpr Option kTable[] = {
     Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "auto|cuda|hip|level_zero|host",
            "Which GPUs are used. cuda, hip and level_zero: those of NVIDIA, AMD and Intel; host: "
            "devices emulated in host memory; auto: the first of these whose library and driver are "
-           "present and have a device."),
+           "present and have a device, before others one whose library the program has loaded. "
+           "Memory of the program's own is known whatever this says, also where it loads the "
+           "vendor's library later."),
     Text(Group::kGpu, "cuda_library", &Options::cuda_library, 0, kPathMax,
          "File of the CUDA driver's library, if it is not the libcuda.so.1 that the linker finds."),
     Text(Group::kGpu, "hip_library", &Options::hip_library, 0, kPathMax,

@@ -29,17 +29,15 @@ uint64_t MachineBytes() {
 Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach,
                ControlLibrary* control)
     : heap_bytes_(heap_bytes), backends_(backends), attach_(attach), control_(control) {
-  if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
-    streams_ = std::make_unique<gpu::CopyStreams>(*gpu);
-    if (gpu->is_vendors()) {
-      regions_.WatchForVendor(nullptr);
-    }
+  if (const std::vector<gpu::GpuBackend*> all = backends_->List(); !all.empty()) {
+    Use(all.front());
   }
+  LookForVendor();
 }
 
 Memory::~Memory() {
   for (const auto& [pointer, allocation] : device_) {
-    (void)backend()->Free(const_cast<void*>(pointer));
+    (void)OwnerOf(pointer)->Free(const_cast<void*>(pointer));
   }
   if (keeps_mapped_) {
     (void)heap_.Release();
@@ -49,11 +47,6 @@ Memory::~Memory() {
 void Memory::KeepMapped() {
   std::lock_guard lock(mutex_);
   keeps_mapped_ = true;
-}
-
-gpu::GpuBackend* Memory::backend() const {
-  const std::vector<gpu::GpuBackend*> all = backends_->List();
-  return all.empty() ? nullptr : all.front();
 }
 
 // Tells the daemon of a region; returns the flags of its answer.
@@ -181,7 +174,7 @@ Status Memory::Clear(void* pointer, uint64_t size_bytes) {
   for (uint64_t done = 0; done < size_bytes; done += zeros.size()) {
     const uint64_t part = std::min<uint64_t>(size_bytes - done, zeros.size());
     FERRY_RETURN_IF_ERROR(
-        streams_->Copy(static_cast<std::byte*>(pointer) + done, zeros.data(), part));
+        streams()->Copy(static_cast<std::byte*>(pointer) + done, zeros.data(), part));
   }
   return {};
 }
@@ -225,10 +218,10 @@ Status Memory::FreeLocked(void* pointer) {
     }
     regions_.Remove(region);
     device_.erase(found);
-    return backend()->Free(pointer);
+    return OwnerOf(pointer)->Free(pointer);
   }
   if (const auto found = pinned_.find(pointer); found != pinned_.end()) {
-    if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
+    if (gpu::GpuBackend* gpu = OwnerOf(pointer); gpu != nullptr) {
       FERRY_RETURN_IF_ERROR(gpu->UnregisterHostMemory(pointer));
     }
     pinned_.erase(found);
@@ -305,7 +298,7 @@ StatusOr<void*> Memory::AllocateDeviceShadow(uint64_t size_bytes, bool kept, boo
 }
 
 void Memory::ReleaseShadow(void* block) {
-  (void)backend()->UnregisterHostMemory(block);
+  (void)OwnerOf(block)->UnregisterHostMemory(block);
   (void)FreeLocked(block);
 }
 
@@ -340,7 +333,7 @@ Status Memory::Unshare(void* base) {
   const uint32_t region = found->second.region;
   const uint64_t size_bytes = regions_.ById(region).size_bytes;
   if (found->second.devices_reach) {
-    (void)backend()->UnregisterHostMemory(base);
+    (void)OwnerOf(base)->UnregisterHostMemory(base);
   }
   regions_.Remove(region);
   shared_.erase(found);
@@ -445,27 +438,27 @@ Status Memory::Deregister(void* pointer) {
   if (registered_.erase(pointer) == 0) {
     return {ErrorCode::kNotFound, "no registered range starts at this address"};
   }
-  gpu::GpuBackend* gpu = backend();
+  gpu::GpuBackend* gpu = OwnerOf(pointer);
   return gpu == nullptr ? Status() : gpu->UnregisterHostMemory(pointer);
 }
 
 Status Memory::CopyStrided(const gpu::StridedCopy& copy) {
-  return streams_ != nullptr ? streams_->CopyStrided(copy)
-                             : Status(ErrorCode::kUnsupported, "there is no GPU backend");
+  return streams() != nullptr ? streams()->CopyStrided(copy)
+                              : Status(ErrorCode::kUnsupported, "there is no GPU backend");
 }
 
 Status Memory::Reduce(const gpu::Reduction& reduction) {
-  return streams_ != nullptr ? streams_->Reduce(reduction)
-                             : Status(ErrorCode::kUnsupported, "there is no GPU backend");
+  return streams() != nullptr ? streams()->Reduce(reduction)
+                              : Status(ErrorCode::kUnsupported, "there is no GPU backend");
 }
 
 bool Memory::CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) {
-  return streams_ != nullptr && streams_->CanReduce(device, type, op);
+  return streams() != nullptr && streams()->CanReduce(device, type, op);
 }
 
 Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) {
-  if (streams_ != nullptr) {
-    return streams_->Copy(destination, source, size_bytes);
+  if (streams() != nullptr) {
+    return streams()->Copy(destination, source, size_bytes);
   }
   shm::CopyWords(destination, source, size_bytes);
   return {};
@@ -481,7 +474,7 @@ bool Memory::IsDevice(const void* pointer) const {
 }
 
 ErrorCode Memory::CopyByStream(void* destination, const void* source, uint64_t size_bytes) {
-  return streams_->Copy(destination, source, size_bytes).code();
+  return streams()->Copy(destination, source, size_bytes).code();
 }
 
 }  // namespace ferry::client

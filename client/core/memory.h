@@ -14,16 +14,21 @@
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
 #include "client/core/front_end.h"
+#include "client/core/last_library.h"
 #include "client/core/malloc_heap.h"
 #include "client/core/offset_allocator.h"
 #include "client/core/region_table.h"
@@ -111,7 +116,7 @@ class Memory {
   // by IsByStream, which does not ask the vendor again.
   //
   // Whether CPUs reach this memory. Asks the vendor if need be.
-  bool IsPlain(const void* pointer) const {
+  bool IsPlain(const void* pointer) {
     return regions_.addresses().IsPlain(pointer) || IsPlainByLook(pointer);
   }
   // The same for a buffer that need not be plain. kInvalidBuffer for one that begins in device
@@ -129,7 +134,7 @@ class Memory {
   shm::Location LocateForGood(const void* pointer, uint64_t size_bytes);
   // Whether the kernel may refuse other processes this memory, which is no region, although this
   // one's CPUs reach it: drivers make managed and some pinned memory so. Asks the vendor.
-  bool IsOutOfKernelsReach(const void* pointer, uint64_t size_bytes) const {
+  bool IsOutOfKernelsReach(const void* pointer, uint64_t size_bytes) {
     return !regions_.addresses().IsPlain(pointer) && IsHiddenByDriver(pointer, size_bytes);
   }
   // `holds(memory, size_bytes)` says whether requests use that memory, or may once more: until then
@@ -141,8 +146,9 @@ class Memory {
   bool HasByStream() const { return !regions_.addresses().by_stream().is_empty(); }
 
   // Null without a GPU backend.
-  gpu::CopyStreams* streams() const { return streams_.get(); }
-  gpu::GpuBackend* backend() const;
+  gpu::CopyStreams* streams() const { return streams_.load(std::memory_order_acquire); }
+  // Another one, if the program begins to use a vendor's library. Pairs with Use.
+  gpu::GpuBackend* backend() const { return backend_.load(std::memory_order_acquire); }
 
   const RegionTable& regions() const { return regions_; }
 
@@ -177,10 +183,15 @@ class Memory {
                               const attach::RegionRequest& request, int fd);
   bool IsRegionByStream(const void* pointer) const;
   // memory_looks.cc
-  bool IsPlainByLook(const void* pointer) const;
+  void Use(gpu::GpuBackend* backend);
+  gpu::GpuBackend* OwnerOf(const void* pointer) const;
+  bool HasVendor();
+  void LookForVendor();
+  bool IsPlainByLook(const void* pointer);
+  bool IsSurelyReadable(const void* pointer);
   Status LookCloser(const void* pointer, uint64_t size_bytes);
   Status LookAtProgramsOwn(const void* pointer, uint64_t size_bytes);
-  bool IsHiddenByDriver(const void* pointer, uint64_t size_bytes) const;
+  bool IsHiddenByDriver(const void* pointer, uint64_t size_bytes);
   Status Adopt(const gpu::PointerInfo& info);
   bool IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info);
   void NoteGone(Adopted* adopted);
@@ -196,7 +207,17 @@ class Memory {
   ControlLibrary* const control_;
   RegionTable regions_;
   const MallocHeap malloc_heap_;
-  std::unique_ptr<gpu::CopyStreams> streams_;
+  std::atomic<gpu::GpuBackend*> backend_{nullptr};
+  std::atomic<gpu::CopyStreams*> streams_{nullptr};
+  std::vector<std::unique_ptr<gpu::CopyStreams>> all_streams_;
+
+  std::mutex vendor_mutex_;  // of the next three
+  LastLibrary last_library_;
+  const void* const* next_library_ = nullptr;
+  std::string why_no_vendor_;
+  // Pages that were seen to be readable, at places that their addresses tell.
+  static constexpr size_t kReadablePages = 256;
+  std::array<std::atomic<uintptr_t>, kReadablePages> readable_{};
 
   mutable std::mutex mutex_;
   uint32_t next_region_ = 1;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "client/core/memory.h"
@@ -39,34 +41,148 @@ Status CheckEnd(const OwnRegion& region, const void* pointer, uint64_t size_byte
                           "), of which " + std::to_string(left) + " bytes are left there");
 }
 
-// Whether there is memory at this address that CPUs read.
-bool IsReadable(const void* pointer) {
+// Whether another process would get what is there by the kernel's copies.
+bool IsReachedByKernel(const void* pointer) {
   std::byte byte{};
-  return ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(pointer), &byte, 1) ==
-         ErrorCode::kOk;
+  return ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(pointer), &byte, 1) !=
+         ErrorCode::kInvalidBuffer;
+}
+
+// Whether CPUs read what is there. Drivers map memory that they do, and the kernel does not.
+bool IsReadable(const void* pointer) {
+  if (IsReachedByKernel(pointer)) {
+    return true;
+  }
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    char mode = 0;
+    const auto address = reinterpret_cast<uint64_t>(pointer);
+    if (std::sscanf(line.c_str(), "%llx-%llx %c", &begin, &end, &mode) == 3 && address >= begin &&
+        address < end) {
+      return mode == 'r';
+    }
+  }
+  return false;
+}
+
+std::string AddressText(const void* pointer) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%p", pointer);
+  return text;
 }
 
 }  // namespace
 
-bool Memory::IsPlainByLook(const void* pointer) const {
-  const OwnRegion region = regions_.Around(pointer);
-  if (region) {
+// ---- The vendor ---------------------------------------------------------------------------------
+
+void Memory::Use(gpu::GpuBackend* backend) {
+  all_streams_.push_back(std::make_unique<gpu::CopyStreams>(*backend));
+  streams_.store(all_streams_.back().get(), std::memory_order_release);
+  backend_.store(backend, std::memory_order_release);
+  if (backend->is_vendors()) {
+    regions_.WatchForVendor(nullptr);
+  }
+}
+
+// The backend that has allocated or registered this memory.
+gpu::GpuBackend* Memory::OwnerOf(const void* pointer) const {
+  gpu::GpuBackend* const owner = backends_->Identify(pointer).backend;
+  return owner != nullptr ? owner : backend();
+}
+
+bool Memory::HasVendor() {
+  if (!regions_.addresses().MayHaveVendor()) {
+    return false;
+  }
+  if (backend() == nullptr || !backend()->is_vendors()) {
+    LookForVendor();
+  }
+  return backend() != nullptr && backend()->is_vendors();
+}
+
+// Libraries have been loaded, or one that is loaded may have come into use.
+void Memory::LookForVendor() {
+  static const void* const kNoWord = nullptr;
+  std::lock_guard lock(vendor_mutex_);
+  gpu::LateBackends* const late = backends_->late();
+  if (late == nullptr || backend() == nullptr || backend()->is_vendors()) {
+    return;
+  }
+  if (next_library_ == nullptr || __atomic_load_n(next_library_, __ATOMIC_RELAXED) != nullptr) {
+    next_library_ = last_library_.Find();  // first, so that what is loaded meanwhile is seen
+    late->LookForLibraries();
+  }
+  std::unique_ptr<gpu::GpuBackend> opened = late->TryOpen();
+  gpu::GpuBackend* const found = opened.get();
+  if (found != nullptr && backends_->Add(std::move(opened)).ok()) {
+    return Use(found);
+  }
+  why_no_vendor_ = late->WhyRefused();
+  const bool is_watched = late->MayOpen() || !why_no_vendor_.empty();
+  regions_.WatchForVendor(is_watched                 ? nullptr
+                          : next_library_ != nullptr ? next_library_
+                                                     : &kNoWord);
+}
+
+// ---- Buffers ------------------------------------------------------------------------------------
+
+bool Memory::IsPlainByLook(const void* pointer) {
+  const bool has_vendor = HasVendor();
+  if (const OwnRegion region = regions_.Around(pointer); region) {
     return !region.by_stream;
   }
-  return !regions_.addresses().MayHaveVendor() || malloc_heap_.Contains(pointer) ||
-         !IsDeviceOnly(backend()->Identify(pointer));
+  if (!regions_.addresses().MayHaveVendor() || malloc_heap_.Contains(pointer)) {
+    return true;
+  }
+  if (has_vendor) {
+    const gpu::PointerInfo info = backend()->Identify(pointer);
+    if (info.kind != gpu::PointerKind::kUnknown) {
+      return !IsDeviceOnly(info);
+    }
+  }
+  return IsSurelyReadable(pointer);
+}
+
+// What nobody knows may be device memory that has been freed, or of a vendor without a backend.
+bool Memory::IsSurelyReadable(const void* pointer) {
+  constexpr uintptr_t kPageBytes = 4096;
+  const uintptr_t page = reinterpret_cast<uintptr_t>(pointer) / kPageBytes;
+  std::atomic<uintptr_t>& known = readable_[page % kReadablePages];
+  if (known.load(std::memory_order_relaxed) == page) {
+    return true;
+  }
+  const bool is_readable = IsReadable(pointer);
+  if (is_readable) {
+    known.store(page, std::memory_order_relaxed);
+  }
+  return is_readable;
 }
 
 Status Memory::LookCloser(const void* pointer, uint64_t size_bytes) {
+  const bool has_vendor = HasVendor();
   const OwnRegion region = regions_.Around(pointer);
   if (region && !region.adopted) {
     return region.by_stream ? CheckEnd(region, pointer, size_bytes) : Status();
   }
-  if (!regions_.addresses().MayHaveVendor() || size_bytes == 0 ||
+  if (size_bytes == 0 || !regions_.addresses().MayHaveVendor() ||
       (!region && malloc_heap_.Contains(pointer))) {
     return {};
   }
-  return LookAtProgramsOwn(pointer, size_bytes);
+  if (has_vendor) {
+    return LookAtProgramsOwn(pointer, size_bytes);
+  }
+  if (IsSurelyReadable(pointer)) {
+    return {};
+  }
+  std::lock_guard lock(vendor_mutex_);
+  return {ErrorCode::kInvalidBuffer,
+          "CPUs reach no memory at " + AddressText(pointer) +
+              (why_no_vendor_.empty()
+                   ? std::string("; is it a device's?")
+                   : "; if it is a device's: its vendor's library cannot be used here: " +
+                         why_no_vendor_)};
 }
 
 int Memory::DeviceByStream(const void* pointer) {
@@ -103,7 +219,12 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
     }
   }
   if (!IsDeviceOnly(info)) {
-    return {};
+    return info.kind != gpu::PointerKind::kUnknown || IsSurelyReadable(pointer)
+               ? Status()
+               : Status(ErrorCode::kInvalidBuffer,
+                        "there is no memory at " + AddressText(pointer) + " that CPUs reach, or " +
+                            std::string(backend()->name()) +
+                            " knows: was it freed, or is it another process's?");
   }
   auto* const base = static_cast<const std::byte*>(info.base);
   WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));
@@ -124,16 +245,16 @@ shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
 
 // What drivers allocate themselves often consists of pages that have no place in the kernel's
 // lists. Managed memory may be wherever the driver has it just now.
-bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) const {
-  if (size_bytes == 0 || !regions_.addresses().MayHaveVendor() || regions_.Around(pointer) ||
+bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
+  if (size_bytes == 0 || !HasVendor() || regions_.Around(pointer) ||
       malloc_heap_.Contains(pointer)) {
     return false;
   }
   const gpu::PointerInfo info = backend()->Identify(pointer);
-  return info.kind == gpu::PointerKind::kManaged ||
+  return info.kind == gpu::PointerKind::kManaged || info.kind == gpu::PointerKind::kDevice ||
          (info.kind == gpu::PointerKind::kPinned &&
-          !(IsReadable(pointer) &&
-            IsReadable(static_cast<const std::byte*>(pointer) + size_bytes - 1)));
+          !(IsReachedByKernel(pointer) &&
+            IsReachedByKernel(static_cast<const std::byte*>(pointer) + size_bytes - 1)));
 }
 
 // Other processes cannot map what vendors export no handle of: memory of pools, of cuMemCreate, and
@@ -146,7 +267,7 @@ Status Memory::Adopt(const gpu::PointerInfo& info) {
   region = {.base = static_cast<std::byte*>(info.base),
             .size_bytes = info.size_bytes,
             .id = next_region_++,
-            .device = info.device,
+            .device = std::max(info.device, 0),
             .by_stream = true,
             .adopted = true};
   StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
@@ -214,8 +335,8 @@ void Memory::MakeRoom() {
     const Adopted& adopted = next->second;
     const bool stays =
         adopted.last_look >= last ||
-        (!adopted.is_gone &&
-         (adopted.is_located || holds_(adopted.region.base, adopted.region.size_bytes)));
+        (!adopted.is_gone && (adopted.is_located ||
+                              (holds_ && holds_(adopted.region.base, adopted.region.size_bytes))));
     if (!stays) {
       Withdraw(adopted);
     }

@@ -83,9 +83,8 @@ ProgramAddresses::ProgramAddresses() : heap_begin_(FindHeap()) {
 
 bool ProgramAddresses::Contains(const void* pointer) const {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  return address - image_begin_ < image_end_ - image_begin_ ||
-         (address >= heap_begin_ && address < reinterpret_cast<uintptr_t>(sbrk(0))) ||
-         IsOnStack(address);
+  return address - image_begin_ < image_end_ - image_begin_ || IsOnStack(address) ||
+         (address >= heap_begin_ && address < reinterpret_cast<uintptr_t>(sbrk(0)));
 }
 
 // Only what is in use of it: below, the main thread's is not mapped. A program that switches stacks

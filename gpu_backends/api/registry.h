@@ -15,6 +15,23 @@
 
 namespace ferry::gpu {
 
+// Backends for vendors' libraries that the program loads, or begins to use, while it runs.
+//
+// Calling thread: one at a time.
+class LateBackends {
+ public:
+  virtual ~LateBackends() = default;
+  // Looks for vendors' libraries among those that are loaded by now. Loads none.
+  virtual void LookForLibraries() = 0;
+  // Whether some library is loaded that the program may begin to use.
+  virtual bool MayOpen() const = 0;
+  // The backend of one that the program has begun to use; null: there is none. Takes a few
+  // nanoseconds until then.
+  virtual std::unique_ptr<GpuBackend> TryOpen() = 0;
+  // Why a library that is in use has no backend; empty: there is none such.
+  virtual std::string WhyRefused() const = 0;
+};
+
 // Thread-safe. Owns its backends, which live as long as it does. Lookups take no lock, so that
 // identifying a pointer on every send costs no more than the backends' own Identify.
 class BackendRegistry {
@@ -35,6 +52,10 @@ class BackendRegistry {
   // kMaxBackends.
   Status Add(std::unique_ptr<GpuBackend> backend);
 
+  // Where later ones come from; before others use the registry. Null: there are none.
+  void SetLate(std::unique_ptr<LateBackends> late) { late_ = std::move(late); }
+  LateBackends* late() const { return late_.get(); }
+
   // Null if there is none of that name.
   GpuBackend* Find(std::string_view name) const;
 
@@ -48,6 +69,7 @@ class BackendRegistry {
   std::mutex add_mutex_;
   std::array<std::unique_ptr<GpuBackend>, kMaxBackends> backends_;
   std::atomic<size_t> count_{0};  // slots below it are filled and never change again
+  std::unique_ptr<LateBackends> late_;
 };
 
 }  // namespace ferry::gpu

@@ -12,6 +12,7 @@
 #include "gpu_backends/hip/hip_backend.h"
 #include "gpu_backends/host/host_backend.h"
 #include "gpu_backends/level_zero/level_zero_backend.h"
+#include "gpu_backends/loader/late_vendors.h"
 
 namespace ferry::gpu {
 namespace {
@@ -40,7 +41,8 @@ struct Candidate {
   StatusOr<std::unique_ptr<GpuBackend>> (*open)(const config::Options& options);
 };
 
-// In the order in which "auto" tries them; the last can always be opened.
+// In the order in which "auto" tries them, but for those that the program has loaded; the last can
+// always be opened.
 constexpr Candidate kCandidates[] = {
     {"cuda",
      [](const config::Options& options) { return CreateCudaBackend({options.cuda_library}); }},
@@ -52,6 +54,22 @@ constexpr Candidate kCandidates[] = {
     {"host",
      [](const config::Options& options) { return CreateHostBackend(HostOptions(options)); }},
 };
+
+// What the program uses itself comes first: no other vendor knows its memory.
+StatusOr<std::unique_ptr<GpuBackend>> OpenFirst(const config::Options& options) {
+  std::vector<const Candidate*> candidates;
+  for (const Candidate& candidate : kCandidates) {
+    candidates.push_back(&candidate);
+  }
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [](const Candidate* candidate) { return IsVendorLoaded(candidate->name); });
+  for (const Candidate* const candidate : candidates) {
+    if (auto backend = candidate->open(options); backend.ok()) {
+      return backend;
+    }
+  }
+  return candidates.back()->open(options);  // says what is wrong with the options
+}
 
 // Whether there is a device of the kernel's graphics drivers that can compute, not one that only
 // shows pictures.
@@ -69,17 +87,13 @@ bool HasRenderNode(const std::string& root) {
 }  // namespace
 
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options) {
+  if (options.gpu_backend == "auto") {
+    return OpenFirst(options);
+  }
   std::string names;
   for (const Candidate& candidate : kCandidates) {
-    const bool is_last = &candidate == std::end(kCandidates) - 1;
     if (options.gpu_backend == candidate.name) {
       return candidate.open(options);
-    }
-    if (options.gpu_backend == "auto") {
-      auto backend = candidate.open(options);
-      if (backend.ok() || is_last) {
-        return backend;
-      }
     }
     names += (names.empty() ? "" : ", ") + std::string(candidate.name);
   }

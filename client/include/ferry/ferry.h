@@ -3,8 +3,10 @@
  *
  * Semantics follow MPI 5.0 chapters 3 (point to point) and 11 (environment): messages between two
  * ranks of one communicator context are non-overtaking; a receive may name FERRY_ANY_SOURCE and
- * FERRY_ANY_TAG. Every buffer argument may point to host memory of any kind or to device memory of
- * a GPU backend; the library identifies it by its address.
+ * FERRY_ANY_TAG. Every buffer argument may point to host memory of any kind or to device memory,
+ * whether ferry_alloc or the vendor's own calls (cuMemAlloc, hipMalloc, zeMemAllocDevice and their
+ * kin) have allocated it; the library identifies it by its address. FERRY_ERR_BUFFER: a buffer runs
+ * past the end of its device memory, or that has been freed.
  *
  * Unless a comment says otherwise, functions return FERRY_SUCCESS or an error code below, may be
  * called by any thread (see ferry_init), and do not block. After an error ferry_last_error() gives
@@ -125,9 +127,9 @@ FERRY_API int ferry_free(void* pointer);
 /* Copies between any two kinds of memory and waits for the end of the copy. */
 FERRY_API int ferry_memcpy(void* destination, const void* source, size_t size_bytes);
 
-/* Registers memory of the application's own, [pointer, pointer + size_bytes), so that repeated
- * transfers may skip identifying it and the GPU backend may pin it. Ranges must not overlap
- * (FERRY_ERR_EXISTS). */
+/* Registers host memory of the application's own, [pointer, pointer + size_bytes), so that the GPU
+ * backend may pin it. Ranges must not overlap. Device memory, and what the vendor's calls have
+ * pinned, needs no registration. FERRY_ERR_EXISTS for all of these. */
 FERRY_API int ferry_register(void* pointer, size_t size_bytes);
 /* FERRY_ERR_NOT_FOUND for a pointer that was not registered; FERRY_ERR_BUFFER while a request uses
  * it. */

@@ -3,7 +3,7 @@
  *
  * The model is OpenSHMEM's (1.5, sections 9.5 to 9.11), but memory is named by rank, segment and
  * offset, and nothing has to be symmetric: a rank locates memory of its own that ferry_alloc
- * returned, and tells the others, by messages, what it is called. OpenSHMEM itself stands on the
+ * returned, or its GPU vendor, and tells the others, by messages, what it is called. OpenSHMEM itself stands on the
  * same operations (docs/shmem.md).
  *
  * In memory of the own node an operation is this rank's own copy, or its CPU's atomic operation,
@@ -55,7 +55,8 @@ typedef struct {
 } ferry_place;
 
 /* Sets *place to the name of [pointer, pointer + size_bytes), memory of this rank. It holds until
- * the memory is freed. FERRY_ERR_BUFFER: it does not lie in memory that ferry_alloc returned. */
+ * the memory is freed. FERRY_ERR_BUFFER: it lies neither in memory that ferry_alloc returned nor in
+ * device memory of the program's own that its GPU's driver shares with other processes. */
 FERRY_API int ferry_locate(const void* pointer, size_t size_bytes, ferry_place* place);
 
 /* ---- Contexts ---------------------------------------------------------------------------------

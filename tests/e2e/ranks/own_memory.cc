@@ -1,6 +1,9 @@
-// own_memory cuda|hip|level_zero: messages from and to device memory that the program allocates
-// itself, by its vendor's calls. Two ranks, on one node or two.
+// own_memory cuda|hip|level_zero [LIBRARY|many]: messages from and to device memory that the
+// program allocates itself, by its vendor's calls. Two ranks, on one node or two. The program opens
+// the vendor's library, or this one, only after ferry_init. many: more allocations than are known
+// at a time, and nothing else.
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +24,10 @@ using ferry::ranks::EightBytesOf;
 void* library = nullptr;
 std::string_view vendor;
 
+const char* file = nullptr;  // that the test has named
+
 void OpenLibrary(const char* variable, const char* name) {
-  const char* const given = std::getenv(variable);
+  const char* const given = file != nullptr ? file : std::getenv(variable);
   library = dlopen(given != nullptr ? given : name, RTLD_NOW);
   CHECK_EQ(library != nullptr, true);
 }
@@ -164,6 +169,71 @@ void FreesAndAllocatesAnew() {
   }
 }
 
+void* MapHostMemory(void* where, size_t size) {
+  void* const made =
+      mmap(where, size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | (where != nullptr ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+  CHECK_EQ(made != MAP_FAILED, true);
+  return made;
+}
+
+// Memory of CPUs, of the stack, the heap, the image and the kernel.
+void MovesHostMemory() {
+  constexpr size_t kSize = 20'000;
+  static uint8_t fixed[2 * kSize];
+  uint8_t on_stack[2 * kSize];
+  std::vector<uint8_t> on_heap(2 * kSize);
+  auto* const mapped = static_cast<uint8_t*>(MapHostMemory(nullptr, 2 * kSize));
+  for (uint8_t* const memory : {fixed, on_stack, on_heap.data(), mapped}) {
+    Exchange(memory, memory + kSize, 8);
+    Exchange(memory, memory + kSize, kSize);
+  }
+  CHECK_EQ(munmap(mapped, 2 * kSize), 0);
+}
+
+// The kernel gives an address to CPUs' memory and to devices' by turns.
+void TakesAddressesByTurns() {
+  constexpr size_t kSize = 3 << 20;
+  int turns = 0;
+  for (int round = 0; round < 20; ++round) {
+    void* const host = MapHostMemory(nullptr, kSize);
+    auto* const bytes = static_cast<uint8_t*>(host);
+    Exchange(bytes, bytes + kSize / 2, 8);
+    Exchange(bytes, bytes + kSize / 2, 70'000);
+    CHECK_EQ(munmap(host, kSize), 0);
+    uint8_t* const device = Allocate(kSize);
+    turns += device == host ? 1 : 0;
+    Exchange(device, device + kSize / 2, 8);
+    Exchange(device, device + kSize / 2, 70'000);
+    Release(device);
+  }
+  std::printf("turns: %d\n", turns);
+  // Where device memory was that is known here.
+  uint8_t* const device = Allocate(kSize);
+  Exchange(device, device + kSize / 2, 8);
+  Release(device);
+  auto* const host = static_cast<uint8_t*>(MapHostMemory(device, kSize));
+  Exchange(host, host + kSize / 2, 8);
+  Exchange(host, host + kSize / 2, 70'000);
+  CHECK_EQ(munmap(host, kSize), 0);
+}
+
+// More than stay known at a time; all are used once more.
+void KnowsManyAllocations() {
+  constexpr size_t kMany = 700;
+  std::vector<uint8_t*> all;
+  for (size_t i = 0; i < kMany; ++i) {
+    all.push_back(Allocate(5000));
+    Exchange(all.back(), all.front() + 2000, 100);
+  }
+  for (size_t i = 0; i < kMany; ++i) {
+    Exchange(all[i], all[kMany - 1 - i] + 2500, 1500);
+  }
+  for (uint8_t* const memory : all) {
+    Release(memory);
+  }
+}
+
 // Memory that nobody can send from, or receive into, is refused in words.
 void RefusesWhatIsNotThere() {
   constexpr size_t kSize = 10'000;
@@ -188,13 +258,22 @@ void RefusesWhatIsNotThere() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK_EQ(argc, 2);
+  CHECK_EQ(argc >= 2, true);
   vendor = argv[1];
+  const bool is_many = argc > 2 && std::string_view(argv[2]) == "many";
+  file = argc > 2 && !is_many ? argv[2] : nullptr;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  MovesHostMemory();
   Start();
-  MovesAllSizes();
-  FreesAndAllocatesAnew();
-  RefusesWhatIsNotThere();
+  if (is_many) {
+    KnowsManyAllocations();
+  } else {
+    MovesHostMemory();
+    MovesAllSizes();
+    FreesAndAllocatesAnew();
+    TakesAddressesByTurns();
+    RefusesWhatIsNotThere();
+  }
   CHECK_OK(ferry_barrier());
   if (ferry_rank() == 0) {
     std::printf("own memory: ok\n");
