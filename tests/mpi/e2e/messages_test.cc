@@ -63,7 +63,7 @@ TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
       BehindALink({"FERRY_DEVICE_REDUCTION_MIN_BYTES=0", "FERRY_HOST_GPU_MEMORY_BYTES=1310720"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(PlacementsOfPairs()), NameOf);
 
 // The same by direct links, all the time, and by paths that change now and then: of four ranks in a
 // ring, two pairs live on different nodes.

@@ -26,6 +26,15 @@ std::vector<Placement> AllPlacements() {
       {{"TwoNodes", {"-n", "2", "--nodes", "2"}}, {"FiveRanks", {"-n", "5"}}});
 }
 
+std::vector<Placement> PlacementsOfPairs() {
+  return tests::Slice<Placement>({{"OneRank", {"-n", "1"}},
+                                  {"TwoRanks", {"-n", "2"}},
+                                  {"ThreeRanksOnTwoNodes", {"-n", "3", "--nodes", "2"}}},
+                                 {{"TwoNodes", {"-n", "2", "--nodes", "2"}},
+                                  {"FiveRanks", {"-n", "5"}},
+                                  {"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}}});
+}
+
 std::vector<Placement> Pairs() {
   return {{"TwoRanks", {"-n", "2"}}, {"TwoNodes", {"-n", "2", "--nodes", "2"}}};
 }

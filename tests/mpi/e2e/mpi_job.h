@@ -22,6 +22,9 @@ inline std::string NameOf(const testing::TestParamInfo<Placement>& info) { retur
 // One rank alone, ranks of one node, of several nodes, and more ranks than cores on both: a slice
 // (tests/support/slice.h).
 std::vector<Placement> AllPlacements();
+// The same for what passes between two ranks, whoever else there is: three ranks on two nodes have
+// both kinds of pairs.
+std::vector<Placement> PlacementsOfPairs();
 // Those with two ranks, and with more than one.
 std::vector<Placement> Pairs();
 std::vector<Placement> SeveralRanks();

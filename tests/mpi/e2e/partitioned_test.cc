@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tests/mpi/e2e/mpi_job.h"
-#include "tests/support/slice.h"
 
 namespace ferry::mpi_tests {
 namespace {
@@ -48,15 +47,7 @@ TEST_P(PartitionedTest, ExtensionsKeepTheirPromises) {
 
 TEST_P(PartitionedTest, ThreadsReadyAndAskTogether) { Run("threads", "all threads were right"); }
 
-// Each pair of a ring is on one node or on two: three ranks have both.
-INSTANTIATE_TEST_SUITE_P(Placements, PartitionedTest,
-                         testing::ValuesIn(tests::Slice<Placement>(
-                             {{"OneRank", {"-n", "1"}},
-                              {"TwoRanks", {"-n", "2"}},
-                              {"ThreeRanksOnTwoNodes", {"-n", "3", "--nodes", "2"}}},
-                             {{"TwoNodes", {"-n", "2", "--nodes", "2"}},
-                              {"FiveRanks", {"-n", "5"}},
-                              {"FiveRanksOnTwoNodes", {"-n", "5", "--nodes", "2"}}})),
+INSTANTIATE_TEST_SUITE_P(Placements, PartitionedTest, testing::ValuesIn(PlacementsOfPairs()),
                          NameOf);
 
 class PartitionedPairsTest : public PartitionedTest {};
