@@ -338,9 +338,10 @@ void Supervisor::WeighFailures() {
   report_ns_ = report_ns_ == 0 ? due_ns : std::min(report_ns_, due_ns);
 }
 
-// Whether one of the failures is not the consequence of another one.
+// Whether a failure that is to be reported, or was, is not the consequence of another one.
 bool Supervisor::IsCauseKnown() const {
-  return !failed_.empty() && lives_.WeightOf(failed_.front()) != RankLives::Weight::kConsequence;
+  return cause_was_reported_ ||
+         (!failed_.empty() && lives_.WeightOf(failed_.front()) != RankLives::Weight::kConsequence);
 }
 
 // Others may wait in MPI_Init for a rank that has ended.
@@ -446,7 +447,7 @@ void Supervisor::OnAbort(const RankNotice& notice) {
   if (std::exchange(aborted_, true)) {
     return;
   }
-  if (lives_.HasHeardOfEnd(notice.rank)) {
+  if (lives_.HasHeardOfEnd(notice.rank) && !cause_was_reported_) {
     late_abort_ = notice;
     WeighFailures();
   } else {
@@ -523,6 +524,7 @@ void Supervisor::ReportFailures() {
   if (late_abort.has_value() && !IsCauseKnown()) {
     EndByAbort(*late_abort);
   }
+  cause_was_reported_ = IsCauseKnown();
   for (const uint32_t rank : std::exchange(failed_, {})) {
     if (exit_code_.has_value() && !settings_.keep_going) {
       return;

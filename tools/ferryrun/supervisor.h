@@ -143,6 +143,7 @@ class Supervisor {
   RankLives lives_;
   bool aborted_ = false;
   std::optional<RankNotice> late_abort_;  // of a rank that has heard of an end, which is to come
+  bool cause_was_reported_ = false;       // where others go on: nothing is to come
   UniqueFd input_;                        // of rank 0, on its way to a host
   uint32_t input_under_way_ = 0;          // bytes that the host has and the rank has not
   Phase phase_ = Phase::kRunning;
