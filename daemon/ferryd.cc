@@ -1,6 +1,7 @@
 #include "daemon/ferryd.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <systemd/sd-daemon.h>
@@ -54,6 +55,20 @@ void TellAlive(const std::string& status) { Tell("WATCHDOG=1", status); }
 uint64_t WatchdogNs() {
   uint64_t microseconds = 0;
   return sd_watchdog_enabled(kKeepEnvironment, &microseconds) > 0 ? microseconds * kNsPerUs : 0;
+}
+
+// ---- Memory ----
+
+// What callers make ferryd allocate for moments shall not stay. Left to itself, the C library has
+// as many heaps as there are threads, up to eight for each CPU, of which each keeps what it once
+// had to hold; and where a block of megabytes was freed, it keeps as much from then on at each
+// heap's end.
+void KeepLittleMemory() {
+  constexpr int kMostHeaps = 4;  // for two or three threads that do much at a time
+  constexpr int kLargeBytes = 1 << 20;
+  (void)mallopt(M_ARENA_MAX, kMostHeaps);
+  (void)mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  (void)mallopt(M_TRIM_THRESHOLD, kLargeBytes);
 }
 
 // ---- The program ----
@@ -272,6 +287,7 @@ int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
     return Fail(status);
   }
   RaiseOpenFiles();
+  KeepLittleMemory();
   Status status;
   try {
     status = Serve(*options, *arguments, make_parts);

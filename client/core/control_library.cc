@@ -135,7 +135,7 @@ Status ControlLibrary::DeregisterRegion(uint32_t region, uint64_t size_bytes) {
       api_->deregister_region(control_, PinningMs(size_bytes), region, error.text()));
 }
 
-Status ControlLibrary::OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers) {
+Status ControlLibrary::OfferMatches(bool sends, std::span<const ferry_control_offer> offers) {
   FERRY_RETURN_IF_ERROR(CheckAnswers());
   ErrorText error;
   return error.status(api_->offer_matches(control_, timeout_ms_, sends ? 1 : 0, offers.data(),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ class ControlLibrary {
   Status RegisterRegion(const ferry_control_region& region);
   Status DeregisterRegion(uint32_t region, uint64_t size_bytes);
   // Persistent requests to be matched (control_api.h): all sends or all receives.
-  Status OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers);
+  Status OfferMatches(bool sends, std::span<const ferry_control_offer> offers);
   Status WithdrawMatch(bool send, const ferry_control_match_key& key, uint64_t rounds);
   Status Detach();
   // A sentence that says what this rank waits for, and why.

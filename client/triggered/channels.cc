@@ -14,6 +14,9 @@ using shm::SendMode;
 namespace {
 
 constexpr uint64_t kCellAlignment = 64;
+// In a call: half of what ferryd reads of one (kMostMessageBytes of http2_guard.h), at 128 bytes
+// each.
+constexpr size_t kMostOffersAtATime = 2048;
 
 SendMode ModeOf(const RequestLayout& slot) {
   return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
@@ -147,17 +150,20 @@ Status Channels::Offer(std::span<const uint32_t> requests) {
     offers[(*channel)->is_send ? 1 : 0].push_back(offer);
     made.push_back(std::move(*channel));
   }
+  size_t taken[2] = {};
   for (const bool sends : {false, true}) {
-    if (offers[sends].empty()) {
-      continue;
-    }
-    if (Status status = parts_.control->OfferMatches(sends, offers[sends]); !status.ok()) {
-      if (sends) {  // receives were taken
-        for (const ferry_control_offer& offer : offers[0]) {
-          (void)parts_.control->WithdrawMatch(false, offer.key, 0);
+    while (taken[sends] < offers[sends].size()) {
+      const auto rest = std::span<const ferry_control_offer>(offers[sends]).subspan(taken[sends]);
+      const auto piece = rest.first(std::min(rest.size(), kMostOffersAtATime));
+      if (const Status status = parts_.control->OfferMatches(sends, piece); !status.ok()) {
+        for (const bool side : {false, true}) {
+          for (size_t i = 0; i < taken[side]; ++i) {
+            (void)parts_.control->WithdrawMatch(side, offers[side][i].key, 0);
+          }
         }
+        return give_up(status);
       }
-      return give_up(status);
+      taken[sends] += piece.size();
     }
   }
   std::lock_guard lock(mutex_);

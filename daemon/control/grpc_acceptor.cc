@@ -16,6 +16,7 @@
 
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
+#include "daemon/control/http2_guard.h"
 #include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
@@ -204,6 +205,9 @@ void GrpcAcceptor::AddTo(grpc::ServerBuilder& builder, uint64_t greeting_timeout
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfConnection);
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  // No client of ours compresses, and a few bytes would become half a MiB.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // Its pings, which measure the network, and larger windows: nobody here is far away, and both
   // cost memory and threads where many send much.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

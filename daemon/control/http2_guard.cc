@@ -17,15 +17,21 @@ constexpr size_t kMostEarlyFieldBytes = 1 << 10;
 // Of any other frame but data: none that gRPC's clients write has a tenth.
 constexpr size_t kMostAsideBytes = 1 << 10;
 // gRPC refuses requests of more than half, in words.
-constexpr uint64_t kMostRequestBytes = 8 << 20;
-// A user may have as much unanswered, at one door.
-constexpr uint64_t kRequestBytesOfCaller = 64 << 20;
+constexpr uint64_t kMostRequestBytes = 2 * kMostMessageBytes;
+// A user may have as much unanswered, at one door. Protobuf makes up to fifty times as much memory
+// of it: an object of a hundred bytes of each part that is empty, and takes two.
+constexpr uint64_t kRequestBytesOfCaller = 1 << 20;
+// And one of the user's connections, so that calls on it whose requests are half there are not all
+// held up by one another. Eight of the longest that daemons send.
+constexpr uint64_t kRequestBytesOfConnection = 2 * kRequestBytesOfCaller;
 // Of data in smaller pieces, gRPC takes more memory for the piece than for its bytes.
 constexpr size_t kSmallPiece = 1 << 10;
 // A call that was reset or left gives the server work still, and its client has no need to wait for
 // that. So places of such calls become free one after the other, 200 a second. (The ranks of a job
 // that is killed leave one each.)
 constexpr uint64_t kGoneCallNs = 5'000'000;
+// Its request may still be read, which takes nearly half a second for each MiB on a slow machine.
+constexpr uint64_t kGoneByteNs = 400;
 
 constexpr char kNoGreeting[] = "it does not greet as a client of HTTP/2";
 
@@ -66,15 +72,18 @@ size_t FrameReader::Pass() {
 // ---- Http2Caller ----
 
 void Http2Caller::Forget(uint64_t now_ns) {
-  while (!gone_.empty() && gone_.front() <= now_ns) {
+  while (!gone_.empty() && gone_.front().until_ns <= now_ns) {
+    request_bytes_ -= gone_.front().request_bytes;
     gone_.pop_front();
     --calls_;
   }
 }
 
-void Http2Caller::KeepPlace(uint64_t now_ns) {
+void Http2Caller::KeepPlace(uint64_t request_bytes, uint64_t now_ns) {
+  const uint64_t since_ns = gone_.empty() ? now_ns : std::max(gone_.back().until_ns, now_ns);
   ++calls_;
-  gone_.push_back((gone_.empty() ? now_ns : std::max(gone_.back(), now_ns)) + kGoneCallNs);
+  request_bytes_ += request_bytes;
+  gone_.push_back({since_ns + kGoneCallNs + request_bytes * kGoneByteNs, request_bytes});
 }
 
 bool Http2Caller::HasPlace(uint64_t now_ns) {
@@ -184,10 +193,13 @@ Http2Guard::Fate Http2Guard::OnData(const FrameHeader& frame, uint64_t now_ns) {
     return Fate::kPass;  // of one that has ended meanwhile: gRPC throws it away
   }
   if (call->second + frame.payload_bytes > kMostRequestBytes) {
-    return End("a request has more than 8 MiB");
+    return End("a request has more than 1 MiB");
   }
-  if (caller_->request_bytes_ + frame.payload_bytes > kRequestBytesOfCaller &&
-      caller_->first_ != this) {
+  caller_->Forget(now_ns);
+  const bool fits = caller_->request_bytes_ + frame.payload_bytes <= kRequestBytesOfCaller;
+  const bool is_first =
+      caller_->first_ == this && request_bytes_ + frame.payload_bytes <= kRequestBytesOfConnection;
+  if (!fits && !is_first) {
     return Fate::kWait;
   }
   if (caller_->first_ == nullptr) {
@@ -210,8 +222,7 @@ Http2Guard::Fate Http2Guard::OnAside(const FrameHeader& frame, uint64_t now_ns) 
     acknowledged_ = server_spoke_;  // nobody can do it before
   }
   if (frame.type == FrameType::kResetStream && open_.contains(frame.stream)) {
-    CloseCall(frame.stream);
-    caller_->KeepPlace(now_ns);
+    caller_->KeepPlace(CloseCall(frame.stream), now_ns);
   }
   return Fate::kPass;
 }
@@ -241,25 +252,27 @@ void Http2Guard::OnServerSaid(std::span<const std::byte> bytes) {
   }
 }
 
-void Http2Guard::CloseCall(uint32_t stream) {
+uint64_t Http2Guard::CloseCall(uint32_t stream) {
   const auto call = open_.find(stream);
   if (call == open_.end()) {
-    return;
+    return 0;
   }
-  caller_->request_bytes_ -= call->second;
-  request_bytes_ -= call->second;
+  const uint64_t bytes = call->second;
+  caller_->request_bytes_ -= bytes;
+  request_bytes_ -= bytes;
   --caller_->calls_;
   open_.erase(call);
   if (request_bytes_ == 0 && caller_->first_ == this) {
     caller_->first_ = nullptr;
   }
+  return bytes;
 }
 
 void Http2Guard::Leave(uint64_t now_ns) {
   while (!open_.empty()) {
-    CloseCall(open_.begin()->first);
+    const uint64_t bytes = CloseCall(open_.begin()->first);
     if (now_ns != 0) {
-      caller_->KeepPlace(now_ns);
+      caller_->KeepPlace(bytes, now_ns);
     }
   }
 }

@@ -32,6 +32,9 @@ namespace ferry::daemon {
 // That may be open at a time; a client that has more waits with them. Each takes memory, and many
 // of them a thread, for as long as it lasts.
 inline constexpr int kCallsOfConnection = 128;
+// The longest request that the servers read, and the longest answer that a daemon takes of another
+// one. The jobs with the most ranks and nodes need two thirds of it.
+inline constexpr int kMostMessageBytes = 512 << 10;
 
 namespace http2 {
 
@@ -87,14 +90,18 @@ class Http2Caller {
  private:
   friend class Http2Guard;
   bool HasPlace(uint64_t now_ns);
-  // Of a call that is no longer open.
-  void KeepPlace(uint64_t now_ns);
+  // Of a call that is no longer open, whose request had so many bytes.
+  void KeepPlace(uint64_t request_bytes, uint64_t now_ns);
   void Forget(uint64_t now_ns);
 
   const uint64_t most_calls_;
+  struct Gone {
+    uint64_t until_ns;
+    uint64_t request_bytes;
+  };
   uint64_t calls_ = 0;          // open ones, and those that keep their place
-  std::deque<uint64_t> gone_;   // until when each of those does
-  uint64_t request_bytes_ = 0;  // of open calls
+  std::deque<Gone> gone_;       // the latter
+  uint64_t request_bytes_ = 0;  // of all those calls
   // Of the guards with such bytes, the one that may have more than there are places for: so that
   // requests which all wait for one another's end do get there.
   const void* first_ = nullptr;
@@ -130,7 +137,8 @@ class Http2Guard {
   Fate OnAside(const http2::FrameHeader& frame, uint64_t now_ns);
   Fate End(const char* why);
   bool TakeAside(uint64_t now_ns);
-  void CloseCall(uint32_t stream);
+  // How many bytes its request had.
+  uint64_t CloseCall(uint32_t stream);
 
   const std::shared_ptr<Http2Caller> caller_;
   http2::FrameReader client_{http2::kClientPreface.size()};

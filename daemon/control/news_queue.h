@@ -18,7 +18,10 @@ namespace ferry::daemon {
 template <typename News>
 class NewsQueue {
  public:
-  static constexpr size_t kMostAtATime = 4096;  // gRPC takes no message of more than 4 MiB
+  // Of a request, and so of the answer that refuses each of them in words: half of what is read of
+  // either (kMostMessageBytes of http2_guard.h).
+  static constexpr size_t kMostAtATime = 1024;
+  static constexpr size_t kMostBytesAtATime = 256 << 10;
 
   // Names the news on their way.
   using Batch = uint64_t;
@@ -32,16 +35,22 @@ class NewsQueue {
   }
   size_t size() const { return news_.size(); }
 
-  // Hands out the next news, kMostAtATime at most, through `add(news)`. Nothing while some are on
-  // their way, or if there are none.
+  // Hands out the next news through `add(news)`: at least one, and as many as the limits above
+  // allow. Nothing while some are on their way, or if there are none.
   template <typename Add>
   std::optional<Batch> Begin(Add&& add) {
     if (under_way_ != 0 || news_.empty()) {
       return std::nullopt;
     }
-    under_way_ = std::min(news_.size(), kMostAtATime);
-    for (size_t i = 0; i < under_way_; ++i) {
-      add(news_[i]);
+    size_t bytes = 0;
+    while (under_way_ < std::min(news_.size(), kMostAtATime)) {
+      const News& news = news_[under_way_];
+      bytes += news.ByteSizeLong();
+      if (under_way_ > 0 && bytes > kMostBytesAtATime) {
+        break;
+      }
+      add(news);
+      ++under_way_;
     }
     return ++batch_;
   }

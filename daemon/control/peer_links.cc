@@ -19,6 +19,7 @@
 #include "common/net_address.h"
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/http2_guard.h"
 #include "daemon/control/peer_link.h"
 #include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"
@@ -59,6 +60,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A connection of its own: a broken one must not be shared with a link made anew.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // What is there may be anything, and answer anything.
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 

@@ -58,6 +58,9 @@ constexpr uint64_t kNsPerS = 1'000'000'000;
 // Of a daemon, beyond what it has at its start: a few times what it takes beside harmless
 // processes, and what it may keep for a node that does not read.
 constexpr uint64_t kMostMoreBytes = 64 << 20;
+// Of the most in the second half of a long run, beyond that in the first half: a link that is not
+// read, and is cut, may keep as much for moments.
+constexpr uint64_t kMostGrowthBytes = 16 << 20;
 
 std::string Variable(const char* name, const std::string& otherwise) {
   const auto value = config::FindVariable(config::ProcessEnvironment(), name);
@@ -172,6 +175,19 @@ class HostileTest : public testing::Test {
     window.end_ns = MonotonicNs();
     return window;
   }
+  // By round: at no time too much, and in the end no more than at first.
+  static void ExpectNoGrowth(const std::vector<uint64_t>& most_bytes, uint64_t first_bytes) {
+    const auto half = most_bytes.begin() + static_cast<ptrdiff_t>(most_bytes.size() / 2);
+    const uint64_t later = *std::max_element(half, most_bytes.end());
+    const uint64_t earlier =
+        half == most_bytes.begin() ? later : *std::max_element(most_bytes.begin(), half);
+    std::printf("memory of a daemon: %llu KiB at first, %llu KiB at most, later %llu KiB at most\n",
+                static_cast<unsigned long long>(first_bytes >> 10),
+                static_cast<unsigned long long>(earlier >> 10),
+                static_cast<unsigned long long>(later >> 10));
+    EXPECT_LE(std::max(earlier, later), first_bytes + kMostMoreBytes);
+    EXPECT_LE(later, earlier + kMostGrowthBytes);
+  }
   // So many of a hundred. Of what there are few, 99 in a hundred would be the longest of all.
   void ExpectNearly(const char* what, const Times& harmless, const Times& hostile,
                     double percent) const {
@@ -201,9 +217,10 @@ TEST_F(HostileTest, ItsNodeIsTakenForGenuine) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("64 of 64 packets answered"));
   const NicCounts after = here_.Nics();
-  EXPECT_GE(after.received, before.received + 64);
-  // What ferryd still says to the node fails as that ends.
-  EXPECT_LT(after.refused, before.refused + 8) << "packets of the node were dropped";
+  EXPECT_EQ(after.received, before.received + 64);  // which were all answered, so none was dropped
+  // The only thing that ferryd says to the node unasked is that the rank here has ended. Its
+  // sending fails, and counts, if the node has gone by then.
+  EXPECT_LE(after.failed, before.failed + 1);
 }
 
 TEST_F(HostileTest, HarmsNobodyElse) {
@@ -221,6 +238,8 @@ TEST_F(HostileTest, HarmsNobodyElse) {
   std::vector<Window> hostile;
   WindowTimes harmless_times;
   WindowTimes hostile_times;
+  std::vector<uint64_t> most_here;  // by round
+  std::vector<uint64_t> most_there;
   Bystander bystander(here_, there_);
   for (uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
     const std::string name = "good-" + std::to_string(round);
@@ -248,6 +267,8 @@ TEST_F(HostileTest, HarmsNobodyElse) {
       program->Signal(SIGKILL);
       program->Wait();
     }
+    most_here.push_back(here_.TakeMostBytes());
+    most_there.push_back(there_.TakeMostBytes());
   }
   bystander.EndSteadyJob();
   for (const bool are_long : {false, true}) {
@@ -257,13 +278,10 @@ TEST_F(HostileTest, HarmsNobodyElse) {
   }
   ExpectNearly("jobs", Times(harmless_times.jobs_us), Times(hostile_times.jobs_us), 50);
   ExpectNearly("scrapes", Times(harmless_times.scrapes_us), Times(hostile_times.scrapes_us), 50);
-  for (Node* node : {&here_, &there_}) {
-    std::printf("memory of a daemon: %llu KiB, later %llu KiB at most\n",
-                static_cast<unsigned long long>(node->first_bytes() >> 10),
-                static_cast<unsigned long long>(node->most_bytes() >> 10));
-    EXPECT_LE(node->most_bytes(), node->first_bytes() + kMostMoreBytes);
-    ExpectNothingHeld(*node);
-  }
+  ExpectNoGrowth(most_here, here_.first_bytes());
+  ExpectNoGrowth(most_there, there_.first_bytes());
+  ExpectNothingHeld(here_);
+  ExpectNothingHeld(there_);
   bystander.RunJob("afterwards");
   EXPECT_EQ(here_.Stop(), "");
   EXPECT_EQ(there_.Stop(), "");

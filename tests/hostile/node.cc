@@ -105,7 +105,7 @@ NicCounts Node::Nics() {
   NicCounts counts;
   for (const control::NicStatus& nic : nics.nics()) {
     counts.received += nic.messages_received();
-    counts.refused += nic.errors();
+    counts.failed += nic.errors();
   }
   return counts;
 }

@@ -20,7 +20,7 @@ namespace ferry::hostile {
 
 struct NicCounts {
   uint64_t received = 0;  // messages, of one packet at least
-  uint64_t refused = 0;   // packets that were not genuine, and whatever else failed
+  uint64_t failed = 0;    // packets that were dropped, and what was to be sent and failed
 };
 
 class Node {
@@ -45,8 +45,9 @@ class Node {
   bool Scrape() const;
   // Its remaining holdings for jobs; empty if there are none.
   std::string Held();
-  // The most memory that the daemon was seen to have, and what it had to begin with.
-  uint64_t most_bytes() const { return most_bytes_.load(); }
+  // The most memory that the daemon was seen to have, since this was asked for last, and what it
+  // had to begin with.
+  uint64_t TakeMostBytes() { return most_bytes_.exchange(0); }
   uint64_t first_bytes() const { return first_bytes_; }
   // Ends it; empty when it ended well.
   std::string Stop();
