@@ -158,17 +158,22 @@ class JobRegistry : public NodeEvents {
                                    bool may_ask_again);
 
   // ---- Service Peer ----
-  // Whether another daemon may ask about the job. kNotFound, kPermissionDenied (proof).
+  // Whether another daemon may ask about the job, if it is who it says (PeerLinks::CheckCaller).
+  // kNotFound, kPermissionDenied (proof).
   Status CheckPeer(const std::string& job_id, const std::string& proof,
                    uint64_t incarnation) const {
     return CheckPeerRequest(job_id, proof, incarnation).status();
   }
-  // kNotFound, kPermissionDenied (proof), kInvalidArgument, kNodeUnreachable (incarnation).
-  Status NodeJoined(const control::JoinedRequest& request);
-  Status NodeLeft(const control::LeftRequest& request);
+  // `caller` is the address of the daemon that has made the request, as it has proved. kNotFound,
+  // kPermissionDenied (proof; or it speaks for a node that it is not), kInvalidArgument,
+  // kNodeUnreachable (incarnation).
+  Status NodeJoined(const control::JoinedRequest& request, const std::string& caller);
+  Status NodeLeft(const control::LeftRequest& request, const std::string& caller);
   // News that make no sense are named in the reply; all others are taken.
-  Status NodeMatches(const control::MatchNewsRequest& request, control::NewsReply* reply);
-  Status NodeLinkNews(const control::LinkNewsRequest& request, control::NewsReply* reply);
+  Status NodeMatches(const control::MatchNewsRequest& request, const std::string& caller,
+                     control::NewsReply* reply);
+  Status NodeLinkNews(const control::LinkNewsRequest& request, const std::string& caller,
+                      control::NewsReply* reply);
 
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
@@ -210,6 +215,7 @@ class JobRegistry : public NodeEvents {
   Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;
   StatusOr<JobRecord*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
                                         uint64_t incarnation) const;
+  static Status CheckNode(const JobRecord& job, uint32_t node, const std::string& caller);
 
   void EndRank(JobRecord& job, uint32_t rank, const Status& how);
   void CloseLocalRank(JobRecord& job, uint32_t rank);
@@ -243,11 +249,11 @@ class JobRegistry : public NodeEvents {
 
   // News of the two books (job_registry_news.cc).
   template <typename Request>
-  StatusOr<JobRecord*> CheckNews(const Request& request) const;
+  StatusOr<JobRecord*> CheckNews(const Request& request, const std::string& caller) const;
   template <typename News>
   struct NewsRoute;
   template <typename News, typename Request>
-  Status TakeNews(const Request& request, control::NewsReply* reply);
+  Status TakeNews(const Request& request, const std::string& caller, control::NewsReply* reply);
   template <typename News>
   void TellNews(const std::string& job_id, uint32_t node, const News& news);
   template <typename News>

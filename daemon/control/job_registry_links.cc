@@ -141,9 +141,9 @@ Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply&
   return status;
 }
 
-Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request,
+Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request, const std::string& caller,
                                  control::NewsReply* reply) {
-  const Status status = TakeNews<control::LinkNews>(request, reply);
+  const Status status = TakeNews<control::LinkNews>(request, caller, reply);
   Changed();
   return status;
 }

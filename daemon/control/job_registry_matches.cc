@@ -39,9 +39,9 @@ void JobRegistry::WithdrawMatch(const Session& session,
   }
 }
 
-Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request,
+Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request, const std::string& caller,
                                 control::NewsReply* reply) {
-  return TakeNews<control::MatchNews>(request, reply);
+  return TakeNews<control::MatchNews>(request, caller, reply);
 }
 
 Status JobRegistry::TakeMatchNews(JobRecord& job, uint32_t index, const control::MatchNews& news) {

@@ -46,7 +46,8 @@ struct JobRegistry::NewsRoute<control::LinkNews> {
 // ---- From another node ----
 
 template <typename Request>
-StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request) const {
+StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request,
+                                            const std::string& caller) const {
   if (static_cast<size_t>(request.news_size()) > kMostNews) {
     return Status(ErrorCode::kInvalidArgument, std::to_string(request.news_size()) +
                                                    " news in one call, where at most " +
@@ -55,13 +56,12 @@ StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request) const {
   StatusOr<JobRecord*> job =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(job.status());
-  const bool is_other =
-      request.node() < (*job)->nodes.size() && request.node() != (*job)->spec.node;
-  if (is_other && (*job)->nodes[request.node()].incarnation == 0) {  // no route leads there yet
+  FERRY_RETURN_IF_ERROR(CheckNode(**job, request.node(), caller));
+  if ((*job)->nodes[request.node()].incarnation == 0) {  // no route leads there yet
     return Status(ErrorCode::kNodeUnreachable,
                   "node " + std::to_string(request.node()) + " is not connected yet");
   }
-  if (!is_other || (*job)->nodes[request.node()].incarnation != request.incarnation()) {
+  if ((*job)->nodes[request.node()].incarnation != request.incarnation()) {
     return Status(ErrorCode::kInvalidArgument,
                   "node " + std::to_string(request.node()) + " is not who says so");
   }
@@ -70,8 +70,9 @@ StatusOr<JobRecord*> JobRegistry::CheckNews(const Request& request) const {
 
 // News that are refused cost the others nothing.
 template <typename News, typename Request>
-Status JobRegistry::TakeNews(const Request& request, control::NewsReply* reply) {
-  StatusOr<JobRecord*> job = CheckNews(request);
+Status JobRegistry::TakeNews(const Request& request, const std::string& caller,
+                             control::NewsReply* reply) {
+  StatusOr<JobRecord*> job = CheckNews(request, caller);
   FERRY_RETURN_IF_ERROR(job.status());
   for (int index = 0; index < request.news_size(); ++index) {
     const Status status =
@@ -88,9 +89,9 @@ Status JobRegistry::TakeNews(const Request& request, control::NewsReply* reply) 
 }
 
 template Status JobRegistry::TakeNews<control::MatchNews>(const control::MatchNewsRequest&,
-                                                          control::NewsReply*);
+                                                          const std::string&, control::NewsReply*);
 template Status JobRegistry::TakeNews<control::LinkNews>(const control::LinkNewsRequest&,
-                                                         control::NewsReply*);
+                                                         const std::string&, control::NewsReply*);
 
 // ---- To another node ----
 

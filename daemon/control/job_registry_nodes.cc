@@ -247,15 +247,25 @@ StatusOr<JobRecord*> JobRegistry::CheckPeerRequest(const std::string& job_id,
   return job;
 }
 
-Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
+// Whether the daemon at `caller` is that node of the job.
+Status JobRegistry::CheckNode(const JobRecord& job, uint32_t node, const std::string& caller) {
+  if (node >= job.nodes.size() || node == job.spec.node) {
+    return {ErrorCode::kInvalidArgument,
+            "job " + job.spec.id + " has no other node " + std::to_string(node)};
+  }
+  if (job.nodes[node].address != caller) {
+    return {ErrorCode::kPermissionDenied, "the daemon at " + caller + " is not node " +
+                                              std::to_string(node) + " of job " + job.spec.id};
+  }
+  return {};
+}
+
+Status JobRegistry::NodeJoined(const control::JoinedRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
-  if (request.node() >= job.nodes.size() || request.node() == job.spec.node) {
-    return {ErrorCode::kInvalidArgument,
-            "job " + job.spec.id + " has no other node " + std::to_string(request.node())};
-  }
+  FERRY_RETURN_IF_ERROR(CheckNode(job, request.node(), caller));
   Node& node = job.nodes[request.node()];
   if (node.state == NodeState::kFailed) {
     return node.trouble;
@@ -282,16 +292,22 @@ Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
   return {};
 }
 
-Status JobRegistry::NodeLeft(const control::LeftRequest& request) {
+Status JobRegistry::NodeLeft(const control::LeftRequest& request, const std::string& caller) {
   StatusOr<JobRecord*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
   JobRecord& job = **found;
+  if (std::none_of(job.nodes.begin(), job.nodes.end(),
+                   [&](const Node& node) { return node.address == caller; })) {
+    return {ErrorCode::kPermissionDenied,
+            "the daemon at " + caller + " is no node of job " + job.spec.id};
+  }
   for (const control::RankEnd& left : request.ranks()) {
     if (left.rank() >= job.size() || job.IsLocal(left.rank())) {
       return {ErrorCode::kInvalidArgument, "rank " + std::to_string(left.rank()) + " of job " +
                                                job.spec.id + " is not of the caller's node"};
     }
+    FERRY_RETURN_IF_ERROR(CheckNode(job, job.spec.node_of_rank[left.rank()], caller));
     if (const Node& node = job.nodes[job.spec.node_of_rank[left.rank()]];
         node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
       return OtherIncarnation(job, job.spec.node_of_rank[left.rank()]);

@@ -19,7 +19,6 @@
 #include "common/net_address.h"
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
-#include "daemon/control/http2_guard.h"
 #include "daemon/control/peer_link.h"
 #include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"
@@ -34,37 +33,6 @@ constexpr size_t kKeySecretBytes = 32;
 constexpr size_t kMostDead = 4096;
 constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
-
-using AsyncPeer = control::Peer::StubInterface::async_interface;
-using Callback = std::function<void(grpc::Status)>;
-template <typename Request, typename Reply>
-using Method = void (AsyncPeer::*)(grpc::ClientContext*, const Request*, Reply*, Callback);
-
-constexpr Method<control::HelloRequest, control::HelloReply> kHello = &AsyncPeer::Hello;
-constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat =
-    &AsyncPeer::Heartbeat;
-constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
-constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
-constexpr Method<control::MatchNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
-constexpr Method<control::LinkNewsRequest, control::NewsReply> kLinks = &AsyncPeer::Links;
-constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
-
-std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    const LinkTiming& timing) {
-  grpc::ChannelArguments arguments;
-  const int interval_ms = static_cast<int>(timing.heartbeat_interval_ms);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, interval_ms);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, interval_ms);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, interval_ms);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A connection of its own: a broken one must not be shared with a link made anew.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // What is there may be anything, and answer anything.
-  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  return grpc::CreateCustomChannel(address, credentials, arguments);
-}
 
 // The callee understood the question and will not answer another one of its kind.
 bool IsRefusal(const Status& status) {
@@ -112,113 +80,7 @@ void PeerLinks::Stop() {
   none_left_.wait(lock, [this] { return calls_.empty(); });
 }
 
-// ---- Calls ----
-
-template <typename Request, typename Reply, typename Method>
-void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
-                     std::function<void(const Status&, const Reply&)> done) {
-  struct State {
-    LinkPtr link;
-    std::shared_ptr<control::Peer::Stub> stub;  // the link may get another one meanwhile
-    std::function<void(const Status&, const Reply&)> done;
-    grpc::ClientContext context;
-    Request request;
-    Reply reply;
-  };
-  auto state = std::make_shared<State>();
-  state->link = link;
-  state->stub = link->stub;
-  state->done = std::move(done);
-  state->request = request;
-  state->context.AddMetadata(kCallerMetadata, self_.control_address());
-  state->context.set_deadline(std::chrono::system_clock::now() +
-                              std::chrono::milliseconds(timing_.CallTimeoutMs()));
-  {
-    std::lock_guard lock(mutex_);
-    if (stopped_) {
-      return;
-    }
-    calls_.insert(&state->context);
-  }
-  (state->stub->async()->*method)(
-      &state->context, &state->request, &state->reply,
-      [this, state](const grpc::Status& status) mutable {
-        // All of it goes to the control thread, where it ends: the last owner of a channel must not
-        // let it go on gRPC's thread, which would wait for itself.
-        loop_.Post([this, state = std::move(state), answer = FromGrpc(status)] {
-          state->done(answer, state->reply);
-          Forget(&state->context);
-        });
-      });
-}
-
-void PeerLinks::Forget(grpc::ClientContext* context) {
-  std::lock_guard lock(mutex_);
-  calls_.erase(context);
-  none_left_.notify_all();
-}
-
-template <typename Reply, typename Request, typename Method>
-void PeerLinks::Say(const std::string& address, Method method, const Request& request,
-                    std::function<void(const Status&, const Reply&)> done) {
-  const auto found = links_.find(address);
-  if (found == links_.end() || found->second->stub == nullptr) {
-    return loop_.Post([done = std::move(done), address] {
-      done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
-    });
-  }
-  Call<Request, Reply>(found->second, method, request, std::move(done));
-}
-
-void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
-                           Done done) {
-  Say<control::JoinedReply>(
-      address, kJoined, request,
-      [done = std::move(done)](const Status& status, const auto&) { done(status); });
-}
-
-void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
-                         Done done) {
-  Say<control::LeftReply>(
-      address, kLeft, request,
-      [done = std::move(done)](const Status& status, const auto&) { done(status); });
-}
-
-void PeerLinks::SendMatches(const std::string& address, const control::MatchNewsRequest& request,
-                            NewsDone done) {
-  Say<control::NewsReply>(address, kMatches, request, std::move(done));
-}
-
-void PeerLinks::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
-                             NewsDone done) {
-  Say<control::NewsReply>(address, kLinks, request, std::move(done));
-}
-
-void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
-                        WhyDone done) {
-  const auto found = links_.find(address);
-  if (found == links_.end() || !found->second->up) {
-    return done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
-  }
-  Call<control::PeerWhyRequest, control::WhyReply>(found->second, kWhy, request, std::move(done));
-}
-
 // ---- The life of a link ----
-
-void PeerLinks::Connect(const LinkPtr& link) const {
-  const auto credentials =
-      tls_ == nullptr ? grpc::InsecureChannelCredentials() : tls_->ForPeer(link->host);
-  link->tls_generation = tls_ == nullptr ? 0 : tls_->generation();
-  link->stub = control::Peer::NewStub(MakeChannel(link->address, credentials, timing_));
-}
-
-// Certificates that were read anew serve a link whose connection is not there, or fails. One that
-// works is let be: jobs depend on it, and the peer may not trust the new ones yet.
-void PeerLinks::RefreshConnection(const LinkPtr& link) const {
-  if (link->stub == nullptr || (tls_ != nullptr && tls_->generation() != link->tls_generation)) {
-    Connect(link);
-  }
-}
 
 Status PeerLinks::CheckAddress(const std::string& host) const {
   if (!nodes_.empty() && !nodes_.Contains(host)) {
@@ -304,10 +166,9 @@ void PeerLinks::SayHello(const LinkPtr& link) {
   if (link->contact.incarnation != 0) {
     request.set_token(TokenFor(link->address, link->contact.incarnation));
   }
-  Call<control::HelloRequest, control::HelloReply>(
-      link, kHello, request, [this, link](const Status& status, const control::HelloReply& reply) {
-        OnHello(link, status, reply);
-      });
+  SendHello(link, request, [this, link](const Status& status, const control::HelloReply& reply) {
+    OnHello(link, status, reply);
+  });
 }
 
 // The peer knows us by now, or needs us to know it: the next tick is late.
@@ -425,11 +286,10 @@ void PeerLinks::Beat(const LinkPtr& link) {
   control::HeartbeatRequest request;
   request.set_incarnation(self_.incarnation());
   request.set_life(link->life);
-  Call<control::HeartbeatRequest, control::HeartbeatReply>(
-      link, kHeartbeat, request,
-      [this, link](const Status& status, const control::HeartbeatReply& reply) {
-        OnBeat(link, status, reply.incarnation());
-      });
+  SendHeartbeat(link, request,
+                [this, link](const Status& status, const control::HeartbeatReply& reply) {
+                  OnBeat(link, status, reply.incarnation());
+                });
 }
 
 void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation) {

@@ -23,7 +23,8 @@
 // which does not know whom it finds, has no token, and the next one comes as soon as it is
 // answered. Without proof a greeting is answered with what of our identity is public, and no more:
 // no key is told, nor where and by what secret the data plane is reached, and nothing of a link
-// changes.
+// changes. Calls about jobs show the token, too: so a node of a job, which knows the job's secret,
+// cannot speak for another one.
 //
 // With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
 // the host in the address that we call, or that the one who greets us says.
@@ -62,8 +63,10 @@ namespace ferry::daemon {
 
 class TlsCredentials;
 
-// Metadata of each call between daemons: the caller's control address.
+// Metadata of each call between daemons: the caller's control address, and its token for the
+// callee, once it knows whom it calls.
 inline constexpr char kCallerMetadata[] = "ferry-daemon";
+inline constexpr char kCallerTokenMetadata[] = "ferry-daemon-token-bin";
 
 struct LinkTiming {
   uint64_t heartbeat_interval_ms = 250;
@@ -134,7 +137,15 @@ class PeerLinks final : public NodeLinks {
   // Tell any caller how it is seen here: kDaemonDied for an incarnation at `address` that was taken
   // for dead, kLinkDown for one whose `life` of the link has ended here. They change nothing.
   Status CheckAlive(const std::string& address, uint64_t incarnation) const;
+  // Whether the caller is that incarnation of the daemon that answers at `address`, as its token
+  // proves: kNodeUnreachable if nobody has answered there yet, or another incarnation;
+  // kPermissionDenied.
+  Status CheckCaller(const std::string& address, uint64_t incarnation,
+                     const std::string& token) const;
   Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
+
+  // Our token for that incarnation of the daemon at `address`.
+  std::string TokenFor(const std::string& address, uint64_t incarnation) const;
 
   // The data plane has lost its connection to the daemon of that NodeContact::link: finds out
   // whether it lives. Unknown ones are ignored.
@@ -152,6 +163,11 @@ class PeerLinks final : public NodeLinks {
   template <typename Reply, typename Request, typename Method>
   void Say(const std::string& address, Method method, const Request& request,
            std::function<void(const Status&, const Reply&)> done);
+  void SendHello(const LinkPtr& link, const control::HelloRequest& request,
+                 std::function<void(const Status&, const control::HelloReply&)> done);
+  void SendHeartbeat(const LinkPtr& link, const control::HeartbeatRequest& request,
+                     std::function<void(const Status&, const control::HeartbeatReply&)> done);
+  void NameCaller(const Link& link, grpc::ClientContext* context) const;
   void Forget(grpc::ClientContext* context);
   void Connect(const LinkPtr& link) const;
   void RefreshConnection(const LinkPtr& link) const;
@@ -162,8 +178,7 @@ class PeerLinks final : public NodeLinks {
   void GreetNow(const LinkPtr& link);
   Status CheckReply(const LinkPtr& link, const control::HelloReply& reply) const;
   void Learn(const LinkPtr& link, const control::HelloReply& reply);
-  bool IsFrom(const Link& link, const control::HelloRequest& request) const;
-  std::string TokenFor(const std::string& address, uint64_t incarnation) const;
+  static bool IsFrom(const Link& link, uint64_t incarnation, const std::string& token);
   void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);

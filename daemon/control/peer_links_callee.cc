@@ -84,10 +84,10 @@ uint64_t PeerLinks::LinkTo(const control::NodeIdentity& peer) const {
                    "link|" + std::to_string(peer.incarnation()) + "|" + peer.control_address());
 }
 
-// Whether the daemon that answers at the link's address has made the request.
-bool PeerLinks::IsFrom(const Link& link, const control::HelloRequest& request) const {
-  return link.contact.incarnation == request.from().incarnation() &&
-         ConstantTimeEquals(HashOfToken(request.token()), link.token_hash);
+// Whether who shows that token is the daemon that answers at the link's address.
+bool PeerLinks::IsFrom(const Link& link, uint64_t incarnation, const std::string& token) {
+  return link.contact.incarnation == incarnation &&
+         ConstantTimeEquals(HashOfToken(token), link.token_hash);
 }
 
 StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request,
@@ -107,7 +107,7 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
     return reply;
   }
   const LinkPtr link = found->second;
-  if (!IsFrom(*link, request)) {
+  if (!IsFrom(*link, from.incarnation(), request.token())) {
     // Perhaps only because its answer to our own greeting is still on its way.
     link->greet_again = link->greet_again || link->asking;
     link->next_greeting_ns = 0;  // or one that comes late: it answers from now on
@@ -129,6 +129,22 @@ Status PeerLinks::CheckAlive(const std::string& address, uint64_t incarnation) c
   if (const auto dead = dead_.find(address); dead != dead_.end() && dead->second == incarnation) {
     return {ErrorCode::kDaemonDied, "the daemon of node " + self_.name() +
                                         " took its caller for dead, and has ended their jobs"};
+  }
+  return {};
+}
+
+Status PeerLinks::CheckCaller(const std::string& address, uint64_t incarnation,
+                              const std::string& token) const {
+  const auto found = links_.find(address);
+  if (found == links_.end() || found->second->contact.incarnation != incarnation ||
+      incarnation == 0) {
+    return {ErrorCode::kNodeUnreachable, "the daemon of node " + self_.name() +
+                                             " has not been answered by its caller at " + address +
+                                             " yet, or by another incarnation"};
+  }
+  if (!IsFrom(*found->second, incarnation, token)) {
+    return {ErrorCode::kPermissionDenied,
+            "the caller has not shown that it is the daemon at " + address};
   }
   return {};
 }

@@ -13,11 +13,14 @@
 namespace ferry::daemon {
 namespace {
 
-// The control address that the caller says it has: it tells the caller whom it is answered as, and
-// proves nothing.
-std::string CallerOf(const grpc::CallbackServerContext& context) {
-  return MetadataOf(context, kCallerMetadata);
-}
+// As which daemon the caller comes, and how it proves that.
+struct PeerCaller {
+  explicit PeerCaller(const grpc::CallbackServerContext& context)
+      : address(MetadataOf(context, kCallerMetadata)),
+        token(MetadataOf(context, kCallerTokenMetadata)) {}
+  std::string address;
+  std::string token;
+};
 
 class PeerService final : public control::Peer::CallbackService {
  public:
@@ -45,37 +48,35 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Joined(grpc::CallbackServerContext* context,
                                    const control::JoinedRequest* request,
                                    control::JoinedReply*) override {
-    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeJoined(*request);
+    return Answer(context, [this, request, caller = PeerCaller(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
+      return registry_.NodeJoined(*request, caller.address);
     });
   }
 
   grpc::ServerUnaryReactor* Left(grpc::CallbackServerContext* context,
                                  const control::LeftRequest* request,
                                  control::LeftReply*) override {
-    return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeLeft(*request);
+    return Answer(context, [this, request, caller = PeerCaller(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
+      return registry_.NodeLeft(*request, caller.address);
     });
   }
 
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const control::HeartbeatRequest* request,
                                       control::HeartbeatReply* reply) override {
-    return Answer(context, [this, request, reply, caller = CallerOf(*context)] {
+    return Answer(context, [this, request, reply, caller = PeerCaller(*context)] {
       reply->set_incarnation(links_.Incarnation());
-      return links_.CheckHeartbeat(caller, *request);
+      return links_.CheckHeartbeat(caller.address, *request);
     });
   }
 
   grpc::ServerUnaryReactor* Why(grpc::CallbackServerContext* context,
                                 const control::PeerWhyRequest* request,
                                 control::WhyReply* reply) override {
-    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      FERRY_RETURN_IF_ERROR(
-          registry_.CheckPeer(request->job_id(), request->job_proof(), request->incarnation()));
+    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
       return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(),
                            MonotonicNs(), &quiet_, reply);
     });
@@ -84,22 +85,31 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
                                     const control::MatchNewsRequest* request,
                                     control::NewsReply* reply) override {
-    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeMatches(*request, reply);
+    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
+      return registry_.NodeMatches(*request, caller.address, reply);
     });
   }
 
   grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
                                   const control::LinkNewsRequest* request,
                                   control::NewsReply* reply) override {
-    return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
-      return registry_.NodeLinkNews(*request, reply);
+    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
+      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
+      return registry_.NodeLinkNews(*request, caller.address, reply);
     });
   }
 
  private:
+  // What a caller says of a job: whether it may, and is who it says.
+  template <typename Request>
+  Status CheckNews(const PeerCaller& caller, const Request& request) const {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller.address, request.incarnation()));
+    FERRY_RETURN_IF_ERROR(
+        registry_.CheckPeer(request.job_id(), request.job_proof(), request.incarnation()));
+    return links_.CheckCaller(caller.address, request.incarnation(), caller.token);
+  }
+
   // `function` runs on the control thread; request and reply live until Finish.
   template <typename Function>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Function function) {

@@ -44,6 +44,8 @@ LinkPolicy Policy() {
   return policy;
 }
 
+constexpr const char* kAddresses[] = {"127.0.0.1:1", "127.0.0.1:2"};  // of the two
+
 // One daemon of the two, but for its gRPC.
 class LinkedDaemon final : public NodeLinks {
  public:
@@ -70,7 +72,7 @@ class LinkedDaemon final : public NodeLinks {
       spec.secret = kTestSecret;
       spec.owner = geteuid();
       spec.node = node_;
-      spec.node_addresses = {"127.0.0.1:1", "127.0.0.1:2"};
+      spec.node_addresses = {kAddresses[0], kAddresses[1]};
       spec.node_of_rank = node_of_rank;
       EXPECT_TRUE(registry_.CreateJob(spec).ok());
       NodeContact contact;
@@ -128,7 +130,7 @@ class LinkedDaemon final : public NodeLinks {
         request.mutable_news(0)->set_peer(99);
       }
       control::NewsReply reply;
-      const Status status = other_->registry_.NodeLinkNews(request, &reply);
+      const Status status = other_->registry_.NodeLinkNews(request, kAddresses[node_], &reply);
       loop_.Post([=] { done(fate == Fate::kArrivesUnanswered ? lost : status, reply); });
     });
   }
@@ -432,7 +434,7 @@ TEST_F(DirectLinksTest, NewsThatMakeNoSenseCostNoOthers) {
       news->set_kind(control::LinkNews::ASKED);
       news->set_rank(rank);
     }
-    EXPECT_TRUE(registry.NodeLinkNews(request, &reply).ok());
+    EXPECT_TRUE(registry.NodeLinkNews(request, kAddresses[1], &reply).ok());
   });
   ASSERT_EQ(reply.refused_size(), 2);
   EXPECT_EQ(reply.refused(0).index(), 0U);
@@ -467,7 +469,7 @@ TEST_F(DirectLinksTest, TheOtherRankHearsOfADeath) {
     left.set_job_id("job");
     left.set_job_proof(JobProof(kTestSecret, "job", 100));
     left.add_ranks()->set_error(static_cast<int32_t>(ErrorCode::kPeerDied));
-    EXPECT_TRUE(registry.NodeLeft(left).ok());
+    EXPECT_TRUE(registry.NodeLeft(left, kAddresses[0]).ok());
   });
   EXPECT_EQ(NextOrder(1, LinkOp::kEnd).code, static_cast<int32_t>(ErrorCode::kPeerDied));
 }

@@ -11,9 +11,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/peer_links.h"
 #include "daemon/control/secrets.h"
 #include "proto/control.grpc.pb.h"
 
@@ -102,5 +104,18 @@ class FakePeer final : public control::Peer::Service {
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
+
+// Says something to a daemon as the one at `address`, which shows that token.
+template <typename Request, typename Reply>
+Status TellAs(const std::string& address, const std::string& token, control::Peer::Stub& daemon,
+              grpc::Status (control::Peer::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                          Reply*),
+              const std::type_identity_t<Request>& request, Reply* reply = nullptr) {
+  grpc::ClientContext context;
+  context.AddMetadata(kCallerMetadata, address);
+  context.AddMetadata(kCallerTokenMetadata, token);
+  Reply unused;
+  return FromGrpc((daemon.*method)(&context, request, reply == nullptr ? &unused : reply));
+}
 
 }  // namespace ferry::daemon

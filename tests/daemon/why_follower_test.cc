@@ -6,6 +6,7 @@
 
 #include "daemon/control/reporter.h"
 #include "shm/layout/request_layout.h"
+#include "tests/daemon/fake_peer.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 
@@ -173,16 +174,23 @@ TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
 TEST(WhyAcrossNodesTest, NeedsTheJobsSecret) {
   const TemporaryDirectory directory;
   TestDaemon daemon(TestOptions(directory.path() + "/a"));
-  ASSERT_TRUE(daemon.CreateJob("job", 1).ok());
+  FakePeer peer;
+  ASSERT_TRUE(daemon.CreateJobWith("job", 0, peer.address()).ok());
+  ASSERT_TRUE(daemon.plane.WaitFor("AddNode job 1"));
   control::PeerWhyRequest request;
-  request.set_incarnation(5);
+  request.set_incarnation(peer.identity().incarnation());
   request.set_job_id("job");
-  const auto ask = [&] { return daemon.Tell(&PeerStub::Why, request); };
+  std::string token = FakePeer::kToken;
+  const auto ask = [&] {
+    return TellAs(peer.address(), token, daemon.stub<PeerStub>(), &PeerStub::Why, request);
+  };
   ExpectError(ask(), ErrorCode::kPermissionDenied, "does not know the secret of job job");
-  request.set_job_proof(JobProof(kTestSecret, "job", 5));
+  request.set_job_proof(JobProof(kTestSecret, "job", request.incarnation()));
   EXPECT_TRUE(ask().ok());
-  request.set_rank(1);
-  ExpectError(ask(), ErrorCode::kNotFound, "has no rank 1");
+  request.set_rank(2);
+  ExpectError(ask(), ErrorCode::kNotFound, "has no rank 2");
+  token = "another one";
+  ExpectError(ask(), ErrorCode::kPermissionDenied, "has not shown that it is the daemon");
   request.set_job_id("other");
   ExpectError(ask(), ErrorCode::kNotFound, "there is no job other");
 }

@@ -170,6 +170,10 @@ class ControlFuzz {
     last_ = input.Below(static_cast<uint32_t>(sessions_.size()));
     return sessions_[last_].get();
   }
+  // The other node of the job, or nobody.
+  static std::string Caller(FuzzInput& input) {
+    return input.Below(16) == 15 ? "127.0.0.1:3" : "127.0.0.1:2";
+  }
   void Joined(FuzzInput& input, const std::string& id) {
     control::JoinedRequest sensible;
     sensible.set_incarnation(kIncarnation);
@@ -180,7 +184,7 @@ class ControlFuzz {
     if (input.Below(4) != 0) {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
-    (void)registry_.NodeJoined(request);
+    (void)registry_.NodeJoined(request, Caller(input));
   }
   void Left(FuzzInput& input, const std::string& id) {
     control::LeftRequest sensible;
@@ -191,7 +195,7 @@ class ControlFuzz {
     if (input.Below(4) != 0) {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
-    (void)registry_.NodeLeft(request);
+    (void)registry_.NodeLeft(request, Caller(input));
   }
   // A rank wants a direct link, or says something of one.
   void Link(FuzzInput& input, const std::string& id) {
@@ -228,7 +232,7 @@ class ControlFuzz {
       request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
     }
     control::NewsReply reply;
-    (void)registry_.NodeLinkNews(request, &reply);
+    (void)registry_.NodeLinkNews(request, Caller(input), &reply);
   }
   void Resolve(FuzzInput& input) {
     Session* session = Any(input);

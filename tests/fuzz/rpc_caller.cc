@@ -102,6 +102,7 @@ void RpcCaller::AddMetadata(FuzzInput& input, const RpcWorld& world, grpc::Clien
   }
   context->AddMetadata("ferry-daemon", input.Below(8) == 7 ? Pick(input, world.addresses)
                                                            : world.node.control_address());
+  context->AddMetadata("ferry-daemon-token-bin", world.node_token);
 }
 
 void RpcCaller::Finish(Open& call, grpc::Status* status) {

@@ -229,8 +229,12 @@ std::optional<daemon::NodeContact> LyingNode::contact() {
 
 std::optional<control::LinkNews> LyingNode::TakeLinkNews() { return answers_->TakeLinkNews(); }
 
-void LyingNode::NameCaller(grpc::ClientContext* context) const {
+void LyingNode::NameCaller(grpc::ClientContext* context) {
   context->AddMetadata(daemon::kCallerMetadata, self_.control_address());
+  if (const auto callee = contact(); callee.has_value()) {
+    context->AddMetadata(daemon::kCallerTokenMetadata,
+                         links_.TokenFor(callee->address, callee->incarnation));
+  }
 }
 
 void LyingNode::SetContact(const std::optional<daemon::NodeContact>& contact) {

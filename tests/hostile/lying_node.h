@@ -49,8 +49,8 @@ class LyingNode final : public daemon::NodeEvents {
   std::optional<daemon::NodeContact> contact();
   // Takes the oldest news of direct links that the daemon has told.
   std::optional<control::LinkNews> TakeLinkNews();
-  // Every call between daemons says who calls.
-  void NameCaller(grpc::ClientContext* context) const;
+  // Every call between daemons says who calls, and proves it.
+  void NameCaller(grpc::ClientContext* context);
 
   // ---- NodeEvents; the control thread's ----
   void OnNodeUp(const daemon::NodeContact& contact) override;
