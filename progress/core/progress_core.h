@@ -72,7 +72,7 @@ struct CoreOptions {
   uint32_t device_least_blocks = 0;
   PipelineRules pipeline;
   uint64_t operation_timeout_ns = 10'000'000'000;
-  uint64_t max_parked_bytes = 256 << 20;  // of one rank
+  uint64_t max_held_bytes = 256 << 20;  // for one rank, as Delivery counts
   // Offers up to this have their data sent behind them if their rank says that it may be; 0: none.
   uint64_t push_max_bytes = 0;
   // Each other node is one rank of the job, and not a daemon: it is believed only what ranks say,

@@ -40,7 +40,7 @@ void ProgressCore::AddSession(std::shared_ptr<const ServedSegments> session, con
   Job* job = directory_.FindJob(session->job_id);
   const uint64_t max_waiting = uint64_t{job->remote_ranks} * engine::kRemoteWindow;
   auto served = std::make_unique<ServedRank>(std::move(session), seat, job, max_waiting,
-                                             options_.max_parked_bytes);
+                                             options_.max_held_bytes, job->hold_budget);
   served->attention = std::move(care.attention);
   served->nearest_rail = care.nearest_rail;
   if (care.copier != nullptr) {

@@ -14,7 +14,6 @@ using shm::DescriptorKind;
 namespace {
 
 constexpr uint32_t kNoRank = ~uint32_t{0};
-constexpr uint32_t kMaxIncoming = 1 << 20;      // more than all requests of a job's senders
 constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with offers
 constexpr uint64_t kMaxUnreportedBytes = 128 << 10;
 constexpr uint32_t kMaxUnreportedTurns = 8;
@@ -37,7 +36,8 @@ bool IsMessage(const Descriptor& descriptor) {
 }  // namespace
 
 Delivery::Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting,
-                   uint64_t max_answers, uint64_t max_parked_bytes)
+                   uint64_t max_answers, uint64_t max_held_bytes,
+                   std::shared_ptr<HoldBudget> budget)
     : layout_(reinterpret_cast<shm::LaneLayout*>(reinterpret_cast<std::byte*>(inbox) +
                                                  shm::InboxLaneOffset(lane))),
       lane_index_(lane),
@@ -45,7 +45,10 @@ Delivery::Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting,
       wake_(&inbox->wake),
       max_waiting_(max_waiting),
       max_answers_(max_answers),
-      max_parked_bytes_(max_parked_bytes) {
+      max_held_bytes_(max_held_bytes),
+      budget_(std::move(budget)) {
+  static_assert(sizeof(Incoming) + sizeof(uint64_t) + 4 * sizeof(void*) + sizeof(IncomingId) <=
+                kNoteBytes);
   lane_.Open(kNoRank);
   after_last_cell_ = shm::LoadRelaxed(layout_->producer.tail);
 }
@@ -54,8 +57,8 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   if (IsKind(descriptor, DescriptorKind::kRetract)) {
     return Retract(descriptor);
   }
-  if (incoming_.size() >= kMaxIncoming) {
-    return Result::kOverflow;
+  if (IsKind(descriptor, DescriptorKind::kRemoteRts) && IsOverBudget(kNoteBytes)) {
+    return Result::kQuota;
   }
   if (IsKind(descriptor, DescriptorKind::kRemoteRts) && !data.empty()) {
     return DeliverCarried(descriptor, data);
@@ -76,7 +79,16 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   waiting_.push_back({noted, {data.begin(), data.end()}});
   held_bytes_ += HeldBytes(waiting_.back());
   const Result result = Flush();
-  return parked_bytes_ + held_bytes_ > max_parked_bytes_ ? Result::kQuota : result;
+  return IsOverBudget() ? Result::kQuota : result;
+}
+
+// Whether more is held than may be, or would be with so many bytes.
+bool Delivery::IsOverBudget(uint64_t more_bytes) {
+  const uint64_t held = parked_bytes_ + held_bytes_ + incoming_.size() * kNoteBytes;
+  budget_->held_bytes += held - counted_bytes_;
+  counted_bytes_ = held;
+  return held + more_bytes > max_held_bytes_ ||
+         budget_->held_bytes + more_bytes > budget_->most_bytes;
 }
 
 // Of data that has its own limit there is little (kMaxCarriedBytes).
@@ -85,8 +97,8 @@ uint64_t Delivery::HeldBytes(const Message& message) {
 }
 
 Delivery::Result Delivery::DeliverArriving(const Descriptor& offer, IncomingId* id) {
-  if (incoming_.size() >= kMaxIncoming) {
-    return Result::kOverflow;
+  if (IsOverBudget(kNoteBytes)) {
+    return Result::kQuota;
   }
   const Descriptor noted = NotePushed(offer, id);
   if (waiting_.empty() && TryPush(noted, {})) {
@@ -115,8 +127,7 @@ Delivery::Result Delivery::DeliverPushed(const Descriptor& offer, std::span<cons
 
 std::byte* Delivery::TryHold(IncomingId id) {
   Incoming* const incoming = incoming_.Find(id);
-  if (incoming == nullptr ||
-      parked_bytes_ + held_bytes_ + incoming->size_bytes > max_parked_bytes_) {
+  if (incoming == nullptr || IsOverBudget(incoming->size_bytes)) {
     return nullptr;
   }
   parked_bytes_ += incoming->size_bytes;
@@ -338,7 +349,8 @@ bool Delivery::ShouldPark(const Message& message) {
 
 // Pushes a request-to-send in the message's place.
 Delivery::Result Delivery::Park(Message& message) {
-  if (parked_bytes_ + message.data.size() > max_parked_bytes_) {
+  // Its data is counted as what waits until it is parked.
+  if (IsOverBudget(message.data.size() - HeldBytes(message) + kNoteBytes)) {
     return Result::kQuota;
   }
   parked_bytes_ += message.data.size();

@@ -71,19 +71,32 @@ struct Incoming {
   bool is_fetched() const { return kind == Kind::kHeap || kind == Kind::kPrivate; }
 };
 
+// Bounds what the daemon holds for all ranks of a job together: parked messages, data that waits,
+// and notes of offers.
+struct HoldBudget {
+  uint64_t most_bytes = 2ULL << 30;  // as much as eight ranks may have that take nothing
+  uint64_t held_bytes = 0;
+};
+
 class Delivery {
  public:
   enum class Result {
     kTaken,     // delivered, or waiting for its turn
     kOverflow,  // more waits, or is offered, than correct senders can cause
-    kQuota,     // more is parked, or waits to be, than the quota allows
+    kQuota,     // more would be held than the quota allows
   };
 
   // `inbox` outlives this. Opens lane `lane` of it (touches its pages). At most `max_waiting`
-  // messages of remote ranks may wait, `max_answers` other descriptors, and `max_parked_bytes` be
-  // parked or wait.
+  // messages of remote ranks may wait, `max_answers` other descriptors, and `max_held_bytes` be held:
+  // data that is parked or waits, and notes of offers (kNoteBytes each). `budget` is that of the
+  // job.
   Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting, uint64_t max_answers,
-           uint64_t max_parked_bytes);
+           uint64_t max_held_bytes, std::shared_ptr<HoldBudget> budget);
+  ~Delivery() { budget_->held_bytes -= counted_bytes_; }
+  Delivery(const Delivery&) = delete;
+  Delivery& operator=(const Delivery&) = delete;
+  // About what a note takes, with its place in the tables.
+  static constexpr uint64_t kNoteBytes = 192;
 
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
   // is in the wire's offer in the payload of a kRemoteRts, which may have its data with it.
@@ -173,6 +186,7 @@ class Delivery {
   void PushInCells(const shm::Descriptor& descriptor, uint32_t cell);
   void DropData(Message& message);
   static uint64_t HeldBytes(const Message& message);
+  bool IsOverBudget(uint64_t more_bytes = 0);
   Result Pass(Message& next);
   bool TryPush(const shm::Descriptor& descriptor, std::span<const std::byte> data);
   bool TryPushInCell(const shm::Descriptor& descriptor, std::span<const std::byte> data);
@@ -193,7 +207,9 @@ class Delivery {
   shm::Wake wake_;
   const uint64_t max_waiting_;
   const uint64_t max_answers_;
-  const uint64_t max_parked_bytes_;
+  const uint64_t max_held_bytes_;
+  const std::shared_ptr<HoldBudget> budget_;
+  uint64_t counted_bytes_ = 0;  // there
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
   uint64_t waiting_retractions_ = 0;

@@ -158,7 +158,7 @@ struct OneSidedState {
 // A rank of this node.
 struct ServedRank {
   ServedRank(std::shared_ptr<const ServedSegments> its_session, const Seat& its_seat, Job* its_job,
-             uint64_t max_waiting, uint64_t max_parked_bytes)
+             uint64_t max_waiting, uint64_t max_held_bytes, std::shared_ptr<HoldBudget> hold_budget)
       : session(std::move(its_session)),
         seat(its_seat),
         job(its_job),
@@ -167,7 +167,8 @@ struct ServedRank {
         // Two answers for each request (one may be late), and of all peers credits, which are more
         // than it takes for their leave.
         delivery(session->inbox(), seat.lane, max_waiting,
-                 2 * uint64_t{session->request_limit} + max_waiting, max_parked_bytes) {}
+                 2 * uint64_t{session->request_limit} + max_waiting, max_held_bytes,
+                 std::move(hold_budget)) {}
 
   const std::shared_ptr<const ServedSegments> session;
   const Seat seat;
@@ -262,7 +263,8 @@ struct Job {
   bool has_untold_leaves = false;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
   uint64_t early_bytes = 0;                       // of data, that have come so far
-  std::vector<uint32_t> rank_of_local;            // by local index, for this node
+  const std::shared_ptr<HoldBudget> hold_budget = std::make_shared<HoldBudget>();
+  std::vector<uint32_t> rank_of_local;  // by local index, for this node
   uint32_t remote_ranks = 0;
   Stage private_stage;  // for private memory of its ranks
   Stage device_stage;   // for device memory that only streams reach

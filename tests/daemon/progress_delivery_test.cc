@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/session_view.h"
@@ -14,6 +16,7 @@ constexpr uint32_t kLocalSize = 1;
 constexpr uint64_t kMaxWaiting = 10;
 constexpr uint64_t kMaxAnswers = 12;
 constexpr uint64_t kMaxParked = 20'000;
+constexpr uint64_t kMaxNotes = 8;  // beside that
 
 std::vector<std::byte> BytesOf(const progress::ParkedBytes& parked) {
   return {parked.data(), parked.data() + parked.size()};
@@ -25,7 +28,7 @@ class DeliveryTest : public testing::Test {
       : fd_(std::move(*shm::CreateSegment("inbox", shm::InboxSizeBytes(kLocalSize, 16)))),
         map_(std::move(*shm::MapSegment(fd_.get(), 0))),
         delivery_(reinterpret_cast<shm::InboxLayout*>(map_.base()), kLocalSize, kMaxWaiting,
-                  kMaxAnswers, kMaxParked),
+                  kMaxAnswers, kMaxParked + kMaxNotes * progress::Delivery::kNoteBytes, budget_),
         rank_(reinterpret_cast<shm::LaneLayout*>(map_.base() + shm::InboxLaneOffset(kLocalSize))) {}
 
   // From rank 3.
@@ -101,6 +104,7 @@ class DeliveryTest : public testing::Test {
 
   UniqueFd fd_;
   shm::Mapping map_;
+  const std::shared_ptr<progress::HoldBudget> budget_ = std::make_shared<progress::HoldBudget>();
   progress::Delivery delivery_;
   shm::LaneConsumer rank_;
 };
@@ -305,6 +309,33 @@ TEST_F(DeliveryTest, WhatWaitsCountsLikeWhatIsParked) {
   EXPECT_EQ(delivery_.Flush(), progress::Delivery::Result::kTaken);
   EXPECT_TRUE(delivery_.empty());
   EXPECT_EQ(Send(4, 8000), progress::Delivery::Result::kTaken);
+}
+
+// The rank drains all, and asks for nothing.
+TEST_F(DeliveryTest, NotesOfOffersCountLikeWhatIsParked) {
+  constexpr uint64_t kMost = kMaxNotes + kMaxParked / progress::Delivery::kNoteBytes;
+  std::vector<progress::IncomingId> notes;
+  for (uint32_t request = 1; request <= kMost; ++request) {
+    ASSERT_EQ(Offer(request, 1 << 20, false), progress::Delivery::Result::kTaken) << request;
+    notes.push_back(progress::IncomingId{RtsOf(Drain(false)).key});
+  }
+  EXPECT_EQ(Offer(kMost + 1, 1 << 20, false), progress::Delivery::Result::kQuota);
+  delivery_.Forget(notes.front());
+  EXPECT_EQ(Offer(kMost + 1, 1 << 20, false), progress::Delivery::Result::kTaken);
+}
+
+TEST_F(DeliveryTest, TheRanksOfAJobShareABudget) {
+  budget_->most_bytes = 2 * progress::Delivery::kNoteBytes;
+  std::optional<progress::Delivery> other;
+  other.emplace(reinterpret_cast<shm::InboxLayout*>(map_.base()), kLocalSize, kMaxWaiting,
+                kMaxAnswers, kMaxParked, budget_);
+  for (uint32_t request = 1; request <= 2; ++request) {
+    EXPECT_EQ(other->Deliver(Make(shm::DescriptorKind::kRemoteRts, 1, 1 << 20, {request, 1, 1, {}})),
+              progress::Delivery::Result::kTaken);
+  }
+  EXPECT_EQ(Offer(3, 1 << 20, false), progress::Delivery::Result::kQuota);
+  other.reset();  // that rank has left
+  EXPECT_EQ(Offer(3, 1 << 20, false), progress::Delivery::Result::kTaken);
 }
 
 TEST_F(DeliveryTest, ParksUpToItsQuota) {

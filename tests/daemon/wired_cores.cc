@@ -34,7 +34,7 @@ void WiredCoresTest::Start(bool by_link, const std::vector<uint32_t>& engines) {
     progress::CoreOptions options;
     options.staging_blocks = 0;
     options.push_max_bytes = 512 << 10;
-    options.max_parked_bytes = kMostParked;
+    options.max_held_bytes = kMostParked;
     progress::CoreParts parts;
     parts.transport = std::move(end);
     parts.home = this;

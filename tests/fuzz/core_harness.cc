@@ -127,7 +127,7 @@ CoreHarness::CoreHarness() {
   options.staging_block_bytes = 4096;
   options.staging_blocks = 4;
   options.staging_least_blocks = 2;
-  options.max_parked_bytes = 1 << 20;
+  options.max_held_bytes = 1 << 20;
   progress::CoreParts parts;
   parts.transport = std::move(network);
   parts.copies = std::make_shared<daemon::CopyPool>(1, [] {});
