@@ -8,6 +8,14 @@
 #include "daemon/control/rank_view.h"
 
 namespace ferry::daemon {
+namespace {
+
+// News that wait for one node of a job which takes none: with them no more of its own are heard.
+// All nodes of a job together have kMostUntold; a correct one never has a thousand.
+constexpr size_t kMostUntold = 1 << 16;
+constexpr size_t kLeastUntold = 1 << 10;
+
+}  // namespace
 
 // What the book of one job asks for.
 class JobRegistry::BookCalls final : public LinkCalls {
@@ -151,6 +159,13 @@ Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request, const 
 Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
   if (job.aborted) {
     return {};  // the other node hears of that
+  }
+  // Nearly each of its news may earn some, also those of links that have never been.
+  const size_t most = std::max(kLeastUntold, kMostUntold / job.nodes.size());
+  if (job.nodes[index].link_news.size() >= most) {
+    return {ErrorCode::kLimitExceeded, "node " + std::to_string(index) +
+                                           " tells, and does not take the " + std::to_string(most) +
+                                           " news that wait for it"};
   }
   return LinksOf(job).OnNews(index, news, MonotonicNs());
 }

@@ -1,11 +1,13 @@
 // The gRPC service Peer: what other daemons ask. Every call is answered on the control thread, so
-// gRPC's threads never wait and a heartbeat is never behind anything slow.
+// gRPC's threads never wait and a heartbeat is never behind anything slow. What they say of jobs is
+// heard in turns.
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "common/clock.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/peer_turns.h"
 #include "daemon/control/services.h"
 #include "daemon/control/why.h"
 #include "proto/control.grpc.pb.h"
@@ -31,7 +33,8 @@ class PeerService final : public control::Peer::CallbackService {
         links_(links),
         registry_(registry),
         data_plane_(data_plane),
-        certificate_of_(std::move(certificate_of)) {}
+        certificate_of_(std::move(certificate_of)),
+        turns_([&loop](PeerTurns::Work work) { loop.Post(std::move(work)); }) {}
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const control::HelloRequest* request,
@@ -48,18 +51,16 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Joined(grpc::CallbackServerContext* context,
                                    const control::JoinedRequest* request,
                                    control::JoinedReply*) override {
-    return Answer(context, [this, request, caller = PeerCaller(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
-      return registry_.NodeJoined(*request, caller.address);
+    return AnswerInTurn(context, request, [this, request](const std::string& caller) {
+      return registry_.NodeJoined(*request, caller);
     });
   }
 
   grpc::ServerUnaryReactor* Left(grpc::CallbackServerContext* context,
                                  const control::LeftRequest* request,
                                  control::LeftReply*) override {
-    return Answer(context, [this, request, caller = PeerCaller(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
-      return registry_.NodeLeft(*request, caller.address);
+    return AnswerInTurn(context, request, [this, request](const std::string& caller) {
+      return registry_.NodeLeft(*request, caller);
     });
   }
 
@@ -75,8 +76,7 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Why(grpc::CallbackServerContext* context,
                                 const control::PeerWhyRequest* request,
                                 control::WhyReply* reply) override {
-    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
+    return AnswerInTurn(context, request, [this, request, reply](const std::string&) {
       return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(),
                            MonotonicNs(), &quiet_, reply);
     });
@@ -85,18 +85,16 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
                                     const control::MatchNewsRequest* request,
                                     control::NewsReply* reply) override {
-    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
-      return registry_.NodeMatches(*request, caller.address, reply);
+    return AnswerInTurn(context, request, [this, request, reply](const std::string& caller) {
+      return registry_.NodeMatches(*request, caller, reply);
     });
   }
 
   grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
                                   const control::LinkNewsRequest* request,
                                   control::NewsReply* reply) override {
-    return Answer(context, [this, request, reply, caller = PeerCaller(*context)]() -> Status {
-      FERRY_RETURN_IF_ERROR(CheckNews(caller, *request));
-      return registry_.NodeLinkNews(*request, caller.address, reply);
+    return AnswerInTurn(context, request, [this, request, reply](const std::string& caller) {
+      return registry_.NodeLinkNews(*request, caller, reply);
     });
   }
 
@@ -118,12 +116,31 @@ class PeerService final : public control::Peer::CallbackService {
     return reactor;
   }
 
+  // What a daemon says of a job: only one that may, and is who it says, has turns of its own.
+  template <typename Request, typename Function>
+  grpc::ServerUnaryReactor* AnswerInTurn(grpc::CallbackServerContext* context,
+                                         const Request* request, Function function) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    loop_.Post(
+        [this, reactor, request, function = std::move(function), caller = PeerCaller(*context)] {
+          if (const Status status = CheckNews(caller, *request); !status.ok()) {
+            return reactor->Finish(ToGrpc(status));
+          }
+          turns_.Add(caller.address, [this, reactor, request, function, caller] {
+            const Status status = CheckNews(caller, *request);  // the link may have ended meanwhile
+            reactor->Finish(ToGrpc(status.ok() ? function(caller.address) : status));
+          });
+        });
+    return reactor;
+  }
+
   ControlLoop& loop_;
   PeerLinks& links_;
   JobRegistry& registry_;
   const DataPlane& data_plane_;
   const std::function<std::string(const std::string& peer)> certificate_of_;
-  QuietLog quiet_;  // the control thread's
+  QuietLog quiet_;   // the control thread's, as are
+  PeerTurns turns_;  // those of daemons that have proved who they are
 };
 
 }  // namespace

@@ -463,7 +463,7 @@ std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& d
   // An offer goes without its data, which its sender keeps, unless it is pushed.
   const bool keeps =
       descriptor.kind != static_cast<uint8_t>(DescriptorKind::kRemoteRts) || is == Data::kPushed;
-  job.early_bytes += keeps ? data.size() : 0;
+  job.early_bytes += sizeof(Message) + (keeps ? data.size() : 0);
   if (job.early_bytes > kMostEarlyBytes) {
     return Trouble{&job, nullptr, ErrorCode::kLimitExceeded,
                    "more than " + std::to_string(kMostEarlyBytes >> 20) +

@@ -87,9 +87,9 @@ class Delivery {
   };
 
   // `inbox` outlives this. Opens lane `lane` of it (touches its pages). At most `max_waiting`
-  // messages of remote ranks may wait, `max_answers` other descriptors, and `max_held_bytes` be held:
-  // data that is parked or waits, and notes of offers (kNoteBytes each). `budget` is that of the
-  // job.
+  // messages of remote ranks may wait, `max_answers` other descriptors, and `max_held_bytes` be
+  // held: data that is parked or waits, and notes of offers (kNoteBytes each). `budget` is that of
+  // the job.
   Delivery(shm::InboxLayout* inbox, uint32_t lane, uint64_t max_waiting, uint64_t max_answers,
            uint64_t max_held_bytes, std::shared_ptr<HoldBudget> budget);
   ~Delivery() { budget_->held_bytes -= counted_bytes_; }

@@ -262,7 +262,7 @@ struct Job {
   std::vector<bool> left;
   bool has_untold_leaves = false;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
-  uint64_t early_bytes = 0;                       // of data, that have come so far
+  uint64_t early_bytes = 0;                       // with their data, that have come so far
   const std::shared_ptr<HoldBudget> hold_budget = std::make_shared<HoldBudget>();
   std::vector<uint32_t> rank_of_local;  // by local index, for this node
   uint32_t remote_ranks = 0;

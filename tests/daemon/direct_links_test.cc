@@ -444,6 +444,40 @@ TEST_F(DirectLinksTest, NewsThatMakeNoSenseCostNoOthers) {
   MakeLink();
 }
 
+// News of links that have never been, each of which earns an answer; none of these is taken.
+TEST_F(DirectLinksTest, ANodeThatTellsAndTakesNothingIsNotHeardForEver) {
+  constexpr int kInACall = 4096;
+  constexpr int kCalls = 20;
+  Start();
+  ExpectRules(0);
+  daemons_[0]->set_fates({Fate::kIsLost});  // and no tick tries again
+  int refused = 0;
+  daemons_[0]->Run([&](JobRegistry& registry) {
+    control::LinkNewsRequest request;
+    request.set_incarnation(101);
+    request.set_job_id("job");
+    request.set_job_proof(JobProof(kTestSecret, "job", 101));
+    request.set_node(1);
+    for (int i = 0; i < kInACall; ++i) {
+      control::LinkNews* const news = request.add_news();
+      news->set_kind(control::LinkNews::BROKEN);
+      news->set_rank(1);
+      news->set_link(1000 + static_cast<uint64_t>(i));
+    }
+    for (int call = 0; call < kCalls; ++call) {
+      control::NewsReply reply;
+      ASSERT_TRUE(registry.NodeLinkNews(request, kAddresses[1], &reply).ok());
+      refused += reply.refused_size();
+      if (reply.refused_size() != 0) {
+        EXPECT_NE(reply.refused(0).text().find("node 1 tells, and does not take the"),
+                  std::string::npos);
+      }
+    }
+  });
+  EXPECT_GE(refused, kCalls * kInACall - 65'536);
+  EXPECT_LT(refused, kCalls * kInACall - 1000) << "what a correct node may earn is taken";
+}
+
 TEST_F(DirectLinksTest, WhoeverSaysThemHearsWhichOnes) {
   Start();
   ExpectRules(1);

@@ -330,8 +330,9 @@ TEST_F(DeliveryTest, TheRanksOfAJobShareABudget) {
   other.emplace(reinterpret_cast<shm::InboxLayout*>(map_.base()), kLocalSize, kMaxWaiting,
                 kMaxAnswers, kMaxParked, budget_);
   for (uint32_t request = 1; request <= 2; ++request) {
-    EXPECT_EQ(other->Deliver(Make(shm::DescriptorKind::kRemoteRts, 1, 1 << 20, {request, 1, 1, {}})),
-              progress::Delivery::Result::kTaken);
+    EXPECT_EQ(
+        other->Deliver(Make(shm::DescriptorKind::kRemoteRts, 1, 1 << 20, {request, 1, 1, {}})),
+        progress::Delivery::Result::kTaken);
   }
   EXPECT_EQ(Offer(3, 1 << 20, false), progress::Delivery::Result::kQuota);
   other.reset();  // that rank has left

@@ -448,6 +448,32 @@ TEST_F(ProgressEagerTest, SendersWithoutCreditEndTheirJob) {
   EXPECT_TRUE(Eventually([&] { return told_.Get(&Told::failed_jobs).size() == 1; }));
 }
 
+// Ranks send to one that has not attached as much as they have credit for.
+TEST_F(ProgressEagerTest, DataForRanksThatHaveNotAttachedIsBounded) {
+  constexpr uint32_t kSenders = 20;
+  constexpr uint32_t kEach = engine::kRemoteWindow;
+  const std::vector<std::byte> data = Pattern(60'000, 1);
+  static_assert(uint64_t{kSenders} * kEach * 60'000 > 64 << 20);
+  StartPlanes({1, kSenders}, FastOptions());
+  for (uint32_t sender = 1; sender <= kSenders; ++sender) {
+    AttachAlone(sender);
+    for (uint32_t i = 0; i < kEach; ++i) {
+      rank(sender).Send(0, 3, data.data(), data.size());
+    }
+  }
+  EXPECT_TRUE(Eventually([&] {
+    for (uint32_t sender = 1; sender <= kSenders; ++sender) {
+      rank(sender).Progress();
+    }
+    return !told_.Get(&Told::failed_jobs).empty();
+  }));
+  const std::vector<std::string> failed = told_.Get(&Told::failed_jobs);
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_NE(failed[0].find("64 MiB of messages have come for ranks that have not attached"),
+            std::string::npos)
+      << failed[0];
+}
+
 // ---- Wrong commands and packets ----------------------------------------------------------------
 
 struct WrongCommand {
