@@ -34,6 +34,16 @@ void RunThread(const char* name, const std::function<void()>& main) {
 
 StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
                                   std::function<void()> main) {
+  try {
+    return MakeThread(name, std::move(main));
+  } catch (const std::system_error& error) {
+    // Never "would block", as the system has it.
+    return Status(ErrorCode::kSystem,
+                  "starting the thread " + std::string(purpose) + ": " + error.code().message());
+  }
+}
+
+std::thread MakeThread(const char* name, std::function<void()> main) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -41,23 +51,17 @@ StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
     sigdelset(&all, own_fault);  // blocked, they would end the process without asking its handler
   }
   pthread_sigmask(SIG_SETMASK, &all, &before);  // threads inherit it
-  std::thread thread;
-  Status status;
   try {
-    thread = std::thread([name, main = std::move(main)] {
+    std::thread thread([name, main = std::move(main)] {
       pthread_setname_np(pthread_self(), name);
       RunThread(name, main);
     });
-  } catch (const std::system_error& error) {
-    // Never "would block", as the system has it.
-    status = {ErrorCode::kSystem,
-              "starting the thread " + std::string(purpose) + ": " + error.code().message()};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status.ok()) {
-    return status;
-  }
-  return thread;
 }
 
 }  // namespace ferry

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
@@ -32,14 +31,6 @@ constexpr size_t kScratchBytes = 16 << 10;
 constexpr int kPiecesAtOnce = 4;  // then others have their turn
 // Until bytes that may not pass yet are looked at again. Many connections may wait so at a time.
 constexpr std::chrono::milliseconds kHold(50);
-
-// OpenSSL writes to its sockets without saying that it wants no signal when the other end is gone.
-void BlockSigpipe() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
 
 constexpr std::chrono::seconds kQuiet(2);
 constexpr size_t kMuchMemory = 16 << 20;
@@ -345,12 +336,8 @@ ByteSieve::ByteSieve(std::string socket, const Limits& limits)
       limits_(limits),
       work_(boost::asio::make_work_guard(context_)),
       scratch_(std::make_unique<std::byte[]>(kScratchBytes)),
-      thread_([this] {
-        BlockSigpipe();
-        context_.run();
-      }) {
-  pthread_setname_np(thread_.native_handle(), "ferry-sieve");
-}
+      // Without signals: OpenSSL writes to its sockets without saying that it wants no SIGPIPE.
+      thread_(MakeThread("ferry-sieve", [this] { context_.run(); })) {}
 
 ByteSieve::~ByteSieve() {
   boost::asio::post(context_, [this] {

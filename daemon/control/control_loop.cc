@@ -1,7 +1,5 @@
 #include "daemon/control/control_loop.h"
 
-#include <pthread.h>
-
 #include <boost/asio/post.hpp>
 #include <future>
 #include <memory>
@@ -11,8 +9,7 @@
 namespace ferry::daemon {
 
 void ControlLoop::Start() {
-  thread_ = std::thread([this] { RunThread("ferry-control", [this] { context_.run(); }); });
-  pthread_setname_np(thread_.native_handle(), "ferry-control");
+  thread_ = MakeThread("ferry-control", [this] { context_.run(); });
 }
 
 void ControlLoop::Stop() {

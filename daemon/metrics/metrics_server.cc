@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <prometheus/text_serializer.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "common/net_address.h"
+#include "common/thread.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
 
@@ -329,8 +329,7 @@ class Server final : public MetricsServer {
         listener_(context_, listener.Release()),
         retry_(context_) {
     AcceptSoon();
-    thread_ = std::thread([this] { context_.run(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-metrics");
+    thread_ = MakeThread("ferry-metrics", [this] { context_.run(); });
   }
   ~Server() override {
     context_.stop();

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -62,8 +61,7 @@ ProgressThread::ProgressThread(progress::ProgressCore& core, Mailbox& mailbox,
   if (const int fd = core_.transport().WaitFd(); fd >= 0) {
     Add(epoll_.get(), fd, EPOLLIN);
   }
-  thread_ = std::thread([this] { RunThread("ferry-progress", [this] { Loop(); }); });
-  pthread_setname_np(thread_.native_handle(), "ferry-progress");
+  thread_ = MakeThread("ferry-progress", [this] { Loop(); });
   if (const Status status = cpus.empty() ? Status() : topology::Pin(thread_.native_handle(), cpus);
       !status.ok()) {
     spdlog::warn("the progress thread runs anywhere: {}", status.message());

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/process_memory.h"
+#include "common/thread.h"
 #include "progress/staging/staging_pool.h"
 
 namespace ferry::daemon {
@@ -20,7 +21,7 @@ ErrorCode Copy(const progress::CopyTask& task) {
 
 CopyPool::CopyPool(uint32_t workers, std::function<void()> notify) : notify_(std::move(notify)) {
   for (uint32_t i = 0; i < workers; ++i) {
-    workers_.emplace_back([this, i] { Work(static_cast<uint16_t>(i)); });
+    workers_.push_back(MakeThread("ferry-copy", [this, i] { Work(static_cast<uint16_t>(i)); }));
   }
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "common/thread.h"
 #include "config/environment.h"
 #include "config/options.h"
 #include "daemon/plane/mailbox.h"
@@ -63,7 +64,9 @@ class ProgressWorker final : public WorkerClient {
  public:
   // `ring_daemon` (any thread) wakes the progress thread: a rank's lane to it has something.
   ProgressWorker(const engine::EngineOptions& options, std::function<void()> ring_daemon)
-      : options_(options), ring_daemon_(std::move(ring_daemon)), thread_([this] { Loop(); }) {}
+      : options_(options),
+        ring_daemon_(std::move(ring_daemon)),
+        thread_(MakeThread("ferry-match", [this] { Loop(); })) {}
 
   ~ProgressWorker() override {
     stop_.store(true, std::memory_order_relaxed);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include <cctype>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "common/version.h"
 #include "shm/atomic.h"
 
@@ -127,9 +127,8 @@ Status WorkerReplies::HandleImport(const WorkerMessage& message, const WorkerNew
 
 // ---- GroupLookup ----
 
-GroupLookup::GroupLookup(Source source) : source_(std::move(source)), thread_([this] { Loop(); }) {
-  pthread_setname_np(thread_.native_handle(), "ferry-groups");
-}
+GroupLookup::GroupLookup(Source source)
+    : source_(std::move(source)), thread_(MakeThread("ferry-groups", [this] { Loop(); })) {}
 
 GroupLookup::~GroupLookup() {
   {
@@ -195,7 +194,7 @@ WorkerSupervisor::WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events,
     : timeout_ns_(timeout_ns),
       events_(std::move(events)),
       lookup_(std::move(groups)),
-      thread_([this] { Loop(); }) {}
+      thread_(MakeThread("ferry-workers", [this] { Loop(); })) {}
 
 WorkerSupervisor::~WorkerSupervisor() {
   mailbox_.Post([this] {

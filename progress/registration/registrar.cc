@@ -1,9 +1,9 @@
 #include "progress/registration/registrar.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "common/thread.h"
 
 namespace ferry::progress {
 namespace {
@@ -68,8 +68,7 @@ void Registrar::Add(Task task) {
     tasks_.push_back(std::move(task));
   }
   if (!thread_.joinable()) {
-    thread_ = std::thread([this] { Loop(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-pin");
+    thread_ = MakeThread("ferry-pin", [this] { Loop(); });
   }
   asked_.notify_one();
 }

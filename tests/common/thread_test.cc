@@ -55,6 +55,11 @@ TEST(ThreadTest, WhoRunsOutOfMemorySaysSo) {
                "the thread ferry-test has run out of memory");
 }
 
+TEST(ThreadTest, SoDoThoseOfOurOwnPrograms) {
+  EXPECT_DEATH(MakeThread("ferry-own", [] { throw std::bad_alloc(); }).join(),
+               "the thread ferry-own has run out of memory");
+}
+
 TEST(GrowingSleepTest, DoublesUpToAMillisecond) {
   GrowingSleep sleep;
   EXPECT_EQ(sleep.Next(), 20us);
