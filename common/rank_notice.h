@@ -23,7 +23,7 @@ struct RankNotice {
   Kind kind;
   uint32_t rank;
   int32_t exit_code;
-  uint32_t reserved;
+  int32_t cause;  // kHeardOfEnd: the ErrorCode by which; kDaemonDied: its daemon has died, or hangs
   char entry[kCallBytes];  // names of calls, ended by a null byte
   char exit[kCallBytes];
 };

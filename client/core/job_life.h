@@ -35,7 +35,8 @@ class JobLife {
 
  private:
   JobLife() = default;
-  void Tell(RankNotice::Kind kind, int exit_code) const;
+  // Fills in whose it is, and the names of the calls.
+  void Tell(RankNotice notice) const;
 
   const char* entry_ = "ferry_init";
   const char* exit_ = "ferry_finalize";

@@ -71,6 +71,7 @@ TEST_F(JobLifeTest, IsToldOnceEachWay) {
                                             Kind::kExits, Kind::kLeaves));
   EXPECT_STREQ(notices[0].entry, "MPI_Init");
   EXPECT_STREQ(notices[0].exit, "MPI_Finalize");
+  EXPECT_EQ(notices[1].cause, static_cast<int32_t>(ErrorCode::kPeerDied));
   EXPECT_EQ(notices[2].exit_code, 42);
 }
 

@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "common/error_code.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -22,8 +24,9 @@ class RankLivesTest : public testing::Test {
       lives_.Add();
     }
   }
-  void Notice(Kind kind, uint32_t rank) {
+  void Notice(Kind kind, uint32_t rank, ErrorCode cause = ErrorCode::kOk) {
     RankNotice notice{};
+    notice.cause = static_cast<int32_t>(cause);
     notice.kind = kind;
     notice.rank = rank;
     std::strcpy(notice.entry, "MPI_Init");
@@ -91,6 +94,14 @@ TEST_F(RankLivesTest, TheCauseIsOneThatHasNotHeardOfAnother) {
   EXPECT_EQ(lives_.WeightOf(1), Weight::kConsequence);
   EXPECT_FALSE(lives_.HasFailed(2)) << "it knew why it ended so";
   EXPECT_EQ(lives_.WeightOf(3), Weight::kConsequence);
+}
+
+// Nobody need look for another cause, nor call that daemon.
+TEST_F(RankLivesTest, TheDaemonThatHangsIsTheCause) {
+  Notice(Kind::kHeardOfEnd, 1, ErrorCode::kPeerDied);
+  EXPECT_FALSE(lives_.has_lost_daemon());
+  Notice(Kind::kHeardOfEnd, 2, ErrorCode::kDaemonDied);
+  EXPECT_TRUE(lives_.has_lost_daemon());
 }
 
 TEST_F(RankLivesTest, AKilledOneIsTheCauseOfOthersThatExit) {

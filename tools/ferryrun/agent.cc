@@ -21,6 +21,7 @@
 #include "tools/ferryrun/job.h"
 #include "tools/ferryrun/launch.h"
 #include "tools/ferryrun/output.h"
+#include "tools/ferryrun/rank_lives.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/slots.h"
@@ -216,6 +217,9 @@ void Agent::OnDaemonEnd() {
 
 void Agent::PassNoticesOn() {
   while (const std::optional<RankNotice> notice = slots_.NextNotice()) {
+    if (job_ && IsOfLostDaemon(*notice)) {
+      job_->GiveUp();
+    }
     Say(FrameKind::kNotice, notice->rank, NoticePayload(*notice));
   }
 }

@@ -65,20 +65,27 @@ StatusOr<CreatedJob> CreatedJob::Create(const LauncherClient& client,
 }
 
 StatusOr<bool> CreatedJob::TellRankEnded(uint32_t rank, const std::string& how) const {
+  if (is_given_up_) {
+    return Status(ErrorCode::kTimeout, "the daemon does not answer");
+  }
   control::RankEndedRequest request;
   request.set_job_id(id_);
   request.set_rank(rank);
   request.set_how(how);
   control::RankEndedReply reply;
-  FERRY_RETURN_IF_ERROR(client_->Call(&LauncherClient::Stub::RankEnded, request, &reply));
+  const Status status = client_->Call(&LauncherClient::Stub::RankEnded, request, &reply);
+  is_given_up_ = status.code() == ErrorCode::kTimeout;
+  FERRY_RETURN_IF_ERROR(status);
   return reply.was_absent();
 }
 
 CreatedJob::CreatedJob(CreatedJob&& other) noexcept
-    : client_(std::exchange(other.client_, nullptr)), id_(std::move(other.id_)) {}
+    : client_(std::exchange(other.client_, nullptr)),
+      is_given_up_(other.is_given_up_),
+      id_(std::move(other.id_)) {}
 
 CreatedJob::~CreatedJob() {
-  if (client_ != nullptr) {
+  if (client_ != nullptr && !is_given_up_) {
     control::DestroyJobRequest request;
     request.set_job_id(id_);
     control::DestroyJobReply reply;

@@ -49,15 +49,19 @@ class CreatedJob {
   CreatedJob(CreatedJob&& other) noexcept;
   CreatedJob& operator=(CreatedJob&&) = delete;
   ~CreatedJob();  // destroys it, if the daemon can still be reached
+  // The daemon has died, or hangs: it is not called any more. It ends the job by itself, if it ever
+  // moves again, when it sees that the launcher's connection has ended.
+  void GiveUp() const { is_given_up_ = true; }
 
   // Tells the daemon that the process of a rank there has ended, and how: the others shall not wait
-  // for it to join. True: it never attached.
+  // for it to join. True: it never attached. kTimeout: the daemon does not answer, and is given up.
   StatusOr<bool> TellRankEnded(uint32_t rank, const std::string& how) const;
 
  private:
   CreatedJob(const LauncherClient& client, std::string id) : client_(&client), id_(std::move(id)) {}
 
   const LauncherClient* client_;  // null: moved away
+  mutable bool is_given_up_ = false;
   std::string id_;
 };
 

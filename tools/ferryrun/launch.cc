@@ -450,7 +450,13 @@ int Launch::RunRanks() {
   if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
     return Fail(ExitCodeOf(started), started);
   }
-  return supervisor.Run();
+  const int exit_code = supervisor.Run();
+  if (supervisor.has_lost_daemon_here()) {
+    for (CreatedJob& created_here : created_) {
+      created_here.GiveUp();
+    }
+  }
+  return exit_code;
 }
 
 void Launch::StopAll() {

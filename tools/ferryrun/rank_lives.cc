@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "common/error_code.h"
+
 namespace ferry::tools {
+
+bool IsOfLostDaemon(const RankNotice& notice) {
+  return notice.kind == RankNotice::Kind::kHeardOfEnd &&
+         notice.cause == static_cast<int32_t>(ErrorCode::kDaemonDied);
+}
 
 void RankLives::OnNotice(const RankNotice& notice) {
   if (notice.rank >= lives_.size()) {
@@ -20,6 +27,7 @@ void RankLives::OnNotice(const RankNotice& notice) {
       return;
     case RankNotice::Kind::kHeardOfEnd:
       life.has_heard_of_end = true;
+      has_lost_daemon_ |= IsOfLostDaemon(notice);
       return;
     case RankNotice::Kind::kAborts:
     case RankNotice::Kind::kExits:

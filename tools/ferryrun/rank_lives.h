@@ -13,6 +13,9 @@
 
 namespace ferry::tools {
 
+// Whether the rank has heard that its daemon has died, or hangs.
+bool IsOfLostDaemon(const RankNotice& notice);
+
 class RankLives {
  public:
   void Add() { lives_.emplace_back(); }
@@ -27,6 +30,8 @@ class RankLives {
 
   bool HasFailed(uint32_t rank) const { return lives_[rank].has_failed; }
   bool HasHeardOfEnd(uint32_t rank) const { return lives_[rank].has_heard_of_end; }
+  // A rank has heard that its daemon has died, or hangs: no call to that daemon is of use.
+  bool has_lost_daemon() const { return has_lost_daemon_; }
   const ProcessEnd& End(uint32_t rank) const { return lives_[rank].end; }
   // Ranks that have ended without a word while others have entered the job, which cannot begin
   // without them: each once. A program that closes its descriptors has no words either, so their
@@ -59,6 +64,7 @@ class RankLives {
   };
 
   std::vector<Life> lives_;
+  bool has_lost_daemon_ = false;
   std::string entry_;  // the call in which the first rank has entered; empty: none has
 };
 

@@ -330,7 +330,7 @@ void Supervisor::WeighFailures() {
   if (killed || Running() == 0) {
     return ReportFailures();
   }
-  const bool is_known = IsCauseKnown() || daemon_failed_;
+  const bool is_known = IsCauseKnown() || daemon_failed_ || lives_.has_lost_daemon();
   const uint64_t wait_ms = !is_known              ? kConsequenceWaitMs
                            : settings_.keep_going ? kPatientCauseWaitMs
                                                   : kCauseWaitMs;
@@ -435,6 +435,7 @@ void Supervisor::OnNotice(const RankNotice& notice) {
     return OnAbort(notice);
   }
   lives_.OnNotice(notice);
+  has_lost_daemon_here_ |= ranks_[notice.rank].host == nullptr && IsOfLostDaemon(notice);
   if (notice.kind == RankNotice::Kind::kEnters) {
     AskAboutSilentRanks();
     WeighFailures();

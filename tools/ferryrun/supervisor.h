@@ -61,6 +61,8 @@ class Supervisor {
   // a host failed, 124 after
   // the timeout, 126 or 127 if a host could not start a rank.
   int Run();
+  // Whether a rank here has said that its daemon has died, or hangs.
+  bool has_lost_daemon_here() const { return has_lost_daemon_here_; }
 
  private:
   struct Stream {
@@ -149,6 +151,7 @@ class Supervisor {
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
   bool daemon_failed_ = false;
+  bool has_lost_daemon_here_ = false;
   uint64_t timeout_ns_ = 0;       // when the job has run too long; 0 = never
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
