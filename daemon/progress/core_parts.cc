@@ -83,8 +83,10 @@ DeferredRules DeferredRulesOf(const config::Options& options) {
   return rules;
 }
 
-progress::ClaimableRegion Claimable(const std::shared_ptr<const Region>& region) {
+progress::ClaimableRegion Claimable(const std::string& job_id,
+                                    const std::shared_ptr<const Region>& region) {
   progress::ClaimableRegion memory;
+  memory.owner = std::hash<std::string>()(job_id);
   memory.base = region->by_stream ? nullptr : region->mapping.base();
   memory.size_bytes = region->size_bytes();
   memory.identity.allocation = region->allocation_id;

@@ -21,6 +21,7 @@ progress::CoreOptions CoreOptionsOf(const config::Options& options,
 void AddFaults(Faults& faults, progress::CoreOptions* core);
 DeferredRules DeferredRulesOf(const config::Options& options);
 // A region, as the core needs it.
-progress::ClaimableRegion Claimable(const std::shared_ptr<const Region>& region);
+progress::ClaimableRegion Claimable(const std::string& job_id,
+                                    const std::shared_ptr<const Region>& region);
 
 }  // namespace ferry::daemon

@@ -420,7 +420,7 @@ bool ProgressPlane::ReleaseGpus() {
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
   Status status;
-  thread_->Call([&] { status = core_->AddRegion(job_id, rank, Claimable(region)); });
+  thread_->Call([&] { status = core_->AddRegion(job_id, rank, Claimable(job_id, region)); });
   if (status.ok()) {
     worker_->AddRegion(job_id, rank, std::move(region));
   }

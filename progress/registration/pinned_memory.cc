@@ -48,6 +48,7 @@ bool PinnedMemory::TryRenew() {
                    .bytes = pinning_->bytes,
                    .access = pinning_->access,
                    .memory = pinning_->memory,
+                   .owner = pinning_->owner,
                    .nic = pinning_->nic,
                    .on_end = pinning_->on_end};
   Registrar& registrar = **pinning_->registrar;

@@ -22,8 +22,8 @@ Registrar::~Registrar() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
-    for (const Task& task : tasks_) {
-      if (task.pin != nullptr) {
+    for (const auto& [owner, tasks] : pins_) {
+      for (const Task& task : tasks) {
         task.pin->unwanted = true;
       }
     }
@@ -59,13 +59,23 @@ void Registrar::Unpin(std::unique_ptr<transport::Registration> registration,
       return;  // there is nothing before it, either
     }
   }
-  Add({nullptr, std::move(registration), std::move(memory), std::move(signal)});
+  Add({.unpin = std::move(registration), .memory = std::move(memory), .signal = std::move(signal)});
 }
 
 void Registrar::Add(Task task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    task.number = ++last_task_;
+    if (task.pin == nullptr) {
+      unpins_.push_back(std::move(task));
+    } else {
+      const uint64_t owner = task.pin->owner;
+      std::deque<Task>& pins = pins_[owner];
+      pins.push_back(std::move(task));
+      if (pins.size() == 1) {
+        turns_.push_back(owner);
+      }
+    }
   }
   if (!thread_.joinable()) {
     thread_ = MakeThread("ferry-pin", [this] { Loop(); });
@@ -73,17 +83,47 @@ void Registrar::Add(Task task) {
   asked_.notify_one();
 }
 
+// With the lock. Nothing if nothing was asked for.
+std::optional<Registrar::Task> Registrar::TakeNext() {
+  uint64_t oldest_pin = UINT64_MAX;
+  for (const auto& [owner, tasks] : pins_) {
+    oldest_pin = std::min(oldest_pin, tasks.front().number);
+  }
+  // One without a registration waits for all that was asked for before.
+  const auto unpin = std::find_if(unpins_.begin(), unpins_.end(), [&](const Task& task) {
+    return task.unpin != nullptr || task.number < oldest_pin;
+  });
+  if (unpin != unpins_.end()) {
+    std::optional<Task> task = std::move(*unpin);
+    unpins_.erase(unpin);
+    return task;
+  }
+  if (turns_.empty()) {
+    return std::nullopt;
+  }
+  const auto pins = pins_.find(turns_.front());
+  turns_.pop_front();
+  std::optional<Task> task = std::move(pins->second.front());
+  pins->second.pop_front();
+  if (pins->second.empty()) {
+    pins_.erase(pins);
+  } else {
+    turns_.push_back(pins->first);
+  }
+  return task;
+}
+
 void Registrar::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    asked_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-    if (tasks_.empty()) {
+    asked_.wait(lock, [this] { return stop_ || !unpins_.empty() || !turns_.empty(); });
+    std::optional<Task> task = TakeNext();
+    if (!task) {
       return;
     }
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
     lock.unlock();
-    Do(std::move(task));
+    Do(std::move(*task));
+    task.reset();
     lock.lock();
   }
 }

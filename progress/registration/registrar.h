@@ -3,11 +3,12 @@
 // (Capabilities::pins), memory is registered at once, by the caller; the thread starts when there
 // is something for it to do.
 //
-// One thread does all in the order it was asked for: what is unpinned before it is asked for more
-// is gone before more is pinned. Each task may hold the memory, so that it stays mapped until the
-// NIC has let go of it. A pinning that has begun cannot be stopped; one that nobody wants any more
-// is undone. What it has pinned belongs to a PinnedMemory (pinned_memory.h), whose end asks for the
-// unpinning.
+// One thread does all. What is to be unpinned goes first: it makes room, and what is unpinned
+// before it is asked for more is gone before more is pinned. Whoever pins much does not delay
+// others: owners (PinRequest::owner) take turns, and what one of them asks for is done in order.
+// Each task may hold the memory, so that it stays mapped until the NIC has let go of it. A pinning
+// that has begun cannot be stopped; one that nobody wants any more is undone. What it has pinned
+// belongs to a PinnedMemory (pinned_memory.h), whose end asks for the unpinning.
 //
 // Calling thread: the progress thread. Nothing blocks but the destructor, which first does all that
 // was asked for, save pinnings that have not begun.
@@ -20,8 +21,10 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,6 +43,7 @@ struct PinRequest {
   uint64_t bytes = 0;
   transport::Access access = transport::Access::kLocal;
   std::shared_ptr<const void> memory = {};  // keeps it mapped; null if whoever asked sees to that
+  uint64_t owner = 0;                       // for whom: each has turns of its own
   std::function<void()> prepare = {};       // first, by the registrar's thread; may be empty
   // Pins it, by that thread, if Transport::PrepareMemory is not to; may be empty.
   std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin = {};
@@ -110,6 +114,8 @@ class Registrar {
     std::unique_ptr<transport::Registration> unpin;
     std::shared_ptr<const void> memory;
     std::shared_ptr<UnpinSignal> signal;
+
+    uint64_t number = 0;  // in the order in which they were asked for
   };
 
   // Memory that was given up, but may be in use until then, or by the NIC.
@@ -123,6 +129,7 @@ class Registrar {
   bool TryRelease(Pinning& pinning, std::shared_ptr<UnpinSignal> unpinned);
   void ReleaseAt(uint64_t time_ns, std::shared_ptr<Pinning> pinning);
   void Add(Task task);
+  std::optional<Task> TakeNext();
   void Loop();
   void Do(Task task);
   static void Prepare(Pinning& pinning);
@@ -140,7 +147,10 @@ class Registrar {
   std::mutex mutex_;
   std::condition_variable asked_;
   bool stop_ = false;
-  std::deque<Task> tasks_;
+  uint64_t last_task_ = 0;
+  std::deque<Task> unpins_;
+  std::map<uint64_t, std::deque<Task>> pins_;  // by owner; none is empty
+  std::deque<uint64_t> turns_;                 // the owners of these, whose turn is next first
   std::vector<std::shared_ptr<Pinning>> ended_;
   std::thread thread_;  // from its first task on
 };

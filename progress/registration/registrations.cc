@@ -221,6 +221,7 @@ void Registrations::Pin(const ClaimableRegion& region, Entry* entry) {
                         .bytes = entry->bytes(),
                         .access = transport::Access::kRemoteRead,
                         .memory = region.keep_alive,
+                        .owner = region.owner,
                         .on_end = [this, entry] { OnPinned(entry); }};
   if (region.pin) {
     request.pin = [pin = region.pin, base = request.base, bytes = request.bytes] {

@@ -36,6 +36,7 @@ struct ClaimableRegion {
   MemoryIdentity identity;
   std::string name;     // "region 1 of rank 0 of job 7", for messages
   uint32_t number = 0;  // by which its rank names it
+  uint64_t owner = 0;   // as PinRequest has it: the job
   bool lent = false;    // other ranks only read it
   bool by_stream = false;
   // by_stream: somebody copies between it and the network; and where it is, if this process has

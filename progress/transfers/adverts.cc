@@ -237,7 +237,8 @@ Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
   window.pinned = PinnedMemory(registrar_, {.base = region.memory.base,
                                             .bytes = region.memory.size_bytes,
                                             .access = transport::Access::kRemoteWrite,
-                                            .memory = region.memory.keep_alive});
+                                            .memory = region.memory.keep_alive,
+                                            .owner = region.memory.owner});
   return nullptr;
 }
 
