@@ -1,0 +1,435 @@
+// Connections: how they are made, taken and ended.
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "transports/tcp/tcp_transport_state.h"
+
+namespace ferry::transport {
+namespace {
+
+// Until a peer that said kUseOther is asked again, should its own connection not have come.
+constexpr uint64_t kUseOtherNs = 1'000'000;
+// For so long after a connection of ours has come up, one that the peer began before may arrive.
+constexpr uint64_t kCrossingNs = 1'000'000'000;
+// For so long the end of a connection may be on its way whose peer connects anew.
+constexpr uint64_t kEndingNs = 1'000'000'000;
+// After an error of our own, such as that no descriptor is left.
+constexpr uint64_t kRetryNs = 10'000'000;
+// What a socket can hold, and more.
+constexpr int kMostRestTurns = 64;
+constexpr uint64_t kLooksPerSilence = 8;
+
+// More than 0: something has come that was not read; 0: the peer has closed the connection.
+ssize_t Peek(int fd) {
+  std::byte next;
+  return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+}
+
+// Then nothing has gone by it, or ever will: the peer has given it up, perhaps for one of ours that
+// crossed it.
+bool IsClosedByPeer(int fd) {
+  const ssize_t count = Peek(fd);
+  return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+// Of a connection that has ended: whether the peer's kernel has taken all that we have written. It
+// hands that on, even if it has been told meanwhile that the connection is gone.
+bool HasLostNothing(const TcpStream& stream) {
+  int untaken = 0;
+  return stream.broken_by_peer() && stream.is_between_frames() &&
+         ioctl(stream.fd(), SIOCOUTQ, &untaken) == 0 && untaken == 0;
+}
+
+}  // namespace
+
+TcpStream* TcpTransport::AddStream(UniqueFd fd, TcpRemote* remote, bool called) {
+  const int yes = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+  const TcpStream::Limits limits{options_.receive_buffer_bytes, options_.attachment_bytes};
+  streams_.push_back(std::make_unique<TcpStream>(std::move(fd), remote, called, limits));
+  return streams_.back().get();
+}
+
+void TcpTransport::Watch(TcpStream* stream, uint32_t events, int operation) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = stream;
+  if (epoll_ctl(epoll_.get(), operation, stream->fd(), &event) != 0) {
+    Break(stream, errno);
+  }
+}
+
+void TcpTransport::WatchOutput(TcpStream* stream, bool watched) {
+  if (stream->watched != watched) {
+    stream->watched = watched;
+    WatchAgain(stream);
+  }
+}
+
+void TcpTransport::WatchAgain(TcpStream* stream) {
+  uint32_t events = 0;
+  if (!stream->paused) {
+    events |= EPOLLIN;
+  }
+  if (stream->watched) {
+    events |= EPOLLOUT;
+  }
+  Watch(stream, events, EPOLL_CTL_MOD);
+}
+
+// It asks for more than it takes.
+void TcpTransport::Pause(TcpStream* stream) {
+  stream->paused = true;
+  if (std::exchange(stream->unread, false)) {
+    std::erase(unread_, stream);
+  }
+  WatchAgain(stream);
+}
+
+void TcpTransport::ReadOn(TcpStream* stream) {
+  stream->paused = false;
+  if (stream->keeps_unread()) {
+    stream->unread = true;
+    unread_.push_back(stream);
+  }
+  WatchAgain(stream);
+}
+
+void TcpTransport::Connect(PeerId id, uint64_t now_ns) {
+  OnCall(now_ns);
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer != nullptr && peer->failure == ErrorCode::kOk && peer->remote->stream == nullptr &&
+      peer->remote->retry_ns <= now_ns_) {
+    Call(peer->remote);
+  }
+}
+
+ErrorCode TcpTransport::ConnectionTo(PeerId id, std::string* why) {
+  const TcpPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return ErrorCode::kNotFound;
+  }
+  const TcpRemote& remote = *peer->remote;
+  const bool is_refused = remote.stream == nullptr && !remote.refusal.empty();
+  const ErrorCode code = peer->failure != ErrorCode::kOk                   ? peer->failure
+                         : remote.stream != nullptr && remote.stream->up() ? ErrorCode::kOk
+                         : is_refused ? ErrorCode::kNodeUnreachable
+                                      : ErrorCode::kWouldBlock;
+  if (why != nullptr && code != ErrorCode::kOk) {
+    const bool greets =
+        remote.stream != nullptr && remote.stream->state() == TcpStream::State::kGreeting;
+    *why = is_refused ? remote.refusal
+                      : TcpAddressText(remote.address) +
+                            (remote.stream == nullptr ? " has not connected"
+                             : greets ? " takes the connection, but does not answer the greeting"
+                                      : " does not answer");
+  }
+  return code;
+}
+
+void TcpTransport::Call(TcpRemote* remote) {
+  remote->refusal.clear();
+  UniqueFd fd(socket(remote->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) {
+    remote->refusal = last_error_ = StatusFromErrno(errno, "socket").message();
+    remote->retry_ns = now_ns_ + kRetryNs;
+    return;
+  }
+  // From our own address, so that the packets take its interface.
+  const int yes = 1;
+  setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
+  TcpEndpoint local = acceptor_->endpoint();
+  local.port = 0;
+  const SocketAddress source = SocketAddressOf(local);
+  const SocketAddress target = SocketAddressOf(remote->address);
+  TcpStream* stream = AddStream(std::move(fd), remote, /*called=*/false);
+  remote->stream = stream;
+  setting_up_++;
+  Watch(stream, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+  const bool fails =
+      bind(stream->fd(), source.get(), source.bytes) != 0 ||
+      (connect(stream->fd(), target.get(), target.bytes) != 0 && errno != EINPROGRESS);
+  if (fails) {
+    Break(stream, errno);
+  }  // else epoll tells when it is connected
+}
+
+void TcpTransport::OnConnected(TcpStream* stream) {
+  int error = 0;
+  socklen_t bytes = sizeof(error);
+  TcpHello hello;
+  hello.guest = stream->remote()->address.guest;
+  hello.proof = stream->remote()->address.calls;
+  hello.from = acceptor_->endpoint();
+  if (getsockopt(stream->fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 || error != 0) {
+    Break(stream, error != 0 ? error : errno);
+  } else if (send(stream->fd(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+             static_cast<ssize_t>(sizeof(hello))) {  // an empty socket takes it whole
+    Break(stream, errno);
+  } else {
+    stream->set_state(TcpStream::State::kGreeting);
+    Watch(stream, EPOLLIN, EPOLL_CTL_MOD);
+  }
+}
+
+void TcpTransport::OnWelcome(TcpStream* stream) {
+  TcpWelcome welcome;
+  const TcpStream::Read read = stream->ReadWelcome(&welcome);
+  if (read == TcpStream::Read::kEnded) {
+    Break(stream, stream->error());
+  }
+  if (read != TcpStream::Read::kMore) {
+    return;
+  }
+  if (welcome.magic != kTcpMagic || welcome.version != kTcpVersion) {
+    return Break(stream, EPROTONOSUPPORT);
+  }
+  if (!SameSecret(welcome.proof, stream->remote()->address.answers)) {
+    return Break(stream, EKEYREJECTED);
+  }
+  if (welcome.answer == TcpAnswer::kUseOther) {
+    TcpRemote* remote = stream->remote();
+    remote->retry_ns = now_ns_ + kUseOtherNs;
+    return CloseStream(stream);
+  }
+  stream->set_state(TcpStream::State::kUp);
+  stream->up_ns = now_ns_;
+  setting_up_--;
+  MarkDirty(stream);
+}
+
+// A peer has connected.
+void TcpTransport::Take(TcpAcceptor::Proved proved) {
+  const TcpIdentity identity = TcpIdentity::Of(proved.guest, proved.from);
+  const auto known = remotes_.find(identity);
+  if ((known == remotes_.end() && unnamed_ >= kMostUnnamed) || IsClosedByPeer(proved.fd.get())) {
+    return;
+  }
+  TcpRemote* remote =
+      known != remotes_.end() ? known->second.get() : RemoteOf(identity, proved.from);
+  TcpWelcome welcome;
+  welcome.proof = acceptor_->AddressFor(proved.guest).answers;
+  const bool takes = MayTake(remote);
+  welcome.answer = takes ? TcpAnswer::kWelcome : TcpAnswer::kUseOther;
+  const bool told = send(proved.fd.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                    static_cast<ssize_t>(sizeof(welcome));
+  if (!takes || !told) {
+    return ForgetIfUnused(remote);
+  }
+  TcpStream* stream = AddStream(std::move(proved.fd), remote, /*called=*/true);
+  (IsSelf(*remote) ? remote->called : remote->stream) = stream;
+  remote->anew_ns = 0;
+  stream->set_state(TcpStream::State::kUp);
+  Watch(stream, EPOLLIN, EPOLL_CTL_ADD);
+  MarkDirty(stream);
+}
+
+// Whether a new connection of the peer's is to be used; then there is no other one any more.
+bool TcpTransport::MayTake(TcpRemote* remote) {
+  TcpStream* old = IsSelf(*remote) ? remote->called : remote->stream;
+  if (old == nullptr) {
+    return true;
+  }
+  if (!old->called()) {
+    const bool may_cross = !old->up() || now_ns_ - old->up_ns < kCrossingNs;
+    if (may_cross && acceptor_->endpoint() < remote->address) {
+      return false;
+    }
+    if (!old->up()) {  // nothing has gone by it
+      keeps_remote_ = remote;
+      CloseStream(old);
+      keeps_remote_ = nullptr;
+      return true;
+    }
+  }
+  // Who connects anew has no other connection any more. How that has ended says whether something
+  // was lost, so it is awaited for a while. A connection that lives on then is lost.
+  keeps_remote_ = remote;
+  ReadRest(old);
+  const bool lives = old->up() && !old->broken() && !IsClosedByPeer(old->fd());
+  remote->anew_ns = lives && remote->anew_ns == 0 ? now_ns_ : remote->anew_ns;
+  const bool may_end = lives && now_ns_ - remote->anew_ns < kEndingNs;
+  if (!may_end && !old->closed()) {
+    old->Break(ECONNRESET, /*by_peer=*/!lives && !old->unread);
+    EndStream(old);
+  }
+  keeps_remote_ = nullptr;
+  return !may_end;
+}
+
+// What a peer sent before it gave the connection up. Beyond the budget: a socket holds little more
+// than one turn reads, and whoever goes on sending all the same is not heard to the end.
+void TcpTransport::ReadRest(TcpStream* stream) {
+  for (int turns = 0; turns < kMostRestTurns && stream->up() && !stream->broken() &&
+                      !stream->paused && (stream->unread || Peek(stream->fd()) > 0);
+       turns++) {
+    ReadStream(stream, UINT32_MAX);
+  }
+}
+
+void TcpTransport::Break(TcpStream* stream, int error) {
+  stream->Break(error);
+  if (!stream->closed() && std::ranges::find(broken_, stream) == broken_.end()) {
+    broken_.push_back(stream);
+  }
+}
+
+// Beyond the budget, if need be: each has an event or two, and a flood of messages must not hold
+// them up.
+void TcpTransport::EndBroken() {
+  while (!broken_.empty()) {
+    EndStream(broken_.back());
+  }
+}
+
+// Ends what was under way by the stream.
+void TcpTransport::EndStream(TcpStream* stream) {
+  TcpRemote* remote = stream->remote();
+  const int error = stream->write_error != 0 ? stream->write_error : stream->error();
+  last_error_ = (error == 0        ? std::string("the peer has closed the connection")
+                 : error == EPROTO ? "the peer has sent what is no frame"
+                 : error == EKEYREJECTED
+                     ? "a process answers there that is not the peer; has it taken its port?"
+                 : error == EPROTONOSUPPORT
+                     ? "the peer does not speak ferry-tcp of version " + std::to_string(kTcpVersion)
+                     : std::error_code(error, std::system_category()).message()) +
+                " (" + TcpAddressText(remote->address) + ")";
+  if (remote->stream == stream) {
+    for (TcpPeer* name : remote->names) {
+      operations_.ForAllOf(name, [&](TcpOperation* op) {
+        LetGo(op);
+        operations_.End(op, ErrorCode::kNodeUnreachable);
+      });
+    }
+  }
+  if (remote->stream == stream && stream->up()) {
+    const bool lossless = HasLostNothing(*stream);
+    for (const TcpPeer* name : remote->names) {
+      lost_.push_back({name->id, lossless});
+    }
+  } else if (remote->stream == stream) {
+    remote->refusal = last_error_;
+  }
+  const bool was_landing = std::exchange(stream->arrival.landing, false);
+  const uint64_t context = stream->arrival.landing_context;
+  CloseStream(stream);
+  if (was_landing) {
+    events_++;
+    sink_->OnLanded(context, ErrorCode::kNodeUnreachable);
+  }
+}
+
+// The caller has seen to the operations.
+void TcpTransport::CloseStream(TcpStream* stream) {
+  if (stream->closed()) {
+    return;
+  }
+  TcpRemote* remote = stream->remote();
+  setting_up_ -= stream->up() ? 0 : 1;
+  // A forked child may keep the socket open, and with it what epoll watches.
+  (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->fd(), nullptr);
+  stream->Close();
+  for (const TcpReply& reply : stream->replies) {
+    if (reply.region != nullptr) {
+      reply.region->users--;
+    }
+  }
+  stream->replies.clear();
+  if (stream->arrival.region != nullptr) {
+    stream->arrival.region->landing--;
+  }
+  if (stream->arrival.read != nullptr) {
+    stream->arrival.read->landing = nullptr;
+  }
+  stream->arrival = TcpArrival();
+  std::erase(dirty_, stream);
+  std::erase(unread_, stream);
+  std::erase(broken_, stream);
+  const auto own = std::ranges::find(streams_, stream, &std::unique_ptr<TcpStream>::get);
+  closed_.push_back(std::move(*own));
+  streams_.erase(own);
+  remote->stream = remote->stream == stream ? nullptr : remote->stream;
+  remote->called = remote->called == stream ? nullptr : remote->called;
+  ForgetIfUnused(remote);
+}
+
+// An operation is about to end, or has ended, before its time: nothing may touch its memory any
+// more.
+void TcpTransport::LetGo(TcpOperation* op) {
+  if (op->written) {
+    op->written = false;
+    written_.erase(written_.iterator_to(*op));
+  }
+  if (op->landing != nullptr) {
+    op->landing->arrival.read = nullptr;
+    op->landing->DropData();
+    op->landing = nullptr;
+  }
+  TcpStream* stream = op->peer->remote->stream;
+  if (stream != nullptr && stream->begun == op) {
+    stream->begun = nullptr;  // half a frame
+    Break(stream, ECANCELED);
+  }
+  op->held = false;
+}
+
+void TcpTransport::EndOverdue() {
+  while (TcpOperation* op = operations_.EndOverdue(now_ns_)) {
+    TcpStream* stream = op->peer->remote->stream;
+    LetGo(op);
+    if (stream != nullptr && !stream->up()) {
+      Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+// A peer that takes no whole frame for as long as operations may take: answers have no deadline of
+// their own.
+void TcpTransport::CloseStalled() {
+  for (TcpStream* stream : dirty_) {
+    if (now_ns_ - stream->frame_ns > options_.post_timeout_ns && HasOutput(*stream)) {
+      Break(stream, ETIMEDOUT);
+    }
+  }
+}
+
+// Whether the peer's kernel may not have acknowledged all that was sent.
+bool TcpTransport::MayWaitForAnswer(const TcpStream& stream) {
+  return stream.up() && (stream.round != stream.asked_round || stream.silence.waits());
+}
+
+// Connections that a network swallows since they stand: nothing else tells of them for long.
+void TcpTransport::CloseSilent() {
+  const uint64_t limit_ns = options_.silence_timeout_ns;
+  if (limit_ns == 0 || now_ns_ < silence_ns_) {
+    return;
+  }
+  silence_ns_ = now_ns_ + limit_ns / kLooksPerSilence;
+  for (const auto& stream : streams_) {
+    if (MayWaitForAnswer(*stream)) {
+      stream->asked_round = stream->round;
+      if (stream->silence.IsDead(stream->fd(), now_ns_, limit_ns)) {
+        Break(stream.get(), ETIMEDOUT);
+      }
+    }
+  }
+}
+
+void TcpTransport::ReconnectWaiting() {
+  for (TcpPeer& peer : operations_.waiting()) {
+    if (peer.remote->stream == nullptr && peer.remote->retry_ns <= now_ns_) {
+      Call(peer.remote);
+    }
+  }
+}
+
+}  // namespace ferry::transport
