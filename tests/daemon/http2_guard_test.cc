@@ -329,5 +329,29 @@ TEST_F(Http2GuardTest, ARequestLargerThanAnyEndsTheConnection) {
   EXPECT_EQ(client_.refusal(), "a request has more than 1 MiB");
 }
 
+// Each rank makes one connection, each ferryrun two (docs/operations.md).
+TEST_F(Http2GuardTest, JobsOfOneUserThatStartTogetherDoNotWait) {
+  const auto caller = Caller();
+  const auto start = [&](uint64_t now_ns, int ranks) {
+    size_t waiting = 0;
+    for (int connection = 0; connection < ranks + 2; ++connection) {
+      Client client(caller);
+      client.now_ns = now_ns;
+      waiting += client.Say(Http2Greeting());
+      client.Leave();
+    }
+    return waiting;
+  };
+  uint64_t now_ns = 100 * kSecond;
+  for (int job = 0; job < 30; ++job) {
+    EXPECT_EQ(start(now_ns, 128), 0U) << "job " << job << " of 128 ranks";
+  }
+  now_ns += 10 * kSecond;
+  for (int job = 0; job < 3'000; ++job) {  // a loop of short programs
+    now_ns += kSecond / 300;
+    EXPECT_EQ(start(now_ns, 1), 0U) << "start " << job;
+  }
+}
+
 }  // namespace
 }  // namespace ferry::daemon
