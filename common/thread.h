@@ -10,10 +10,10 @@
 namespace ferry {
 
 // Starts a thread that runs `main`, named `name` (at most 15 characters) for debuggers and `top`;
-// what `name` points to outlives it. All signals are blocked on it, but for those of its own faults:
-// the application's handlers must not run there. What RunThread says holds for it. kSystem, with
-// `purpose` ("that moves messages"), where the system starts no more threads. Any thread; does not
-// block.
+// what `name` points to outlives it. All signals are blocked on it, but for those of its own
+// faults: the application's handlers must not run there. What RunThread says holds for it. kSystem,
+// with `purpose` ("that moves messages"), where the system starts no more threads. Any thread; does
+// not block.
 StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
                                   std::function<void()> main);
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,6 +51,7 @@ class FakePeer final : public control::Peer::Service {
     {
       std::lock_guard lock(mutex_);
       token_of_caller_ = request->token();
+      tokens_[request->from().control_address()] = request->token();
       identity_of_caller_ = request->from();
     }
     reply->set_life(std::max(request->life(), life.load()));
@@ -80,6 +82,12 @@ class FakePeer final : public control::Peer::Service {
     return token_of_caller_;
   }
 
+  // The last one of the daemon at that address.
+  std::string token_of(const std::string& address) {
+    std::lock_guard lock(mutex_);
+    return tokens_[address];
+  }
+
   // As whom it came.
   control::NodeIdentity identity_of_caller() {
     std::lock_guard lock(mutex_);
@@ -99,6 +107,7 @@ class FakePeer final : public control::Peer::Service {
   std::shared_future<void> is_known_ = known_.get_future().share();
   std::mutex mutex_;
   std::string token_of_caller_;
+  std::map<std::string, std::string> tokens_;  // by address
   control::NodeIdentity identity_of_caller_;
   control::NodeIdentity identity_;
   int port_ = 0;
