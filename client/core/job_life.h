@@ -35,8 +35,7 @@ class JobLife {
 
  private:
   JobLife() = default;
-  // Fills in whose it is, and the names of the calls.
-  void Tell(RankNotice notice) const;
+  void Tell(RankNotice::Kind kind, int exit_code = 0, ErrorCode cause = ErrorCode::kOk) const;
 
   const char* entry_ = "ferry_init";
   const char* exit_ = "ferry_finalize";

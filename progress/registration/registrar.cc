@@ -22,7 +22,7 @@ Registrar::~Registrar() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
-    for (const auto& [owner, tasks] : pins_) {
+    for (const auto& [owner, tasks] : pin_tasks_) {
       for (const Task& task : tasks) {
         task.pin->unwanted = true;
       }
@@ -67,10 +67,10 @@ void Registrar::Add(Task task) {
     std::lock_guard lock(mutex_);
     task.number = ++last_task_;
     if (task.pin == nullptr) {
-      unpins_.push_back(std::move(task));
+      unpin_tasks_.push_back(std::move(task));
     } else {
       const uint64_t owner = task.pin->owner;
-      std::deque<Task>& pins = pins_[owner];
+      std::deque<Task>& pins = pin_tasks_[owner];
       pins.push_back(std::move(task));
       if (pins.size() == 1) {
         turns_.push_back(owner);
@@ -86,27 +86,27 @@ void Registrar::Add(Task task) {
 // With the lock. Nothing if nothing was asked for.
 std::optional<Registrar::Task> Registrar::TakeNext() {
   uint64_t oldest_pin = UINT64_MAX;
-  for (const auto& [owner, tasks] : pins_) {
+  for (const auto& [owner, tasks] : pin_tasks_) {
     oldest_pin = std::min(oldest_pin, tasks.front().number);
   }
   // One without a registration waits for all that was asked for before.
-  const auto unpin = std::find_if(unpins_.begin(), unpins_.end(), [&](const Task& task) {
+  const auto unpin = std::find_if(unpin_tasks_.begin(), unpin_tasks_.end(), [&](const Task& task) {
     return task.unpin != nullptr || task.number < oldest_pin;
   });
-  if (unpin != unpins_.end()) {
+  if (unpin != unpin_tasks_.end()) {
     std::optional<Task> task = std::move(*unpin);
-    unpins_.erase(unpin);
+    unpin_tasks_.erase(unpin);
     return task;
   }
   if (turns_.empty()) {
     return std::nullopt;
   }
-  const auto pins = pins_.find(turns_.front());
+  const auto pins = pin_tasks_.find(turns_.front());
   turns_.pop_front();
   std::optional<Task> task = std::move(pins->second.front());
   pins->second.pop_front();
   if (pins->second.empty()) {
-    pins_.erase(pins);
+    pin_tasks_.erase(pins);
   } else {
     turns_.push_back(pins->first);
   }
@@ -116,7 +116,7 @@ std::optional<Registrar::Task> Registrar::TakeNext() {
 void Registrar::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    asked_.wait(lock, [this] { return stop_ || !unpins_.empty() || !turns_.empty(); });
+    asked_.wait(lock, [this] { return stop_ || !unpin_tasks_.empty() || !turns_.empty(); });
     std::optional<Task> task = TakeNext();
     if (!task) {
       return;

@@ -109,11 +109,11 @@ class Registrar {
 
   // One of the two.
   struct Task {
-    std::shared_ptr<Pinning> pin;
+    std::shared_ptr<Pinning> pin = {};
 
-    std::unique_ptr<transport::Registration> unpin;
-    std::shared_ptr<const void> memory;
-    std::shared_ptr<UnpinSignal> signal;
+    std::unique_ptr<transport::Registration> unpin = {};
+    std::shared_ptr<const void> memory = {};
+    std::shared_ptr<UnpinSignal> signal = {};
 
     uint64_t number = 0;  // in the order in which they were asked for
   };
@@ -148,9 +148,9 @@ class Registrar {
   std::condition_variable asked_;
   bool stop_ = false;
   uint64_t last_task_ = 0;
-  std::deque<Task> unpins_;
-  std::map<uint64_t, std::deque<Task>> pins_;  // by owner; none is empty
-  std::deque<uint64_t> turns_;                 // the owners of these, whose turn is next first
+  std::deque<Task> unpin_tasks_;
+  std::map<uint64_t, std::deque<Task>> pin_tasks_;  // by owner; none is empty
+  std::deque<uint64_t> turns_;                      // the owners of these, whose turn is next first
   std::vector<std::shared_ptr<Pinning>> ended_;
   std::thread thread_;  // from its first task on
 };
