@@ -117,13 +117,12 @@ void Registrar::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     asked_.wait(lock, [this] { return stop_ || !unpin_tasks_.empty() || !turns_.empty(); });
-    std::optional<Task> task = TakeNext();
-    if (!task) {
+    if (unpin_tasks_.empty() && turns_.empty()) {
       return;
     }
+    Task task = TakeNext().value();
     lock.unlock();
-    Do(std::move(*task));
-    task.reset();
+    Do(std::move(task));
     lock.lock();
   }
 }
