@@ -50,8 +50,11 @@ TEST(ComparedPartitionsTest, AreFoundToDiffer) {
 class DyingPartitionsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(DyingPartitionsTest, KeepNobodyWaiting) {
-  for (const char* const mode : {"dies", "dies late"}) {
-    const e2e::CommandResult result = RunJob(GetParam(), {"--keep-going", kProgram, mode});
+  using Words = std::vector<std::string>;
+  for (const Words& words : {Words{"--keep-going", kProgram, "dies"},
+                             {"--keep-going", kProgram, "dies late"},
+                             {"--keep-going", kBlocks, "dies"}}) {
+    const e2e::CommandResult result = RunJob(GetParam(), words);
     EXPECT_THAT(result.out, testing::HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED";
     EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("class 0\n"))) << result.err;
   }

@@ -3,8 +3,10 @@
  * readied in any order. Any number of ranks.
  *
  * `partitioned_blocks device`: in device memory. `partitioned_blocks compared`: for a job whose
- * ranks compare their calls.
+ * ranks compare their calls. `partitioned_blocks dies`: the last rank dies in a round.
  */
+#include <unistd.h>
+
 #include "tests/mpi/ranks/partitioned_runs.h"
 
 enum form {
@@ -601,12 +603,47 @@ static void check_unequal(void) {
   OK(MPI_Request_free(&request));
 }
 
+/* All ranks need something of all others: an element of each partition. */
+static void give_all_something(struct blocks* blocks) {
+  for (int i = 0; i < size; ++i) {
+    blocks->send.each[i] = blocks->receive.each[i] = 1;
+    blocks->send.counts[i] = blocks->receive.counts[i] = blocks->run.partitions;
+  }
+  blocks->own = 1;
+}
+
+/* Whoever needs what the last rank has not readied is told. */
+static int die_or_wait(void) {
+  step = "a rank that dies";
+  struct blocks all = make_blocks(ALLGATHERV, 6, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+  struct blocks each = make_blocks(ALLTOALLV, 6, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+  give_all_something(&all);
+  give_all_something(&each);
+  OK(init_blocks(&all, MPI_INFO_NULL));
+  OK(init_blocks(&each, MPI_INFO_NULL));
+  set_blocks(&all, 1);
+  set_blocks(&each, 1);
+  MPI_Request both[2] = {all.run.request, each.run.request};
+  OK(MPI_Startall(2, both));
+  for (int p = 0; p < 6; ++p) {
+    if (rank == size - 1 && p == 3) _exit(0); /* without leaving MPI */
+    for (int i = 0; i < 2; ++i) OK(MPI_Pready(p, both[i]));
+  }
+  for (int p = 0; p < 6; ++p) {
+    while (!has_arrived(&all.run, p) || !has_arrived(&each.run, p)) sched_yield();
+  }
+  for (int i = 0; i < 2; ++i) printf("class %d\n", MPI_Wait(&both[i], MPI_STATUS_IGNORE));
+  fflush(stdout);
+  _exit(0);
+}
+
 int main(int argc, char** argv) {
   begin_with_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
   CHECK(size <= MOST_RANKS);
   OK(MPI_Type_create_resized(MPI_UNSIGNED, 0, WORDS * sizeof(unsigned), &gapped));
   OK(MPI_Type_commit(&gapped));
   const char* const mode = argc > 1 ? argv[1] : "";
+  if (strcmp(mode, "dies") == 0) return die_or_wait();
   is_on_device = strcmp(mode, "device") == 0;
   check_forms(MPI_COMM_WORLD, GATHERV, ALLTOALLW);
   check_neighbours();
