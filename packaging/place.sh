@@ -31,7 +31,7 @@ place() {
   install -Dt "$root${at[sbin]}" "$built/daemon/ferryd"
   install -Dt "$root${at[libexec]}" "$built/daemon/ferry-worker" \
     "$built"/tools/tune/{ferry-meter,ferry-kernel-meter}
-  install -Dt "$root${at[bin]}" "$built"/tools/{ferryctl/ferryctl,ferryrun/ferryrun}
+  install -Dt "$root${at[bin]}" "$built"/tools/{ferryctl/ferryctl,ferryrun/ferryrun,ferrysim/ferrysim}
   install -D -m 644 "$so" "$root${at[lib]}/libferry.so.$version"
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
@@ -65,7 +65,7 @@ place() {
     fill_in "tools/wrappers/$name" "$root${at[bin]}" VERSION="$version" LIB="${at[lib]}" \
       INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
   done
-  for name in ferryrun ferryctl; do
+  for name in ferryrun ferryctl ferrysim; do
     mkdir -p "$root${at[share]}"/{bash-completion/completions,fish/vendor_completions.d} "$root${at[zsh]}"
     "$built/tools/$name/$name" --completion bash >"$root${at[share]}/bash-completion/completions/$name"
     "$built/tools/$name/$name" --completion zsh >"$root${at[zsh]}/_$name"
@@ -90,6 +90,10 @@ place() {
   done
   install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf
   python3 packaging/installed_docs.py . "$root${at[doc]}"
+  for name in examples/*/*; do
+    [[ $name == */BUILD ]] || install -D -m 644 "$name" "$root${at[doc]}/$name"
+  done
+  install -D -m 644 packaging/examples.mk "$root${at[doc]}/examples/Makefile"
   for name in docs/man/*.[1-8] "$built/docs/man/ferryd.toml.5"; do
     install -D -m 644 -t "$root${at[man]}/man${name##*.}" "$name"
   done

@@ -25,7 +25,7 @@ place_files() {
   place "$built" "$root"
   chmod u+w -R "$root"
   built_using=$(list_materials)
-  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run},sbin/ferryd} \
+  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run,sim},sbin/ferryd} \
     "$root${at[libexec]}"/ferry-{worker,meter,kernel-meter} "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
@@ -39,7 +39,7 @@ place_files() {
 # Programs and libraries, but not the links to them.
 programs() {
   find "$root/usr" -path "$root/usr/share" -prune -o -type f \
-    \( -name ferryd -o -name ferryctl -o -name ferryrun -o -name ferry-worker -o -name ferry-meter \
+    \( -name ferryd -o -name ferryctl -o -name ferryrun -o -name ferrysim -o -name ferry-worker -o -name ferry-meter \
     -o -name ferry-kernel-meter -o -name '*.so*' \) -print0
 }
 

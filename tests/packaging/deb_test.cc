@@ -126,6 +126,12 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/share/bash-completion/completions/ferryctl",
                            "usr/share/zsh/vendor-completions/_ferryrun",
                            "usr/share/fish/vendor_completions.d/ferryctl.fish",
+                           "usr/bin/ferrysim",
+                           "usr/share/man/man1/ferrysim.1.gz",
+                           "usr/share/bash-completion/completions/ferrysim",
+                           "usr/share/doc/ferry/examples/Makefile",
+                           "usr/share/doc/ferry/examples/common/array.cc",
+                           "usr/share/doc/ferry/examples/game_of_life/glider_gun.rle",
                            "usr/share/doc/ferry/operations.md",
                            "usr/share/doc/ferry/results/p2p.md",
                            "usr/share/doc/ferry/copyright"}) {
@@ -197,7 +203,8 @@ TEST_F(DebTest, TellsTheVersionsThatItWasBuiltFrom) {
         Shell("dpkg-query -W -f '${source:Package} (= ${source:Version})' " + package).out;
     EXPECT_THAT(control, ContainsRegex("\nBuilt-Using: [^\n]*" + Escaped(version))) << package;
     const std::string purl =
-        Shell("dpkg-query -W -f 'pkg:deb/debian/${source:Package}@${source:Version}?' " + package + " | sed 's/+/%2B/g'")
+        Shell("dpkg-query -W -f 'pkg:deb/debian/${source:Package}@${source:Version}?' " + package +
+              " | sed 's/+/%2B/g'")
             .out;
     EXPECT_THAT(BillOf(root_).dump(), HasSubstr(purl)) << package;
   }
@@ -246,6 +253,36 @@ TEST_F(DebTest, RunsAProgramThatPkgConfigBuilt) {
             "/usr/bin/ferryrun --private -n 2 " + root_ + "/hello");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 0 of 2: rank 1 says hello"));
+}
+
+TEST_F(DebTest, SimulatesMachines) {
+  const CommandResult result = Shell(root_ + "/usr/bin/ferrysim halo --ranks 16 --iterations 2");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("halo: 16 ranks, ready sends: "));
+}
+
+// One of each interface, in a folder of the user's; the stencil takes what several share.
+TEST_F(DebTest, BuildsItsExamples) {
+  const std::string library = "$(echo " + root_ + "/usr/lib/*-linux-gnu)";
+  const std::string there = "cd " + root_ + "/examples && export PKG_CONFIG_SYSROOT_DIR=" + root_ +
+                            " PKG_CONFIG_PATH=" + library +
+                            "/pkgconfig LD_LIBRARY_PATH=" + library + " && ";
+  EXPECT_EQ(Shell("cp -r " + root_ + "/usr/share/doc/ferry/examples " + root_).exit_code, 0);
+  EXPECT_EQ(Shell(there + "ls -d */ | grep -c -v common").out,
+            Shell(there + "make -n | grep -c -E -e ' -o ([a-z0-9_]+)/\\1 '").out)
+      << "each has a rule";
+  constexpr unsigned kLimitS = 400;
+  const CommandResult made =
+      Command({"/bin/sh", "-c",
+               there + "make CFLAGS=-O0 CXXFLAGS='-O0 -std=c++20' stencil5 mpi_hello shmem_hello"},
+              {}, "", kLimitS)
+          .Wait();
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  const std::string run = there + root_ + "/usr/bin/ferryrun --private -n 2 ";
+  EXPECT_THAT(Shell(run + "stencil5/stencil5 --size 64 --iterations 10").out,
+              HasSubstr("stencil5: PASS"));
+  EXPECT_THAT(Shell(run + "mpi_hello/mpi_hello").out, HasSubstr("rank 1 of 2"));
+  EXPECT_THAT(Shell(run + "shmem_hello/shmem_hello").out, HasSubstr("PE 1 of 2"));
 }
 
 constexpr char kMpiProgram[] = R"(

@@ -22,6 +22,7 @@ using Words = std::set<std::string>;
 constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerrysim[] = "tools/ferrysim/ferrysim";
 constexpr char kFerrycc[] = "tools/wrappers/ferrycc";
 
 std::string Page(const std::string& name) { return "docs/man/" + name; }
@@ -92,8 +93,8 @@ Words operator+(Words a, const Words& b) {
   return a;
 }
 
-Words CommandsOfFerryctl() {
-  const std::string help = RunCommand({kFerryctl, "--help"}).out;
+Words CommandsOf(const char* program) {
+  const std::string help = RunCommand({program, "--help"}).out;
   return FindAll(help.substr(help.find("Subcommands:")), "^  ([a-z]+) ");
 }
 
@@ -104,7 +105,7 @@ TEST(ManTest, FerryrunHasItsFlags) {
 }
 
 TEST(ManTest, FerryctlHasItsCommandsAndFlags) {
-  const Words commands = CommandsOfFerryctl();
+  const Words commands = CommandsOf(kFerryctl);
   EXPECT_FALSE(commands.empty());
   EXPECT_EQ(FindAll(ReadPage("ferryctl.1"), "^\\.It Cm ([a-z]+)"), commands);
   Words flags = FlagsOf({kFerryctl, "--help"});
@@ -113,6 +114,17 @@ TEST(ManTest, FerryctlHasItsCommandsAndFlags) {
   }
   EXPECT_EQ(FlagsDocumented("ferryctl.1"), flags);
   EXPECT_THAT(FlagsMentioned("ferryctl.1"), IsSubsetOf(flags + OptionFlags()));
+}
+
+TEST(ManTest, FerrysimHasItsCommandsAndFlags) {
+  const Words commands = CommandsOf(kFerrysim);
+  EXPECT_FALSE(commands.empty());
+  EXPECT_THAT(commands, IsSubsetOf(FindAll(ReadPage("ferrysim.1"), "^\\.It Cm ([a-z]+)")));
+  Words flags = FlagsOf({kFerrysim, "--help"});
+  for (const std::string& command : commands) {
+    flags = flags + FlagsOf({kFerrysim, command, "--help"});
+  }
+  EXPECT_EQ(FlagsDocumented("ferrysim.1"), flags);
 }
 
 TEST(ManTest, FerrydHasItsFlags) {
@@ -176,7 +188,7 @@ TEST_P(ManPageTest, IsCorrect) {
 
 INSTANTIATE_TEST_SUITE_P(Pages, ManPageTest,
                          testing::Values("ferryd.8", "ferrycc.1", "ferryctl.1", "ferryrun.1",
-                                         "ferryd.toml.5"));
+                                         "ferrysim.1", "ferryd.toml.5"));
 
 }  // namespace
 }  // namespace ferry::e2e

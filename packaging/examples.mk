@@ -1,0 +1,34 @@
+# Builds Ferry's examples, which examples.md describes. Copy this folder, by its name, to a place of
+# your own, and run `make` there, or name some of them: `make stencil3d mpi_jacobi`. heat2d needs
+# libpng's headers, and PKG_CONFIG_PATH must name the installation where the system does not know it.
+CFLAGS = -O2
+CXXFLAGS = -O2 -std=c++20
+PKG_CONFIG = pkg-config
+
+ferry := $(shell $(PKG_CONFIG) --cflags --libs ferry)
+mpi := $(shell $(PKG_CONFIG) --cflags --libs ferry-mpi) $(ferry)
+shmem := $(filter-out -lmpi_abi,$(patsubst %/ferry/mpi,%/ferry/shmem,$(mpi))) -lferry_shmem
+
+programs := $(filter-out common,$(patsubst %/,%,$(wildcard */)))
+sources = $(wildcard $@/*.c $@/*.cc)
+# Those of two words say in the first one which interface they use.
+libraries = $(or $(if $(filter mpi_% partitioned_%,$@),$(mpi)),$(if $(filter shmem_%,$@),$(shmem)),$(ferry))
+compile = $(if $(filter %.c,$(sources)),$(CC) $(CFLAGS),$(CXX) $(CXXFLAGS) -fopenmp)
+
+all: $(programs)
+
+# A program has its folder's name, and lies there. Some need what several share.
+$(filter $(programs),$(shell grep -l examples/common */*.h */*.cc | sed 's|/.*||')): common/common.a
+$(programs):
+	$(compile) -I.. $(sources) $(filter %.a,$^) -o $@/$@ $(libraries) $(if $(filter heat2d,$@),-lpng)
+
+common/common.a: $(patsubst %.cc,%.o,$(wildcard common/*.cc))
+	$(AR) rcs $@ $^
+
+common/%.o: common/%.cc
+	$(CXX) $(CXXFLAGS) -I.. -c $< -o $@ $(filter -I%,$(mpi))
+
+clean:
+	rm -f common/*.o common/common.a $(foreach program,$(programs),$(program)/$(program))
+
+.PHONY: all clean $(programs)
