@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "common/open_files.h"
 #include "common/unique_fd.h"
@@ -100,8 +101,9 @@ void ReportPlace(const PlaceReport& place, control::SessionStatus* status) {
   status->set_nic_distance(place.nic_distance);
 }
 
+// `unfinished`: requests by user.
 void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
-                 control::StatusReply* reply) {
+                 const std::map<uid_t, uint64_t>& unfinished, control::StatusReply* reply) {
   std::map<uid_t, QuotaAmounts> users = quotas.Used();
   if (only.has_value()) {
     users = {{*only, users[*only]}};
@@ -118,7 +120,9 @@ void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
     user->set_pinned_bytes_limit(limits.pinned_bytes);
     user->set_jobs(used.jobs);
     user->set_jobs_limit(limits.jobs);
-    user->set_requests(used.requests);
+    const auto waiting = unfinished.find(uid);
+    user->set_requests(waiting == unfinished.end() ? 0 : waiting->second);
+    user->set_requests_room(used.requests);
     user->set_requests_limit(limits.requests);
     user->set_links(used.links);
     user->set_links_limit(limits.links);
@@ -191,6 +195,7 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
   uint32_t sessions = 0;
   uint32_t regions = 0;
   uint64_t region_bytes = 0;
+  std::map<uid_t, uint64_t> unfinished;
   for (const auto& [id, job] : registry.jobs()) {
     if (uid.has_value() && job->spec.owner != *uid) {
       continue;
@@ -205,6 +210,9 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
         ++sessions;
         region_bytes += RegionBytes(*rank.session, &regions);
       }
+      if (HasSegments(rank)) {
+        unfinished[rank.session->uid] += CountUnfinished(*rank.session);
+      }
     }
     control::JobStatus* status = reply->add_jobs();
     status->set_job_id(id);
@@ -214,7 +222,7 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
     status->set_state(job->StateText());
     status->set_uid(job->spec.owner);
   }
-  ReportUsers(registry.quotas(), uid, reply);
+  ReportUsers(registry.quotas(), uid, unfinished, reply);
   reply->set_sessions(sessions);
   reply->set_regions(regions);
   reply->set_region_bytes(region_bytes);

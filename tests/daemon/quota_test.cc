@@ -182,7 +182,11 @@ TEST_F(QuotaTest, JobsAreBoundedForEachUser) {
 TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
   TestRank first = daemon_.StartRank(2);
   TestRank second("job", 1, 2, 2);
-  EXPECT_EQ(Used().requests(), kTestRequests);
+  EXPECT_EQ(Used().requests_room(), kTestRequests);
+  EXPECT_EQ(Used().requests(), 0U) << "an idle rank has none";
+  first.session()->request_fresh = 2;
+  first.request(1).state = static_cast<uint32_t>(shm::RequestState::kPosted);
+  EXPECT_EQ(Used().requests(), 1U);
   EXPECT_EQ(Used().requests_limit(), kTestRequests);
   ASSERT_TRUE(second.Connect(daemon_.attach_path()).ok());
   ASSERT_EQ(second.Attach().code(), ErrorCode::kOk);
@@ -192,7 +196,7 @@ TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
                     "lower request_limit (FERRY_REQUEST_LIMIT)");
   EXPECT_EQ(daemon_.plane.Count("AddSession job 1"), 0U);
   ASSERT_TRUE(daemon_.Detach(first).ok());
-  EXPECT_EQ(Used().requests(), 0U);
+  EXPECT_EQ(Used().requests_room(), 0U);
 }
 
 TEST_F(QuotaTest, SessionsAreBounded) {

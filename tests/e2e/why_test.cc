@@ -101,6 +101,7 @@ TEST_F(WhyTest, AReceiveThatNobodySendsFor) {
   EXPECT_THAT(Ferryctl(0, {"why", id_ + ".1"}).out,
               AllOf(HasSubstr("rank 1 waits for rank 0, which is outside Ferry"),
                     HasSubstr("OPERATION"), HasSubstr("posted, unmatched")));
+  EXPECT_EQ(Ask(0, {"status"})["users"][0]["requests"], 1) << "not what the tables have room for";
 }
 
 TEST_F(WhyTest, TopShowsTheRanksOnce) {

@@ -318,21 +318,25 @@ TEST(ViewTest, ShowsWhatEachUserHoldsOfHisQuotas) {
   user->set_sessions(4);
   user->set_pinned_bytes(256 << 20);
   user->set_pinned_bytes_limit(1 << 30);
-  user->set_requests(16385);
+  user->set_requests(2);
+  user->set_requests_room(16385);
   user->set_requests_limit(4 << 20);
   user->set_links(3);
   user->set_links_limit(8);
   user->set_nodes(5);
   user->set_nodes_limit(4096);
   const View view = MakeView(reply);
-  EXPECT_NE(view.text.find(
-                "USER  JOBS      SESSIONS  REGIONS  PINNED            REQUESTS          LINKS   "
-                "NODES\n"
-                "1001  1 of 256  4         0        256 MiB of 1 GiB  16385 of 4194304  3 of 8  "
-                "5 of 4096\n"),
+  EXPECT_NE(view.text.find("USER  JOBS      SESSIONS  REGIONS  PINNED            REQUESTS          "
+                           "          LINKS   "
+                           "NODES\n"
+                           "1001  1 of 256  4         0        256 MiB of 1 GiB  2 (room: 16385 of "
+                           "4194304)  3 of 8  "
+                           "5 of 4096\n"),
             std::string::npos)
       << view.text;
   EXPECT_EQ(view.json["users"][0]["pinned_bytes"], 256 << 20);
+  EXPECT_EQ(view.json["users"][0]["requests"], 2);
+  EXPECT_EQ(view.json["users"][0]["requests_room"], 16385);
   EXPECT_EQ(view.json["users"][0]["sessions_limit"], 0);
   EXPECT_EQ(view.json["users"][0]["nodes_limit"], 4096);
 }

@@ -113,6 +113,13 @@ ordered_json PinnedOfLimit(const control::UserStatus& user) {
   return BytesText(user.pinned_bytes()) + (most == 0 ? "" : " of " + BytesText(most));
 }
 
+// The limit is of the room that the ranks' tables have.
+ordered_json RequestsInRoom(const control::UserStatus& user) {
+  const std::string room =
+      UsedOfLimit<&control::UserStatus::requests_room, &control::UserStatus::requests_limit>(user);
+  return std::to_string(user.requests()) + " (room: " + room + ")";
+}
+
 constexpr Field<control::UserStatus> kUserFields[] = {
     {"uid", "USER", FERRY_VALUE(UserStatus, uid)},
     {nullptr, "JOBS", UsedOfLimit<&control::UserStatus::jobs, &control::UserStatus::jobs_limit>},
@@ -121,8 +128,7 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {nullptr, "REGIONS",
      UsedOfLimit<&control::UserStatus::regions, &control::UserStatus::regions_limit>},
     {nullptr, "PINNED", PinnedOfLimit},
-    {nullptr, "REQUESTS",
-     UsedOfLimit<&control::UserStatus::requests, &control::UserStatus::requests_limit>},
+    {nullptr, "REQUESTS", RequestsInRoom},
     {nullptr, "LINKS", UsedOfLimit<&control::UserStatus::links, &control::UserStatus::links_limit>},
     {nullptr, "NODES", UsedOfLimit<&control::UserStatus::nodes, &control::UserStatus::nodes_limit>},
     {"jobs", nullptr, FERRY_VALUE(UserStatus, jobs)},
@@ -134,6 +140,7 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {"pinned_bytes", nullptr, FERRY_VALUE(UserStatus, pinned_bytes)},
     {"pinned_bytes_limit", nullptr, FERRY_VALUE(UserStatus, pinned_bytes_limit)},
     {"requests", nullptr, FERRY_VALUE(UserStatus, requests)},
+    {"requests_room", nullptr, FERRY_VALUE(UserStatus, requests_room)},
     {"requests_limit", nullptr, FERRY_VALUE(UserStatus, requests_limit)},
     {"links", nullptr, FERRY_VALUE(UserStatus, links)},
     {"links_limit", nullptr, FERRY_VALUE(UserStatus, links_limit)},
