@@ -10,7 +10,7 @@
 
 #include "ferry/device/platform.h"
 
-#if defined(FERRY_DEVICE_IS_SPIRV)
+#if defined(FERRY_DEVICE_IS_OPENCL)
 
 #define FERRY_DEVICE_ATOMIC_32(word) ((volatile __global atomic_uint*)(word))
 

@@ -21,9 +21,9 @@ typedef struct __attribute__((aligned(16), may_alias)) {
   ferry_device_u64 high;
 } ferry_device_any128;
 
-/* What is stored once. A host's compiler would make memmove of a loop, which stores some bytes
+/* What is stored once. A compiler for CPUs would make memmove of a loop, which stores some bytes
  * twice; those for devices have none. */
-#if defined(FERRY_DEVICE_IS_HOST)
+#if defined(FERRY_DEVICE_IS_HOST) || (defined(FERRY_DEVICE_IS_OPENCL) && defined(__x86_64__))
 #define FERRY_DEVICE_STORED FERRY_DEVICE_GLOBAL volatile
 #else
 #define FERRY_DEVICE_STORED FERRY_DEVICE_GLOBAL

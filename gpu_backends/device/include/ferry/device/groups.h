@@ -78,7 +78,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_de
                                      ferry_device_host_thread.sub_group_thread, value);
 }
 
-#elif defined(FERRY_DEVICE_IS_SPIRV)
+#elif defined(FERRY_DEVICE_IS_OPENCL)
 
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_group_thread(void) {
   return (ferry_device_u32)get_local_id(0);
@@ -89,6 +89,11 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_group_size(void) {
 FERRY_DEVICE_FUNCTION void ferry_device_group_barrier(void) {
   work_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
+  ferry_device_group_barrier();
+  return work_group_broadcast(value, 0);
+}
+#if __OPENCL_C_VERSION__ < 300 || defined(__opencl_c_subgroups) || defined(cl_khr_subgroups)
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_thread(void) {
   return get_sub_group_local_id();
 }
@@ -98,13 +103,17 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) {
 FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {
   sub_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }
-FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_group_broadcast(ferry_device_u64 value) {
-  ferry_device_group_barrier();
-  return work_group_broadcast(value, 0);
-}
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
   return sub_group_broadcast(value, 0);
 }
+#else /* a device without: each thread by itself */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_thread(void) { return 0; }
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_device_sub_group_size(void) { return 1; }
+FERRY_DEVICE_FUNCTION void ferry_device_sub_group_barrier(void) {}
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_sub_group_broadcast(ferry_device_u64 value) {
+  return value;
+}
+#endif
 
 #elif defined(FERRY_DEVICE_IS_NVIDIA)
 

@@ -1,9 +1,10 @@
 /* ferry/device/platform.h - the basics for code that runs on every device: threads, and atomic
  * operations on 64-bit words that CPUs and all devices of the node share.
  *
- * One header for OpenCL C 2.0 (clang to SPIR-V, PTX or AMD's code objects), CUDA C++ (nvcc, clang),
- * HIP C++ and, for devices that are emulated, C++17 on the host. It is written in what these have
- * in common, so it includes nothing that a device compiler may lack.
+ * One header for OpenCL C 2.0 (clang to SPIR-V, PTX or AMD's code objects; the compiler of an
+ * OpenCL run time, 3.0 too), CUDA C++ (nvcc, clang), HIP C++ and, for devices that are emulated,
+ * C++17 on the host. It is written in what these have in common, so it includes nothing that a
+ * device compiler may lack.
  *
  * Any number of threads of a launch may call any function; none blocks. Words are aligned to 8
  * bytes and lie in host memory that is pinned or registered, or in memory of a device that the
@@ -14,12 +15,13 @@
 
 /* The compiler in use: exactly one of these is defined. A pass of nvcc or hipcc over the host's
  * half of a file counts as the host. */
-#if defined(__SPIR__) || defined(__SPIRV__)
-#define FERRY_DEVICE_IS_SPIRV 1
-#elif defined(__NVPTX__) || defined(__CUDA_ARCH__)
+#if defined(__NVPTX__) || defined(__CUDA_ARCH__)
 #define FERRY_DEVICE_IS_NVIDIA 1
 #elif defined(__AMDGCN__)
 #define FERRY_DEVICE_IS_AMD 1
+#elif defined( \
+    __OPENCL_C_VERSION__) /* by what OpenCL has itself: SPIR-V, or the run time's compiler */
+#define FERRY_DEVICE_IS_OPENCL 1
 #elif defined(__cplusplus)
 #define FERRY_DEVICE_IS_HOST 1
 #include <sched.h>
@@ -81,7 +83,7 @@ inline thread_local ferry_device_host_place ferry_device_host_thread = {0, 1};
 
 /* The calling thread's number in the whole launch, along x, from 0. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread(void) {
-#if defined(FERRY_DEVICE_IS_SPIRV)
+#if defined(FERRY_DEVICE_IS_OPENCL)
   return get_global_id(0);
 #elif defined(FERRY_DEVICE_IS_NVIDIA) && defined(__CUDACC__) && !defined(__clang__)
   return (ferry_device_u64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -99,7 +101,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread(void) {
 
 /* How many threads the launch has along x. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread_count(void) {
-#if defined(FERRY_DEVICE_IS_SPIRV)
+#if defined(FERRY_DEVICE_IS_OPENCL)
   return get_global_size(0);
 #elif defined(FERRY_DEVICE_IS_NVIDIA) && defined(__CUDACC__) && !defined(__clang__)
   return (ferry_device_u64)gridDim.x * blockDim.x;
@@ -119,6 +121,8 @@ FERRY_DEVICE_FUNCTION void ferry_device_pause(void) {
   __asm__ volatile("nanosleep.u32 20;"); /* sm_70, PTX 6.3 */
 #elif defined(FERRY_DEVICE_IS_AMD)
   __builtin_amdgcn_s_sleep(1);
+#elif defined(FERRY_DEVICE_IS_OPENCL) && defined(__x86_64__)
+  __asm__ volatile("pause");
 #elif defined(FERRY_DEVICE_IS_HOST)
   sched_yield(); /* emulated threads may be more than there are CPUs */
 #endif
@@ -126,10 +130,15 @@ FERRY_DEVICE_FUNCTION void ferry_device_pause(void) {
 
 /* ---- Words, at system scope ---- */
 
-#if defined(FERRY_DEVICE_IS_SPIRV)
+#if defined(FERRY_DEVICE_IS_OPENCL)
 
 #define FERRY_DEVICE_ATOMIC(word) ((volatile __global atomic_ulong*)(word))
+/* Of OpenCL 3.0 without that scope (CPUs: there it is the same) the widest is the device's. */
+#if __OPENCL_C_VERSION__ >= 300 && !defined(__opencl_c_atomic_scope_all_devices)
+#define FERRY_DEVICE_SCOPE memory_scope_device
+#else
 #define FERRY_DEVICE_SCOPE memory_scope_all_svm_devices
+#endif
 
 FERRY_DEVICE_FUNCTION ferry_device_u64
 ferry_device_load_relaxed(const FERRY_DEVICE_GLOBAL ferry_device_u64* word) {

@@ -81,11 +81,13 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post_work_group(
     }
     ferry_device_group_barrier();
     first = *word;
-    ferry_device_group_barrier(); /* before anybody changes it */
     if (first != 0 && thread - from < part) {
       number = first + (thread - from);
       ferry_device_ring_fill(ring, number, request);
     }
+    /* Before anybody changes the word. And no thread goes on, to wait for ferryd, while a slot is
+     * empty: the threads of a group may run one after the other between barriers. */
+    ferry_device_group_barrier();
   }
   return number;
 }
