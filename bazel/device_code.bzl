@@ -179,6 +179,7 @@ def device_images(name, src, device_hdrs, function, hdr, includes = [], why_not 
         name = name + "_files",
         srcs = [name + "_sources"],
         output_group = "images",
+        visibility = visibility,
     )
     native.cc_library(
         name = name,
