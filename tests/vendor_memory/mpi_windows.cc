@@ -1,0 +1,179 @@
+// Windows over memory of the vendor's, which is also the origin of what goes there.
+#include <cstdint>
+
+#include "tests/vendor_memory/mpi_cases.h"
+
+namespace ferry::vendor_memory {
+namespace {
+
+using Values = std::vector<int64_t>;
+
+Values Part(int of, size_t count) {
+  Values part(count);
+  for (size_t i = 0; i < count; ++i) {
+    part[i] = of * 1000 + static_cast<int64_t>(i);
+  }
+  return part;
+}
+
+Values Plus(Values values, const Values& others) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] += others[i];
+  }
+  return values;
+}
+
+class Window {
+ public:
+  Window(const Kind& kind, size_t count)
+      : count_(count),
+        n_(static_cast<int>(count)),
+        target_(kind, count * 8),
+        origin_(kind, count * 8),
+        result_(kind, count * 8) {
+    VENDOR_OK(MPI_Win_create(target_.data(), static_cast<MPI_Aint>(count * 8), 8, MPI_INFO_NULL,
+                             MPI_COMM_WORLD, &window_));
+  }
+  ~Window() { VENDOR_OK(MPI_Win_free(&window_)); }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  void Run() {
+    const std::string outer = step;
+    const auto run = [&](const char* name, void (Window::*check)()) {
+      step = outer + ", " + name + " of " + std::to_string(count_);
+      target_.Write(Part(rank, count_));
+      origin_.Write(Part(rank + 50, count_));
+      result_.Clear();
+      (this->*check)();
+      target_.CheckMargins();
+    };
+    run("put", &Window::Put);
+    run("get", &Window::Get);
+    run("accumulate", &Window::Accumulate);
+    run("get_accumulate", &Window::GetAccumulate);
+    run("fetch_and_op", &Window::FetchAndOp);
+    run("locks", &Window::Locks);
+    run("types", &Window::Types);
+    step = outer;
+  }
+
+ private:
+  void Fence() { VENDOR_OK(MPI_Win_fence(0, window_)); }
+  void Expect(const Buffer& buffer, const Values& values) {
+    VENDOR_CHECK(buffer.Read<int64_t>(values.size()) == values);
+  }
+
+  void Put() {
+    Fence();
+    VENDOR_OK(MPI_Put(origin_.data(), n_, MPI_INT64_T, next_, 0, n_, MPI_INT64_T, window_));
+    Fence();
+    Expect(target_, Part(before_ + 50, count_));
+  }
+
+  void Get() {
+    Fence();
+    VENDOR_OK(MPI_Get(result_.data(), n_, MPI_INT64_T, next_, 0, n_, MPI_INT64_T, window_));
+    Fence();
+    Expect(result_, Part(next_, count_));
+  }
+
+  void Accumulate() {
+    Fence();
+    for (int of = 0; of < size; ++of) {
+      VENDOR_OK(MPI_Accumulate(origin_.data(), n_, MPI_INT64_T, of, 0, n_, MPI_INT64_T, MPI_SUM,
+                               window_));
+    }
+    Fence();
+    Values expected = Part(rank, count_);
+    for (int of = 0; of < size; ++of) {
+      expected = Plus(expected, Part(of + 50, count_));
+    }
+    Expect(target_, expected);
+  }
+
+  void GetAccumulate() {
+    Fence();
+    VENDOR_OK(MPI_Get_accumulate(origin_.data(), n_, MPI_INT64_T, result_.data(), n_, MPI_INT64_T,
+                                 next_, 0, n_, MPI_INT64_T, MPI_SUM, window_));
+    Fence();
+    Expect(result_, Part(next_, count_));
+    Expect(target_, Plus(Part(rank, count_), Part(before_ + 50, count_)));
+  }
+
+  void FetchAndOp() {
+    Fence();
+    VENDOR_OK(
+        MPI_Fetch_and_op(origin_.data(), result_.data(), MPI_INT64_T, next_, 1, MPI_SUM, window_));
+    Fence();
+    VENDOR_CHECK(result_.Read<int64_t>(1)[0] == Part(next_, 2)[1]);
+    VENDOR_CHECK(target_.Read<int64_t>(1, 1)[0] == Part(rank, 2)[1] + Part(before_ + 50, 1)[0]);
+    const Values compare = {target_.Read<int64_t>(1, 1)[0]};
+    Values theirs(1);
+    VENDOR_OK(MPI_Sendrecv(compare.data(), 1, MPI_INT64_T, before_, 9, theirs.data(), 1,
+                           MPI_INT64_T, next_, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    result_.Write(theirs, 2);
+    Fence();
+    VENDOR_OK(MPI_Compare_and_swap(origin_.data(), result_.as<int64_t>() + 2,
+                                   result_.as<int64_t>() + 1, MPI_INT64_T, next_, 1, window_));
+    Fence();
+    VENDOR_CHECK(result_.Read<int64_t>(1, 1) == theirs);
+    VENDOR_CHECK(target_.Read<int64_t>(1, 1) == Part(before_ + 50, 1));
+  }
+
+  void Locks() {
+    VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
+    VENDOR_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next_, 0, window_));
+    VENDOR_OK(MPI_Put(origin_.data(), n_, MPI_INT64_T, next_, 0, n_, MPI_INT64_T, window_));
+    VENDOR_OK(MPI_Win_flush(next_, window_));
+    VENDOR_OK(MPI_Get(result_.data(), n_, MPI_INT64_T, next_, 0, n_, MPI_INT64_T, window_));
+    VENDOR_OK(MPI_Win_unlock(next_, window_));
+    Expect(result_, Part(rank + 50, count_));
+    VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
+    VENDOR_OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window_));
+    VENDOR_OK(MPI_Win_unlock(rank, window_));
+    Expect(target_, Part(before_ + 50, count_));
+  }
+
+  // Every other element at both sides.
+  void Types() {
+    MPI_Datatype vector = MPI_DATATYPE_NULL;
+    VENDOR_OK(MPI_Type_vector(n_ / 2, 1, 2, MPI_INT64_T, &vector));
+    VENDOR_OK(MPI_Type_commit(&vector));
+    Fence();
+    VENDOR_OK(MPI_Put(origin_.data(), 1, vector, next_, 0, 1, vector, window_));
+    Fence();
+    Values expected = Part(rank, count_);
+    for (size_t i = 0; i + 1 < count_; i += 2) {
+      expected[i] = Part(before_ + 50, count_)[i];
+    }
+    Expect(target_, expected);
+    VENDOR_OK(MPI_Get(result_.data(), n_ / 2, MPI_INT64_T, next_, 0, 1, vector, window_));
+    Fence();
+    Values dense;
+    for (size_t i = 0; i + 1 < count_; i += 2) {
+      dense.push_back(Part(rank + 50, count_)[i]);
+    }
+    Expect(result_, dense);
+    VENDOR_OK(MPI_Type_free(&vector));
+  }
+
+  const size_t count_;
+  const int n_;
+  const int next_ = (rank + 1) % size;
+  const int before_ = (rank + size - 1) % size;
+  Buffer target_;
+  Buffer origin_;
+  Buffer result_;
+  MPI_Win window_ = MPI_WIN_NULL;
+};
+
+}  // namespace
+
+void UseWindows(const Kind& kind) {
+  for (const size_t count : {size_t{4}, size_t{600}, size_t{10'000}}) {
+    Window(kind, count).Run();
+  }
+}
+
+}  // namespace ferry::vendor_memory
