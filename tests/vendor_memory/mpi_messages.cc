@@ -213,6 +213,25 @@ void SendStructs(const Kind& kind, const Ring& ring) {
   int begin = 0;
   VENDOR_OK(MPI_Unpack(packed.data(), at, &begin, in.data(), kCount, type, MPI_COMM_WORLD));
   VENDOR_CHECK(in.Read<unsigned char>(bytes) == expected);
+
+  // The same from ordinary memory into the vendor's and back, and for machines of another kind.
+  std::vector<unsigned char> plain(bytes, 0xCC);
+  packed.Clear();
+  at = begin = 0;
+  VENDOR_OK(MPI_Pack(theirs.data(), kCount, type, packed.data(), room, &at, MPI_COMM_WORLD));
+  VENDOR_OK(MPI_Unpack(packed.data(), at, &begin, plain.data(), kCount, type, MPI_COMM_WORLD));
+  VENDOR_CHECK(plain == expected);
+  MPI_Aint external_room = 0;
+  MPI_Aint external_at = 0;
+  VENDOR_OK(MPI_Pack_external_size("external32", kCount, type, &external_room));
+  Buffer external(kind, static_cast<size_t>(external_room));
+  VENDOR_OK(MPI_Pack_external("external32", in.data(), kCount, type, external.data(), external_room,
+                              &external_at));
+  in.Clear();
+  external_at = 0;
+  VENDOR_OK(MPI_Unpack_external("external32", external.data(), external_room, &external_at,
+                                in.data(), kCount, type));
+  VENDOR_CHECK(in.Read<unsigned char>(bytes) == expected);
   VENDOR_OK(MPI_Type_free(&type));
 }
 

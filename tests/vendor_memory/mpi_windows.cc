@@ -156,6 +156,19 @@ class Window {
     }
     Expect(result_, dense);
     VENDOR_OK(MPI_Type_free(&vector));
+
+    // An origin that is named by its address alone.
+    const int length = n_;
+    MPI_Aint place = 0;
+    VENDOR_OK(MPI_Get_address(origin_.data(), &place));
+    MPI_Datatype placed = MPI_DATATYPE_NULL;
+    VENDOR_OK(MPI_Type_create_hindexed(1, &length, &place, MPI_INT64_T, &placed));
+    VENDOR_OK(MPI_Type_commit(&placed));
+    Fence();
+    VENDOR_OK(MPI_Put(MPI_BOTTOM, 1, placed, next_, 0, n_, MPI_INT64_T, window_));
+    Fence();
+    Expect(target_, Part(before_ + 50, count_));
+    VENDOR_OK(MPI_Type_free(&placed));
   }
 
   const size_t count_;
@@ -170,9 +183,51 @@ class Window {
 
 }  // namespace
 
+namespace {
+
+// Memory that is attached later.
+void UseDynamicWindow(const Kind& kind, size_t count) {
+  const int next = (rank + 1) % size;
+  const int before = (rank + size - 1) % size;
+  const int n = static_cast<int>(count);
+  Buffer memory(kind, count * 8);
+  Buffer origin(kind, count * 8);
+  memory.Write(Part(rank, count));
+  origin.Write(Part(rank + 50, count));
+  MPI_Win window = MPI_WIN_NULL;
+  VENDOR_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+  VENDOR_OK(MPI_Win_attach(window, memory.data(), static_cast<MPI_Aint>(count * 8)));
+  MPI_Aint own = 0;
+  MPI_Aint theirs = 0;
+  VENDOR_OK(MPI_Get_address(memory.data(), &own));
+  VENDOR_OK(MPI_Sendrecv(&own, 1, MPI_AINT, before, 1, &theirs, 1, MPI_AINT, next, 1,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  VENDOR_OK(MPI_Win_fence(0, window));
+  VENDOR_OK(
+      MPI_Accumulate(origin.data(), n, MPI_INT64_T, next, theirs, n, MPI_INT64_T, MPI_SUM, window));
+  VENDOR_OK(
+      MPI_Accumulate(origin.data(), n, MPI_INT64_T, rank, own, n, MPI_INT64_T, MPI_SUM, window));
+  VENDOR_OK(MPI_Win_fence(0, window));
+  VENDOR_CHECK(memory.Read<int64_t>(count) ==
+               Plus(Plus(Part(rank, count), Part(rank + 50, count)), Part(before + 50, count)));
+  VENDOR_OK(MPI_Win_fence(0, window));
+  VENDOR_OK(MPI_Put(origin.data(), n, MPI_INT64_T, next, theirs, n, MPI_INT64_T, window));
+  VENDOR_OK(MPI_Win_fence(0, window));
+  VENDOR_CHECK(memory.Read<int64_t>(count) == Part(before + 50, count));
+  VENDOR_OK(MPI_Win_detach(window, memory.data()));
+  VENDOR_OK(MPI_Win_free(&window));
+}
+
+}  // namespace
+
 void UseWindows(const Kind& kind) {
   for (const size_t count : {size_t{4}, size_t{600}, size_t{10'000}}) {
     Window(kind, count).Run();
+  }
+  const std::string outer = step;
+  for (const size_t count : {size_t{8}, size_t{5000}}) {
+    step = outer + ", attached, " + std::to_string(count);
+    UseDynamicWindow(kind, count);
   }
 }
 

@@ -44,7 +44,7 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
                 Installed(vendor())),
         HasSubstr(vendor() + " memory was right\n"));
   }
-  static void RunMpi(const std::string& cases) { RunMpi("mpi", {cases}); }
+  static void RunMpi(const std::string& cases) { Run("mpi", {cases}); }
 };
 
 TEST_P(VendorMemoryTest, Messages) { RunMpi("messages,types"); }

@@ -1,10 +1,13 @@
 // Packing into a program's own buffers (MPI 5.0, sections 5.2 and 5.3). MPI_Pack writes what a
 // message would carry: the data without gaps, with nothing before or behind it.
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/datatype/external.h"
 #include "client/mpi/request/payload.h"
 
@@ -109,6 +112,53 @@ void NeedExternal(Call& call, const char* datarep) {
   }
 }
 
+// Memory of the program's as CPUs convert it: itself, or, where only streams reach it, a copy of it
+// that lies in the same way.
+class OnHost {
+ public:
+  OnHost(void* buffer, int64_t count, const Datatype& type)
+      : buffer_(static_cast<std::byte*>(buffer)),
+        count_(count),
+        type_(type),
+        span_(type.Span(count)),
+        is_copy_(Payload(buffer, count, type).IsByStream()),
+        copy_(is_copy_ ? static_cast<size_t>(span_.high - span_.low) : 0) {}
+
+  void* buffer() { return is_copy_ ? copy_.data() - span_.low : buffer_; }
+  Failure Load() {
+    return CopyRuns([](std::byte* copy, std::byte* own, uint64_t bytes) {
+      return front_end->Copy(copy, own, bytes);
+    });
+  }
+  Failure Store() {
+    return CopyRuns([](std::byte* copy, std::byte* own, uint64_t bytes) {
+      return front_end->Copy(own, copy, bytes);
+    });
+  }
+
+ private:
+  template <typename Copy>
+  Failure CopyRuns(Copy&& copy) {
+    Status status;
+    if (is_copy_) {
+      type_.ForEachRun(count_, 0, count_ * type_.size_bytes(), [&](int64_t at, int64_t length) {
+        if (status.ok()) {
+          status =
+              copy(copy_.data() + (at - span_.low), buffer_ + at, static_cast<uint64_t>(length));
+        }
+      });
+    }
+    return FailureOf(status);
+  }
+
+  std::byte* const buffer_;
+  const int64_t count_;
+  const Datatype& type_;
+  const Bounds span_;
+  const bool is_copy_;
+  std::vector<std::byte> copy_;
+};
+
 int64_t ExternalBytes(const Call& call, const Data& data, int64_t count) {
   return call.ok() ? count * data.type->signature().external_bytes : 0;
 }
@@ -121,7 +171,11 @@ int PackExternally(Call call, const char* datarep, const void* inbuf, int64_t in
   const int64_t bytes = ExternalBytes(call, data, incount);
   NeedPosition(call, "outbuf", outbuf, outsize, position, bytes);
   (void)call.Then([&] {
-    return PackExternal(inbuf, incount, *data.type, static_cast<char*>(outbuf) + *position);
+    OnHost in(const_cast<void*>(inbuf), incount, *data.type);
+    OnHost out(static_cast<char*>(outbuf) + *position, bytes, *datatypes.Find(MPI_BYTE));
+    FERRY_RETURN_FAILURE(in.Load());
+    FERRY_RETURN_FAILURE(PackExternal(in.buffer(), incount, *data.type, out.buffer()));
+    return out.Store();
   });
   return call.Then([&] { *position += static_cast<Number>(bytes); });
 }
@@ -133,10 +187,15 @@ int UnpackExternally(Call call, const char* datarep, const void* inbuf, int64_t 
   const Data data = FindData(call, "outbuf", outbuf, outcount, datatype);
   const int64_t bytes = ExternalBytes(call, data, outcount);
   NeedPosition(call, "inbuf", inbuf, insize, position, bytes);
-  return call.Then([&] {
-    UnpackExternal(static_cast<const char*>(inbuf) + *position, outbuf, outcount, *data.type);
-    *position += static_cast<Number>(bytes);
+  (void)call.Then([&] {
+    OnHost in(const_cast<char*>(static_cast<const char*>(inbuf)) + *position, bytes,
+              *datatypes.Find(MPI_BYTE));
+    OnHost out(outbuf, outcount, *data.type);
+    FERRY_RETURN_FAILURE(in.Load());
+    UnpackExternal(in.buffer(), out.buffer(), outcount, *data.type);
+    return out.Store();
   });
+  return call.Then([&] { *position += static_cast<Number>(bytes); });
 }
 
 template <typename Number>

@@ -27,7 +27,7 @@ Side::Side(const SideArguments& arguments)
       is_own_(arguments.peer == front_end->rank()),
       partitions_(arguments.partitions),
       payload_(arguments.buffer, arguments.count * arguments.partitions, *arguments.type),
-      is_by_stream_(front_end->IsByStream(arguments.buffer)) {}
+      is_by_stream_(payload_.IsByStream()) {}
 
 void Side::Unpublish(MPI_Request handle) {
   if (requests.Remove(handle) == this) {

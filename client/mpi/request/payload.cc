@@ -19,7 +19,9 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
                  [&status](const gpu::StridedCopy& copy) {
                    if (status.ok() && copy.block_count > 1) {
                      status = front_end->CopyStrided(copy);
-                     if (status.code() != ErrorCode::kUnsupported) {
+                     // Runs may lie in several allocations, and in memory of several kinds.
+                     if (status.code() != ErrorCode::kUnsupported &&
+                         status.code() != ErrorCode::kInvalidBuffer) {
                        return;
                      }
                      status = {};
@@ -35,9 +37,25 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
 
 }  // namespace
 
+bool Payload::IsByStream() const {
+  if (size_bytes_ == 0) {
+    return false;
+  }
+  if (is_dense()) {
+    return front_end->IsByStream(data_);
+  }
+  bool is_by_stream = front_end->IsByStream(buffer_ + type_->true_lower_bound());
+  if (buffer_ == nullptr && !is_by_stream) {
+    type_->ForEachRun(count_, 0, size_bytes_, [&](int64_t displacement, int64_t /*length*/) {
+      is_by_stream = is_by_stream || front_end->IsByStream(buffer_ + displacement);
+    });
+  }
+  return is_by_stream;
+}
+
 // From their places to a packed copy.
 Failure Payload::PackInto(void* packed, int64_t offset, int64_t bytes) const {
-  if (!front_end->IsByStream(buffer_)) [[likely]] {
+  if (!IsByStream() && !front_end->IsByStream(packed)) [[likely]] {
     type_->Pack(buffer_, count_, offset, bytes, packed);
     return {};
   }
@@ -46,7 +64,7 @@ Failure Payload::PackInto(void* packed, int64_t offset, int64_t bytes) const {
 
 // Back to their places.
 Failure Payload::UnpackFrom(const void* packed, int64_t offset, int64_t bytes) const {
-  if (!front_end->IsByStream(buffer_)) [[likely]] {
+  if (!IsByStream() && !front_end->IsByStream(packed)) [[likely]] {
     type_->Unpack(buffer_, count_, offset, bytes, packed);
     return {};
   }

@@ -38,6 +38,9 @@ class Payload {
   // Whether the program's memory itself is the run; else Pack or MakeRoom comes before data().
   bool is_dense() const { return !type_; }
   void* data() const { return data_; }
+  // Whether CPUs do not reach the program's data, or some of them. Data may begin before or behind
+  // the buffer that the program has named; at MPI_BOTTOM they may lie anywhere.
+  bool IsByStream() const;
 
   // All of the data, packed, into memory of the caller's; or bytes [offset, offset + bytes) of
   // them.

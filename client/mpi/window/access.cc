@@ -73,6 +73,11 @@ void CopyHere(const Elements& from, const Elements& to) {
   }
 }
 
+// Whether CPUs may not reach them all: at MPI_BOTTOM they may lie anywhere.
+bool MayBeByStream(const Elements& here) {
+  return front_end->MayBeByStream(DataOf(here)) || (here.buffer == nullptr && !IsDense(here));
+}
+
 // Whether nothing is left to do: there was nothing, or it was a copy of this process, or it fails.
 bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, bool is_put,
               Failure* failure) {
@@ -83,7 +88,7 @@ bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, boo
   if (there.size_bytes() == 0) {
     return true;
   }
-  if (spot.memory->mapped == nullptr || front_end->MayBeByStream(here.buffer)) {
+  if (spot.memory->mapped == nullptr || MayBeByStream(here)) {
     return false;
   }
   const Elements mapped = Mapped(spot, there);

@@ -27,9 +27,9 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
     return {MPI_ERR_RMA_ATTACH, "some of the " + std::to_string(size_bytes) + " bytes at " +
                                     HexText(base) + " are attached already"};
   }
-  shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
+  shm::Location location = LocateOwn(base, std::max<uint64_t>(size_bytes, 1));
   Exposure exposure;
-  if (location.region == 0 && size_bytes != 0) {
+  if (location.region == 0 && size_bytes != 0 && (location.flags & shm::kLocationByStream) == 0) {
     exposure = Exposure(const_cast<void*>(base), size_bytes, elements_);
     location.region = exposure.segment();
   }
@@ -84,8 +84,7 @@ Failure OpenEntry(const Target& target, const AttachedEntry& entry, Exposed* mem
   *memory = ExposedAt(target.rank, entry.location, entry.size_bytes);
   memory->address = entry.address;
   if (target.rank == front_end->rank()) {
-    memory->mapped =
-        memory->reach == Reach::kByStream ? nullptr : reinterpret_cast<std::byte*>(entry.address);
+    memory->mapped = memory->is_by_stream() ? nullptr : reinterpret_cast<std::byte*>(entry.address);
   } else if (target.is_near && memory->reach == Reach::kShared && entry.size_bytes != 0) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
         front_end->MapPeer(target.rank, entry.location, entry.size_bytes);

@@ -184,8 +184,8 @@ class WindowMaker {
     if (own_.size_bytes == 0) {
       return;
     }
-    own_.data = front_end->Locate(win_->base_, own_.size_bytes);
-    if (own_.data.region == 0) {
+    own_.data = LocateOwn(win_->base_, own_.size_bytes);
+    if (own_.data.region == 0 && (own_.data.flags & shm::kLocationByStream) == 0) {
       win_->exposure_ = Exposure(win_->base_, own_.size_bytes, *elements_);
       own_.data.region = win_->exposure_.segment();
     }
@@ -227,7 +227,7 @@ class WindowMaker {
       memory = ExposedAt(target.rank, offer.data, offer.size_bytes);
     }
     memory.size_bytes = offer.size_bytes;
-    if (is_own && memory.reach != Reach::kByStream && offer.size_bytes != 0) {
+    if (is_own && !memory.is_by_stream() && offer.size_bytes != 0) {
       memory.mapped = win_->base_;
     } else if (target.is_near && memory.reach == Reach::kShared) {
       return Map(target.rank, offer.data, offer.size_bytes, &memory.mapping, &memory.mapped);

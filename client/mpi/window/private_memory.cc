@@ -302,7 +302,7 @@ Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
                  std::span<PrivateRun> runs, const std::byte* data, std::byte* found) {
   const Target& owner = win.target(target);
   if (target != win.rank() && owner.is_near && memory.reach == Reach::kPrivate &&
-      front_end->IsPrivateMemoryReachable(owner.rank)) {
+      !memory.is_by_stream() && front_end->IsPrivateMemoryReachable(owner.rank)) {
     const Status done = CarryOutInNode(owner, memory, wish, runs, data, found);
     if (done.code() != ErrorCode::kUnsupported && done.code() != ErrorCode::kPermissionDenied) {
       return FailureOf(done);
