@@ -243,7 +243,8 @@ class FrontEnd {
   // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
   //
   // Where memory of this rank lies, in the form that other ranks use. `flags` is not 0 if only
-  // streams reach it.
+  // streams reach it, nor for private memory (region 0) that no other process reaches, be it that
+  // the kernel lets this one reach others: a driver's own, say.
   virtual shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const = 0;
   // The same for ranks of other nodes, too, who put there, and get, while this rank computes: where
   // they may have direct links, a thread of this rank serves them from now on.

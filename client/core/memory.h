@@ -130,7 +130,8 @@ class Memory {
   }
   // The device that owns this memory, if only streams reach it; else -1. Looks at it.
   int DeviceByStream(const void* pointer);
-  // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it.
+  // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it. As
+  // FrontEnd::LocateHere.
   shm::Location LocateForGood(const void* pointer, uint64_t size_bytes);
   // Whether the kernel may refuse other processes this memory, which is no region, although this
   // one's CPUs reach it: drivers make managed and some pinned memory so. Asks the vendor.

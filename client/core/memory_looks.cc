@@ -240,7 +240,12 @@ shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
       adopted_.at(region.base).is_located = true;
     }
   }
-  return regions_.Find(pointer, size_bytes);
+  shm::Location where = regions_.Find(pointer, size_bytes);
+  if (where.region == 0 && !regions_.addresses().IsPlain(pointer) &&
+      (IsByStream(pointer) || IsOutOfKernelsReach(pointer, size_bytes))) {
+    where.flags |= shm::kLocationByStream;
+  }
+  return where;
 }
 
 // What drivers allocate themselves often consists of pages that have no place in the kernel's

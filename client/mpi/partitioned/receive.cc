@@ -155,7 +155,8 @@ bool PartitionedReceive::IsReachable(const shm::Location& where) const {
     return total_bytes() == 0;
   }
   return where.region != 0 || is_own_ ||
-         (is_near_ && total_bytes() > kLandingBytes && ReachEachOther());
+         (is_near_ && total_bytes() > kLandingBytes && ReachEachOther() &&
+          (where.flags & shm::kLocationByStream) == 0);
 }
 
 Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {

@@ -61,9 +61,12 @@ PartitionedSend::~PartitionedSend() {
 
 // Whether the receiver can take what is ready from the buffer.
 bool PartitionedSend::CanBeRead() const {
-  return is_near_ && payload_.is_dense() &&
-         (is_own_ || ReachEachOther() ||
-          front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes())).region != 0);
+  if (!is_near_ || !payload_.is_dense() || is_own_) {
+    return is_own_ && payload_.is_dense();
+  }
+  const shm::Location where =
+      front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
+  return where.region != 0 || (ReachEachOther() && (where.flags & shm::kLocationByStream) == 0);
 }
 
 // ---- Beginning and end --------------------------------------------------------------------------

@@ -27,7 +27,7 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
     return {MPI_ERR_RMA_ATTACH, "some of the " + std::to_string(size_bytes) + " bytes at " +
                                     HexText(base) + " are attached already"};
   }
-  shm::Location location = LocateOwn(base, std::max<uint64_t>(size_bytes, 1));
+  shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
   Exposure exposure;
   if (location.region == 0 && size_bytes != 0 && (location.flags & shm::kLocationByStream) == 0) {
     exposure = Exposure(const_cast<void*>(base), size_bytes, elements_);

@@ -184,7 +184,7 @@ class WindowMaker {
     if (own_.size_bytes == 0) {
       return;
     }
-    own_.data = LocateOwn(win_->base_, own_.size_bytes);
+    own_.data = front_end->Locate(win_->base_, own_.size_bytes);
     if (own_.data.region == 0 && (own_.data.flags & shm::kLocationByStream) == 0) {
       win_->exposure_ = Exposure(win_->base_, own_.size_bytes, *elements_);
       own_.data.region = win_->exposure_.segment();

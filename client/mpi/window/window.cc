@@ -66,14 +66,6 @@ bool IsPrivate(const shm::Location& where) {
   return where.region == 0 || (where.region & shm::kSegmentPrivate) != 0;
 }
 
-shm::Location LocateOwn(const void* base, uint64_t size_bytes) {
-  shm::Location location = front_end->Locate(base, size_bytes);
-  if (location.region == 0 && front_end->IsByStream(base)) {
-    location.flags |= shm::kLocationByStream;
-  }
-  return location;
-}
-
 Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
   Exposed memory;
   memory.size_bytes = size_bytes;

@@ -53,15 +53,13 @@ struct Exposed {
   std::byte* mapped = nullptr;  // where this process has it; null: only operations reach it
   std::shared_ptr<std::byte> mapping;
 
+  // Private memory that is so is its process's alone, which carries out what others want.
   bool is_by_stream() const { return (location.flags & shm::kLocationByStream) != 0; }
 };
 
 // As the owner says where it lies, which for private memory is its address, with the segment of an
 // Exposure as the region; but for `mapped`.
 bool IsPrivate(const shm::Location& where);
-// Where this process has memory that it exposes. Private memory is said to be by streams where only
-// those of its own process reach it: then that process carries out what others want.
-shm::Location LocateOwn(const void* base, uint64_t size_bytes);
 Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
 
 // Memory of the program's own, of this process, that direct links reach until it is destroyed.
