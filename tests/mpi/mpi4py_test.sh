@@ -46,3 +46,12 @@ for flags in "-n 1" "-n 2" "-n 3" "-n 2 --nodes 2" "-n 3 --nodes 2" "-n 3 --node
   "${suite[@]}" --ordinary "$work/mpi4py/test" test_rma test_rma_nb test_win ||
     fail "$flags, ordinary memory: with code $?"
 done
+
+# Memory of devices, over the stand-in of NVIDIA's driver as the linker finds that.
+for flags in "-n 1" "-n 2" "-n 3 --nodes 2"; do
+  echo "== ferryrun $flags, arrays on devices"
+  # shellcheck disable=SC2086  # words of their own
+  LD_LIBRARY_PATH=$here/tests/fixtures/cuda "$here/tools/ferryrun/ferryrun" --private --no-label \
+    $flags -- "$work/venv/bin/python" "$here/tests/mpi/mpi4py_device.py" ||
+    fail "$flags, arrays on devices: with code $?"
+done
