@@ -14,7 +14,10 @@ inline int rank = -1;
 inline int size = 0;
 
 void SendAllSizes(const Kind& kind);  // every way to send, 8 B to 256 KiB
-void SendTypes(const Kind& kind);     // vectors and structs, packed and not
+// As the benchmarks of OSU (OMB 7.4) do it with "-d cuda D D": there and back, and many at a time
+// from one buffer into another, in one direction and in both.
+void SendAsBenchmarks(const Kind& kind);
+void SendTypes(const Kind& kind);  // vectors and structs, packed and not
 void SendPartitions(const Kind& kind);
 void SendByQueues(const Kind& kind);
 void RunCollectives(const Kind& kind);

@@ -12,11 +12,17 @@ struct Case {
   void (*run)(const Kind& kind);
 };
 constexpr Case kCases[] = {
-    {"messages", SendAllSizes},      {"types", SendTypes},
-    {"partitions", SendPartitions},  {"queues", SendByQueues},
-    {"collectives", RunCollectives}, {"nonblocking", RunNonblockingCollectives},
-    {"windows", UseWindows},         {"reuse", ReuseAddresses},
-    {"threads", UseThreads},         {"both_sides", TouchBothSides},
+    {"messages", SendAllSizes},
+    {"benchmarks", SendAsBenchmarks},
+    {"types", SendTypes},
+    {"partitions", SendPartitions},
+    {"queues", SendByQueues},
+    {"collectives", RunCollectives},
+    {"nonblocking", RunNonblockingCollectives},
+    {"windows", UseWindows},
+    {"reuse", ReuseAddresses},
+    {"threads", UseThreads},
+    {"both_sides", TouchBothSides},
     {"bad", UseBadBuffers},
 };
 

@@ -125,6 +125,54 @@ void SendAllSizes(const Kind& kind) {
   VENDOR_CHECK(memory.IsFilled(static_cast<unsigned>((rank + 2 * size - 2) % size)));
 }
 
+// ---- As benchmarks ----
+
+void SendAsBenchmarks(const Kind& kind) {
+  constexpr int kWindow = 64;
+  constexpr size_t kMost = size_t{1} << 20;
+  if (rank > 1) {
+    return;
+  }
+  const int peer = 1 - rank;
+  Buffer out(kind, kMost);
+  Buffer in(kind, kMost);
+  out.Fill(static_cast<unsigned>(rank));
+  const std::string outer = step;
+  for (size_t bytes = 1; bytes <= kMost; bytes *= 8) {
+    step = outer + ", " + std::to_string(bytes);
+    const int count = static_cast<int>(bytes);
+    in.Clear();
+    for (int i = 0; i < 10; ++i) {  // osu_latency
+      if (rank == 0) {
+        VENDOR_OK(MPI_Send(out.data(), count, MPI_CHAR, peer, 1, MPI_COMM_WORLD));
+      }
+      VENDOR_OK(MPI_Recv(in.data(), count, MPI_CHAR, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      if (rank == 1) {
+        VENDOR_OK(MPI_Send(out.data(), count, MPI_CHAR, peer, 1, MPI_COMM_WORLD));
+      }
+    }
+    const std::vector<unsigned char> theirs = Buffer::Pattern(bytes, static_cast<unsigned>(peer));
+    VENDOR_CHECK(in.Read<unsigned char>(bytes) == theirs);
+    for (const bool is_both_ways : {false, true}) {  // osu_bw, osu_bibw
+      in.Clear();
+      std::vector<MPI_Request> requests;
+      for (int i = 0; i < kWindow && (rank == 1 || is_both_ways); ++i) {
+        VENDOR_OK(MPI_Irecv(in.data(), count, MPI_CHAR, peer, 10, MPI_COMM_WORLD,
+                            &requests.emplace_back()));
+      }
+      for (int i = 0; i < kWindow && (rank == 0 || is_both_ways); ++i) {
+        VENDOR_OK(MPI_Isend(out.data(), count, MPI_CHAR, peer, 10, MPI_COMM_WORLD,
+                            &requests.emplace_back()));
+      }
+      VENDOR_OK(
+          MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
+      VENDOR_CHECK((rank == 0 && !is_both_ways) || in.Read<unsigned char>(bytes) == theirs);
+      VENDOR_OK(MPI_Sendrecv(nullptr, 0, MPI_CHAR, peer, 11, nullptr, 0, MPI_CHAR, peer, 11,
+                             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+  }
+}
+
 // ---- Types with gaps ----
 
 namespace {

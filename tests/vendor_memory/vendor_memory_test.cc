@@ -48,6 +48,7 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
 };
 
 TEST_P(VendorMemoryTest, Messages) { RunMpi("messages,types"); }
+TEST_P(VendorMemoryTest, AsBenchmarksSendIt) { RunMpi("benchmarks"); }
 TEST_P(VendorMemoryTest, PartitionsAndQueues) { RunMpi("partitions,queues"); }
 TEST_P(VendorMemoryTest, Collectives) { RunMpi("collectives,nonblocking"); }
 TEST_P(VendorMemoryTest, Windows) { RunMpi("windows"); }
