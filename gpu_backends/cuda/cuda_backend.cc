@@ -133,7 +133,7 @@ class CudaDriver final : public CudaLikeDriver<CudaVendor> {
   std::mutex imports_mutex_;
   // The device in whose context memory was opened and is closed; the memory may be another
   // device's.
-  std::map<void*, int> importing_devices_;
+  std::multimap<void*, int> importing_devices_;
 };
 
 StatusOr<PointerAttributes> CudaDriver::Ask(const void* pointer) {
@@ -239,7 +239,7 @@ StatusOr<void*> CudaDriver::Import(int device, const IpcHandle& handle) {
       Make(device, "IpcOpenMemHandle", api_.ipc_open_mem_handle, native, kCudaIpcLazyPeerAccess);
   if (pointer.ok()) {
     std::lock_guard lock(imports_mutex_);
-    importing_devices_[*pointer] = device;
+    importing_devices_.emplace(*pointer, device);
   }
   return pointer;
 }

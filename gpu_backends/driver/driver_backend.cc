@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <list>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -43,7 +43,9 @@ void KeepForGood(std::shared_ptr<void> object) {
 // Memory of other processes that a vendor has mapped here.
 //
 // When a handle is opened again, vendors return the existing mapping or refuse. So each handle is
-// opened once, and closed after its last use.
+// opened once, and closed after its last use. Small allocations may share a block, all of which is
+// mapped with any of them: what its owner has freed may still be open here when what lies there now
+// is opened, at the same addresses. Then only the new one is listed in the table.
 //
 // Thread-safe; Open and Close block for as long as the driver maps memory.
 class Imports {
@@ -59,36 +61,49 @@ class Imports {
  private:
   using Opaque = std::array<uint8_t, 64>;
   struct Import {
+    std::byte* base = nullptr;
+    uint64_t size_bytes = 0;
     Opaque opaque{};              // set where there is no descriptor to identify the handle
     std::vector<void*> pointers;  // what Open returned
+    bool is_listed = false;       // in the table
+
+    bool Overlaps(const Import& other) const {
+      return base < other.base + other.size_bytes && other.base < base + size_bytes;
+    }
   };
 
-  // Where the handle's allocation is mapped already; null: nowhere.
-  void* FindLocked(const IpcHandle& handle) const;
-  StatusOr<void*> MapLocked(int device, const IpcHandle& handle);
+  // The import of the handle's allocation; null: there is none.
+  Import* FindLocked(const IpcHandle& handle);
+  StatusOr<Import*> MapLocked(int device, const IpcHandle& handle);
 
   Driver& driver_;
   AllocationTable& table_;
   ParkedStreams& parked_;
   std::mutex mutex_;
-  std::map<void*, Import> by_base_;
+  std::list<Import> imports_;  // in the order of their opening
 };
 
-void* Imports::FindLocked(const IpcHandle& handle) const {
-  if (handle.fd.valid()) {
-    return nullptr;
-  }
-  for (const auto& [base, import] : by_base_) {
-    if (import.opaque == handle.opaque) {
-      return base;
-    }
-  }
-  return nullptr;
+Imports::Import* Imports::FindLocked(const IpcHandle& handle) {
+  const auto found = std::find_if(imports_.begin(), imports_.end(), [&](const Import& each) {
+    return each.is_listed && each.opaque == handle.opaque;
+  });
+  return handle.fd.valid() || found == imports_.end() ? nullptr : &*found;
 }
 
-StatusOr<void*> Imports::MapLocked(int device, const IpcHandle& handle) {
+StatusOr<Imports::Import*> Imports::MapLocked(int device, const IpcHandle& handle) {
   StatusOr<void*> base = driver_.Import(device, handle);
   FERRY_RETURN_IF_ERROR(base.status());
+  Import import;
+  import.base = static_cast<std::byte*>(*base);
+  import.size_bytes = handle.size_bytes;
+  import.opaque = handle.fd.valid() ? Opaque{} : handle.opaque;
+  import.is_listed = true;
+  for (Import& other : imports_) {
+    if (other.is_listed && other.Overlaps(import)) {
+      (void)table_.Remove(other.base, Origin::kImported, "ImportIpc");
+      other.is_listed = false;
+    }
+  }
   Allocation allocation;
   allocation.kind = PointerKind::kDevice;
   allocation.origin = Origin::kImported;
@@ -99,42 +114,47 @@ StatusOr<void*> Imports::MapLocked(int device, const IpcHandle& handle) {
     (void)driver_.CloseImport(*base);
     return status;
   }
-  by_base_[*base].opaque = handle.fd.valid() ? Opaque{} : handle.opaque;
-  return base;
+  return &imports_.emplace_back(std::move(import));
 }
 
 StatusOr<void*> Imports::Open(int device, const IpcHandle& handle) {
   std::lock_guard lock(mutex_);
-  void* base = FindLocked(handle);
-  if (base == nullptr) {
-    const StatusOr<void*> mapped = MapLocked(device, handle);
+  Import* import = FindLocked(handle);
+  if (import == nullptr) {
+    const StatusOr<Import*> mapped = MapLocked(device, handle);
     FERRY_RETURN_IF_ERROR(mapped.status());
-    base = *mapped;
+    import = *mapped;
   }
-  void* const pointer = static_cast<std::byte*>(base) + handle.offset_bytes;
-  by_base_[base].pointers.push_back(pointer);
+  void* const pointer = import->base + handle.offset_bytes;
+  import->pointers.push_back(pointer);
   return pointer;
 }
 
 Status Imports::Close(void* pointer) {
   std::lock_guard lock(mutex_);
-  void* const base = table_.Identify(pointer).base;
-  const auto import = by_base_.find(base);
-  if (import == by_base_.end()) {
-    return table_.Remove(pointer, Origin::kImported, "CloseIpc").status();  // says what it is
+  const auto import = std::find_if(imports_.begin(), imports_.end(), [&](const Import& each) {
+    return std::find(each.pointers.begin(), each.pointers.end(), pointer) != each.pointers.end();
+  });
+  if (import == imports_.end()) {
+    void* const base = table_.Identify(pointer).base;
+    const bool is_inside = std::any_of(imports_.begin(), imports_.end(), [&](const Import& each) {
+      return each.is_listed && each.base == base;
+    });
+    return is_inside ? Status(ErrorCode::kInvalidBuffer,
+                              "CloseIpc: the pointer lies in an import, but is not what ImportIpc "
+                              "returned")
+                     : table_.Remove(pointer, Origin::kImported, "CloseIpc").status();
   }
-  std::vector<void*>& pointers = import->second.pointers;
-  const auto found = std::find(pointers.begin(), pointers.end(), pointer);
-  if (found == pointers.end()) {
-    return {ErrorCode::kInvalidBuffer,
-            "CloseIpc: the pointer lies in an import, but is not what ImportIpc returned"};
-  }
-  pointers.erase(found);
-  if (!pointers.empty()) {
+  import->pointers.erase(std::find(import->pointers.begin(), import->pointers.end(), pointer));
+  if (!import->pointers.empty()) {
     return {};
   }
-  by_base_.erase(import);
-  FERRY_RETURN_IF_ERROR(table_.Remove(base, Origin::kImported, "CloseIpc").status());
+  void* const base = import->base;
+  const bool was_listed = import->is_listed;
+  imports_.erase(import);
+  if (was_listed) {
+    FERRY_RETURN_IF_ERROR(table_.Remove(base, Origin::kImported, "CloseIpc").status());
+  }
   return parked_.Release([this, base] { return driver_.CloseImport(base); });
 }
 
