@@ -16,12 +16,11 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
                  int64_t bytes, std::byte* packed, bool is_pack) {
   Status status;
   ForEachStrided(buffer, count, type, offset, bytes, packed, is_pack,
-                 [&status](const gpu::StridedCopy& copy) {
-                   if (status.ok() && copy.block_count > 1) {
+                 [&status, buffer](const gpu::StridedCopy& copy) {
+                   // At MPI_BOTTOM the runs may lie in several allocations.
+                   if (status.ok() && copy.block_count > 1 && buffer != nullptr) {
                      status = front_end->CopyStrided(copy);
-                     // Runs may lie in several allocations, and in memory of several kinds.
-                     if (status.code() != ErrorCode::kUnsupported &&
-                         status.code() != ErrorCode::kInvalidBuffer) {
+                     if (status.code() != ErrorCode::kUnsupported) {
                        return;
                      }
                      status = {};
