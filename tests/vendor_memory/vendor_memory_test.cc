@@ -25,13 +25,15 @@ struct Placement {
 const Placement kOneNode{"OneNode", {"-n", "2"}};
 const Placement kTwoNodes{"TwoNodes", {"-n", "2", "--nodes", "2"}};
 
-// As on a system whose linker finds the vendor's library.
+// As on a system whose linker finds the vendor's library. The backend is Ferry's default again,
+// which commands of tests set otherwise.
 Words Installed(const std::string& vendor) {
   const std::string fixtures = std::filesystem::absolute("tests/fixtures").string();
   return vendor == "level_zero"
-             ? Words{"ZE_ENABLE_ALT_DRIVERS=" + fixtures + "/level_zero/libferry_level_zero.so",
+             ? Words{"FERRY_GPU_BACKEND=auto",
+                     "ZE_ENABLE_ALT_DRIVERS=" + fixtures + "/level_zero/libferry_level_zero.so",
                      "ZE_FIXTURE=atomics,imports,devices2"}
-             : Words{"LD_LIBRARY_PATH=" + fixtures + "/" + vendor};
+             : Words{"FERRY_GPU_BACKEND=auto", "LD_LIBRARY_PATH=" + fixtures + "/" + vendor};
 }
 
 class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, Placement>> {
