@@ -47,15 +47,28 @@ class VendorMemoryTest : public testing::TestWithParam<std::tuple<std::string, P
         HasSubstr(vendor() + " memory was right\n"));
   }
   static void RunMpi(const std::string& cases) { Run("mpi", {cases}); }
+  // One kind of memory after the other, each in a job of its own.
+  static void RunMpiByKinds(const std::string& cases) {
+    Words kinds = {"device", "elsewhere", "managed", "pinned"};
+    if (vendor() == "cuda") {
+      kinds = Joined(kinds, {"async", "pool", "virtual", "context", "registered"});
+    } else if (vendor() == "hip") {
+      kinds = Joined(kinds, {"async", "registered"});
+    }
+    for (const std::string& kind : kinds) {
+      SCOPED_TRACE(kind);
+      Run("mpi", {cases, kind});
+    }
+  }
 };
 
 TEST_P(VendorMemoryTest, Messages) { RunMpi("messages,types"); }
 TEST_P(VendorMemoryTest, AsBenchmarksSendIt) { RunMpi("benchmarks"); }
 TEST_P(VendorMemoryTest, PartitionsAndQueues) { RunMpi("partitions,queues"); }
 TEST_P(VendorMemoryTest, Collectives) { RunMpi("collectives,nonblocking"); }
-TEST_P(VendorMemoryTest, Windows) { RunMpi("windows"); }
+TEST_P(VendorMemoryTest, Windows) { RunMpiByKinds("windows"); }
 TEST_P(VendorMemoryTest, ComesAndGoes) { RunMpi("reuse"); }
-TEST_P(VendorMemoryTest, Threads) { RunMpi("threads"); }
+TEST_P(VendorMemoryTest, Threads) { RunMpiByKinds("threads"); }
 TEST_P(VendorMemoryTest, BothSidesTouchIt) { RunMpi("both_sides"); }
 TEST_P(VendorMemoryTest, MovesByFerrysOwnCalls) { Run("direct", {}); }
 TEST_P(VendorMemoryTest, MovesByOpenShmem) { Run("shmem", {}); }
