@@ -99,7 +99,9 @@ int Run() {
       PutAndGet(kind, symmetric, count);
     }
     step = kind_and + kind.name + ", atomics";
-    FetchWords(kind, symmetric);
+    if (kind.is_host) {  // CPUs put there what they have fetched; else it is refused in words
+      FetchWords(kind, symmetric);
+    }
   }
   shmem_barrier_all();
   if (shmem_my_pe() == 0) {
