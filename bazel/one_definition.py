@@ -7,9 +7,12 @@ lies in an unnamed namespace, or is static, belongs to its file alone.
 import re
 import sys
 
-# What each program defines for itself: the next three are how a test tells the conformance suite what to test.
+# What each program defines for itself: the next three are how a test tells the conformance suite what to test,
+# the last ones how a program of tests/vendor_memory reaches its vendor.
 PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers',
-               'ferry::client::OpenEndpoint')
+               'ferry::client::OpenEndpoint',
+               *(f'ferry::vendor_memory::{name}'
+                 for name in ('Begin', 'Copy', 'DeviceCount', 'Kinds', 'UseDevice', 'VendorName')))
 
 TOKEN = re.compile(r'''
     (?P<skip>//[^\n]* | /\*.*?\*/ | \#(?:[^\n\\]|\\.|\\\n)* | \s+)

@@ -47,7 +47,9 @@ class Datagrams final : public Transport {
   const std::vector<std::byte>& Address() const override { return address_; }
   const Statistics& statistics() const override { return statistics_; }
   std::string LastError() const override { return {}; }
-  StatusOr<PeerId> AddPeer(std::span<const std::byte>, uint64_t) override { return PeerId{++next_}; }
+  StatusOr<PeerId> AddPeer(std::span<const std::byte>, uint64_t) override {
+    return PeerId{++next_};
+  }
   Status RemovePeer(PeerId) override { return {}; }
   void FailPeer(PeerId, ErrorCode) override {}
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void*, uint64_t, Access) override {

@@ -26,7 +26,8 @@ class RawTcpPeer {
   explicit RawTcpPeer(std::span<const std::byte> address) : to_(*ParseTcpAddress(address)) {
     const SocketAddress target = SocketAddressOf(to_);
     fd_.Reset(socket(to_.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    constexpr int kNoDelay = 1;  // TCP_NODELAY: <linux/tcp.h> and <netinet/tcp.h> exclude each other
+    // TCP_NODELAY: <linux/tcp.h> and <netinet/tcp.h> exclude each other.
+    constexpr int kNoDelay = 1;
     const int yes = 1;
     setsockopt(fd_.get(), IPPROTO_TCP, kNoDelay, &yes, sizeof(yes));
     if (connect(fd_.get(), target.get(), target.bytes) != 0) {

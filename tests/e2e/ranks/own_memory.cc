@@ -10,9 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/environment.h"
 #include "ferry/ferry.h"
 #include "level_zero/ze_api.h"
 #include "tests/e2e/ranks/check.h"
@@ -27,8 +29,8 @@ std::string_view vendor;
 const char* file = nullptr;  // that the test has named
 
 void OpenLibrary(const char* variable, const char* name) {
-  const char* const given = file != nullptr ? file : std::getenv(variable);
-  library = dlopen(given != nullptr ? given : name, RTLD_NOW);
+  const auto given = ferry::config::FindVariable(ferry::config::ProcessEnvironment(), variable);
+  library = dlopen(file != nullptr ? file : std::string(given.value_or(name)).c_str(), RTLD_NOW);
   CHECK_EQ(library != nullptr, true);
 }
 
