@@ -116,9 +116,13 @@ bool Sender::SendEager(const Message& message) {
   if ((in_cell && message.size_bytes > eager_max_bytes_) || message.synchronous) {
     return false;  // nobody says when an eager message is matched
   }
-  if (memory_.IsByStream(message.buffer)) [[unlikely]] {
-    return SendEagerByStream(message);
-  }
+  return memory_.IsByStream(message.buffer) ? SendEagerByStream(message)
+                                            : SendEagerFromHost(message);
+}
+
+inline bool Sender::SendEagerFromHost(const Message& message) {
+  const auto destination = static_cast<uint32_t>(message.peer);
+  const bool in_cell = message.size_bytes > shm::kInlineBytes;
   uint32_t cell = shm::kNoCell;
   if (in_cell) {
     if (!progress_.Enter()) {
@@ -154,7 +158,8 @@ bool Sender::SendEager(const Message& message) {
 }
 
 // The same from device memory: its bytes are brought here first, while no lease is held. False also
-// if that fails; a request will find out why.
+// if that fails; a request will find out why. What they are brought to is ordinary memory, whatever
+// has been at its address: a thread's stack may lie where the program has freed device memory.
 bool Sender::SendEagerByStream(const Message& message) {
   std::array<std::byte, shm::kCellBytes> bytes;
   if (memory_.CopyFrom(bytes.data(), message.buffer, message.size_bytes) != ErrorCode::kOk) {
@@ -162,7 +167,7 @@ bool Sender::SendEagerByStream(const Message& message) {
   }
   Message here = message;
   here.buffer = bytes.data();
-  return SendEager(here);
+  return SendEagerFromHost(here);
 }
 
 // ---- Sends in place -----------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class Sender {
 
   bool SendEager(const Message& message);
   bool SendEagerByStream(const Message& message);
+  // The rest of SendEager, where CPUs reach the buffer and the lane is open.
+  bool SendEagerFromHost(const Message& message);
   bool MayMove(const shm::RequestLayout& slot) const;
   bool IsUntaken(const InPlace& sent) const;
   void NoteInPlace(uint32_t request);
