@@ -82,12 +82,16 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   return IsOverBudget() ? Result::kQuota : result;
 }
 
-// Whether more is held than may be, or would be with so many bytes.
-bool Delivery::IsOverBudget(uint64_t more_bytes) {
+void Delivery::Count() {
   const uint64_t held = parked_bytes_ + held_bytes_ + incoming_.size() * kNoteBytes;
   budget_->held_bytes += held - counted_bytes_;
   counted_bytes_ = held;
-  return held + more_bytes > max_held_bytes_ ||
+}
+
+// Whether more is held than may be, or would be with so many bytes.
+bool Delivery::IsOverBudget(uint64_t more_bytes) {
+  Count();
+  return counted_bytes_ + more_bytes > max_held_bytes_ ||
          budget_->held_bytes + more_bytes > budget_->most_bytes;
 }
 
@@ -387,6 +391,7 @@ Descriptor Delivery::Note(const Descriptor& offer) {
   incoming.address = rts.where.address;
   incoming.size_bytes = offer.size_bytes;
   by_send_[OfferKey(offer.source, rts.send_request)] = id;
+  Count();
   rts.key = static_cast<uint64_t>(id);
   rts.where = {};
   Descriptor noted = offer;
@@ -401,6 +406,7 @@ Descriptor Delivery::NotePushed(const Descriptor& offer, IncomingId* id) {
   incoming.kind = Incoming::Kind::kArriving;
   incoming.source = offer.source;
   incoming.size_bytes = offer.size_bytes;
+  Count();
   shm::RemoteRts rts{};
   rts.key = static_cast<uint64_t>(*id);
   Descriptor noted = offer;
@@ -421,6 +427,7 @@ void Delivery::EraseOffer(IncomingId id, const Incoming& incoming) {
     by_send_.erase(found);
   }
   incoming_.Erase(id);
+  Count();
 }
 
 ParkedBytes Delivery::TakeParked(IncomingId id) {
@@ -428,6 +435,7 @@ ParkedBytes Delivery::TakeParked(IncomingId id) {
   parked_bytes_ -= incoming->parked.size();
   ParkedBytes bytes = std::move(incoming->parked);
   incoming_.Erase(id);
+  Count();
   return bytes;
 }
 

@@ -186,6 +186,7 @@ class Delivery {
   void PushInCells(const shm::Descriptor& descriptor, uint32_t cell);
   void DropData(Message& message);
   static uint64_t HeldBytes(const Message& message);
+  void Count();
   bool IsOverBudget(uint64_t more_bytes = 0);
   Result Pass(Message& next);
   bool TryPush(const shm::Descriptor& descriptor, std::span<const std::byte> data);

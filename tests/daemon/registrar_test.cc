@@ -26,12 +26,12 @@ class RegistrarTest : public testing::Test {
       begun_.set_value();
       go_on_.get_future().wait();
     });
+    begun_.get_future().wait();
   }
   ~RegistrarTest() override { registrar_.Collect(); }
 
   // The registrar's thread is busy with "first" until then.
   void GoOn() {
-    begun_.get_future().wait();
     go_on_.set_value();
     registrar_.Collect();
     registrar_.Finish();  // and what is unpinned
