@@ -446,8 +446,8 @@ TEST_F(DirectLinksTest, NewsThatMakeNoSenseCostNoOthers) {
 
 // News of links that have never been, each of which earns an answer; none of these is taken.
 TEST_F(DirectLinksTest, ANodeThatTellsAndTakesNothingIsNotHeardForEver) {
-  constexpr int kInACall = 4096;
-  constexpr int kCalls = 20;
+  constexpr int kInACall = 1024;
+  constexpr int kCalls = 80;
   Start();
   ExpectRules(0);
   daemons_[0]->set_fates({Fate::kIsLost});  // and no tick tries again

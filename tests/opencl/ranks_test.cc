@@ -30,7 +30,9 @@ class RanksTest : public testing::TestWithParam<const char*> {
 
   // On that many nodes.
   void Expect(const Words& program) {
+    // Loops over the threads of a group: for groups of two PoCL 3.1 copies their code, and aborts.
     const Words variables = {"FERRY_GPU_BACKEND=host", "POCL_CACHE_DIR=" + (cache_ / "pocl"),
+                             "POCL_WORK_GROUP_METHOD=workitemloops",
                              std::string("POCL_MAX_PTHREAD_COUNT=") + kGroups};
     EXPECT_THAT(e2e::RunWell(e2e::PrivateJob({"-n", "2", "--nodes", GetParam()},
                                              e2e::With(variables, e2e::Joined(program, Shapes())))),
