@@ -169,7 +169,7 @@ void Mistakes() {
   Buffer device(kDevice, 8192);
   ferry_request request = 0;
   CHECK_REFUSED(ferry_isend(device.at(4096), 8192, Right(), 1, &request), FERRY_ERR_BUFFER,
-                "runs past the end of its device memory, of which 4096 bytes are left");
+                "of which 4096 bytes are left there");
   CHECK_EQ(ferry_recv(device.at(8191), 2, Left(), 1, nullptr), FERRY_ERR_BUFFER);
   CHECK_EQ(ferry_send_init(device.at(0), 8193, Right(), 1, &request), FERRY_ERR_BUFFER);
   std::vector<uint8_t> host(16384);

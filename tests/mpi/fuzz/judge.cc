@@ -30,9 +30,10 @@ struct ClassRule {
 constexpr ClassRule kClassRules[] = {
     {"MPI_*send*", MPI_ERR_BUFFER},  // no buffer is attached, or it is full
     {"MPI_*ecv*", MPI_ERR_TRUNCATE},
-    {"MPI_*ather*", MPI_ERR_TRUNCATE},  // a rank sends itself more or less than it receives
-    {"MPI_*catter*", MPI_ERR_TRUNCATE},
-    {"MPI_*lltoall*", MPI_ERR_TRUNCATE},
+    {"MPI*_*ather*", MPI_ERR_TRUNCATE},  // a rank sends itself more or less than it receives
+    {"MPI*_*catter*", MPI_ERR_TRUNCATE},
+    {"MPI*_*lltoall*", MPI_ERR_TRUNCATE},
+    {"MPIX_P*scan_init", MPI_ERR_OP},       // predefined ones take no derived types
     {"MPI_Pready_*", MPI_ERR_REQUEST},      // a partition is readied twice
     {"MPI_*uffer_*tach*", MPI_ERR_BUFFER},  // one is attached already, or none
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
@@ -69,6 +70,8 @@ constexpr Forgiven kForgiven[] = {
     {"MPI_*[rR]ecv*", "*type", "a null handle", "MPI_*PROC*"},
     // The queue may start it before.
     {"MPIX_Enqueue_pready", "request", "inactive"},
+    // The round that is under way has one, too.
+    {"MPIX_Prequest_get", "request", "active"},
     // What MPI_PROC_NULL has in its status.
     {"MPI_Precv_init", "tag", "MPI_ANY_TAG", "MPI_PROC_NULL"},
 };

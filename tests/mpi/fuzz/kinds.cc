@@ -153,6 +153,7 @@ constexpr Rule kRules[] = {
     {"MPIX_*", "MPI_Request[]", "*", Kind::kRequestsToMatch},
     {"*", "*MPI_Request[]", "*", Kind::kRequests},
     {"MPIX_Prequest_create", "MPIX_Prequest*", "*", Kind::kOutput},
+    {"MPIX_Prequest_get", "MPIX_Prequest*", "*", Kind::kOutput},
     {"*", "MPIX_Prequest*", "*", Kind::kPrequestToFree},
     {"MPIX_Queue_init", "MPIX_Queue*", "*", Kind::kOutput},
     {"*", "MPIX_Queue*", "*", Kind::kQueueToFree},

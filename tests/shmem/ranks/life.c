@@ -189,11 +189,12 @@ static int dies_in(const char* what) {
     const int owner = shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes ? 0 : pes - 1;
     if (me == owner) shmem_set_lock(words);
     shmem_barrier_all();
+    /* Nobody puts to it: the next ordering call would say that what was put may be lost. */
     if (me == owner) {
-      shmem_long_wait_until(words + 1, SHMEM_CMP_NE, 0);
+      while (shmem_long_atomic_fetch(words + 1, 1) == 0) usleep(1000);
       die();
     }
-    if (me == 1) shmem_long_p(words + 1, 1, owner);
+    if (me == 1) shmem_long_atomic_set(words + 1, 1, 1);
     shmem_set_lock(words);
     printf("PE %d: has the lock\n", me);
     fflush(stdout);
