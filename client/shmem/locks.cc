@@ -14,6 +14,7 @@
 // What a dead far PE had written is out of reach. But a number that was drawn, and that no living
 // PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for the PEs
 // that are far from it: they end with its name.
+#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -258,7 +259,11 @@ void SetLock(const char* call, long* lock) { Lock(call, lock).Set(); }
 
 void ClearLock(const char* call, long* lock) {
   Lock checked(call, lock);
-  Quiet(call, DefaultContext());
+  // As shmem_quiet, but for its word of near PEs that have died: a lock outlives those who had it.
+  if (Context* const context = DefaultContext(); context->has_far()) {
+    QuietFar(call, context);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   checked.Clear();
 }
 

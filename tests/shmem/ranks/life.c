@@ -201,10 +201,7 @@ static int dies_in(const char* what) {
     shmem_clear_lock(words);
     /* PE 0 keeps the queue until all have had their turn. A wait would end with the dead PE. */
     while (owner != 0 && me == 0 && shmem_long_atomic_fetch(words + 2, 0) != pes - 2) usleep(1000);
-    if (me != 0) {
-      shmem_long_atomic_inc(words + 2, 0);
-      shmem_quiet();
-    }
+    if (owner != 0 && me != 0) (void)shmem_long_atomic_fetch_inc(words + 2, 0);
     _exit(0);
   }
   if (me == 0) {
