@@ -7,8 +7,9 @@ lies in an unnamed namespace, or is static, belongs to its file alone.
 import re
 import sys
 
-# What each program defines for itself: the next three are how a test tells the conformance suite what to test,
-# the last ones how a program of tests/vendor_memory reaches its vendor.
+# Names that several programs define, each for itself. A test of a GPU backend tells the conformance suite by
+# ConformanceBackends, VendorsUnderTest and KernelDrivers what to test; a program of tests/vendor_memory reaches
+# the library of its GPU's vendor by the functions of ferry::vendor_memory.
 PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers',
                'ferry::client::OpenEndpoint',
                *(f'ferry::vendor_memory::{name}'

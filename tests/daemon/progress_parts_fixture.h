@@ -35,8 +35,7 @@ class ProgressPartsTest : public PlaneTest {
     job_ = std::make_unique<progress::Job>(PlanFor(0));
     const std::shared_ptr<Session> session = MakeSession(0);
     rank_ = std::make_unique<progress::ServedRank>(session, progress::DaemonSeat(*session),
-                                                   job_.get(), 1024, 1 << 20,
-                                                   std::make_shared<progress::HoldBudget>());
+                                                   job_.get(), 1024, 1 << 20, job_->hold_budget);
     job_->served[0] = rank_.get();
   }
   // From now on what is said to the other node is in transport_.messages().

@@ -14,13 +14,21 @@ namespace {
 
 // The loader's functions: it may be missing where the tests run.
 struct Api {
-#define FERRY_OPENCL_FUNCTIONS(F)                                                                 \
-  F(clGetPlatformIDs)                                                                             \
-  F(clGetDeviceIDs)                                                                               \
-  F(clGetDeviceInfo) F(clCreateContext) F(clReleaseContext) F(clCreateCommandQueueWithProperties) \
-      F(clReleaseCommandQueue) F(clCreateProgramWithSource) F(clBuildProgram)                     \
-          F(clGetProgramBuildInfo) F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel)       \
-              F(clSetKernelArg) F(clSetKernelArgSVMPointer) F(clEnqueueNDRangeKernel) F(clFinish)
+#define FERRY_OPENCL_FUNCTIONS(F)       \
+  F(clGetPlatformIDs)                   \
+  F(clGetDeviceIDs)                     \
+  F(clGetDeviceInfo)                    \
+  F(clCreateContext)                    \
+  F(clReleaseContext)                   \
+  F(clCreateCommandQueueWithProperties) \
+  F(clReleaseCommandQueue)              \
+  F(clCreateProgramWithSource)          \
+  F(clBuildProgram)                     \
+  F(clGetProgramBuildInfo)              \
+  F(clReleaseProgram)                   \
+  F(clCreateKernel)                     \
+  F(clReleaseKernel)                    \
+  F(clSetKernelArg) F(clSetKernelArgSVMPointer) F(clEnqueueNDRangeKernel) F(clFinish)
 #define FERRY_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;
   FERRY_OPENCL_FUNCTIONS(FERRY_OPENCL_MEMBER)
 #undef FERRY_OPENCL_MEMBER

@@ -255,6 +255,13 @@ void RefusesWhatIsNotThere() {
     CHECK_REFUSED(ferry_send(memory + 5, 9000, own, 1), FERRY_ERR_BUFFER, "freed");
     CHECK_REFUSED(ferry_recv(memory + 5, 8, own, 1, nullptr), FERRY_ERR_BUFFER, "freed");
   }
+  // Far from all that Ferry has seen.
+  void* const nowhere = mmap(reinterpret_cast<void*>(0x1000'0000'0000), 4096, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  CHECK_EQ(nowhere != MAP_FAILED, true);
+  CHECK_REFUSED(ferry_send(nowhere, 8, own, 1), FERRY_ERR_BUFFER, "there is no memory at 0x");
+  CHECK_REFUSED(ferry_recv(nowhere, 8, own, 1, nullptr), FERRY_ERR_BUFFER, "or is it another");
+  CHECK_EQ(munmap(nowhere, 4096), 0);
 }
 
 }  // namespace
