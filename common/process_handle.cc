@@ -1,6 +1,7 @@
 #include "common/process_handle.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,11 @@ StatusOr<UniqueFd> OpenProcessHandle(pid_t pid) {
   }
   const Status why = StatusFromErrno(error, "watching pid " + std::to_string(pid));
   return error == ESRCH ? Status(ErrorCode::kPeerDied, why.message()) : why;
+}
+
+bool HasEnded(int handle) {
+  pollfd process{handle, POLLIN, 0};
+  return poll(&process, 1, 0) > 0;
 }
 
 bool IsRefusedCall(int error_number) {

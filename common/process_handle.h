@@ -13,6 +13,9 @@ namespace ferry {
 // process; kSystem. Any thread; does not block.
 StatusOr<UniqueFd> OpenProcessHandle(pid_t pid);
 
+// Whether the process of that handle has ended. Any thread; does not block.
+bool HasEnded(int handle);
+
 // Whether a system call that ended with this errno is one that the kernel does not have, or that a
 // filter (seccomp) refuses.
 bool IsRefusedCall(int error_number);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/process_handle.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
 #include "daemon/control/rank_view.h"
@@ -99,10 +100,20 @@ void AttachConnection::WaitForProcess() {
   }
   process_.async_wait(Descriptor::wait_read,
                       [self = shared_from_this()](const boost::system::error_code& error) {
-                        if (!error) {
-                          self->OnHangUp();
+                        if (!error && !self->is_ending_) {
+                          self->OnProcess();
                         }
                       });
+}
+
+// Boost.Asio keeps what epoll has said of a descriptor until it is that one's turn. If the
+// descriptor is closed meanwhile, its place may be another's already, who is then told of it.
+void AttachConnection::OnProcess() {
+  if (HasEnded(process_.native_handle())) {
+    OnHangUp();
+  } else {
+    WaitForProcess();
+  }
 }
 
 void AttachConnection::LookForProcess() {
@@ -138,10 +149,15 @@ void AttachConnection::OnReadable() {
 }
 
 void AttachConnection::OnHangUp() {
-  EndSoon({ErrorCode::kPeerDied, session_ == nullptr
-                                     ? ""
-                                     : RankText(session_->rank, session_->job_id) + " (pid " +
-                                           std::to_string(caller_.pid) + ") died"});
+  if (session_ == nullptr) {
+    return EndSoon({ErrorCode::kPeerDied, ""});
+  }
+  const Status why(ErrorCode::kPeerDied, RankText(session_->rank, session_->job_id) + " (pid " +
+                                             std::to_string(caller_.pid) + ") died");
+  if (!is_served_ && !is_ending_) {
+    LogRefused({why.code(), why.message() + " before its segments came"});
+  }
+  EndSoon(why);
 }
 
 void AttachConnection::LogRefused(const Status& why) const {

@@ -62,6 +62,7 @@ class AttachConnection final : public RankConnection,
   // Its hang-up comes first in most cases. It does not come while a child of the rank keeps the
   // connection open.
   void WaitForProcess();
+  void OnProcess();
   // Where the system has no descriptors of processes, but a /proc in which this one was.
   void LookForProcess();
   void OnReadable();

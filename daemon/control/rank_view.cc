@@ -1,6 +1,9 @@
 #include "daemon/control/rank_view.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <span>
 #include <tuple>
@@ -120,6 +123,8 @@ ProcessState ReadProcessState(pid_t pid) {
       return ProcessState::kStopped;
     case 't':
       return ProcessState::kTraced;
+    case '\0':  // no process, or no descriptor left to read of it
+      return kill(pid, 0) != 0 && errno == ESRCH ? ProcessState::kGone : ProcessState::kRuns;
     default:
       return ProcessState::kGone;
   }

@@ -20,7 +20,7 @@ namespace ferry::daemon {
 
 // The state letter of common/process_stat.h, for what it means here.
 enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
-// kGone for a zombie, and when there is no such process.
+// kGone for a zombie, and when there is no such process; kRuns where /proc cannot be read.
 ProcessState ReadProcessState(pid_t pid);
 
 struct RequestView {

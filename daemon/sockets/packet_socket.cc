@@ -45,7 +45,10 @@ StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet) {
     if (errno == EAGAIN || errno == EINTR) {
       return Received::kNothing;
     }
-    return Received::kHangUp;  // ECONNRESET: it hung up with our answers unread
+    if (errno == ECONNRESET || errno == EPIPE) {
+      return Received::kHangUp;  // ECONNRESET: it hung up with our answers unread
+    }
+    return StatusFromErrno(errno, "recvmsg");
   }
   if ((flags & MSG_TRUNC) != 0) {
     return Status(ErrorCode::kCorrupt,

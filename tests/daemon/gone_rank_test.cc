@@ -155,5 +155,27 @@ INSTANTIATE_TEST_SUITE_P(Answered, GoneRankTest, kAnswered, NameOf);
 INSTANTIATE_TEST_SUITE_P(Unanswered, GoneRankTest, kUnanswered, NameOf);
 INSTANTIATE_TEST_SUITE_P(Answered, DeafRankTest, kAnswered, NameOf);
 
+// Boost.Asio keeps what epoll has said of the stranger's socket, while that is closed and its place
+// in Asio's table becomes that of the rank's process, which lives.
+TEST_F(AttachServerTest, AStrangersEndIsNotThatOfTheNextRank) {
+  TestRank stranger = Connected(0);
+  TestRank rank = Connected(1);
+  const auto end = std::chrono::steady_clock::now() + tests::kPatience;
+  while (Connections() < 2 && std::chrono::steady_clock::now() < end) {
+  }
+  stranger.StopReading();
+  loop_->Run([&] {
+    (void)stranger.Ask(std::array<char, 100>{});  // the server will end it in a turn of its own,
+    loop_->Post([&] {                             // with what comes now still to be read
+      ASSERT_TRUE(SendPacket(rank.socket(), rank.AttachRequest()).ok());
+      stranger.HangUp();
+    });
+  });
+  EXPECT_EQ(rank.Read().code(), ErrorCode::kOk);
+  EXPECT_EQ(rank.SendSegments().code(), ErrorCode::kOk);
+  EXPECT_EQ(Connections(), 1U);
+  EXPECT_EQ(data_plane_.Count("RankEnded job 1"), 0U);
+}
+
 }  // namespace
 }  // namespace ferry::daemon

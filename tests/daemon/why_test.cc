@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,17 @@ TEST(ProcessStateTest, IsThatOfTheProcess) {
   EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);  // a zombie
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(ReadProcessState(child), ProcessState::kGone);
+}
+
+// A ferryd without a free descriptor must not take living ranks for dead.
+TEST(ProcessStateTest, OfWhichNothingCanBeReadIsNoEnd) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const ProcessState state = ReadProcessState(getpid());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(state, ProcessState::kRuns);
 }
 
 TEST(QuietLogTest, CountsFromTheFirstSameLook) {
