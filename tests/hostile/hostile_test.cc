@@ -177,6 +177,7 @@ class HostileTest : public testing::Test {
   }
   // By round: at no time too much, and in the end no more than at first.
   static void ExpectNoGrowth(const std::vector<uint64_t>& most_bytes, uint64_t first_bytes) {
+    ASSERT_FALSE(most_bytes.empty()) << "no round with hostile processes has ended";
     const auto half = most_bytes.begin() + static_cast<ptrdiff_t>(most_bytes.size() / 2);
     const uint64_t later = *std::max_element(half, most_bytes.end());
     const uint64_t earlier =
