@@ -3,14 +3,16 @@
 # ferry_version: what the programs call themselves.
 ferry_version() { sed -n 's/.*kFerryVersion\[\] = "\(.*\)";/\1/p' common/version.h; }
 
-# fill_in FILE FOLDER NAME=VALUE...: installs a text file with its @NAME@s replaced.
+# fill_in FILE FOLDER NAME=VALUE...: installs a text file with its @NAME@s replaced. Of its mode only
+# one bit is the file's own; the others are of the umask under which it was checked out.
 fill_in() {
-  local file=$1 folder=$2 pair script=()
+  local file=$1 folder=$2 mode=644 pair script=()
   shift 2
   for pair in "$@"; do script+=(-e "s|@${pair%%=*}@|${pair#*=}|g"); done
   mkdir -p "$folder"
   sed "${script[@]}" "$file" >"$folder/${file##*/}"
-  chmod --reference="$file" "$folder/${file##*/}"
+  [[ ! -x $file ]] || mode=755
+  chmod "$mode" "$folder/${file##*/}"
 }
 
 # place BUILT ROOT: puts what Bazel has built in BUILT, and files of the working directory, below
