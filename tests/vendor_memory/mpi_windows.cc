@@ -143,17 +143,17 @@ class Window {
     Fence();
     VENDOR_OK(MPI_Put(origin_.data(), 1, vector, next_, 0, 1, vector, window_));
     Fence();
+    const Values theirs = Part(before_ + 50, count_);
+    const Values own = Part(rank + 50, count_);
     Values expected = Part(rank, count_);
+    Values dense;
     for (size_t i = 0; i + 1 < count_; i += 2) {
-      expected[i] = Part(before_ + 50, count_)[i];
+      expected[i] = theirs[i];
+      dense.push_back(own[i]);
     }
     Expect(target_, expected);
     VENDOR_OK(MPI_Get(result_.data(), n_ / 2, MPI_INT64_T, next_, 0, 1, vector, window_));
     Fence();
-    Values dense;
-    for (size_t i = 0; i + 1 < count_; i += 2) {
-      dense.push_back(Part(rank + 50, count_)[i]);
-    }
     Expect(result_, dense);
     VENDOR_OK(MPI_Type_free(&vector));
 

@@ -1,5 +1,5 @@
 // Programs allocate memory by the vendors' own calls, with which they are linked, and hand it to
-// MPI and ferry.h. No option names a backend or a library: these are found where the
+// MPI, OpenSHMEM and ferry.h. No option names a backend or a library: these are found where the
 // system has them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +71,7 @@ TEST_P(VendorMemoryTest, ComesAndGoes) { RunMpi("reuse"); }
 TEST_P(VendorMemoryTest, Threads) { RunMpiByKinds("threads"); }
 TEST_P(VendorMemoryTest, BothSidesTouchIt) { RunMpi("both_sides"); }
 TEST_P(VendorMemoryTest, MovesByFerrysOwnCalls) { Run("direct", {}); }
+TEST_P(VendorMemoryTest, MovesByOpenShmem) { Run("shmem", {}); }
 TEST_P(VendorMemoryTest, BadBuffersAreNamed) { RunMpi("bad"); }
 
 INSTANTIATE_TEST_SUITE_P(All, VendorMemoryTest,
