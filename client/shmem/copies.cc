@@ -12,9 +12,6 @@
 namespace ferry::shmem {
 namespace {
 
-// Blocks go through so much host memory at a time, and zeros come from so much.
-constexpr size_t kPassBytes = size_t{256} << 10;
-
 void Check(const char* call, size_t bytes, const Status& copied) {
   if (!copied.ok()) {
     GiveUp(call, copied.code(),

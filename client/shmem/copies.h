@@ -15,6 +15,9 @@
 
 namespace ferry::shmem {
 
+// Blocks go through so much host memory at a time, and zeros come from so much.
+inline constexpr size_t kPassBytes = size_t{256} << 10;
+
 // A look that costs next to nothing; true for some other memory, too.
 inline bool MayBeByStream(const void* own) { return job.front_end->MayBeByStream(own); }
 // Whether CPUs do not reach this memory of the own PE, wherever it comes from: a space, ferry_alloc

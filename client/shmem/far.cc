@@ -151,28 +151,58 @@ void GetFar(const char* call, Context* context, void* dest, const Target& from, 
   Check(call, from, Far().Get(FarOf(context), dest, from.place(), bytes, WhenOf(completion)));
 }
 
+namespace {
+
+// Into device memory, whose streams take one step for many blocks, and else one for each.
+void GetStridedByHost(const char* call, Context* context, std::byte* to, const Target& from,
+                      const Stride& stride) {
+  const size_t bytes = stride.block_bytes;
+  const size_t most = std::min(kPassBytes / bytes, stride.blocks);
+  const Staging pass = MakeStaging(call, most * bytes, true);
+  for (size_t i = 0; i < stride.blocks; i += most) {
+    const auto stride_bytes = static_cast<ptrdiff_t>(bytes);
+    const size_t count = std::min(most, stride.blocks - i);
+    GetStridedFar(call, context, pass.get(),
+                  from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i),
+                  {stride_bytes, stride.source_stride_bytes, bytes, count});
+    CopyBlocksByStream(call, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), true,
+                       pass.get(), false, {stride.dest_stride_bytes, stride_bytes, bytes, count});
+  }
+}
+
+}  // namespace
+
 // Blocks that lie side by side at the target are packed, as many as a message carries. Others are a
-// put each, none of which waits for another.
+// put each, none of which waits for another; those of device memory are packed before, since its
+// streams take one step for all of them, and else one for each.
 void PutStridedFar(const char* call, Context* context, const Target& to, const void* source,
                    const Stride& stride) {
   const auto* from = static_cast<const std::byte*>(source);
   const size_t bytes = stride.block_bytes;
-  const bool is_packed =
-      IsOnePiece(stride.dest_stride_bytes, stride) && bytes != 0 && bytes <= kPackBytes / 2;
-  const size_t most = is_packed ? kPackBytes / bytes : 1;
+  const bool is_small = bytes != 0 && bytes <= kPackBytes / 2;
+  const bool is_one_message = is_small && IsOnePiece(stride.dest_stride_bytes, stride);
   const bool is_by_stream = IsByStream(source);
+  const size_t most = is_one_message || (is_small && is_by_stream) ? kPackBytes / bytes : 1;
   std::byte pack[kPackBytes];
   for (size_t i = 0; i < stride.blocks; i += most) {
     const size_t count = std::min(most, stride.blocks - i);
-    const Target there = to.At(static_cast<uint64_t>(stride.dest_stride_bytes) * i);
+    const auto there = [&](size_t block) {
+      return to.At(static_cast<uint64_t>(stride.dest_stride_bytes) * (i + block));
+    };
     if (count == 1) {
-      PutFar(call, context, there, from, bytes, Completion::kBlocking);
+      PutFar(call, context, there(0), from, bytes, Completion::kBlocking);
       from += stride.source_stride_bytes;
       continue;
     }
     PackBlocks(call, pack, from, is_by_stream, stride.source_stride_bytes, bytes, count);
     from += stride.source_stride_bytes * static_cast<ptrdiff_t>(count);
-    PutFar(call, context, there, pack, count * bytes, Completion::kBlocking);
+    if (is_one_message) {
+      PutFar(call, context, there(0), pack, count * bytes, Completion::kBlocking);
+      continue;
+    }
+    for (size_t block = 0; block < count; ++block) {
+      PutFar(call, context, there(block), pack + block * bytes, bytes, Completion::kBlocking);
+    }
   }
 }
 
@@ -180,15 +210,19 @@ void PutStridedFar(const char* call, Context* context, const Target& to, const v
 void GetStridedFar(const char* call, Context* context, void* dest, const Target& from,
                    const Stride& stride) {
   auto* const to = static_cast<std::byte*>(dest);
+  const size_t bytes = stride.block_bytes;
   if (IsOnePiece(stride.dest_stride_bytes, stride) &&
       IsOnePiece(stride.source_stride_bytes, stride)) {
-    GetFar(call, context, to, from, stride.block_bytes * stride.blocks, Completion::kBlocking);
+    GetFar(call, context, to, from, bytes * stride.blocks, Completion::kBlocking);
     return;
+  }
+  if (bytes != 0 && bytes <= kPassBytes / 2 && IsByStream(dest)) {
+    return GetStridedByHost(call, context, to, from, stride);
   }
   for (size_t i = 0; i < stride.blocks; ++i) {
     const Target there = from.At(static_cast<uint64_t>(stride.source_stride_bytes) * i);
-    GetFar(call, context, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), there,
-           stride.block_bytes, Completion::kNonblocking);
+    GetFar(call, context, to + stride.dest_stride_bytes * static_cast<ptrdiff_t>(i), there, bytes,
+           Completion::kNonblocking);
   }
   QuietFarWith(call, context, from.far_pe());
 }

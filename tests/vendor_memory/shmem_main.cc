@@ -1,4 +1,6 @@
-// shmem_VENDOR: the private sides of OpenSHMEM's calls lie in memory of the vendor's calls.
+// shmem_VENDOR [few_copies]: the private sides of OpenSHMEM's calls lie in memory of the vendor's
+// calls. few_copies: strided puts and gets may not copy block by block.
+#include <dlfcn.h>
 #include <shmem.h>
 
 #include <cstdint>
@@ -23,6 +25,31 @@ std::vector<int64_t> Values(int pe, size_t count) {
 }
 
 std::vector<int64_t> At(const int64_t* words, size_t count) { return {words, words + count}; }
+
+// Set by an argument, for tests on stand-ins of libraries whose devices have Ferry's kernels.
+bool counts_copies = false;
+
+// While this lives, the vendor's library fails to copy once it has been asked to that often.
+class MostCopies {
+ public:
+  explicit MostCopies(int most) {
+    const std::string after = ":" + std::to_string(most) + "+:1";
+    Set("cuMemcpyAsync" + after + ",hipMemcpyAsync" + after);
+  }
+  ~MostCopies() { Set(""); }
+  MostCopies(const MostCopies&) = delete;
+  MostCopies& operator=(const MostCopies&) = delete;
+
+ private:
+  static void Set(const std::string& faults) {
+    static auto* const set =
+        reinterpret_cast<int (*)(const char*)>(dlsym(RTLD_DEFAULT, "ferry_fixture_set_faults"));
+    VENDOR_CHECK(!counts_copies || (set != nullptr && set(faults.c_str()) == 0));
+  }
+};
+
+// Blocks move many at a time, although a stream could copy each of them.
+constexpr int kCopiesOfStrided = 500;
 
 void PutAndGet(const Kind& kind, const Symmetric& symmetric, size_t count) {
   const int me = shmem_my_pe();
@@ -53,17 +80,34 @@ void PutAndGet(const Kind& kind, const Symmetric& symmetric, size_t count) {
   shmem_barrier_all();
 
   own.Write(Values(me + 20, count));
-  shmem_int64_iput(symmetric.words, own.as<int64_t>(), 2, 2, count / 2, next);
+  {
+    const MostCopies limit(kCopiesOfStrided);
+    shmem_int64_iput(symmetric.words, own.as<int64_t>(), 2, 2, count / 2, next);
+  }
   shmem_barrier_all();
   const std::vector<int64_t> theirs = Values(before + 20, count);
   for (size_t i = 0; i + 1 < count; i += 2) {
     VENDOR_CHECK(symmetric.words[i] == theirs[i]);
   }
   own.Clear();
-  shmem_int64_iget(own.as<int64_t>(), symmetric.words, 1, 2, count / 2, next);
+  {
+    const MostCopies limit(kCopiesOfStrided);
+    shmem_int64_iget(own.as<int64_t>(), symmetric.words, 1, 2, count / 2, next);
+  }
   const std::vector<int64_t> got = own.Read<int64_t>(count / 2);
   for (size_t i = 0; i < got.size(); ++i) {
     VENDOR_CHECK(got[i] == (me + 20) * 1'000'000 + static_cast<int64_t>(2 * i));
+  }
+  own.Clear();
+  const std::vector<int64_t> cleared = own.Read<int64_t>(count);
+  {
+    const MostCopies limit(kCopiesOfStrided);
+    shmem_int64_iget(own.as<int64_t>(), symmetric.words, 2, 1, count / 2, next);
+  }
+  const std::vector<int64_t> spread = own.Read<int64_t>(count);
+  for (size_t i = 0; i < count / 2; ++i) {
+    VENDOR_CHECK(i % 2 != 0 || spread[2 * i] == got[i / 2]);
+    VENDOR_CHECK(spread[2 * i + 1] == cleared[2 * i + 1]);
   }
   shmem_barrier_all();
 
@@ -115,7 +159,8 @@ int Run() {
 }  // namespace
 }  // namespace ferry::vendor_memory
 
-int main() {
+int main(int argc, char** argv) {
+  ferry::vendor_memory::counts_copies = argc > 1 && std::string(argv[1]) == "few_copies";
   ferry::vendor_memory::Begin();
   return ferry::vendor_memory::Run();
 }
