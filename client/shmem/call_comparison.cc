@@ -23,10 +23,14 @@ struct SymmetricPlace {
   bool operator==(const SymmetricPlace&) const = default;
   bool is_nowhere() const { return segment == kNowhere; }
   std::string Text() const {
-    const std::string name = segment < kFirstStatic
-                                 ? HeapName(static_cast<int>(segment - kFirstHeap))
-                                 : job.statics[segment - kFirstStatic].name;
-    return "offset " + std::to_string(offset) + " of " + name;
+    return "offset " + std::to_string(offset) + " of " +
+           (segment < kFirstStatic ? NameOfHeap(segment - kFirstHeap)
+                                   : job.statics[segment - kFirstStatic].name);
+  }
+  static std::string NameOfHeap(uint64_t heap) {
+    const auto* const space =
+        heap == 0 ? nullptr : job.spaces[heap - 1].load(std::memory_order_acquire);
+    return space == nullptr ? HeapName(static_cast<int>(heap)) : space->name;
   }
 };
 

@@ -53,7 +53,7 @@ bool DoMeet(const Blocks& one, const Blocks& other, const Stride& stride) {
 
 void CheckGiven(const char* call, const MemoryArgument& bytes) {
   const Segment* const segment = job.FindSegment(bytes.address, 1);
-  if (bytes.size == 0 || segment == nullptr || !segment->is_heap()) {
+  if (bytes.size == 0 || segment == nullptr || !segment->is_heap() || segment->is_programs) {
     return;
   }
   const auto offset = static_cast<uint64_t>(bytes.begin() - segment->base);

@@ -218,6 +218,17 @@ uint64_t AddressForKernels(const Segment& space, int pe, int device) {
              : 0;
 }
 
+uint64_t OffsetOf(const Segment& space, int pe) {
+  return space.first_offsets[static_cast<size_t>(pe)];
+}
+
+// What ferryd calls it; 0: a kernel cannot ask for it, since a table has one offset for all PEs.
+// Only memory of the program's own begins at others.
+uint32_t SegmentForKernels(const Segment& space, int pe) {
+  return OffsetOf(space, pe) == OffsetOf(space, job.self) ? space.numbers[static_cast<size_t>(pe)]
+                                                          : 0;
+}
+
 // Puts the spaces that there are into the table's image.
 void SetSpaces(Table* table) {
   auto* const head = reinterpret_cast<ferry_shmem_table*>(table->image.data());
@@ -227,10 +238,11 @@ void SetSpaces(Table* table) {
     const Segment* const space = job.spaces[i].load(std::memory_order_acquire);
     head->heap_bytes[heap] = space == nullptr ? 0 : space->size_bytes;
     head->heap_bases[heap] = space == nullptr ? 0 : reinterpret_cast<uintptr_t>(space->base);
+    head->heap_offsets[heap] = space == nullptr ? 0 : OffsetOf(*space, job.self);
     for (size_t j = 0; j < table->pes.size(); ++j) {
       const int pe = table->pes[j];
       ways[j].heaps[heap] = space == nullptr ? 0 : AddressForKernels(*space, pe, table->device);
-      ways[j].segments[heap] = space == nullptr ? 0 : space->numbers[static_cast<size_t>(pe)];
+      ways[j].segments[heap] = space == nullptr ? 0 : SegmentForKernels(*space, pe);
     }
   }
 }

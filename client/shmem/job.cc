@@ -36,10 +36,23 @@ void CheckRunning(const char* call) {
   }
 }
 
+void CheckJoined(const char* call) {
+  if (job.phase.load(std::memory_order_acquire) != Phase::kJoined) {
+    CheckRunning(call);
+  }
+}
+
 void FailNotRunning(const char* call) {
-  Fail(call, job.phase.load() == Phase::kBefore
-                 ? "call shmem_init or shmem_init_thread first"
-                 : "shmem_finalize was called; call shmem_init to begin again");
+  switch (job.phase.load()) {
+    case Phase::kBefore:
+      Fail(call, "call shmem_init or shmem_init_thread first");
+    case Phase::kJoined:
+      Fail(call,
+           "call shmemx_heap_postinit first: between it and shmemx_heap_preinit there are "
+           "only shmem_my_pe, shmem_n_pes, shmem_global_exit and shmemx_heap_create");
+    default:
+      Fail(call, "shmem_finalize was called; call shmem_init to begin again");
+  }
 }
 
 }  // namespace ferry::shmem

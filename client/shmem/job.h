@@ -18,7 +18,8 @@
 
 namespace ferry::shmem {
 
-enum class Phase : uint8_t { kBefore, kRunning, kAfter };
+// kJoined: between shmemx_heap_preinit and shmemx_heap_postinit.
+enum class Phase : uint8_t { kBefore, kJoined, kRunning, kAfter };
 
 // Symmetric heaps in memory of devices (spaces.h), beside the one in host memory.
 inline constexpr size_t kMostSpaces = 3;
@@ -32,11 +33,12 @@ struct Segment {
   size_t size_bytes = 0;
   std::vector<ptrdiff_t> shifts = {};  // by PE: its address of a byte, less ours
   // What libferry calls the memory of far PEs (client/core/one_sided.h): the number of its segment,
-  // by PE, and where in that this stretch begins.
+  // and where in that this stretch begins; by PE.
   std::vector<uint32_t> numbers = {};
-  uint64_t first_offset = 0;
+  std::vector<uint64_t> first_offsets = {};
   int heap = kNoHeap;         // 0: the heap in host memory; else the space's number
   bool is_by_stream = false;  // CPUs do not reach it, here or on another PE: only streams do
+  bool is_programs = false;   // of shmemx_heap_create: the program itself gives pieces of it out
 
   bool is_heap() const { return heap != kNoHeap; }
   bool Contains(const void* address, size_t bytes) const {
@@ -84,6 +86,8 @@ extern Job& job;
 // Ends the program unless OpenSHMEM is running, with a sentence that says whether shmem_init is
 // missing or shmem_finalize came before.
 void CheckRunning(const char* call);
+// The same for calls that are good between shmemx_heap_preinit and shmemx_heap_postinit, too.
+void CheckJoined(const char* call);
 [[noreturn]] void FailNotRunning(const char* call);
 
 }  // namespace ferry::shmem

@@ -124,6 +124,7 @@ void MakeRegion(const char* call) {
                    " of them on this node, is too large");
   }
   job.region->set_is_checking(AsksForChecks(job.front_end->options()));
+  job.region->set_programs_heap_bytes(ProgramsHeapBytes());
   Require(call, OfferStatics(job.front_end, &job.region->place()));
   Require(call, job.region->MeetOthers());
   job.is_checking = job.region->is_checking();
@@ -132,10 +133,10 @@ void MakeRegion(const char* call) {
               .base = job.region->base() + kHeapOffset,
               .size_bytes = job.region->heap_bytes(),
               .numbers = job.region->numbers(),
-              .first_offset = kHeapOffset,
               .heap = 0};
   for (int pe = 0; pe < job.size; ++pe) {
     job.heap.shifts.push_back(job.region->shift_of(pe));
+    job.heap.first_offsets.push_back(kHeapOffset);
   }
 }
 
@@ -149,7 +150,14 @@ void FindNearPes() {
   job.has_far_pes = job.near_pes.size() != static_cast<size_t>(job.size);
 }
 
-void Begin(const char* call, int level) {
+void CheckLevel(const char* call, int level) {
+  if (level < kSingle || level > kMultiple) {
+    Fail(call, "the thread level " + std::to_string(level) + " is none of SHMEM_THREAD_*");
+  }
+}
+
+void BeginToJoin(const char* call, int level) {
+  CheckLevel(call, level);
   Join(call, level);
   job.self = static_cast<int>(job.front_end->rank());
   job.size = static_cast<int>(job.front_end->size());
@@ -157,6 +165,10 @@ void Begin(const char* call, int level) {
   FindNearPes();
   job.deaths_seen.store(0, std::memory_order_relaxed);
   job.death_epoch = &job.front_end->death_epoch();
+}
+
+// Blocks until all PEs are here.
+void BeginToRun(const char* call) {
   MakeRegion(call);
   OpenHeap(0, kHeapAlignment);
   Announce(job.front_end->options(), job.heap.size_bytes, job.is_checking);
@@ -164,6 +176,8 @@ void Begin(const char* call, int level) {
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kRunning));
   job.phase.store(Phase::kRunning, std::memory_order_release);
   WorldTeam()->assembly->Sync(call);
+  OpenProgramsHeap(call);
+  inits = 1;
 }
 
 // Whether PE `pe` has come to the end, or never will.
@@ -267,6 +281,10 @@ void EndAtExit(int status, void* /*unused*/) {
     }
     End("the end of the program, without shmem_finalize");
     ended_at_exit = true;
+  } else if (job.phase.load(std::memory_order_acquire) == Phase::kJoined) {
+    // It would wait here for the others, who wait for it in shmemx_heap_postinit.
+    Warn("the end of the program", "shmemx_heap_postinit was never called");
+    return;
   }
   (void)ferry_front_end_leave();  // nobody is there to be told
 }
@@ -274,19 +292,43 @@ void EndAtExit(int status, void* /*unused*/) {
 }  // namespace
 
 int InitThread(const char* call, int requested, int* provided) {
-  if (requested < kSingle || requested > kMultiple) {
-    Fail(call, "the thread level " + std::to_string(requested) + " is none of SHMEM_THREAD_*");
+  if (job.phase.load(std::memory_order_acquire) == Phase::kJoined) {
+    Fail(call, "shmemx_heap_preinit was called: shmemx_heap_postinit ends what it has begun");
   }
   if (inits == 0) {
-    Begin(call, requested);
+    BeginToJoin(call, requested);
+    BeginToRun(call);
   } else {
+    CheckLevel(call, requested);
     Meet(call);
+    inits++;
   }
-  inits++;
   if (provided != nullptr) {
     *provided = job.thread_level;
   }
   return 0;
+}
+
+int HeapPreinit(const char* call, int requested, int* provided) {
+  const Phase phase = job.phase.load(std::memory_order_acquire);
+  if (phase == Phase::kJoined || phase == Phase::kRunning) {
+    Fail(call, phase == Phase::kJoined ? "it was called before: shmemx_heap_postinit comes next"
+                                       : "OpenSHMEM has begun already: call it in place of "
+                                         "shmem_init, and shmemx_heap_postinit after it");
+  }
+  BeginToJoin(call, requested);
+  job.phase.store(Phase::kJoined, std::memory_order_release);
+  if (provided != nullptr) {
+    *provided = job.thread_level;
+  }
+  return 0;
+}
+
+void HeapPostinit(const char* call) {
+  if (job.phase.load(std::memory_order_acquire) != Phase::kJoined) {
+    Fail(call, "call shmemx_heap_preinit or shmemx_heap_preinit_thread first");
+  }
+  BeginToRun(call);
 }
 
 void Finalize(const char* call) {
@@ -303,19 +345,19 @@ void Finalize(const char* call) {
 }
 
 void GlobalExit(const char* call, int status) {
-  CheckRunning(call);
+  CheckJoined(call);
   std::fflush(nullptr);
   ferry_front_end_exit(status);
   std::abort();  // which does not return
 }
 
 int MyPe(const char* call) {
-  CheckRunning(call);
+  CheckJoined(call);
   return job.self;
 }
 
 int PeCount(const char* call) {
-  CheckRunning(call);
+  CheckJoined(call);
   return job.size;
 }
 

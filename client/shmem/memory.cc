@@ -152,6 +152,10 @@ Block FindBlock(const char* call, const void* pointer, uint64_t* size_bytes) {
     Fail(call, AddressText(pointer) + " is not in the symmetric heap" +
                    (segment == nullptr ? "" : ", but in " + segment->name));
   }
+  if (segment->is_programs) {
+    Fail(call, AddressText(pointer) + " lies in " + segment->name +
+                   ", of which only the program itself gives memory out, and takes it back");
+  }
   std::lock_guard lock(heaps.mutex);
   const Block piece{segment->heap,
                     static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};

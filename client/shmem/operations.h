@@ -183,6 +183,9 @@ int OnQueue(const char* call, uint64_t queue, const Make& make) {
 
 // ---- Life, queries, memory: the API's own arguments ---------------------------------------------
 int InitThread(const char* call, int requested, int* provided);
+// The same in two steps, between which the program names memory for a heap (HeapCreate).
+int HeapPreinit(const char* call, int requested, int* provided);
+void HeapPostinit(const char* call);
 void Finalize(const char* call);
 [[noreturn]] void GlobalExit(const char* call, int status);
 int MyPe(const char* call);
@@ -207,6 +210,16 @@ void GetHeapInfo(const char* call, HeapInfo* info);
 // ---- Spaces: symmetric heaps in memory of devices (shmemx.h) ------------------------------------
 // shmemx_space_t points to one. Free, Realloc and all operations take their addresses.
 struct Space;
+
+// Names memory of the program's own, all of which is symmetric once OpenSHMEM has begun. `kind`:
+// what memory the program takes it for, which it is itself asked for.
+enum ExternalHeap : int {  // SHMEMX_EXTERNAL_HEAP_*
+  kExternalHeapZe,
+  kExternalHeapCuda,
+  kExternalHeapHip,
+  kExternalHeapHost
+};
+void HeapCreate(const char* call, void* base, size_t bytes, int kind);
 // Null on all PEs, with a line that says why, if one of them cannot have its part.
 Space* SpaceCreate(const char* call, int device, size_t bytes);
 void SpaceDestroy(const char* call, Space* space);

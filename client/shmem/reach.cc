@@ -68,7 +68,7 @@ Target ReachSlowly(const char* call, const Context* context, const void* address
     return Target::Near(place);
   }
   const auto offset = static_cast<uint64_t>(place - segment->base);
-  return Target::Far(world_pe, segment->numbers[index], segment->first_offset + offset);
+  return Target::Far(world_pe, segment->numbers[index], segment->first_offsets[index] + offset);
 }
 
 namespace {

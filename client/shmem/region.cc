@@ -56,6 +56,18 @@ Status CheckAlignment(const std::byte* base) {
                       "addresses: raise their limit (ulimit -v), or lower SHMEM_SYMMETRIC_SIZE");
 }
 
+std::string ProgramsHeapText(uint64_t bytes) {
+  return bytes == 0 ? "no memory" : std::to_string(bytes) + " bytes";
+}
+
+Status CompareProgramsHeaps(uint32_t pe, uint64_t theirs, uint64_t own) {
+  return theirs == own ? Status()
+                       : Status(ErrorCode::kInvalidArgument,
+                                "PE " + std::to_string(pe) + " has named " +
+                                    ProgramsHeapText(theirs) + " by shmemx_heap_create, this one " +
+                                    ProgramsHeapText(own) + ": all PEs must name as much");
+}
+
 }  // namespace
 
 Status ExchangeByMessages(FrontEnd* front_end, const void* own, size_t size_bytes, void* all) {
@@ -107,8 +119,10 @@ Status Region::MeetOthers() {
     shm::Location where;
     uint64_t size_bytes;
     uint64_t is_checking;
+    uint64_t programs_heap_bytes;
   };
-  const Offer own{front_end_->Locate(base(), 1), mapping_.size_bytes(), is_checking_ ? 1U : 0U};
+  const Offer own{front_end_->Locate(base(), 1), mapping_.size_bytes(), is_checking_ ? 1U : 0U,
+                  programs_heap_bytes_};
   std::vector<Offer> offers(size);
   FERRY_RETURN_IF_ERROR(ExchangeByMessages(front_end_, &own, sizeof(own), offers.data()));
   is_checking_ = offers[0].is_checking != 0;
@@ -122,6 +136,8 @@ Status Region::MeetOthers() {
                                              " bytes, this one of " + std::to_string(heap_bytes_) +
                                              ": give all of them one SHMEM_SYMMETRIC_SIZE"};
     }
+    FERRY_RETURN_IF_ERROR(
+        CompareProgramsHeaps(pe, offers[pe].programs_heap_bytes, programs_heap_bytes_));
     const bool is_near = front_end_->NodeOf(pe) == front_end_->NodeOf(front_end_->rank());
     if (is_near && pe != front_end_->rank()) {
       StatusOr<std::shared_ptr<std::byte>> mapped =

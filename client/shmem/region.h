@@ -37,6 +37,9 @@ class Region {
   // Whether calls are to be checked (checks.h): said before MeetOthers; after it, what PE 0 has
   // said.
   bool is_checking() const { return is_checking_; }
+  // Said before MeetOthers, too: how large a heap shmemx_heap_create has named, 0 if none. All PEs
+  // must have named one of the same size.
+  void set_programs_heap_bytes(uint64_t bytes) { programs_heap_bytes_ = bytes; }
   void set_is_checking(bool is_checking) { is_checking_ = is_checking; }
   // Takes it away: the other PEs do not come for it any more. kInvalidBuffer while messages of
   // another front end use it.
@@ -64,6 +67,7 @@ class Region {
   client::FrontEnd* const front_end_;
   const uint64_t heap_bytes_;
   bool is_checking_ = false;
+  uint64_t programs_heap_bytes_ = 0;
   shm::Mapping mapping_;
   std::vector<std::byte*> bases_;                   // by PE; null: it is far
   std::vector<uint32_t> numbers_;                   // by PE

@@ -37,6 +37,13 @@ struct Spaces {
 };
 Spaces& spaces = *new Spaces();
 
+// By HeapCreate, for OpenProgramsHeap.
+struct Named {
+  void* base = nullptr;
+  size_t bytes = 0;
+};
+Named named;
+
 std::atomic<const Segment*>& SlotOf(int number) {
   return job.spaces[static_cast<size_t>(number - 1)];
 }
@@ -94,6 +101,25 @@ Offer OfferOf(const Space& space, size_t bytes, const Status& made) {
   return offer;
 }
 
+// Whether this is memory that other PEs can reach.
+Status CheckPrograms(void* base, size_t bytes) {
+  const shm::Location where = job.front_end->Locate(base, bytes);
+  if (where.region != 0) {
+    return {};
+  }
+  const std::string what = std::to_string(bytes) + " bytes at " + AddressText(base);
+  if (job.front_end->Locate(base, 1).region != 0) {
+    return {ErrorCode::kInvalidBuffer, what + " run past the end of their allocation"};
+  }
+  return {ErrorCode::kInvalidBuffer,
+          what + (where.flags == 0
+                      ? " are memory of this process alone: take memory of cuMemAlloc, hipMalloc, "
+                        "zeMemAllocDevice, ferry_alloc or MPI_Alloc_mem"
+                      : " are memory that their driver lets no other process map, as that of pools "
+                        "and managed memory: take memory of cuMemAlloc, hipMalloc or "
+                        "zeMemAllocDevice")};
+}
+
 // Finds the others' parts, and maps those of near PEs. `alignment`: what all addresses have by
 // which this PE reaches parts.
 Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* alignment) {
@@ -102,6 +128,7 @@ Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* align
   for (int pe = 0; pe < job.size; ++pe) {
     const Offer& offer = offers[static_cast<size_t>(pe)];
     segment.numbers.push_back(client::SegmentOf(offer.where));
+    segment.first_offsets.push_back(offer.where.address);
     segment.is_by_stream |= offer.where.flags != 0;
     std::byte* base = pe == job.self ? segment.base : nullptr;
     if (pe != job.self && job.IsNear(pe)) {
@@ -123,7 +150,7 @@ Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* align
 }
 
 void FreePart(const char* call, Space* space) {
-  if (space->segment.base == nullptr) {
+  if (space->segment.base == nullptr || space->segment.is_programs) {
     return;
   }
   const Status freed = job.front_end->FreeMemory(space->segment.base);
@@ -132,15 +159,22 @@ void FreePart(const char* call, Space* space) {
   }
 }
 
-// Whether no PE has an error. Tells the user of this PE's, or who has one.
+// Tells the user of this PE's own error, before others, who learn of it, may end the job.
+void TellOwn(const char* call, const Status& own) {
+  if (!own.ok()) {
+    Warn(call, own.message().empty() ? own.ToString() : own.message());
+  }
+}
+
+// Whether no PE has an error. Tells the user who has one, unless it is this one.
 template <typename Told>
 bool AreAllWell(const char* call, const std::vector<Told>& told, const Status& own) {
   for (int pe = 0; pe < job.size; ++pe) {
     if (told[static_cast<size_t>(pe)].error != 0) {
-      Warn(call, own.ok() ? "PE " + std::to_string(pe) +
-                                " has no such space, and says why; so this one has none, either"
-                 : own.message().empty() ? own.ToString()
-                                         : own.message());
+      if (own.ok()) {
+        Warn(call, "PE " + std::to_string(pe) +
+                       " has no such space, and says why; so this one has none, either");
+      }
       return false;
     }
   }
@@ -158,11 +192,12 @@ void CompareSizes(const char* call, size_t bytes, const std::vector<Offer>& offe
   }
 }
 
-// Two exchanges: nobody may free a part that another PE still maps.
-bool Make(const char* call, Space* space, size_t bytes) {
+// Of parts that there are, or are not: `own` says why. Two exchanges: nobody may free a part that
+// another PE still maps. `alignment`: see Finding, of all PEs.
+bool Make(const char* call, Space* space, size_t bytes, Status own, uint64_t* alignment) {
   const auto pes = static_cast<size_t>(job.size);
   Assembly& world = *WorldTeam()->assembly;
-  Status own = Allocate(space, bytes);
+  TellOwn(call, own);
   const Offer offer = OfferOf(*space, bytes, own);
   std::vector<Offer> offers(pes);
   world.Gather(call, &offer, sizeof(offer), offers.data());
@@ -172,6 +207,7 @@ bool Make(const char* call, Space* space, size_t bytes) {
   }
   Finding finding;
   own = FindParts(space, offers, &finding.alignment);
+  TellOwn(call, own);
   finding.error = static_cast<int64_t>(own.code());
   std::vector<Finding> findings(pes);
   world.Gather(call, &finding, sizeof(finding), findings.data());
@@ -180,12 +216,12 @@ bool Make(const char* call, Space* space, size_t bytes) {
     world.Sync(call);
     return false;
   }
+  *alignment = finding.alignment;
   for (const Finding& each : findings) {
-    finding.alignment = std::min(finding.alignment, each.alignment);
+    *alignment = std::min(*alignment, each.alignment);
   }
   SlotOf(space->number)
       .store(&space->segment, std::memory_order_release);  // Pairs with FindSegment.
-  OpenHeap(space->number, finding.alignment);
   return true;
 }
 
@@ -231,14 +267,59 @@ Space* SpaceCreate(const char* call, int device, size_t bytes) {
     space = &spaces.all.emplace_back(Space{
         .number = number, .device = device, .segment = {.name = HeapName(number), .heap = number}});
   }
-  if (!Make(call, space, bytes)) {
+  uint64_t alignment = 0;
+  if (!Make(call, space, bytes, Allocate(space, bytes), &alignment)) {
     FreePart(call, space);
     std::lock_guard lock(spaces.mutex);
     spaces.all.pop_back();
     return nullptr;
   }
+  OpenHeap(number, alignment);
   RefillTables(call);
   return space;
+}
+
+void HeapCreate(const char* call, void* base, size_t bytes, int kind) {
+  if (job.is_running()) {
+    Fail(call,
+         "OpenSHMEM has begun already: name the memory before shmemx_heap_postinit, or before "
+         "shmem_init");
+  }
+  if (named.bytes != 0) {
+    Fail(call, std::to_string(named.bytes) + " bytes at " + AddressText(named.base) +
+                   " were named before: a PE has one heap of its own memory");
+  }
+  if (base == nullptr || bytes == 0) {
+    Fail(call, base == nullptr ? "the base is null" : "a heap has at least one byte");
+  }
+  if (kind < kExternalHeapZe || kind > kExternalHeapHost) {
+    Fail(call, "the kind of memory " + std::to_string(kind) + " is none of SHMEMX_EXTERNAL_HEAP_*");
+  }
+  named = {base, bytes};
+}
+
+size_t ProgramsHeapBytes() { return named.bytes; }
+
+void OpenProgramsHeap(const char* call) {
+  if (named.bytes == 0) {
+    return;
+  }
+  const Named its = named;
+  named = {};
+  Space* space = nullptr;
+  {
+    std::lock_guard lock(spaces.mutex);
+    space = &spaces.all.emplace_back(
+        Space{.number = FreeNumber(), .segment = {.name = "the heap of shmemx_heap_create"}});
+  }
+  space->segment.heap = space->number;
+  space->segment.is_programs = true;
+  space->segment.base = static_cast<std::byte*>(its.base);
+  space->segment.size_bytes = its.bytes;
+  uint64_t ignored = 0;
+  if (!Make(call, space, its.bytes, CheckPrograms(its.base, its.bytes), &ignored)) {
+    Fail(call, "without its heap the program cannot go on");
+  }
 }
 
 void SpaceDestroy(const char* call, Space* space) {
@@ -271,8 +352,9 @@ void GetSpaceInfo(const char* call, Space* space, SpaceInfo* info) {
 
 size_t CountOpenSpaces() {
   std::lock_guard lock(spaces.mutex);
-  return static_cast<size_t>(std::count_if(spaces.all.begin(), spaces.all.end(),
-                                           [](const Space& space) { return space.number != 0; }));
+  return static_cast<size_t>(std::count_if(
+      spaces.all.begin(), spaces.all.end(),
+      [](const Space& space) { return space.number != 0 && !space.segment.is_programs; }));
 }
 
 void UnmapSpaces() {

@@ -317,6 +317,7 @@ Status MeetStatics() {
       FERRY_RETURN_IF_ERROR(shift.status());
       segment.shifts.push_back(*shift);
       segment.numbers.push_back(theirs->region);
+      segment.first_offsets.push_back(0);
     }
     if (segment.shifts.size() == static_cast<size_t>(job.size)) {
       job.statics.push_back(std::move(segment));

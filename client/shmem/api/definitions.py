@@ -151,6 +151,8 @@ _SHORT = {
     "clear_lock": "ClearLock({call}, lock);",
     "test_lock": "return TestLock({call}, lock);",
     "pcontrol": "static_cast<void>(level);",
+    "shmemx_heap_preinit_thread": "return HeapPreinit({call}, requested, provided);",
+    "shmemx_heap_postinit": "HeapPostinit({call});",
     "shmemx_space_create": "return HandleOf(SpaceCreate({call}, device, size));",
     "shmemx_space_destroy": "SpaceDestroy({call}, SpaceOf(space));",
     "shmemx_space_malloc": "return SpaceMalloc({call}, SpaceOf(space), size, 0, false);",
@@ -225,6 +227,12 @@ shmemx_heap_info
   HeapInfo found;
   GetHeapInfo({call}, &found);
   *info = InfoOf(found);
+shmemx_heap_preinit
+  int provided = SHMEM_THREAD_SINGLE;
+  HeapPreinit({call}, SHMEM_THREAD_SINGLE, &provided);
+shmemx_heap_create
+  static_cast<void>(device_index);  // the memory tells whose it is
+  HeapCreate({call}, base, size, device_type);
 shmemx_space_info
   SpaceInfo found;
   GetSpaceInfo({call}, SpaceOf(space), &found);

@@ -510,6 +510,35 @@ def _also():
             "How large this PE's symmetric heap is, and what is free of it.",
             full_name="shmemx_heap_info"),
         also(
+            "", "void", "",
+            "The first half of shmem_init: this process is a PE, and shmem_my_pe and shmem_n_pes "
+            "tell which. Then come shmemx_heap_create, if wanted, and shmemx_heap_postinit; of "
+            "OpenSHMEM's other calls only shmem_global_exit is good in between. Those of ferry.h "
+            "are. Blocks as shmem_init does, but waits for no other PE.",
+            full_name="shmemx_heap_preinit"),
+        also(
+            "", "int", "int requested, int* provided",
+            "The first half of shmem_init_thread.",
+            full_name="shmemx_heap_preinit_thread"),
+        also(
+            "", "void", "void* base, size_t size, int device_type, int device_index",
+            "Names memory of the program's own as a symmetric heap beside that of shmem_malloc: "
+            "every byte of it is symmetric, by its offset from `base`, from shmemx_heap_postinit "
+            "(or shmem_init) to shmem_finalize. The program gives pieces of it out by itself, and "
+            "frees it after that. All PEs name as much, or none; each names one such heap, which "
+            "is one of SHMEMX_MOST_SPACES. It is memory of cuMemAlloc, hipMalloc or "
+            "zeMemAllocDevice, or of ferry_alloc or MPI_Alloc_mem. `device_type` is "
+            "SHMEMX_EXTERNAL_HEAP_*; that and the device are those of the memory, whatever the "
+            "arguments say. Does not block. Calls, arguments and values are those of Sandia "
+            "OpenSHMEM, on which Intel SHMEM builds.",
+            full_name="shmemx_heap_create"),
+        also(
+            "", "void", "",
+            "The second half of shmem_init. Collective over all PEs. A heap that another PE cannot "
+            "reach ends the program, with a line that says why: memory of malloc, of pools, "
+            "managed memory, an end behind that of the allocation.",
+            full_name="shmemx_heap_postinit"),
+        also(
             "", "shmemx_space_t", "int device, size_t size",
             "Makes a space: a symmetric heap of `size` bytes for each PE, in the memory of its "
             "device `device`. Collective over all PEs; they may name different devices, several "

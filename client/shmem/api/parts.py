@@ -42,6 +42,12 @@ typedef struct {
   size_t largest_free_bytes; /* what one shmem_malloc could still get */
 } shmemx_heap_info_t;
 
+/* Memory that shmemx_heap_create is given: of Level Zero, CUDA or HIP; or of ferry_alloc or MPI. */
+#define SHMEMX_EXTERNAL_HEAP_ZE 0
+#define SHMEMX_EXTERNAL_HEAP_CUDA 1
+#define SHMEMX_EXTERNAL_HEAP_HIP 2
+#define SHMEMX_EXTERNAL_HEAP_HOST 3
+
 /* A space: a symmetric heap in the memory of a device. The handle belongs to the PE that has it. */
 typedef struct ferry_shmem_space* shmemx_space_t;
 #define SHMEMX_SPACE_INVALID ((shmemx_space_t)0)

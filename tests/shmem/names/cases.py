@@ -22,6 +22,8 @@ import table  # noqa: E402
 # The functions that main.c itself calls.
 BEGIN_AND_END = {
     "shmem_init", "shmem_init_thread", "start_pes", "shmem_finalize", "shmem_global_exit",
+    "shmemx_heap_preinit", "shmemx_heap_preinit_thread", "shmemx_heap_create",
+    "shmemx_heap_postinit",
 }
 
 OF_BLOCKS = {  # family: macro, for types and sizes alike

@@ -1,6 +1,7 @@
 /* Runs the cases that it is linked with on two PEs. The argument is the function that the program
- * begins with: shmem_init, shmem_init_thread or start_pes; or shmem_global_exit, by which it ends
- * then. Prints how many cases each PE has run, and on stderr what is wrong. For C and C++. */
+ * begins with: shmem_init, shmem_init_thread, start_pes, shmemx_heap_preinit or
+ * shmemx_heap_preinit_thread; or shmem_global_exit, by which it ends then. Prints how many cases
+ * each PE has run, and on stderr what is wrong. For C and C++. */
 #include <stdio.h>
 
 #include "tests/shmem/names/case.h"
@@ -97,6 +98,16 @@ static void run_all(void) {
   free(private_arena);
 }
 
+/* A heap of 4096 bytes in memory of the program's own, and the end of the beginning. */
+static void create_heap(void) {
+  static void* base;
+  CHECK(shmem_n_pes() == 2);
+  CHECK(ferry_alloc(4096, FERRY_MEMORY_HOST, 0, &base) == 0);
+  shmemx_heap_create(base, 4096, SHMEMX_EXTERNAL_HEAP_HOST, -1);
+  shmemx_heap_postinit();
+  CHECK(shmem_addr_accessible((char*)base + 4095, 1 - shmem_my_pe()) == 1);
+}
+
 static void begin_by(const char* call) {
   int provided = -1;
   int initialized = -1;
@@ -108,6 +119,13 @@ static void begin_by(const char* call) {
     CHECK(provided >= SHMEM_THREAD_SERIALIZED);
   } else if (strcmp(call, "start_pes") == 0) {
     start_pes(0);
+  } else if (strcmp(call, "shmemx_heap_preinit") == 0) {
+    shmemx_heap_preinit();
+    create_heap();
+  } else if (strcmp(call, "shmemx_heap_preinit_thread") == 0) {
+    CHECK(shmemx_heap_preinit_thread(SHMEM_THREAD_FUNNELED, &provided) == 0);
+    CHECK(provided >= SHMEM_THREAD_FUNNELED);
+    create_heap();
   } else {
     shmem_init();
   }

@@ -13,9 +13,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 970 beyond them; without the five
+// 1,507 of OpenSHMEM 1.5, 103 deprecated, 178 of 1.6 and 974 beyond them; without the nine
 // that begin and end a program.
-constexpr int kCases = 1507 + 103 + 178 + 970 - 5;
+constexpr int kCases = 1507 + 103 + 178 + 974 - 9;
 
 e2e::CommandResult RunPair(const std::string& program, const std::string& begin = "shmem_init",
                            const std::string& nodes = "1") {
@@ -57,11 +57,18 @@ TEST(NamesTest, ComplexNumbersOfCAreGoodInCpp) {
   ExpectCases(RunPair("complex_cpp"), 12 + 8 + 2 * 4);
 }
 
-// A program begins by one of three functions; all cases run after each.
+// A program begins by one of five functions; all cases run after each.
 TEST(NamesTest, ProgramsBeginByInitThread) {
   ExpectCases(RunPair("names_c", "shmem_init_thread"), kCases);
 }
 TEST(NamesTest, ProgramsBeginByStartPes) { ExpectCases(RunPair("names_c", "start_pes"), kCases); }
+
+TEST(NamesTest, ProgramsBeginByHeapPreinit) {
+  ExpectCases(RunPair("names_c", "shmemx_heap_preinit"), kCases);
+}
+TEST(NamesTest, ProgramsBeginByHeapPreinitThread) {
+  ExpectCases(RunPair("names_cpp", "shmemx_heap_preinit_thread", "2"), kCases);
+}
 
 TEST(NamesTest, GlobalExitEndsTheJobWithItsStatus) {
   EXPECT_EQ(RunPair("names_c", "shmem_global_exit").exit_code, 23);
@@ -72,14 +79,16 @@ TEST(NamesTest, GlobalExitEndsTheJobWithItsStatus) {
 TEST(NamesTest, AToolMayTakeEveryFunction) {
   const e2e::CommandResult result = RunPair("names_with_tool");
   ExpectCases(result, kCases);
-  for (const std::string name : {"shmem_init_thread", "shmem_global_exit", "start_pes"}) {
+  for (const std::string name :
+       {"shmem_init_thread", "shmem_global_exit", "start_pes", "shmemx_heap_preinit",
+        "shmemx_heap_preinit_thread", "shmemx_heap_create", "shmemx_heap_postinit"}) {
     EXPECT_THAT(result.out, HasSubstr("never called: " + name + "\n"));
   }
   size_t lines = 0;
   for (size_t at = 0; (at = result.out.find("never called: ", at)) != std::string::npos; ++at) {
     ++lines;
   }
-  EXPECT_EQ(lines, 2u * 3u) << result.out;  // on each PE
+  EXPECT_EQ(lines, 2u * 7u) << result.out;  // on each PE
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ const std::map<std::string, std::map<std::string, int>> kCounts = {
       {"ordering", 2},
       {"generics", 6}}},
     {"deprecated", {{"deprecated", 99}, {"wait, test", 4}, {"generics", 8}}},
-    {"also", {{"wait, test", 12}, {"on queues", 947}, {"also", 11}}},
+    {"also", {{"wait, test", 12}, {"on queues", 947}, {"also", 15}}},
 };
 
 TEST(TableTest, CountsAsTheStandardDoes) {
@@ -99,7 +99,7 @@ TEST(TableTest, HasAllFunctionsOfEachStandard) {
   EXPECT_EQ(found["1.5"], 1507);
   EXPECT_EQ(found["deprecated"], 103);
   EXPECT_EQ(found["1.6"], 178);
-  EXPECT_EQ(found["also"], 970);
+  EXPECT_EQ(found["also"], 974);
 }
 
 TEST(LibraryTest, HasEveryFunctionUnderBothNames) {
