@@ -5,14 +5,44 @@ lib, with the shared libraries that the programs need.
 """
 
 import os
+import signal
 import subprocess
 
 PROGRAM = "benchmarks/gpu/gpu"
 HIP_ON_CUDA = "tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so"
 LEVEL_ZERO_LOADER = "lib/stand_ins/libze_loader.so.1"
+# A folder for each vendor, with its library's stand-in by the library's own name; the loader is beside.
+STAND_INS = "lib/stand_ins"
 # Beside lib, for machines whose own are older than those that the programs were built with.
 GCC_LIBRARIES = "lib/gcc"
 LIMIT_S = 120
+# A launcher ends what it has started when it is asked to.
+GRACE_S = 5
+
+
+def run_limited(command, limit_s, **options):
+    """As subprocess.run, with all that it says; past the limit it is ended, with its children, as code 124."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          **options) as process:
+        try:
+            said, complaints = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            said, complaints = end(process)
+            return subprocess.CompletedProcess(command, 124, said, f"{complaints}\ntook longer than {limit_s:.0f} s")
+        except BaseException:
+            end(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, complaints)
+
+
+def end(process):
+    """Ends a process that leads a session; what it has said since it began."""
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        return process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()
 
 
 class Target:
@@ -46,7 +76,7 @@ class Programs:
         return os.path.join(self.folder, name)
 
     def environment(self, target):
-        found = dict(os.environ, FERRY_GPU_BACKEND=target.backend, **target.environment)
+        found = {**os.environ, "FERRY_GPU_BACKEND": target.backend, **target.environment}
         paths = self.libraries + [found[name] for name in ["LD_LIBRARY_PATH"] if found.get(name)]
         if paths:
             found["LD_LIBRARY_PATH"] = ":".join(paths)
@@ -56,12 +86,9 @@ class Programs:
         """What it said, also if it failed or took too long."""
         command = [self.path(program)] + arguments
         try:
-            return subprocess.run(command, cwd=self.folder, env=self.environment(target), timeout=limit_s,
-                                  capture_output=True, text=True, check=False)
+            return run_limited(command, limit_s, cwd=self.folder, env=self.environment(target))
         except OSError as error:
             return subprocess.CompletedProcess(command, 127, "", str(error))
-        except subprocess.TimeoutExpired:
-            return subprocess.CompletedProcess(command, 124, "", f"took longer than {limit_s} s")
 
     def run(self, target, program, arguments, limit_s=LIMIT_S):
         return self._run(target, program, [str(argument) for argument in arguments], limit_s)
@@ -110,6 +137,18 @@ class Programs:
                    {"FERRY_HIP_LIBRARY": self.path("tests/fixtures/hip/libamdhip64_6.so")}, software),
             Target("level_zero_stand_in", "level_zero", level_zero, software)]
         return [target for target in targets + [self.host()] if not self.why_not(target)]
+
+    def as_programs_find_it(self, target):
+        """The same where nothing names backend or library: programs that are linked with the vendor's find both."""
+        environment = {"FERRY_GPU_BACKEND": "auto"}
+        if target.kind:
+            folders = [self.path(STAND_INS), self.path(f"{STAND_INS}/{target.backend}")]
+            folders += [os.environ["LD_LIBRARY_PATH"]] if os.environ.get("LD_LIBRARY_PATH") else []
+            environment["LD_LIBRARY_PATH"] = ":".join(folders)
+            if "ZE_ENABLE_ALT_DRIVERS" in target.environment:
+                environment["ZE_ENABLE_ALT_DRIVERS"] = target.environment["ZE_ENABLE_ALT_DRIVERS"]
+                environment["ZE_FIXTURE"] = "atomics,imports,devices2"
+        return Target(target.key, target.backend, environment, target.kind)
 
     def host(self):
         return Target("host", "host", {}, "emulated")

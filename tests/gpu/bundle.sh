@@ -8,16 +8,22 @@ set -euo pipefail
 readonly built=$1 folder=$2 commit=${3:-unknown}
 
 readonly programs=(
-  benchmarks/gpu/gpu benchmarks/gpu/ranks
+  benchmarks/exchange/exchange benchmarks/gpu/gpu benchmarks/gpu/ranks benchmarks/mpi/device
   daemon/ferryd daemon/ferry-worker tools/ferryrun/ferryrun tools/ferryctl/ferryctl
   examples/mpi_pingpong/mpi_pingpong tests/e2e/ranks/{device,matched,queues}
   tests/gpu_backends/{real_gpu,cuda,hip,level_zero_steps,host}_conformance_test
+  tests/shmem/ranks/own_heap_{cuda,hip,level_zero}
+  tests/vendor_memory/{direct,mpi}_{cuda,hip,level_zero}
 )
 readonly stand_ins=(
   tests/fixtures/cuda/libcuda_{11,13}.so tests/fixtures/hip/libamdhip64_{5,6}.so
   tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so
   tests/fixtures/level_zero/libferry_level_zero.so
 )
+# The vendors' libraries, which a machine with a GPU has: programs are linked with them by their own
+# names, and find stand-ins of these names only where they are told to.
+readonly vendors_own='^(libcuda|libamdhip64|libze_loader)\.so'
+readonly named_stand_ins=(cuda/libcuda.so.1 hip/libamdhip64.so.6)
 # libferry finds it beside itself.
 readonly control=client/control/libferry_control.so
 
@@ -45,6 +51,7 @@ needed() {
 }
 rm -rf "$folder"
 for file in "${programs[@]}" "${stand_ins[@]}"; do put "$built/$file" "$file"; done
+for file in "${named_stand_ins[@]}"; do put "$built/tests/fixtures/$file" "lib/stand_ins/$file"; done
 put "$built/$control" "lib/${control##*/}"
 loader=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | awk '/libze_loader\.so\.1 / && !found { print $NF; found = 1 }') || true
 [[ -z $loader ]] || put "$loader" lib/stand_ins/libze_loader.so.1  # a real GPU comes with its own
@@ -55,7 +62,7 @@ while read -r library; do
     exit 1
   }
   name=${library##*/}
-  if [[ $name =~ $machines_own ]]; then
+  if [[ $name =~ $machines_own || $name =~ $vendors_own ]]; then
     continue
   elif [[ $name == libstdc++* || $name == libgcc_s* ]]; then
     put "$library" "lib/gcc/$name"

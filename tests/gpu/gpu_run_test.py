@@ -19,6 +19,10 @@ CALLS = ("Identify, own memory", "Identify, heap", "CopyAsync, 64 B on the devic
          "Event::Query", "WriteValue64", "AllocateDevice, Free, 1 MiB", "ExportIpc", "ImportIpc, CloseIpc",
          "RegisterHostMemory, Unregister..., 1 MiB")
 COPIES = ["d2d_device"] + [f"{way}_{memory}" for way in ("d2h", "h2d") for memory in ("pageable", "pinned", "managed")]
+# Rows of a report by --quick: the suite, five jobs, both ways of five comparisons; and, where programs are
+# linked with the vendor's library, three of the program's own memory.
+ROWS = 1 + 5 + 2 * 5
+MEMORY_ROWS = 3
 SIZES = [4 ** power for power in range(12)]
 NO_GPU = 3
 
@@ -57,7 +61,9 @@ class GpuRunTest(unittest.TestCase):
         self.assertNotIn("FAILED", text)
         for key in KEYS:
             rows = [line for line in text.splitlines() if line.startswith("|") and f" {key} |" in line]
-            self.assertEqual(len(rows), 1 + 5, f"{key}: {rows}")
+            self.assertEqual(len(rows), ROWS + (0 if key == "host" else MEMORY_ROWS), f"{key}: {rows}")
+        self.assertIn("own memory: a symmetric heap of OpenSHMEM; two ranks, one node", text)
+        self.assertIn("### `cuda_stand_in`: bcast, eight ranks, one node", text)
         with open(figures, encoding="utf-8") as file:
             rows = {(row["benchmark"], row["size_bytes"], row["metric"]): row for row in json.load(file)}
         self.check_rows(rows)
@@ -97,6 +103,32 @@ class GpuRunTest(unittest.TestCase):
             self.assertIn(f"{name.lower()}: not found: ", said)
             self.assertIn(f"/nowhere/{name}.so", said)
         self.assertFalse(os.path.exists(results))
+
+    def test_vendors_libraries_are_found_by_their_own_names(self):
+        """As on a machine with GPUs: nothing names a library, and the suites and programs find the system's."""
+        stand_ins = os.path.join(self.gpu, "lib", "stand_ins")
+        system = {"LD_LIBRARY_PATH": f"{stand_ins}/cuda:{stand_ins}/hip"}
+        results = os.path.join(self.folder, "system")
+        code, said = self.start(["--quick", "--backend", "cuda", "--backend", "hip", "--no-benchmarks", "--results",
+                                 results], system)
+        self.assertEqual(code, 0, said)
+        for vendor in ("cuda", "hip"):
+            self.assertRegex(said, rf"gpu: {vendor}: conformance: [1-9]\d* passed")
+            self.assertIn(f"gpu: {vendor}: own memory: ferry.h's own calls; two ranks, one node: passed", said)
+        [path] = glob.glob(os.path.join(results, "*.md"))
+        with open(path, encoding="utf-8") as file:
+            self.assertNotIn("FAILED", file.read())
+
+    def test_what_the_time_does_not_suffice_for_is_said(self):
+        results = os.path.join(self.folder, "late")
+        code, said = self.start(["--stand-ins", "--quick", "--backend", "host", "--limit", "0", "--results", results])
+        self.assertEqual(code, 1, said)
+        self.assertIn("host: queues; two ranks, one node: FAILED", said)
+        [path] = glob.glob(os.path.join(results, "*.md"))
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("the time was up before it could begin: see --limit", text)
+        self.assertIn("FAILED: the time was up before they could begin: see --limit", text)
 
     def test_a_failure_is_reported_and_the_rest_runs(self):
         broken = os.path.join(self.gpu, "tests/e2e/ranks/queues")
