@@ -23,6 +23,9 @@ constexpr uint32_t kMoved = kNoChunk - 2;  // the same, but to read is a copy of
 constexpr uint32_t kTaken = kNoChunk - 3;
 constexpr uint32_t kTakenMoved = kNoChunk - 4;
 
+// Beside shm::kOutOfReachOf...: the source to read is `moved_source`.
+constexpr uint64_t kSourceRelocated = 4;
+
 constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunks) {
   return uint64_t{generation} << 32 | chunks;
 }
@@ -57,7 +60,9 @@ uint64_t RoundedUp(uint64_t dividend, uint64_t divisor) {
 }
 
 Plan ReadPlan(const TransferLayout& slot) {
-  Plan plan{ReadLocation(slot.source),
+  // Pairs with RelocateSource. Whoever reads the source itself meanwhile does no harm.
+  const bool is_relocated = (shm::LoadAcquire(slot.out_of_reach) & kSourceRelocated) != 0;
+  Plan plan{ReadLocation(is_relocated ? slot.moved_source : slot.source),
             ReadLocation(slot.destination),
             shm::LoadAcquire(slot.source_rank),
             shm::LoadAcquire(slot.destination_rank),
@@ -355,6 +360,22 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
 
 bool IsLeftToSource(const TransferLayout& slot, uint32_t generation) {
   return (OutOfReachOf(slot, generation) & shm::kOutOfReachOfDestination) != 0;
+}
+
+bool RelocateSource(TransferLayout& slot, uint32_t generation, const shm::Location& copy) {
+  uint64_t ends = shm::LoadAcquire(slot.out_of_reach);
+  if ((ends & kSourceRelocated) != 0) {
+    return false;  // others may be reading it
+  }
+  WriteLocation(slot.moved_source, copy);
+  do {
+    if (ends >> 32 != generation || (ends & shm::kOutOfReachOfDestination) == 0) {
+      return false;
+    }
+  } while (!shm::CompareExchange(slot.out_of_reach, ends,
+                                 uint64_t{generation} << 32 | kSourceRelocated,
+                                 std::memory_order_acq_rel));
+  return true;
 }
 
 TransferProgress Look(const TransferLayout& slot, uint32_t generation) {

@@ -125,6 +125,11 @@ ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAcce
 // Whether the receiver has found that it will never reach the source: it is the sender's turn.
 bool IsLeftToSource(const shm::TransferLayout& slot, uint32_t generation);
 
+// Then, for the sender: the receiver is to read this copy of the source instead, in a region of the
+// sender's, and begins anew. Once in a generation. False: the receiver has not found that, or the
+// copy is there.
+bool RelocateSource(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
+
 // The state of a transfer when a side looks at it. If the slot has another generation, it was used
 // anew, so this transfer ended well: after an error the owner keeps the slot until the receiver has
 // seen it.

@@ -1,11 +1,13 @@
-/* Collectives of device memory: given to MPI, or copied through host memory by hand, as programs do
- * whose MPI knows host memory only.
+/* Messages and collectives of device memory: given to MPI, or copied through host memory by hand,
+ * as programs do whose MPI knows host memory only.
  *
- *   device bcast|reduce|allreduce|allgather straight|pinned|pageable BATCH_MICROSECONDS BYTES...
+ *   device latency|bcast|reduce|allreduce|allgather straight|pinned|pageable BATCH_MICROSECONDS
+ *          BYTES...
  *
  * By hand, a rank copies all that it contributes to pinned or private host memory, calls MPI with
  * that, and copies all it got back: the naive approach of Chen et al. (section V). Rank 0 prints
- * "BYTES MICROSECONDS", measured as in collective.h.
+ * "BYTES MICROSECONDS": of a collective measured as in collective.h; latency is that of one way of
+ * a ping-pong of rank 0 and the rank in the middle.
  */
 #include "benchmarks/mpi/pattern.h"
 #include "ferry/ferry.h"
@@ -59,7 +61,35 @@ static void CallAllgather(const Side* side) {
                             MPI_BYTE, MPI_COMM_WORLD));
 }
 
+static void SendStaged(const Device* device, int peer) {
+  const Side* side = &device->side;
+  if (device->staged) {
+    FERRY_CHECK(ferry_memcpy(side->out, device->device_out, side->size));
+  }
+  Send(side->out, side->size, peer);
+}
+static void ReceiveStaged(const Device* device, int peer) {
+  const Side* side = &device->side;
+  Receive(side->in, side->size, peer);
+  if (device->staged) {
+    FERRY_CHECK(ferry_memcpy(device->device_in, side->in, side->size));
+  }
+}
+
+/* A ping and a pong, whose bytes do not come back. */
+static void PingPong(const Device* device) {
+  const int middle = device->side.ranks / 2;
+  if (IsRoot(&device->side)) {
+    SendStaged(device, middle);
+    ReceiveStaged(device, middle);
+  } else if (device->side.rank == middle) {
+    ReceiveStaged(device, kRoot);
+    SendStaged(device, kRoot);
+  }
+}
+
 static const Collective kCollectives[] = {
+    {"latency", NULL, Own, Own, 0, 0},
     {"bcast", CallBcast, OfRoot, OfOthers, 1, 0},
     {"reduce", CallReduce, Own, OfRoot, 0, 1},
     {"allreduce", CallAllreduce, Own, Own, 0, 1},
@@ -69,6 +99,10 @@ static const Collective kCollectives[] = {
 static void Call(const Device* device) {
   const Side* side = &device->side;
   const Collective* collective = device->collective;
+  if (collective->call == NULL) {
+    PingPong(device);
+    return;
+  }
   if (!device->staged) {
     collective->call(side);
     return;
@@ -80,10 +114,23 @@ static void Call(const Device* device) {
   FERRY_CHECK(ferry_memcpy(device->device_in, side->in, collective->in_bytes(side)));
 }
 
+static double FromRoot(double value) {
+  BENCH_CHECK(MPI_Bcast(&value, 1, MPI_DOUBLE, kRoot, MPI_COMM_WORLD));
+  return value;
+}
+
 static double Repeat(void* context, int rounds) {
   const Device* device = context;
   double inside_s = 0;
   Barrier();
+  if (device->collective->call == NULL) {
+    const double start = Now();
+    for (int i = 0; i < rounds; ++i) {
+      PingPong(device);
+    }
+    /* One way, on the two ranks that take part. */
+    return FromRoot(Now() - start) / 2;
+  }
   for (int i = 0; i < rounds; ++i) {
     const double start = Now();
     Call(device);
@@ -112,6 +159,11 @@ static void Check(const Device* device, char* scratch) {
   FERRY_CHECK(ferry_memcpy(scratch, device->device_in, All(&host)));
   if (collective->sums && collective->in_bytes(&host) > 0) {
     CompareSums(&host);
+  } else if (collective->call == NULL) {
+    const int middle = host.ranks / 2;
+    if (host.rank == kRoot || host.rank == middle) {
+      CompareBytes(&host, scratch, middle - host.rank, 0, host.size);
+    }
   } else if (collective->call == CallBcast) {
     CompareBytes(&host, scratch, kRoot, 0, host.size);
   } else if (collective->call == CallAllgather) {
@@ -164,7 +216,7 @@ int main(int argc, char** argv) {
       (strcmp(argv[2], "straight") != 0 && strcmp(argv[2], "pinned") != 0 &&
        strcmp(argv[2], "pageable") != 0)) {
     fprintf(stderr,
-            "usage: device bcast|reduce|allreduce|allgather straight|pinned|pageable "
+            "usage: device latency|bcast|reduce|allreduce|allgather straight|pinned|pageable "
             "BATCH_MICROSECONDS BYTES...\n");
     return 2;
   }

@@ -230,7 +230,8 @@ std::byte* Requests::ShadowOf(const RequestLayout& slot) const {
 // Copies what the engine, or others, read in place of the buffer of a send.
 inline ErrorCode Requests::CopyOut(RequestLayout& slot) {
   const void* const user = UserOf(slot);
-  if (slot.size_bytes <= shm::kInlineBytes && (slot.flags & shm::kRequestSynchronous) == 0) {
+  if (slot.size_bytes <= shm::kInlineBytes &&
+      (slot.flags & (shm::kRequestSynchronous | kRequestInPlace)) == 0) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
     return parts_.memory->CopyFrom(slot.payload, user, slot.size_bytes);
   }
@@ -385,6 +386,12 @@ void Requests::Copy(uint32_t request) {
     FinishIfArrived(request);
     return;
   }
+  if (IsInPlace(Slot(request)) && IsSend(Slot(request))) {
+    std::lock_guard lock(mutex_);  // as other threads do, in HelpOffered
+    while (!Relocate(request) && CopyChunk(request)) {
+    }
+    return;
+  }
   if (!IsSend(Slot(request)) && (progress_.threads() || !background_.empty())) {
     CopyTogether(request);
   }
@@ -532,11 +539,44 @@ bool Requests::HelpOffered() {
   std::erase_if(offered_, [this](uint32_t request) { return !IsTransferring(request); });
   for (const uint32_t request : offered_) {
     if (engine::IsLeftToSource(pool().Transfer(request), Slot(request).transfer_generation) &&
-        CopyChunk(request)) {
+        (Relocate(request) || CopyChunk(request))) {
       return true;
     }
   }
   return false;
+}
+
+// The receiver of a small message does not reach this rank's device memory: it gets a copy in the
+// heap to read, as it would have without an offer. True: it has; else it fails as a large one does.
+// Call it with the lock held.
+bool Requests::Relocate(uint32_t request) {
+  RequestLayout& slot = Slot(request);
+  shm::TransferLayout& transfer = pool().Transfer(request);
+  if (!IsInPlace(slot) || (slot.flags & shm::kRequestShadow) != 0 ||
+      !engine::IsLeftToSource(transfer, slot.transfer_generation)) {
+    return false;
+  }
+  const auto peer = static_cast<uint32_t>(slot.peer);
+  out_of_reach_[peer] = 1;
+  void* const shadow = parts_.memory->AllocateShadow(slot.size_bytes, true);
+  if (shadow == nullptr) {
+    return false;
+  }
+  const shm::Location copy = parts_.memory->regions().Find(shadow, slot.size_bytes);
+  if (parts_.memory->CopyFrom(shadow, UserOf(slot), slot.size_bytes) != ErrorCode::kOk ||
+      !engine::RelocateSource(transfer, slot.transfer_generation, copy)) {
+    parts_.memory->FreeShadow(shadow);
+    return false;
+  }
+  slot.buffer = copy;
+  slot.flags |= shm::kRequestShadow;  // Collect frees it
+  progress_.WakeRank(peer);
+  return true;
+}
+
+void Requests::LeaveToReceiver(uint32_t request) {
+  std::lock_guard lock(mutex_);
+  std::erase(offered_, request);
 }
 
 bool Requests::LeaveAllBehind() {

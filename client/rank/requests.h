@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -42,7 +43,10 @@ class Requests {
     uint64_t one_block_bytes;  // ferryd does not cut device messages up to this size
     uint64_t chunk_bytes;      // of copies inside the node; larger messages are worth help
   };
-  explicit Requests(Parts parts) : parts_(std::move(parts)), progress_(*parts_.progress) {}
+  explicit Requests(Parts parts)
+      : parts_(std::move(parts)),
+        progress_(*parts_.progress),
+        out_of_reach_(std::make_unique<std::atomic<uint8_t>[]>(progress_.view().job_size)) {}
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
@@ -74,6 +78,13 @@ class Requests {
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
   // Fills in a slot of TakeSlot. The caller gives it up if that fails.
   ErrorCode Fill(uint32_t request, const Message& message, shm::RequestKind kind);
+  // A send that is to be offered, however small it is, and from where it lies in device memory. Not
+  // to a peer for which IsOutOfReach: that does not reach this rank's device memory.
+  void OfferInPlace(uint32_t request) { Slot(request).flags |= kRequestInPlace; }
+  bool IsOutOfReach(uint32_t peer) const { return out_of_reach_[peer].load() != 0; }
+  static bool IsInPlace(const shm::RequestLayout& slot) {
+    return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
+  }
   // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
   ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr);
   // Ends one that was not started.
@@ -120,6 +131,8 @@ class Requests {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
     SetState(slot, shm::RequestState::kComplete);
   }
+  // A send in place whose message moves into a shadow: this rank's streams copy nothing for it.
+  void LeaveToReceiver(uint32_t request);
   // A send whose message has moved into a shadow is over for the application, which collects it;
   // its slot stays taken until the message has arrived.
   static void MarkMoved(shm::RequestLayout& slot) {
@@ -139,6 +152,7 @@ class Requests {
 
  private:
   static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
+  static constexpr uint32_t kRequestInPlace = uint32_t{1} << 28;
 
   ErrorCode CheckBuffer(const Message& message) const;
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
@@ -161,6 +175,7 @@ class Requests {
   bool IsLeftToReceiver(uint32_t request);
   void CopyTogether(uint32_t request);
   bool HelpOffered();
+  bool Relocate(uint32_t request);
   void FindTransfers();
   bool LeaveAllBehind();
   // Whether it is still what background_ remembers: the slot may have been used anew.
@@ -180,6 +195,8 @@ class Requests {
   std::mutex mutex_;
   std::vector<uint32_t> background_;  // receives made transfers by another request's call
   std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach
+  // By rank: whether it has found that it does not reach this one's device memory.
+  std::unique_ptr<std::atomic<uint8_t>[]> out_of_reach_;
 };
 
 }  // namespace ferry::client

@@ -53,7 +53,9 @@ Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t 
 
 ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneSet* later) {
   Message sent = message;
+  const bool is_blocking = later != nullptr;
   bool is_over = false;
+  bool in_place = false;
   if (!requests_.IsPlainSend(message)) {
     ErrorCode error = requests_.CheckSend(&sent);
     if (error == ErrorCode::kOk) {
@@ -62,19 +64,22 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     if (error != ErrorCode::kOk) {
       return error;
     }
-    is_over = SendEager(sent);
+    in_place = IsForOneCopy(sent, is_blocking);
+    is_over = !in_place && SendEager(sent);
   }
   *request = 0;
-  if (is_over || (IsForShadow(sent, later != nullptr) && SendFromShadow(sent))) {
+  if (is_over || (IsForShadow(sent, is_blocking) && SendFromShadow(sent))) {
     return ErrorCode::kOk;
   }
   ErrorCode error = requests_.Take(sent, RequestKind::kSend, request);
   if (error != ErrorCode::kOk) {
-    return error;
+    return in_place && SendEager(sent) ? ErrorCode::kOk : error;  // that takes no request
+  }
+  if (in_place) {
+    requests_.OfferInPlace(*request);
   }
   // One that may move needs no worker at its receiver: that comes, or the message moves.
   engine::LaneSet uncalled;
-  const bool is_blocking = later != nullptr;
   const bool may_move = MayMove(requests_.Slot(*request)) && (is_blocking || !progress_.threads());
   error = requests_.Start(*request, may_move ? &uncalled : later);
   if (error != ErrorCode::kOk) {
@@ -172,13 +177,31 @@ bool Sender::SendEagerByStream(const Message& message) {
 
 // ---- Sends in place -----------------------------------------------------------------------------
 
+// Whether a small message is offered from where it lies in device memory, so that one copy of the
+// receiver's stream brings it to its place, in place of one out of the device here and one into it
+// there. Only if it may move: nobody is to wait for a receiver who would not wait for a message of
+// host memory. To itself a rank would wait in vain.
+bool Sender::IsForOneCopy(const Message& message, bool blocking) {
+  const auto peer = static_cast<uint32_t>(message.peer);
+  return memory_.IsByStream(message.buffer) && message.size_bytes != 0 &&
+         message.size_bytes <= std::max<uint64_t>(eager_max_bytes_, shm::kInlineBytes) &&
+         !message.synchronous && peers_.by_rank[peer].local && peer != progress_.view().rank &&
+         memory_.regions().Find(message.buffer, message.size_bytes).region != 0 &&
+         !requests_.IsOutOfReach(peer) && (blocking ? !IsLate(peer) : !progress_.threads());
+}
+
 // Whether a request may be moved into a shadow if its receiver turns out to be late. A persistent
 // one's slot is needed for its next start.
 bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
-  return slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes && (slot.flags & kNever) == 0 &&
-         peers_.by_rank[static_cast<uint32_t>(slot.peer)].local &&
-         (slot.buffer.region == 0 || memory_.regions().ById(slot.buffer.region).lent);
+  if (slot.size_bytes == 0 || slot.size_bytes > kShadowMaxBytes || (slot.flags & kNever) != 0 ||
+      !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local) {
+    return false;
+  }
+  if ((slot.buffer.flags & shm::kLocationByStream) != 0) {
+    return Requests::IsInPlace(slot);
+  }
+  return slot.buffer.region == 0 || memory_.regions().ById(slot.buffer.region).lent;
 }
 
 void Sender::NoteInPlace(uint32_t request) {
@@ -237,17 +260,30 @@ bool Sender::MoveLate(uint32_t request, bool patient) {
 // What the application has unmapped must not end this process, which only waits: it fails at its
 // receiver. malloc's memory stays mapped.
 bool Sender::CopySource(void* shadow, const RequestLayout& slot) {
+  const auto* const source = reinterpret_cast<const void*>(slot.user_address);
+  if (Requests::IsInPlace(slot)) {
+    return memory_.CopyFrom(shadow, source, slot.size_bytes) == ErrorCode::kOk;
+  }
   if (slot.buffer.region != 0) {
-    std::memcpy(shadow, reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
+    std::memcpy(shadow, source, slot.size_bytes);
     return true;
   }
   return ReadProcessMemory(getpid(), slot.user_address, shadow, slot.size_bytes) == ErrorCode::kOk;
 }
 
+// Whether the peer has looked at all that this rank has sent it: for what it has not taken then no
+// receive is posted.
+bool Sender::HasLooked(uint32_t peer) const {
+  const uint32_t own_lane = peers_.by_rank[progress_.view().rank].local_index;
+  const shm::LaneLayout& lane = *peers_.by_rank[peer].inbox.lane(own_lane);  // open
+  return shm::LoadAcquire(lane.consumer.head) == shm::LoadAcquire(lane.producer.tail);
+}
+
 bool Sender::Move(uint32_t request, bool patient) {
   RequestLayout& slot = requests_.Slot(request);
   const auto peer = static_cast<uint32_t>(slot.peer);
-  if (patient && shm::Wake(peers_.Wake(peer)).HasVisitors()) {
+  const bool in_place = Requests::IsInPlace(slot);
+  if (patient && shm::Wake(peers_.Wake(peer)).HasVisitors() && !(in_place && HasLooked(peer))) {
     return false;
   }
   void* const shadow = TakeShadow(slot.size_bytes);
@@ -258,6 +294,9 @@ bool Sender::Move(uint32_t request, bool patient) {
   const bool is_moved =
       CopySource(shadow, slot) &&
       engine::MoveOffer(requests_.pool().Transfer(request), slot.transfer_generation, copy);
+  if (is_moved && in_place) {
+    requests_.LeaveToReceiver(request);
+  }
   std::lock_guard lock(mutex_);
   if (!is_moved) {
     GiveShadow(shadow, slot.size_bytes);

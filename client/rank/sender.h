@@ -3,7 +3,8 @@
 //
 // Inside the node a private buffer is offered *in place*: its receiver copies straight from it. If
 // nobody comes for it while the application waits, a message of middle size moves into a *shadow*,
-// a copy in the heap, from which the receiver takes it later, and the send is over. To another node
+// a copy in the heap, from which the receiver takes it later, and the send is over. So do small
+// messages from device memory that the receiver's streams may reach. To another node
 // such a message is sent from a shadow at once: the sender does not wait for the daemon's answer.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
@@ -59,6 +60,7 @@ class Sender {
   };
 
   bool SendEager(const Message& message);
+  bool IsForOneCopy(const Message& message, bool blocking);
   bool SendEagerByStream(const Message& message);
   // The rest of SendEager, where CPUs reach the buffer and the lane is open.
   bool SendEagerFromHost(const Message& message);
@@ -66,7 +68,8 @@ class Sender {
   bool IsUntaken(const InPlace& sent) const;
   void NoteInPlace(uint32_t request);
   void CallReceivers();
-  static bool CopySource(void* shadow, const shm::RequestLayout& slot);
+  bool HasLooked(uint32_t peer) const;
+  bool CopySource(void* shadow, const shm::RequestLayout& slot);
   bool Move(uint32_t request, bool patient);
   bool IsLate(uint32_t rank);
   bool IsForShadow(const Message& message, bool blocking);

@@ -89,6 +89,32 @@ TEST(DeviceDeathTest, TheOtherRankIsTold) {
   }
 }
 
+// ---- Small messages inside a node
+
+CommandResult RunSmall(const std::string& what, const Words& flags = {}) {
+  return RunCleanly(PrivateJob(Joined({"-n", "2"}, flags), {"tests/e2e/ranks/device_small", what}),
+                    WithLink());
+}
+
+TEST(SmallDeviceMessagesTest, TakeOneCopyWhereTheReceiveIsThere) {
+  EXPECT_EQ(RunSmall("one_copy").out, "device_small: ok\n");
+}
+
+TEST(SmallDeviceMessagesTest, WaitForNobodyWhoIsLate) {
+  EXPECT_EQ(RunSmall("late").out, "device_small: ok\n");
+}
+
+TEST(SmallDeviceMessagesTest, WaitForNobodyAmongThreads) {
+  EXPECT_EQ(RunSmall("threads").out, "device_small: ok\n");
+}
+
+TEST(SmallDeviceMessagesTest, OfTheDeadAreTold) {
+  for (const char* what : {"hold", "vanish"}) {
+    SCOPED_TRACE(what);
+    EXPECT_THAT(RunSmall(what, {"--keep-going"}).out, HasSubstr("survivor: "));
+  }
+}
+
 // A failed copy of ferryd's is an error of both ranks' requests, and of nothing else.
 TEST(DeviceFaultTest, ACopyThatFailsIsToldToBothRanks) {
   for (const char* point : {"staging.copy_in:3:SYSTEM", "staging.copy_out:3:SYSTEM"}) {

@@ -386,6 +386,15 @@ TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
   EXPECT_THAT(result.err, HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE"));
 }
 
+// Small messages need no import: they did without before receivers copied them.
+TEST(GpuFaultsMessageTest, SmallMessagesArriveWhereNobodyMayImport) {
+  const Words variables =
+      Joined(VariablesOf(Vendors().front(), {}), {"FIXTURE_FAULTS=cuIpcOpenMemHandle:1+:1"});
+  EXPECT_EQ(
+      RunWell(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device_small", "unreached"}), variables),
+      "device_small: ok\n");
+}
+
 TEST(GpuFaultsMessageTest, TheDriversWordsAreOfTheMessageThatFailed) {
   Words variables = VariablesOf(Vendors().front(), {});
   variables.emplace_back("FIXTURE_FAULTS=cuMemcpyAsync:2:2");  // the first is ferry_alloc's

@@ -390,6 +390,44 @@ TEST_F(TransferTest, OneEndThatReachesTheOtherIsEnough) {
   ExpectEachByteOnce();
 }
 
+// Once, and only if the receiver has asked for it.
+TEST_F(TransferTest, AReceiverThatDoesNotReachTheSourceReadsItsCopy) {
+  std::vector<std::byte> copy(kChunk, std::byte{1});
+  const shm::Location where{0, 0, reinterpret_cast<uint64_t>(copy.data())};
+  for (uint32_t generation = 1; generation <= 2; ++generation) {
+    Match(kChunk, generation);
+    source_.assign(kChunk, std::byte{7});
+    const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
+    EXPECT_FALSE(RelocateSource(slot_, generation, where)) << "nobody has asked for it";
+    CountingMemory of_destination;
+    of_destination.unreachable_rank = 0;
+    EXPECT_EQ(CopyChunk(slot_, generation, of_destination, &destination), ChunkResult::kLeft);
+    EXPECT_FALSE(RelocateSource(slot_, generation + 1, where));
+    EXPECT_TRUE(RelocateSource(slot_, generation, where));
+    EXPECT_FALSE(IsLeftToSource(slot_, generation));
+    EXPECT_FALSE(RelocateSource(slot_, generation, where)) << "somebody may be reading it";
+    EXPECT_EQ(CopyChunk(slot_, generation, memory_, &destination), ChunkResult::kFinished);
+    EXPECT_EQ(Look(slot_, generation).error, ErrorCode::kOk);
+    ExpectEachByteOnce();
+  }
+}
+
+TEST_F(TransferTest, ACopyThatIsNotReachedEitherFails) {
+  CountingMemory of_destination;
+  of_destination.unreachable_rank = 0;
+  CountingMemory of_source;
+  of_source.unreachable_rank = 1;
+  Match(kChunk, 1);
+  const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 1, of_destination, &destination), ChunkResult::kLeft);
+  const shm::Location copy = slot_.source;
+  EXPECT_TRUE(RelocateSource(slot_, 1, copy));
+  EXPECT_EQ(CopyChunk(slot_, 1, of_destination, &destination), ChunkResult::kLeft);
+  const OwnEnd source{true, 0, 1, copy, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 1, of_source, &source), ChunkResult::kFinished);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kUnsupported);
+}
+
 TEST_F(TransferTest, WhoCouldReachNobodyInAnEarlierLifeFailsNothing) {
   CountingMemory of_destination;
   of_destination.unreachable_rank = 0;
