@@ -140,6 +140,7 @@ class FaultyDeferred final : public transport::DeferredWork {
   transport::CounterDoorbell Doorbell(transport::NicCounter counter) override {
     return real_.Doorbell(counter);
   }
+  void ExpectEnds() override { real_.ExpectEnds(); }
   StatusOr<std::unique_ptr<transport::Registration>> PrepareTarget(
       void* base, uint64_t bytes, transport::NicCounter counter) override {
     return real_.PrepareTarget(base, bytes, counter);

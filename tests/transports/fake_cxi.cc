@@ -1,11 +1,63 @@
 #include "tests/transports/fake_cxi.h"
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "shm/atomic.h"
+
 namespace ferry::transport {
+
+FakeCxi::FakeCxi(bool keeps_pages)
+    : keeps_pages_(keeps_pages), pages_(memfd_create("cxi0", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  EXPECT_EQ(ftruncate(pages_.get(), 1024 * kPageBytes), 0);
+  FillTables();
+  domain_.fid = {FI_CLASS_DOMAIN, this, &domain_ops_};
+  domain_.ops = &domain_calls_;
+  domain_.mr = &memory_calls_;
+  endpoint_.fid = {FI_CLASS_EP, this, &endpoint_ops_};
+}
+
+FakeCxi::~FakeCxi() {
+  for (const auto& counter : counters_) {
+    munmap(counter->page, kPageBytes);
+  }
+}
+
+bool FakeCxi::HasPage(uint64_t offset) const {
+  return std::ranges::any_of(
+      counters_, [offset](const auto& counter) { return counter->number * kPageBytes == offset; });
+}
+
+// Where pages are kept, each has a file of its own, in which nothing can be written by mappings
+// made later.
+bool FakeCxi::MapPage(Counter* counter) {
+  while (HasPage(counter->number * kPageBytes)) {
+    ++counter->number;
+  }
+  if (keeps_pages_) {
+    pages_.Reset(memfd_create("cxi0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    counter->number = 0;
+    if (ftruncate(pages_.get(), kPageBytes) != 0) {
+      return false;
+    }
+  }
+  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, pages_.get(),
+                          static_cast<off_t>(counter->number * kPageBytes));
+  if (page == MAP_FAILED ||
+      (keeps_pages_ && fcntl(pages_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)) {
+    return false;
+  }
+  counter->page = static_cast<uint64_t*>(page);
+  std::fill_n(counter->page, kPageBytes / sizeof(uint64_t), kUntouched);
+  return true;
+}
 
 std::unique_ptr<Endpoint> FakeCxi::Open() {
   auto endpoint = std::make_unique<Endpoint>();
@@ -23,7 +75,10 @@ std::unique_ptr<Endpoint> FakeCxi::Open() {
 }
 
 void FakeCxi::Work(const std::function<void(void*)>& on_error) {
-  while (Doorbells() + Fire(on_error) > 0) {
+  {
+    const std::lock_guard lock(memory_mutex_);
+    while (Doorbells() + Fire(on_error) > 0) {
+    }
   }
   for (const auto& counter : counters_) {
     counter->read_back = counter->asked ? counter->successes : counter->read_back;
@@ -32,8 +87,7 @@ void FakeCxi::Work(const std::function<void(void*)>& on_error) {
 }
 
 bool FakeCxi::Take(uint64_t* word, uint64_t* value) {
-  *value = *word;
-  *word = kUntouched;
+  *value = shm::Exchange(*word, kUntouched, std::memory_order_acq_rel);
   return *value != kUntouched;
 }
 
@@ -54,6 +108,7 @@ int FakeCxi::Doorbells() {
       counter->failures = 0, events++;
     }
   }
+  stores_ += static_cast<uint64_t>(events);
   return events;
 }
 
@@ -105,7 +160,13 @@ bool FakeCxi::Store(uint64_t key, uint64_t offset, const void* from, size_t byte
   if (memory == nullptr) {
     return false;
   }
-  std::memcpy(memory->base + offset, from, bytes);
+  if (bytes == sizeof(uint64_t) && offset % sizeof(uint64_t) == 0) {  // streams wait for such words
+    uint64_t word = 0;
+    std::memcpy(&word, from, sizeof(word));
+    shm::StoreRelease(*reinterpret_cast<uint64_t*>(memory->base + offset), word);
+  } else {
+    std::memcpy(memory->base + offset, from, bytes);
+  }
   if (memory->counter != nullptr) {
     memory->counter->successes++;
   }
@@ -144,6 +205,7 @@ void FakeCxi::FillTables() {
   };
   counter_calls_.add = [](fid_cntr* counter, uint64_t value) {
     CounterOf(&counter->fid)->successes += value;
+    CounterOf(&counter->fid)->nic->calls_++;
     return 0;
   };
   counter_extension_.set_wb_buffer = [](fid* counter, void* buffer, size_t bytes) {
@@ -154,8 +216,8 @@ void FakeCxi::FillTables() {
     return 0;
   };
   counter_extension_.get_mmio_addr = [](fid* counter, void** address, size_t* bytes) {
-    *address = CounterOf(counter)->page.data();
-    *bytes = sizeof(CounterOf(counter)->page);
+    *address = CounterOf(counter)->page;
+    *bytes = kPageBytes;
     return 0;
   };
   domain_extension_.get_dwq_depth = [](fid*, size_t* depth) {
@@ -198,7 +260,9 @@ int FakeCxi::OpenCounter(fid_domain* domain, fi_cntr_attr*, fid_cntr** counter, 
   auto* nic = static_cast<FakeCxi*>(domain->fid.context);
   auto made = std::make_unique<Counter>();
   made->nic = nic;
-  made->page.fill(kUntouched);
+  if (!nic->MapPage(made.get())) {
+    return -FI_ENOMEM;
+  }
   made->fabric.fid = {FI_CLASS_CNTR, made.get(), &nic->counter_ops_};
   made->fabric.ops = &nic->counter_calls_;
   *counter = &made->fabric;
@@ -208,13 +272,15 @@ int FakeCxi::OpenCounter(fid_domain* domain, fi_cntr_attr*, fid_cntr** counter, 
 
 int FakeCxi::CloseCounter(fid* object) {
   Counter* counter = CounterOf(object);
+  FakeCxi* nic = counter->nic;
+  const std::lock_guard lock(nic->memory_mutex_);
   if (counter->bound > 0) {
     return -FI_EBUSY;
   }
-  FakeCxi* nic = counter->nic;
   std::erase_if(nic->queue_, [counter](const fi_deferred_work* work) {
     return work->triggering_cntr == &counter->fabric;
   });
+  munmap(counter->page, kPageBytes);
   std::erase_if(nic->counters_, [counter](const auto& one) { return one.get() == counter; });
   return 0;
 }
@@ -228,6 +294,7 @@ int FakeCxi::Register(fid* domain, const void* base, size_t bytes, uint64_t, uin
   made->bytes = bytes;
   made->fabric.fid = {FI_CLASS_MR, made.get(), &nic->memory_ops_};
   made->fabric.key = key;
+  const std::lock_guard lock(nic->memory_mutex_);
   *memory = &made->fabric;
   nic->memories_[key] = std::move(made);
   return 0;
@@ -235,6 +302,7 @@ int FakeCxi::Register(fid* domain, const void* base, size_t bytes, uint64_t, uin
 
 int FakeCxi::Deregister(fid* object) {
   Memory* memory = MemoryOf(object);
+  const std::lock_guard lock(memory->nic->memory_mutex_);
   if (memory->counter != nullptr) {
     memory->counter->bound--;
   }
@@ -244,6 +312,7 @@ int FakeCxi::Deregister(fid* object) {
 
 int FakeCxi::Bind(fid* object, fid* other, uint64_t flags) {
   Memory* memory = MemoryOf(object);
+  const std::lock_guard lock(memory->nic->memory_mutex_);
   if (memory->enabled) {
     return -FI_EINVAL;
   }
@@ -258,6 +327,7 @@ int FakeCxi::Bind(fid* object, fid* other, uint64_t flags) {
 
 int FakeCxi::Enable(fid* object, int command, void*) {
   Memory* memory = MemoryOf(object);
+  const std::lock_guard lock(memory->nic->memory_mutex_);
   memory->enabled = command == FI_ENABLE && memory->has_endpoint;
   return memory->enabled ? 0 : -FI_EINVAL;
 }

@@ -4,10 +4,12 @@
 // - 504 deferred operations at most; one more is refused, and noted, for a real NIC may do
 // anything.
 // - A counter is read as it was last written back: reading it asks for a newer value.
-// - A GPU's stores to a counter's page add to it or reset it.
+// - A GPU's stores to a counter's page add to it or reset it. The pages lie in a file, as those of
+//   the driver's; a counter that is closed leaves its page to the next one that is opened.
 // - A write-back word that the application has set is written after operations that ask for it.
 //
-// Only Work, which is the NIC's own time, makes anything happen. Its only peer is itself.
+// Only Work, which is the NIC's own time, makes anything happen. Its only peer is itself. Memory
+// may be registered by other threads meanwhile.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,15 +20,16 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/unique_fd.h"
 #include "transports/ofi/cxi_extension.h"
 #include "transports/ofi/endpoint.h"
 
@@ -37,13 +40,11 @@ class FakeCxi {
   static constexpr size_t kUsable = 504;
   static constexpr fi_addr_t kSelf = 7;
 
-  FakeCxi() {
-    FillTables();
-    domain_.fid = {FI_CLASS_DOMAIN, this, &domain_ops_};
-    domain_.ops = &domain_calls_;
-    domain_.mr = &memory_calls_;
-    endpoint_.fid = {FI_CLASS_EP, this, &endpoint_ops_};
-  }
+  // `keeps_pages`: its driver maps each page once, and never again, as Slingshot's does.
+  explicit FakeCxi(bool keeps_pages = false);
+  ~FakeCxi();
+  FakeCxi(const FakeCxi&) = delete;
+  FakeCxi& operator=(const FakeCxi&) = delete;
 
   // An Endpoint that is this NIC's; the NIC outlives it.
   std::unique_ptr<Endpoint> Open();
@@ -55,6 +56,11 @@ class FakeCxi {
   size_t queued() const { return queue_.size(); }
   bool overrun() const { return overrun_; }
   size_t open_counters() const { return counters_.size(); }
+  // Additions and resets by a CPU's calls, and those by stores to pages.
+  uint64_t calls() const { return calls_; }
+  uint64_t stores() const { return stores_; }
+  // Whether some counter has the page at that place of the file.
+  bool HasPage(uint64_t offset) const;
   // A lost operation fires and never ends, and nothing reports it.
   bool loses = false;
   // The version of the domain's extension that is there.
@@ -62,6 +68,7 @@ class FakeCxi {
 
  private:
   static constexpr uint64_t kUntouched = ~uint64_t{0};
+  static constexpr uint64_t kPageBytes = 4096;
 
   struct Counter {
     fid_cntr fabric{};
@@ -72,7 +79,8 @@ class FakeCxi {
     bool asked = false;
     int bound = 0;
     uint64_t* write_back = nullptr;
-    alignas(64) std::array<uint64_t, 512> page;
+    uint64_t number = 0;  // its page's, in the file
+    uint64_t* page = nullptr;
   };
   struct Memory {
     fid_mr fabric{};
@@ -90,6 +98,7 @@ class FakeCxi {
   // ---- The NIC's time
 
   static bool Take(uint64_t* word, uint64_t* value);
+  bool MapPage(Counter* counter);
 
   int Doorbells();
 
@@ -124,9 +133,14 @@ class FakeCxi {
   fid_domain domain_{};
   fid_ep endpoint_{};
   std::vector<std::unique_ptr<Counter>> counters_;
+  std::mutex memory_mutex_;
   std::map<uint64_t, std::unique_ptr<Memory>> memories_;
   std::list<fi_deferred_work*> queue_;
   bool overrun_ = false;
+  const bool keeps_pages_;
+  UniqueFd pages_;
+  uint64_t calls_ = 0;
+  uint64_t stores_ = 0;
 };
 
 }  // namespace ferry::transport

@@ -39,6 +39,11 @@ enum class NicCounter : uint64_t {};
 // Where a GPU (or the host) stores a 64-bit number to act on a counter without any call; null where
 // the NIC has no such place. Memory-mapped I/O: register [page, page + page_bytes) with the GPU,
 // store whole words, never load.
+//
+// Another process may map the page, too, where the provider's descriptor for it can be mapped a
+// second time: [offset, offset + page_bytes) of `descriptor`, which stays the NIC's. Whoever has
+// the descriptor may reach all that its driver gives to this process, the pages of all counters to
+// begin with: hand it only to those who may do so.
 struct CounterDoorbell {
   void* page = nullptr;
   uint64_t page_bytes = 0;
@@ -46,6 +51,8 @@ struct CounterDoorbell {
   uint64_t* add_errors = nullptr;    // stores add to its failures
   uint64_t* reset = nullptr;         // a store of 0 sets the counter to 0
   uint64_t* reset_errors = nullptr;  // a store of 0 sets its failures to 0
+  int descriptor = -1;               // -1: only this process has the page
+  uint64_t offset = 0;
 };
 
 // Fires as soon as `counter` has reached `threshold`, at once if it has already.
@@ -129,7 +136,10 @@ class DeferredWork {
   virtual void AddToCounter(NicCounter counter, uint64_t n) = 0;
   // 0 for an unknown counter.
   virtual uint64_t ReadCounter(NicCounter counter) = 0;
+  // Looks for the descriptor anew each time, in /proc: call it once for each counter.
   virtual CounterDoorbell Doorbell(NicCounter counter) = 0;
+  // Something else than AddToCounter has fired operations: the next Poll looks for their ends.
+  virtual void ExpectEnds() = 0;
 
   // Like Transport::PrepareMemory with remote access, but each remote write into the region, and
   // each remote increment, adds one to `counter` once its data is in place. Pass the result to

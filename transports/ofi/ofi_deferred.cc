@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "transports/ofi/cxi_extension.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/page_source.h"
 
 namespace ferry::transport {
 namespace {
@@ -165,8 +167,7 @@ void OfiDeferred::CloseIfUnused(uint64_t now_ns) {
 
 void OfiDeferred::AddToCounter(NicCounter id, uint64_t n) {
   if (CounterState* counter = counters_.Find(id); counter != nullptr) {
-    scan_interval_ns_ = kShortScanNs;
-    next_scan_ns_ = 0;
+    LookSoon();
     statistics_.rings++;
     counters_.Add(counter, n);
   }
@@ -179,7 +180,21 @@ uint64_t OfiDeferred::ReadCounter(NicCounter id) {
 
 CounterDoorbell OfiDeferred::Doorbell(NicCounter id) {
   CounterState* counter = counters_.Find(id);
-  return counter == nullptr ? CounterDoorbell{} : counter->doorbell;
+  if (counter == nullptr) {
+    return {};
+  }
+  CounterDoorbell doorbell = counter->doorbell;
+  if (doorbell.page == nullptr || keeps_pages_) {
+    return doorbell;
+  }
+  const std::optional<uint64_t> offset =
+      FindPageSource(doorbell.page, doorbell.page_bytes, &page_descriptor_);
+  keeps_pages_ = !offset.has_value();
+  if (offset) {
+    doorbell.descriptor = page_descriptor_.get();
+    doorbell.offset = *offset;
+  }
+  return doorbell;
 }
 
 StatusOr<std::unique_ptr<Registration>> OfiDeferred::PrepareTarget(void* base, uint64_t bytes,
@@ -466,6 +481,11 @@ void OfiDeferred::ForgetLost(uint64_t now_ns) {
       entry.region = nullptr;
     }
   }
+}
+
+void OfiDeferred::LookSoon() {
+  scan_interval_ns_ = kShortScanNs;
+  next_scan_ns_ = 0;
 }
 
 void OfiDeferred::Scan(uint64_t now_ns) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "transports/api/deferred_work.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/memory.h"
@@ -52,6 +53,7 @@ class OfiDeferred final : public DeferredWork {
   void AddToCounter(NicCounter id, uint64_t n) override;
   uint64_t ReadCounter(NicCounter id) override;
   CounterDoorbell Doorbell(NicCounter id) override;
+  void ExpectEnds() override { LookSoon(); }
   StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
                                                         NicCounter counter) override;
   ErrorCode ArmWrite(const DeferredWrite& write) override;
@@ -91,6 +93,7 @@ class OfiDeferred final : public DeferredWork {
   void Free(DeferredEntry* entry);
   void Count(ErrorCode code);
 
+  void LookSoon();
   void Scan(uint64_t now_ns);
   bool Retire(CounterState* counter);
   bool RetireAll();
@@ -117,6 +120,10 @@ class OfiDeferred final : public DeferredWork {
   EntryLifeList ending_;
   ReportingCounters reporting_;
   std::vector<CounterState*> closing_;
+  // Of the file that the pages of all counters are mapped from. A driver that has refused to map
+  // one again is not asked any more, since it may note that in the system's log.
+  UniqueFd page_descriptor_;
+  bool keeps_pages_ = false;
   uint64_t next_scan_ns_ = 0;
   uint64_t scan_interval_ns_ = 0;
   DeferredStatistics statistics_;
