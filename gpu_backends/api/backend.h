@@ -81,7 +81,14 @@ class GpuBackend {
   // bytes or a range that wraps around; kAlreadyExists where it overlaps memory that this backend
   // knows.
   virtual Status RegisterHostMemory(void* pointer, uint64_t size_bytes) = 0;
-  // kInvalidBuffer unless `pointer` starts a registered range.
+  // The same for whole pages of another device's registers that this process has mapped, such as a
+  // counter of the NIC: streams store there (WriteValue64), and kernels; nothing loads.
+  // kUnsupported where the vendor has no call for it, or the device cannot.
+  virtual Status RegisterIoMemory(void* /*pointer*/, uint64_t /*size_bytes*/) {
+    return {ErrorCode::kUnsupported,
+            "this backend's devices do not reach other devices' registers"};
+  }
+  // kInvalidBuffer unless `pointer` starts a registered range, of either kind.
   virtual Status UnregisterHostMemory(void* pointer) = 0;
 
   virtual StatusOr<std::unique_ptr<Stream>> CreateStream(int device) = 0;

@@ -72,6 +72,7 @@ inline constexpr unsigned kCudaHostAllocPortable = 1;  // CU_MEMHOSTALLOC_...
 inline constexpr unsigned kCudaHostAllocDeviceMap = 2;
 inline constexpr unsigned kCudaHostRegisterPortable = 1;  // CU_MEMHOSTREGISTER_...
 inline constexpr unsigned kCudaHostRegisterDeviceMap = 2;
+inline constexpr unsigned kCudaHostRegisterIoMemory = 4;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;   // CU_STREAM_NON_BLOCKING
 inline constexpr uintptr_t kCudaStreamPerThread = 2;    // CU_STREAM_PER_THREAD, as an address
 inline constexpr unsigned kCudaEventDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING

@@ -97,6 +97,11 @@ class CudaDriver final : public CudaLikeDriver<CudaVendor> {
     return Call(devices_.HostDevice(), "MemHostRegister", api_.mem_host_register, pointer,
                 size_bytes, kCudaHostRegisterPortable | kCudaHostRegisterDeviceMap);
   }
+  Status RegisterIo(void* pointer, uint64_t size_bytes) override {
+    return Call(devices_.HostDevice(), "MemHostRegister", api_.mem_host_register, pointer,
+                size_bytes,
+                kCudaHostRegisterPortable | kCudaHostRegisterDeviceMap | kCudaHostRegisterIoMemory);
+  }
   Status Unregister(void* pointer) override {
     return Call(devices_.HostDevice(), "MemHostUnregister", api_.mem_host_unregister, pointer);
   }

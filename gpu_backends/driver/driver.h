@@ -91,6 +91,10 @@ class Driver {
   // Registers whole pages, none of which is registered yet.
   virtual Status Register(void* pointer, uint64_t size_bytes) = 0;
   virtual Status Unregister(void* pointer) = 0;
+  // The same for pages of another device's registers; Unregister ends it.
+  virtual Status RegisterIo(void* /*pointer*/, uint64_t /*size_bytes*/) {
+    return {ErrorCode::kUnsupported, "this driver registers no other device's registers"};
+  }
 
   // ---- Streams ----
 

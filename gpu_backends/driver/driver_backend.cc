@@ -182,6 +182,7 @@ class DriverBackend final : public GpuBackend {
   Status LetKernelsReach(int device, const void* pointer) override;
 
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
+  Status RegisterIoMemory(void* pointer, uint64_t size_bytes) override;
   Status UnregisterHostMemory(void* pointer) override;
 
   StatusOr<std::unique_ptr<Stream>> CreateStream(int device) override;
@@ -198,6 +199,7 @@ class DriverBackend final : public GpuBackend {
   StatusOr<void*> Enter(PointerKind kind, int device, uint64_t size_bytes, StatusOr<void*> made);
   // The exportable allocation around a pointer.
   StatusOr<PointerInfo> Exportable(const void* pointer) const;
+  Status RegisterPages(void* pointer, uint64_t size_bytes, PageRegistrations::Kind kind);
   Status ReleaseVendors(const Allocation& allocation);
 
   const ForkGuard fork_guard_;
@@ -443,6 +445,15 @@ Status DriverBackend::LetKernelsReach(int device, const void* pointer) {
 }
 
 Status DriverBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
+  return RegisterPages(pointer, size_bytes, PageRegistrations::Kind::kMemory);
+}
+
+Status DriverBackend::RegisterIoMemory(void* pointer, uint64_t size_bytes) {
+  return RegisterPages(pointer, size_bytes, PageRegistrations::Kind::kIo);
+}
+
+Status DriverBackend::RegisterPages(void* pointer, uint64_t size_bytes,
+                                    PageRegistrations::Kind kind) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
   FERRY_RETURN_IF_ERROR(CheckHostRange(pointer, size_bytes));
   Allocation allocation;
@@ -451,7 +462,7 @@ Status DriverBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
   allocation.base = pointer;
   allocation.size_bytes = size_bytes;
   FERRY_RETURN_IF_ERROR(table_.Insert(std::move(allocation)));
-  Status status = registrations_.Add(pointer, size_bytes);
+  Status status = registrations_.Add(pointer, size_bytes, kind);
   if (!status.ok()) {
     (void)table_.Remove(pointer, Origin::kRegistered, "RegisterHostMemory");
   }

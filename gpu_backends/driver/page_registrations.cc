@@ -53,13 +53,15 @@ std::vector<PageRegistrations::Range> PageRegistrations::GapsIn(Range pages) con
   return gaps;
 }
 
-Status PageRegistrations::Add(void* pointer, uint64_t size_bytes) {
+Status PageRegistrations::Add(void* pointer, uint64_t size_bytes, Kind kind) {
   const Range pages = PagesOf(pointer, size_bytes);
   std::unique_lock lock(mutex_);
   const std::vector<Range> gaps = GapsIn(pages);
   for (size_t i = 0; i < gaps.size(); ++i) {
+    void* const begin = reinterpret_cast<void*>(gaps[i].begin);
+    const uint64_t bytes = gaps[i].end - gaps[i].begin;
     const Status status =
-        driver_.Register(reinterpret_cast<void*>(gaps[i].begin), gaps[i].end - gaps[i].begin);
+        kind == Kind::kIo ? driver_.RegisterIo(begin, bytes) : driver_.Register(begin, bytes);
     if (!status.ok()) {
       while (i-- > 0) {
         (void)driver_.Unregister(reinterpret_cast<void*>(gaps[i].begin));

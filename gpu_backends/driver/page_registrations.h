@@ -22,9 +22,11 @@ class PageRegistrations {
   // The driver outlives this.
   explicit PageRegistrations(Driver& driver);
 
+  enum class Kind : uint8_t { kMemory, kIo };  // Driver::Register, Driver::RegisterIo
+
   // Registers those pages of the range that are not registered yet. Errors as of Driver::Register;
   // nothing has then changed.
-  Status Add(void* pointer, uint64_t size_bytes);
+  Status Add(void* pointer, uint64_t size_bytes, Kind kind = Kind::kMemory);
   // Removes a range that was added. Returns the driver's first error; the range is gone in any
   // case.
   Status Remove(void* pointer, uint64_t size_bytes);

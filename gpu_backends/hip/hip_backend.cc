@@ -140,6 +140,10 @@ class HipDriver final : public CudaLikeDriver<HipVendor> {
   }
   StatusOr<Dmabuf> ExportDmabuf(void* base, uint64_t size_bytes) override;
   Status Register(void* pointer, uint64_t size_bytes) override;
+  // hipHostRegisterIoMemory is refused on AMD; plain registration locks such pages, too.
+  Status RegisterIo(void* pointer, uint64_t size_bytes) override {
+    return Register(pointer, size_bytes);
+  }
   Status Unregister(void* pointer) override {
     return Call(kAnyDevice, "HostUnregister", api_.host_unregister, pointer);
   }

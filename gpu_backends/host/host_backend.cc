@@ -60,6 +60,10 @@ class HostBackend final : public GpuBackend {
   Status LetKernelsReach(int device, const void* pointer) override;
 
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
+  // The threads that stand for its streams reach what the process reaches.
+  Status RegisterIoMemory(void* pointer, uint64_t size_bytes) override {
+    return RegisterHostMemory(pointer, size_bytes);
+  }
   Status UnregisterHostMemory(void* pointer) override;
 
   StatusOr<std::unique_ptr<Stream>> CreateStream(int device) override;

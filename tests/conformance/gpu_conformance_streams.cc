@@ -1,8 +1,12 @@
 // Conformance: operations of one stream, several streams, words, failures.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "common/unique_fd.h"
 #include "tests/conformance/gpu_backend_conformance.h"
 
 namespace ferry::gpu {
@@ -137,6 +141,38 @@ TEST_P(GpuBackendConformance, WordsMayLieInRegisteredMemory) {
   FERRY_EXPECT_OK(stream().Synchronize());
   EXPECT_EQ(LoadFromCpu(&words[1]), 1u);
   FERRY_EXPECT_OK(backend().UnregisterHostMemory(words));
+}
+
+// A page as a NIC's driver maps it: of a file, which somebody else has mapped, too.
+TEST_P(GpuBackendConformance, StreamsStoreToRegistersOfOtherDevices) {
+  constexpr uint64_t kPageBytes = 4096;
+  const UniqueFd file(memfd_create("registers", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(file.get(), kPageBytes), 0);
+  const auto map = [&] {
+    return mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  };
+  auto* const page = static_cast<uint64_t*>(map());
+  auto* const of_nic = static_cast<uint64_t*>(map());
+  ASSERT_NE(page, MAP_FAILED);
+  ASSERT_NE(of_nic, MAP_FAILED);
+  const Status registered = backend().RegisterIoMemory(page, kPageBytes);
+  if (registered.code() == ErrorCode::kUnsupported) {
+    GTEST_SKIP() << registered.message();
+  }
+  FERRY_EXPECT_OK(registered);
+  FERRY_EXPECT_CODE(kInvalidArgument, backend().RegisterIoMemory(nullptr, kPageBytes));
+  FERRY_EXPECT_CODE(kAlreadyExists, backend().RegisterHostMemory(page, kPageBytes));
+  for (uint64_t value = 1; value <= 3; ++value) {
+    FERRY_EXPECT_OK(stream().WriteValue64(page + 8, value));
+    FERRY_EXPECT_OK(stream().Synchronize());
+    EXPECT_EQ(LoadFromCpu(of_nic + 8), value);
+  }
+  FERRY_EXPECT_OK(backend().UnregisterHostMemory(page));
+  FERRY_EXPECT_CODE(kInvalidBuffer, backend().UnregisterHostMemory(page));
+  FERRY_EXPECT_OK(backend().RegisterIoMemory(page, kPageBytes));  // as memory that was never there
+  FERRY_EXPECT_OK(backend().UnregisterHostMemory(page));
+  munmap(page, kPageBytes);
+  munmap(of_nic, kPageBytes);
 }
 
 TEST_P(GpuBackendConformance, StreamsReleaseEachOther) {
