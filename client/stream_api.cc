@@ -77,6 +77,16 @@ int ferry_imatch(ferry_request request, ferry_request* match) {
   return BeginMatch(1, &request, match);
 }
 
+int ferry_kernel_prepare_start(ferry_request request, ferry_kernel_start* start) {
+  return WithClient([&](Client& client) -> Status {
+    FERRY_RETURN_IF_ERROR(CheckAddress(start, "kernel's start"));
+    auto prepared = client.matching().PrepareKernelStart(request);
+    FERRY_RETURN_IF_ERROR(prepared.status());
+    *start = {prepared->word, prepared->done, prepared->number};
+    return {};
+  });
+}
+
 int ferry_is_matched(ferry_request request, int* matched) {
   return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(matched, "flag"));

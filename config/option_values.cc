@@ -1,5 +1,7 @@
 // Values of options: found by name, read from text, shown and checked. The table itself is in
 // options.cc. See options.h.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -190,6 +192,10 @@ Status CheckOptions(const Options& options) {
     return Conflict("node_addresses: " + nodes.status().message());
   }
   return CheckTlsFiles(options);
+}
+
+bool ServesAll(const Options& options) {
+  return options.users == "all" || (options.users == "auto" && geteuid() == 0);
 }
 
 }  // namespace ferry::config

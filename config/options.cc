@@ -361,6 +361,11 @@ constexpr Option kTable[] = {
          "How jobs share these entries while there are too few: a list UID:WEIGHT,... such as "
          "1000:4,1001:2. Jobs of a user with WEIGHT (1 to 100) get up to WEIGHT times as many as "
          "others. Empty: all get the same."),
+    Choice(Group::kGpu, "counter_pages", &Options::counter_pages, "auto|off",
+           "Whether ranks are given the pages of the NIC's counters, so that their streams start "
+           "messages without ferryd (docs/stream_triggered.md). auto: by a ferryd that serves its "
+           "own user only, where the NIC's driver lets another process map them. With them a rank "
+           "has all that the driver gives ferryd on that NIC. off: never."),
 
     Text(Group::kMpi, "collective_table", &Options::collective_table, 0, kPathMax,
          "File of rules that choose the algorithm of each MPI collective (docs/mpi.md). Rank 0 "

@@ -135,6 +135,7 @@ struct Options {
   uint64_t matched_cells = 2;
   uint64_t deferred_work_entries = 1ULL << 20;  // 0: none
   std::string deferred_work_weights;            // empty: all alike
+  std::string counter_pages = "auto";
 
   // MPI.
   std::string collective_table;       // empty: the built-in one
@@ -241,5 +242,8 @@ Status UnknownOption(std::string_view name, std::string_view where);
 
 // Checks what no single row can: values that must fit each other.
 Status CheckOptions(const Options& options);
+
+// Whether a ferryd with these options serves all users, not its own alone.
+bool ServesAll(const Options& options);
 
 }  // namespace ferry::config

@@ -56,6 +56,8 @@ enum class Kind : uint32_t {
   kLifeQuestion = 14,  // LifeQuestion, from a rank that waits: does the daemon still turn? Each of
                        // its two threads stores the number (SessionLayout::life_read,
                        // life_answered)
+  kCounterPages = 15,  // NicRequest -> Reply + [what the pages of that NIC's counters are mapped
+                       // from]; kNotFound: ranks are given none (shm::CounterPageWords)
 };
 
 struct AttachHeader {
@@ -145,6 +147,12 @@ struct Reply {
   uint32_t device;
   uint32_t peer_timeout_ms;  // to kSegments: a daemon that has not moved for so long hangs
   uint8_t handle[kHandleBytes];
+};
+
+struct NicRequest {
+  AttachHeader header;
+  uint32_t nic;  // CounterPageWords::nic
+  uint32_t reserved[3];
 };
 
 struct LifeQuestion {

@@ -172,6 +172,17 @@ StatusOr<AttachAnswer> AttachConnection::PeerRegion(uint32_t rank, uint32_t regi
   return Ask(attach::Kind::kPeerRegion, &request, sizeof(request), {});
 }
 
+StatusOr<UniqueFd> AttachConnection::CounterPages(uint32_t nic) {
+  attach::NicRequest request{};
+  request.nic = nic;
+  StatusOr<AttachAnswer> answer = Ask(attach::Kind::kCounterPages, &request, sizeof(request), {});
+  FERRY_RETURN_IF_ERROR(answer.status());
+  if (answer->descriptors.size() != 1) {
+    return Status(ErrorCode::kCorrupt, "ferryd's answer has no descriptor of a counter's page");
+  }
+  return std::move(answer->descriptors[0]);
+}
+
 // ---- Direct links ----
 
 // Whether it was an order, or the rules. Call it with the lock held.

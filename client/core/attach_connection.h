@@ -42,6 +42,8 @@ class AttachConnection {
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd);
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
+  // What the pages of that NIC's counters are mapped from (shm::CounterPageWords).
+  StatusOr<UniqueFd> CounterPages(uint32_t nic);
 
   // For the watcher: readable or hung up.
   int fd() const { return socket_.get(); }

@@ -283,8 +283,8 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   });
   sender_.emplace(&*progress_, &*requests_, &*memory_, eager_max_bytes, options_.heap_bytes);
   receiver_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, statistics, is_crowded_);
-  matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, statistics,
-                    options_);
+  matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, &attach_,
+                    statistics, options_);
   one_sided_.emplace(OneSidedOperations::Parts{
       .progress = &*progress_,
       .memory = &*memory_,

@@ -1,5 +1,6 @@
 #include "client/rank/matching.h"
 
+#include <string>
 #include <utility>
 
 #include "shm/atomic.h"
@@ -11,17 +12,18 @@ using shm::RequestLayout;
 using shm::RequestState;
 
 Matching::Matching(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
-                   ControlLibrary* control, const shm::Statistics& statistics,
-                   const config::Options& options)
+                   ControlLibrary* control, AttachConnection* attach,
+                   const shm::Statistics& statistics, const config::Options& options)
     : progress_(*progress),
       requests_(*requests),
       regions_(memory->regions()),
-      channels_(ChannelParts(memory, peer_memory, control, statistics, options)),
+      channels_(ChannelParts(memory, peer_memory, control, attach, statistics, options)),
       queues_(&channels_, memory),
       rings_(RingParts(memory, options)) {}
 
 Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
-                                       ControlLibrary* control, const shm::Statistics& statistics,
+                                       ControlLibrary* control, AttachConnection* attach,
+                                       const shm::Statistics& statistics,
                                        const config::Options& options) {
   Channels::Parts parts{};
   parts.rank = progress_.view().rank;
@@ -37,6 +39,7 @@ Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
   };
   parts.poison = [this] { return progress_.poison(); };
   parts.statistics = statistics;
+  parts.ask_for_pages = [attach](uint32_t nic) { return attach->CounterPages(nic); };
   parts.cell_max_bytes = options.matched_cell_bytes;
   parts.cell_count = static_cast<uint32_t>(options.matched_cells);
   return parts;
@@ -175,11 +178,11 @@ void Matching::MakeActive(uint32_t request, const Channel& channel) {
   Requests::SetState(slot, RequestState::kMatched);
 }
 
-StatusOr<shm::Location> Matching::PrepareStart(RequestHandle handle) {
+// The channel of a request of which a device may make a start.
+StatusOr<Channel*> Matching::FindToArm(RequestHandle handle, const char* call) {
   const uint32_t request = requests_.pool().Resolve(handle);
   if (request == 0) {
-    return Status(ErrorCode::kInvalidRequest,
-                  "ferry_ring_prepare_start: the handle names no request");
+    return Status(ErrorCode::kInvalidRequest, std::string(call) + ": the handle names no request");
   }
   Channel* const channel = channels_.Find(request);
   if (channel != nullptr) {
@@ -187,9 +190,31 @@ StatusOr<shm::Location> Matching::PrepareStart(RequestHandle handle) {
   }
   FERRY_RETURN_IF_ERROR(channels_.CheckIdle(request));
   FERRY_RETURN_IF_ERROR(Channels::CheckArm(*channel));
-  channels_.Arm(*channel);
-  MakeActive(request, *channel);
-  return regions_.Find(channel->end, sizeof(*channel->end));
+  return channel;
+}
+
+StatusOr<shm::Location> Matching::PrepareStart(RequestHandle handle) {
+  StatusOr<Channel*> found = FindToArm(handle, "ferry_ring_prepare_start");
+  FERRY_RETURN_IF_ERROR(found.status());
+  Channel& channel = **found;
+  channels_.Arm(channel);
+  MakeActive(channel.request, channel);
+  return regions_.Find(channel.end, sizeof(*channel.end));
+}
+
+StatusOr<Matching::KernelStart> Matching::PrepareKernelStart(RequestHandle handle) {
+  StatusOr<Channel*> found = FindToArm(handle, "ferry_kernel_prepare_start");
+  FERRY_RETURN_IF_ERROR(found.status());
+  Channel& channel = **found;
+  if (channels_.PageFor(channel, channel.starts + 1) == nullptr) {
+    return Status(ErrorCode::kUnsupported,
+                  "no page of the network card's counter can be stored to for this request, or not "
+                  "before its first message: a kernel starts it through a ring "
+                  "(ferry_ring_prepare_start)");
+  }
+  channels_.Arm(channel);
+  MakeActive(channel.request, channel);
+  return KernelStart{channel.page, &channel.end->done.value, channel.starts};
 }
 
 bool Matching::Advance(uint32_t request) {

@@ -22,7 +22,7 @@ class Matching {
  public:
   // All outlive it.
   Matching(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
-           ControlLibrary* control, const shm::Statistics& statistics,
+           ControlLibrary* control, AttachConnection* attach, const shm::Statistics& statistics,
            const config::Options& options);
   Matching(const Matching&) = delete;
   Matching& operator=(const Matching&) = delete;
@@ -44,6 +44,14 @@ class Matching {
   // Prepares one start of the request by a device; returns where its end lies. kInvalidRequest,
   // kInvalidBuffer, kUnsupported: as for ferry_ring_prepare_start.
   StatusOr<shm::Location> PrepareStart(RequestHandle handle);
+  // The same for one that the device makes without ferryd. Besides, kUnsupported: the NIC's counter
+  // has no page here.
+  struct KernelStart {
+    uint64_t* word = nullptr;
+    const uint64_t* done = nullptr;
+    uint64_t number = 0;
+  };
+  StatusOr<KernelStart> PrepareKernelStart(RequestHandle handle);
 
   // The life of a persistent request, by its slot.
   void NoteMade(uint32_t request) { channels_.NoteMade(request); }
@@ -60,10 +68,12 @@ class Matching {
 
  private:
   Channels::Parts ChannelParts(Memory* memory, PeerMemory* peer_memory, ControlLibrary* control,
-                               const shm::Statistics& statistics, const config::Options& options);
+                               AttachConnection* attach, const shm::Statistics& statistics,
+                               const config::Options& options);
   DeviceRings::Parts RingParts(Memory* memory, const config::Options& options);
   Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
   StatusOr<std::vector<Queues::Item>> ResolveAll(std::span<const RequestHandle> handles);
+  StatusOr<Channel*> FindToArm(RequestHandle handle, const char* call);
   void MakeActive(uint32_t request, const Channel& channel);
   bool AdvanceMatch(uint32_t request);
 

@@ -60,11 +60,18 @@ struct Channel {
   bool is_listed = false;         // it is in its queue's list `waited`
   SharedStart* shared = nullptr;  // the doorbell shared with others, which its block names
   bool shares = false;            // `shared` counts its next start
+  uint64_t* page = nullptr;       // between nodes, in a counter's page of the NIC: a store of 1
+                                  // makes the next start, and no other word does
+  bool has_no_page = false;       // the one that was offered could not be had
   uint64_t mark = 0;              // that of the last call it was an argument of
 
   bool has_window_of_its_own() const { return window.address != buffer.address; }
   // Both ends; inside the node, once matched.
   shm::PairEnds ends() const { return {end, peer_end, peer_life}; }
+  // It makes, or may soon make, its starts in a page of the NIC.
+  bool may_have_page() const {
+    return page != nullptr || (!has_no_page && shm::LoadRelaxed(end->page.id) != 0);
+  }
   bool uses_cells() const { return cells != nullptr && !local && mode == shm::SendMode::kStandard; }
   // Where the message of the last start arrives, if not in the buffer itself.
   std::byte* Landing() const {

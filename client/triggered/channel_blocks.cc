@@ -9,7 +9,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr size_t kBlocksAtATime = 16;  // 5 KiB of the heap
+constexpr size_t kBlocksAtATime = 16;  // 6 KiB of the heap
 
 // Resets all but the gate, which changes in one store, since the other end may still look at it.
 void BeginLife(shm::ChannelLayout* block) {

@@ -44,7 +44,8 @@ Channels::Channels(Parts parts)
                       },
                       [memory = parts_.memory](const void* word) {
                         return memory->regions().Find(word, sizeof(shm::CounterLayout)).address;
-                      }}) {}
+                      }}),
+      pages_({parts_.ask_for_pages, [memory = parts_.memory] { return memory->backend(); }}) {}
 
 Channels::~Channels() = default;
 
@@ -109,6 +110,7 @@ void Channels::FreeBlocks(const Channel& channel, const Keep& keep) {
 }
 
 void Channels::FreeBlock(void* block) {
+  pages_.Drop(static_cast<shm::ChannelLayout*>(block));  // if it is an end that has one
   if (!blocks_.GiveBack(block)) {
     (void)parts_.memory->Free(block);
   }
@@ -291,9 +293,12 @@ ErrorCode Channels::Start(Channel& channel) {
   ErrorCode error = ErrorCode::kOk;
   if (!channel.local) {
     error = Fill(channel);
+    uint64_t* const page = PageFor(channel, channel.starts);
     shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with daemon::Starts.
     if (error == ErrorCode::kOk) {
-      shm::StoreRelease(channel.end->start.value, channel.starts);  // Pairs with the daemon's look.
+      // Pairs with the daemon's look, or is the NIC's.
+      page != nullptr ? shm::StoreRelease(*page, 1)
+                      : shm::StoreRelease(channel.end->start.value, channel.starts);
       parts_.ring_daemon();
     }
   } else if (channel.mode != SendMode::kReady || channel.is_send) {

@@ -25,6 +25,7 @@
 #include "client/core/request_pool.h"
 #include "client/triggered/channel.h"
 #include "client/triggered/channel_blocks.h"
+#include "client/triggered/counter_pages.h"
 #include "client/triggered/shared_starts.h"
 #include "common/status.h"
 #include "engine/peer_table.h"
@@ -45,6 +46,7 @@ class Channels {
     std::function<void()> ring_daemon;  // call it after `armed` of a channel has changed
     std::function<ErrorCode()> poison;
     shm::Statistics statistics;
+    std::function<StatusOr<UniqueFd>(uint32_t nic)> ask_for_pages;  // CounterPages
     uint64_t cell_max_bytes;  // receives of at most this size have cells
     uint32_t cell_count;
   };
@@ -111,6 +113,16 @@ class Channels {
     }
   }
   SharedStarts& shared_starts() { return shared_starts_; }
+  // Where that start of a channel between nodes, its next one, is made by a store of 1; null: by
+  // its doorbell. Call it before `armed` says that it was made.
+  uint64_t* PageFor(Channel& channel, uint64_t start) {
+    if (channel.page == nullptr && channel.may_have_page()) {
+      shared_starts_.Leave(channel);
+      channel.page = pages_.Take(channel.end, start);
+      channel.has_no_page = channel.page == nullptr;
+    }
+    return channel.page;
+  }
   // Call it before a stream starts a message inside the node, so that its device may move it alone.
   void LetDevicesReach(Channel& channel);
   // Call it before a start: fills what the other end will read.
@@ -137,6 +149,7 @@ class Channels {
   std::atomic<uint32_t> started_{0};  // starts by the rank that are not over
   ChannelBlocks blocks_;
   SharedStarts shared_starts_;
+  CounterPages pages_;
 };
 
 }  // namespace ferry::client

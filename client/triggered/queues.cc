@@ -428,6 +428,8 @@ SharedStart* Queues::Share(std::span<const Item> items) {
     Channel* const channel = item.program == 0 ? channels_.Find(item.request) : nullptr;
     if (channel != nullptr && SharedStarts::MayShare(*channel)) {
       sharing_.push_back(channel);
+    } else if (channel != nullptr) {
+      channels_.shared_starts().Leave(*channel);
     }
   }
   return channels_.shared_starts().Join(sharing_);
@@ -468,8 +470,13 @@ Status Queues::Start(gpu::Stream& stream, Channel& channel) {
   if (channel.local) {
     return StartInNode(stream, channel);
   }
+  uint64_t* const page = channel.shares ? nullptr : channels_.PageFor(channel, channel.starts);
   shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with daemon::Starts.
-  return channel.shares ? Status() : stream.WriteValue64(&channel.end->start.value, channel.starts);
+  if (channel.shares) {
+    return {};
+  }
+  return page != nullptr ? stream.WriteValue64(page, 1)
+                         : stream.WriteValue64(&channel.end->start.value, channel.starts);
 }
 
 Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {

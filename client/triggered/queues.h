@@ -3,8 +3,9 @@
 // programs can make.
 //
 // Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
-// and moves the bytes (gpu::MatchedMove). Between nodes it is a store into the doorbell that the
-// daemon, or the NIC, watches; ready sends of one call share a doorbell. A wait is the stream's own
+// and moves the bytes (gpu::MatchedMove). Between nodes it is a store into the page of the NIC's
+// counter, where the rank has it (CounterPages), or else into the doorbell that the daemon watches;
+// ready sends of one call share a doorbell. A wait is the stream's own
 // wait for a word. So once the calls here have returned, no CPU of the rank has anything left to
 // do, except for the calls of EnqueueCall (queue_calls.h).
 //

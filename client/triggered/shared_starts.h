@@ -46,9 +46,10 @@ class SharedStarts {
   SharedStarts(const SharedStarts&) = delete;
   SharedStarts& operator=(const SharedStarts&) = delete;
 
-  // Whether the end may share starts: then nothing but the doorbell fires it in the NIC.
+  // Whether the end may share starts: then nothing but the doorbell fires it in the NIC. Where its
+  // stream reaches the NIC itself, that is better than one store for all, which ferryd has to see.
   static bool MayShare(const Channel& channel) {
-    return !channel.local && channel.mode == shm::SendMode::kReady;
+    return !channel.local && channel.mode == shm::SendMode::kReady && !channel.may_have_page();
   }
   // For channels that may all share and that one call is about to start: returns the doorbell that
   // starts all of them, or null if each uses its own. Call Ring after all of them are enqueued.

@@ -88,6 +88,7 @@ class AttachConnection final : public RankConnection,
   void OfferRegion(const attach::AttachHeader& asked, std::shared_ptr<Region> region);
   Status HandlePeerInbox(const attach::PeerRequest& request);
   Status HandlePeerRegion(const attach::PeerRequest& request);
+  Status HandleCounterPages(const attach::NicRequest& request, SocketPacket& packet);
   // The session of the rank that a request names.
   StatusOr<std::shared_ptr<Session>> PeerOf(const attach::PeerRequest& request) const;
 

@@ -59,6 +59,9 @@ void AttachConnection::Handle(SocketPacket& packet) {
     status = HandlePeerInbox(*peer);
   } else if (peer && kind == Kind::kPeerRegion) {
     status = HandlePeerRegion(*peer);
+  } else if (const auto* nic = packet.As<attach::NicRequest>();
+             nic && kind == Kind::kCounterPages) {
+    status = HandleCounterPages(*nic, packet);
   } else if (const auto* user = packet.As<attach::UserRequest>(); user && kind == Kind::kUser) {
     status = HandleUser(*user);
   } else if (const auto* question = packet.As<attach::LifeQuestion>();
@@ -264,6 +267,19 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
   }
   const int fd = region->fd.get();
   AnswerRegion(request.header, *region, std::span(&fd, region->fd.valid() ? 1 : 0));
+  return {};
+}
+
+// Whoever has the descriptor may do with the NIC what ferryd's process may: so only its own user.
+Status AttachConnection::HandleCounterPages(const attach::NicRequest& request,
+                                            SocketPacket& packet) {
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, 0));
+  const std::array<int, 1> fds = {server_.registry_.CounterPages(request.nic)};
+  if (fds[0] < 0 || caller_.uid != geteuid()) {
+    return {ErrorCode::kNotFound, "this ferryd gives its ranks no pages of the counters of NIC " +
+                                      std::to_string(request.nic)};
+  }
+  Answer(request.header, {}, 0, fds);
   return {};
 }
 

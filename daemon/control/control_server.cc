@@ -63,9 +63,7 @@ constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
 
-bool ServesAll(const config::Options& options) {
-  return options.users == "all" || (options.users == "auto" && geteuid() == 0);
-}
+using config::ServesAll;
 
 // Options have been checked.
 AddressList NodesFrom(const config::Options& options) {

@@ -99,6 +99,8 @@ class JobRegistry : public NodeEvents {
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
   // Has `answer` called by the data plane's own thread, if that turns.
   void Probe(std::function<void()> answer) { data_plane_.Probe(std::move(answer)); }
+  // As DataPlane::CounterPages.
+  int CounterPages(uint32_t nic) const { return data_plane_.CounterPages(nic); }
   uint64_t peer_timeout_ms() const { return limits_.peer_timeout_ms; }
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.

@@ -198,11 +198,12 @@ DeferredNic::DeferredNic(transport::Transport& its_whole, transport::Transport& 
       registrar(its_registrar),
       timeout_ns(its_timeout_ns),
       triggers(deferred),
-      pool(std::min(deferred.entries(), most_entries)) {}
+      pool(std::min(deferred.entries(), most_entries)),
+      parked(deferred) {}
 
 DeferredNic::~DeferredNic() { (void)transport.DeregisterMemory(scratch_region.handle); }
 
-Status DeferredNic::SetUp() {
+Status DeferredNic::SetUp(bool gives_pages) {
   StatusOr<transport::MemoryRegion> registered =
       transport.RegisterMemory(&scratch, sizeof(scratch), transport::Access::kLocal);
   FERRY_RETURN_IF_ERROR(registered.status());
@@ -210,6 +211,14 @@ Status DeferredNic::SetUp() {
   StatusOr<transport::PeerId> added = transport.AddPeer(transport.Address());
   FERRY_RETURN_IF_ERROR(added.status());
   self = *added;
+  if (!gives_pages) {
+    return Status();
+  }
+  const StatusOr<transport::NicCounter> counter = deferred.OpenCounter(/*write_back=*/nullptr);
+  if (counter.ok()) {
+    page_descriptor = deferred.Doorbell(*counter).descriptor;
+    deferred.CloseCounter(*counter);
+  }
   return Status();
 }
 
@@ -240,7 +249,7 @@ DeferredNics::DeferredNics(transport::Transport& transport, progress::Registrar&
     }
     nic = std::make_unique<DeferredNic>(transport, *rail, static_cast<uint32_t>(nics_.size() - 1),
                                         registrar, timeout_ns, rules.most_entries);
-    if (const Status status = nic->SetUp(); !status.ok()) {
+    if (const Status status = nic->SetUp(rules.gives_pages); !status.ok()) {
       nic.reset();
       spdlog::warn("the deferred work of NIC {} is not used: {}", rail->Describe().domain,
                    status.message());
@@ -286,10 +295,25 @@ DeferredNic* DeferredNics::Find(uint32_t nic, transport::PeerId peer) {
   return nics_[nic].get();
 }
 
+int DeferredNics::PageDescriptor(uint32_t nic) const {
+  return nic < nics_.size() && nics_[nic] != nullptr ? nics_[nic]->page_descriptor : -1;
+}
+
+void DeferredNics::ClosePagesOf(const void* rank) {
+  for (const auto& nic : nics_) {
+    if (nic != nullptr) {
+      nic->parked.CloseOf(rank);
+    }
+  }
+}
+
 uint32_t DeferredNics::Poll(transport::DeferredSink& sink, uint64_t now_ns) {
   uint32_t done = 0;
   for (const auto& nic : nics_) {
-    done += nic != nullptr ? static_cast<uint32_t>(nic->deferred.Poll(sink, now_ns)) : 0;
+    if (nic != nullptr) {
+      nic->parked.Look();
+      done += static_cast<uint32_t>(nic->deferred.Poll(sink, now_ns));
+    }
   }
   return done;
 }

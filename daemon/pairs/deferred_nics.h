@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "daemon/pairs/counter_page.h"
 #include "progress/registration/registrar.h"
 #include "shm/layout/counter_layout.h"
 #include "transports/api/deferred_work.h"
@@ -27,6 +28,7 @@ namespace ferry::daemon {
 struct DeferredRules {
   uint32_t most_entries = UINT32_MAX;         // whatever the NIC has; 0: it is given nothing
   std::map<uint32_t, uint32_t> weights = {};  // of jobs, by their owners' uids; else 1
+  bool gives_pages = false;                   // ranks may be given the pages of counters
 
   uint32_t WeightOf(uint32_t owner) const {
     const auto found = weights.find(owner);
@@ -151,8 +153,12 @@ struct DeferredNic {
               uint32_t its_index, progress::Registrar& its_registrar, uint64_t its_timeout_ns,
               uint32_t most_entries);
   ~DeferredNic();
-  // Errors: those of RegisterMemory and AddPeer.
-  Status SetUp();
+  // `gives_pages`: if its driver allows that. Errors: those of RegisterMemory and AddPeer.
+  Status SetUp(bool gives_pages);
+
+  // Whether ranks are given the pages of counters; any thread, as page_descriptor.
+  bool gives_pages() const { return page_descriptor >= 0; }
+  uint64_t NextPage() { return ++last_page_; }
 
   // A pair comes, and goes once its operations have ended. The job's weight is that of its first
   // pair.
@@ -172,6 +178,11 @@ struct DeferredNic {
   transport::PeerId self{};                     // this node, as a peer
   alignas(8) uint64_t scratch = 0;  // whatever it holds: what clears to send in software
   transport::MemoryRegion scratch_region;
+  int page_descriptor = -1;  // of the file that has the pages; the NIC's
+  ParkedCounters parked;
+
+ private:
+  uint64_t last_page_ = 0;
 };
 
 class DeferredNics {
@@ -195,6 +206,12 @@ class DeferredNics {
   // The NIC that moves messages to and from that peer of the transport, whatever the other node
   // says it is. Null: there is no such NIC here, or there, or it has no deferred work.
   DeferredNic* Find(uint32_t nic, transport::PeerId peer);
+
+  // The descriptor from which ranks map the pages of that NIC's counters; -1: they do not. Any
+  // thread. It is open as long as this lives.
+  int PageDescriptor(uint32_t nic) const;
+  // That rank has gone: it stores to no page any more.
+  void ClosePagesOf(const void* rank);
 
   // Once in a turn. Returns how much was done.
   uint32_t Poll(transport::DeferredSink& sink, uint64_t now_ns);

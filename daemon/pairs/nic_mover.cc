@@ -84,6 +84,7 @@ void NicMover::OnPinned(const progress::PinnedMemory& memory) {
     return keeper_.OnNicRefused(*pair_);
   }
   is_open_ = true;
+  OfferPage();
   keeper_.Watch(*pair_);
   NicPlace place;
   if (has_target()) {
@@ -97,8 +98,9 @@ ErrorCode NicMover::OpenCounters() {
     return ErrorCode::kUnsupported;
   }
   const bool clears = !pair_->is_send() && !pair_->is_ready();
+  const bool triggers = !pair_->is_ready() || (pair_->is_send() && nic_.gives_pages());
   for (auto* counter :
-       {&moved_, &stored_, clears ? &cleared_ : nullptr, pair_->is_ready() ? nullptr : &trigger_}) {
+       {&moved_, &stored_, clears ? &cleared_ : nullptr, triggers ? &trigger_ : nullptr}) {
     if (counter == nullptr) {
       continue;
     }
@@ -129,8 +131,16 @@ Status NicMover::OpenTrigger() {
 void NicMover::Connect(NicPlace other) {
   if (!other_) {
     other_ = other;
+    OfferPage();
     ArmWanted();
     keeper_.Watch(*pair_);
+  }
+}
+
+// Once nobody can take the pair from the NIC any more.
+void NicMover::OfferPage() {
+  if (is_open_ && other_ && trigger_ && nic_.gives_pages()) {
+    page_.Offer(pair_->layout, nic_.deferred.Doorbell(*trigger_), nic_.NextPage(), nic_.index);
   }
 }
 
@@ -181,7 +191,7 @@ NicCounter NicMover::DoneCounterOf(Kind kind) const {
 }
 
 bool NicMover::IsReached(const Operation& operation) {
-  if (operation.kind == Kind::kMove && may_share()) {
+  if (operation.kind == Kind::kMove && may_share() && !page_.Counts(operation.round)) {
     return rung_ >= operation.round;  // nothing but starts fires it
   }
   const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
@@ -276,6 +286,7 @@ void NicMover::TakeStarts(uint64_t now_ns) {
   if (const ErrorCode code = starts.Refresh(is_idle()); code != ErrorCode::kOk) {
     return keeper_.OnBroken(*pair_, code);
   }
+  page_.Refresh();
   if (starts.announced() > wanted_) {
     if (may_share()) {
       Share();
@@ -305,12 +316,17 @@ void NicMover::Share() {
 }
 
 // A start before the last round is done would undo the even-count rule. Some NICs' counters are
-// read late, so one that seems too early waits for them.
+// read late, so one that seems too early waits for them. A ready send's trigger that the rank may
+// yet ring counts the starts by the shared doorbell, too; one that it does ring knows of all but
+// the start that a device has had made by a ring (Pairs::StartByRing).
 void NicMover::TakeRing() {
   if (ring_waits_ <= rung_ || ring_waits_ > nic_.deferred.ReadCounter(*moved_) / parts() + 1) {
     return;
   }
-  if (trigger_ && !IsShared(ring_waits_)) {
+  if (trigger_ && (!IsShared(ring_waits_) || nic_.gives_pages())) {
+    if (page_.Counts(ring_waits_)) {
+      trigger_rung_ = ring_waits_ - 1;
+    }
     nic_.deferred.AddToCounter(*trigger_, ring_waits_ - trigger_rung_);
     trigger_rung_ = ring_waits_;
   }
@@ -353,7 +369,12 @@ uint32_t NicMover::Poll(uint64_t now_ns) {
     if (operation.phase == Phase::kDone || (operation.due_ns == 0 && !IsReached(operation))) {
       continue;
     }
-    operation.due_ns = operation.due_ns == 0 ? std::max<uint64_t>(now_ns, 1) : operation.due_ns;
+    if (operation.due_ns == 0) {
+      operation.due_ns = std::max<uint64_t>(now_ns, 1);
+      if (page_.Counts(operation.round)) {
+        nic_.deferred.ExpectEnds();  // nobody here has rung
+      }
+    }
     if (operation.place == Place::kSoftware && operation.phase == Phase::kWaiting) {
       done += Perform(&operation, now_ns);
     }
@@ -506,10 +527,25 @@ void NicMover::Close() {
   operations_.clear();
   shared_.reset();
   target_ = {};  // nothing of ours uses it: what others still write there fails
-  for (const std::optional<NicCounter> counter : {trigger_, moved_, cleared_, stored_}) {
+  CloseTrigger();
+  for (const std::optional<NicCounter> counter : {moved_, cleared_, stored_}) {
     if (counter) {
       nic_.deferred.CloseCounter(*counter);
     }
+  }
+}
+
+// What the rank may still store to keeps its place in the NIC, so that no other counter gets it.
+// What is armed there may fire then: it reads memory that ReleaseMemory does not let go of before,
+// and writes to places whose keys are gone.
+void NicMover::CloseTrigger() {
+  if (!trigger_) {
+    return;
+  }
+  if (page_.TryTakeBack()) {
+    nic_.deferred.CloseCounter(*trigger_);
+  } else {
+    nic_.parked.Park({*trigger_, pair_->plan.end.region, pair_->layout, page_.id(), pair_->rank});
   }
 }
 

@@ -21,6 +21,10 @@
 // meanwhile are not lost. Where the NIC cannot (no counters left, memory that it does not take) the
 // keeper hears that instead, before anything has moved.
 //
+// Where the NIC's driver lets another process map the page of a counter, the rank is told of the
+// trigger's (CounterPage): from the next start on its stream adds to the trigger itself, and this
+// class arms and counts, but adds nothing. Ready sends then have a trigger each from the beginning.
+//
 // This class itself does the operations for which the NIC has no entry (DeferredPool), one by one,
 // by the same counters: the other end, and the other operations, do not notice. A round is armed
 // once it is wanted, up to kRoundsAhead before the last one is over.
@@ -39,6 +43,7 @@
 #include <optional>
 
 #include "common/status.h"
+#include "daemon/pairs/counter_page.h"
 #include "daemon/pairs/deferred_nics.h"
 #include "daemon/pairs/pair.h"
 #include "progress/registration/pinned_memory.h"
@@ -112,6 +117,7 @@ class NicMover final : public PairMover {
   transport::NicCounter DoneCounterOf(Kind kind) const;
   bool IsReached(const Operation& operation);
 
+  void OfferPage();
   void TakeStarts(uint64_t now_ns);
   void Share();
   void TakeRing();
@@ -119,7 +125,9 @@ class NicMover final : public PairMover {
   void ArmWanted();
   void Arm(Kind kind, uint32_t part, uint64_t round);
   ErrorCode ArmOnNic(const Operation& operation);
-  bool is_active() const { return ring_waits_ > rounds_done_; }
+  bool is_active() const {
+    return ring_waits_ > rounds_done_ || (page_.Counts(armed_) && armed_ > rounds_done_);
+  }
   // No round that was wanted is under way.
   bool is_idle() const { return wanted_ <= rounds_done_; }
   uint32_t Poll(uint64_t now_ns);
@@ -131,6 +139,7 @@ class NicMover final : public PairMover {
   void HoldFailure(uint64_t now_ns);
   void SetDeadline();
   void Close();
+  void CloseTrigger();
 
   Pair* pair_;  // null: it has left
   PairKeeper& keeper_;
@@ -148,9 +157,10 @@ class NicMover final : public PairMover {
   bool is_open_ = false;  // the keeper was told
   bool is_closed_ = false;
 
-  // A send's: reached by starts and clear-to-sends; of a ready one, once a round needs it. A
-  // receive's: by starts; it clears.
+  // A send's: reached by starts and clear-to-sends; of a ready one, once a round needs it, or from
+  // the beginning where the rank may be told of its page. A receive's: by starts; it clears.
   std::optional<transport::NicCounter> trigger_;
+  CounterPage page_;                              // of trigger_
   std::optional<transport::NicCounter> moved_;    // a send's parts sent, a receive's arrived
   std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
   std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC

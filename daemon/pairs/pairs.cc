@@ -110,6 +110,7 @@ void Pairs::RemoveOf(const progress::ServedRank& rank) {
       Forget(pair);
     }
   }
+  nics_.ClosePagesOf(&rank);
 }
 
 void Pairs::Forget(Pair& pair) {
@@ -155,10 +156,14 @@ ErrorCode Pairs::StartByRing(progress::ServedRank& rank, const shm::Location& en
   if (pair.error != ErrorCode::kOk) {
     return pair.error;
   }
-  *start = pair.starts.Made() + 1;
-  if (*start > shm::LoadAcquire(pair.layout->armed)) {
+  const uint64_t made = pair.starts.Made();
+  const uint64_t armed = shm::LoadAcquire(pair.layout->armed);
+  if (made >= armed) {
     return ErrorCode::kInvalidRequest;
   }
+  // Starts by a page do not show in the doorbell; a rank arms one that a device makes by itself, so
+  // it is the last one.
+  *start = shm::LoadRelaxed(pair.layout->page.used) != 0 ? armed : made + 1;
   shm::StoreRelease(pair.layout->start.value, *start);  // Pairs with Starts::Made.
   Watch(pair);
   return ErrorCode::kOk;

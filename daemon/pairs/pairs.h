@@ -91,6 +91,8 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   uint64_t next_ns() const;
   // The pool of one of Transport::Rails; null where it has no deferred work.
   const DeferredPool* deferred_pool(size_t nic) const { return nics_.pool(nic); }
+  // As DeferredNics::PageDescriptor. Any thread.
+  int PageDescriptor(uint32_t nic) const { return nics_.PageDescriptor(nic); }
 
  private:
   // A mover that moves for no pair any more, until nothing of the memory is with the NIC.

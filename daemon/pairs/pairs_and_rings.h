@@ -25,6 +25,7 @@ class PairsAndRings final : public progress::Extension {
     pairs_.End(name, rounds, error);
   }
   void RemovePair(const PairName& name) { pairs_.Remove(name); }
+  int PageDescriptor(uint32_t nic) const { return pairs_.PageDescriptor(nic); }
 
   // progress::Extension.
   uint32_t AdvanceBeforePoll(uint64_t now_ns) override;

@@ -186,6 +186,10 @@ class DataPlane {
   // Has `answer` called by the data plane's own thread, soon if it turns. Returns at once.
   virtual void Probe(std::function<void()> answer) = 0;
 
+  // What ranks map the pages of that NIC's counters from (shm::CounterPageWords), as long as this
+  // lives; -1: they are given none. Any thread.
+  virtual int CounterPages(uint32_t /*nic*/) const { return -1; }
+
   // True when nothing is queued, on the wire or being copied (for draining).
   virtual bool Idle() const = 0;
 };

@@ -80,6 +80,7 @@ DeferredRules DeferredRulesOf(const config::Options& options) {
     rules.weights = std::move(*weights);
   }
   rules.most_entries = static_cast<uint32_t>(options.deferred_work_entries);
+  rules.gives_pages = options.counter_pages != "off" && !config::ServesAll(options);
   return rules;
 }
 

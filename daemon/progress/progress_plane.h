@@ -135,6 +135,7 @@ class ProgressPlane final : public DataPlane {
   void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override;
+  int CounterPages(uint32_t nic) const override { return pairs_and_rings_.PageDescriptor(nic); }
   bool Idle() const override;
 
   TurnStatistics Turns() const { return thread_->statistics(); }

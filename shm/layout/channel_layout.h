@@ -36,6 +36,31 @@ FERRY_ASSERT_OFFSET(PairWords, size_bytes, 16);
 FERRY_ASSERT_OFFSET(PairWords, end, 24);
 FERRY_ASSERT_OFFSET(PairWords, window, 40);
 
+// A page of the NIC, in which a store of 1 by this end's rank, or by its device, adds 1 to the
+// counter that starts the end's messages: then ferryd adds nothing. Only where the NIC's driver
+// lets a second process map it.
+struct alignas(64) CounterPageWords {
+  // By the daemon. The page is [offset, offset + size_bytes) of the descriptor that the attach
+  // socket gives for that NIC; `add` is where in the page the word lies.
+  uint64_t id;  // 0: there is none, or not any more. Stored last; never used again
+  uint64_t offset;
+  uint64_t size_bytes;
+  uint32_t add;
+  uint32_t nic;
+  // By the rank.
+  uint64_t used;   // the id of the page that it, or its device, may still store to; 0: none
+  uint64_t first;  // the first start that it makes there, as all later ones; stored before `used`
+  uint64_t reserved[2];
+};
+FERRY_ASSERT_LAYOUT(CounterPageWords, 64);
+FERRY_ASSERT_OFFSET(CounterPageWords, id, 0);
+FERRY_ASSERT_OFFSET(CounterPageWords, offset, 8);
+FERRY_ASSERT_OFFSET(CounterPageWords, size_bytes, 16);
+FERRY_ASSERT_OFFSET(CounterPageWords, add, 24);
+FERRY_ASSERT_OFFSET(CounterPageWords, nic, 28);
+FERRY_ASSERT_OFFSET(CounterPageWords, used, 32);
+FERRY_ASSERT_OFFSET(CounterPageWords, first, 40);
+
 enum class SendMode : uint32_t { kStandard = 0, kReady = 1, kSynchronous = 2 };
 
 struct alignas(64) ChannelLayout {
@@ -61,8 +86,9 @@ struct alignas(64) ChannelLayout {
   uint64_t shared_start;  // where in the region that counter lies
   uint64_t shared_base;   // added to it (modulo 2^64): the number of this end's starts
   uint64_t shared_until;  // the last of them; later ones are counted by `start`
+  CounterPageWords page;
 };
-FERRY_ASSERT_LAYOUT(ChannelLayout, 320);
+FERRY_ASSERT_LAYOUT(ChannelLayout, 384);
 FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
 FERRY_ASSERT_OFFSET(ChannelLayout, done, 64);
 FERRY_ASSERT_OFFSET(ChannelLayout, meet, 128);
@@ -76,6 +102,7 @@ FERRY_ASSERT_OFFSET(ChannelLayout, shares, 292);
 FERRY_ASSERT_OFFSET(ChannelLayout, shared_start, 296);
 FERRY_ASSERT_OFFSET(ChannelLayout, shared_base, 304);
 FERRY_ASSERT_OFFSET(ChannelLayout, shared_until, 312);
+FERRY_ASSERT_OFFSET(ChannelLayout, page, 320);
 
 // Messages of two parts or more are moved in parts of so many bytes.
 inline constexpr uint64_t kMovePartBytes = 128 << 10;

@@ -1,5 +1,7 @@
 // Which connections may attach, and what becomes of the others.
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +106,60 @@ TEST_F(AttachServerTest, BothThreadsAnswerWhetherTheyTurn) {
   AwaitWord(rank.session()->life_answered, 1999);
   ask(2000);
   AwaitWord(rank.session()->life_answered, 2000);
+}
+
+Answer AskForPages(TestRank& rank, uint32_t nic) {
+  attach::NicRequest request{};
+  request.header = rank.Header(Kind::kCounterPages);
+  request.nic = nic;
+  return rank.Ask(request);
+}
+
+TEST_F(AttachServerTest, CounterPagesAreGivenWhereThereAreSome) {
+  TestRank rank = Entered(0);
+  ExpectRefusal(AskForPages(rank, 0), ErrorCode::kNotFound, "no pages of the counters of NIC 0");
+  UniqueFd pages(memfd_create("pages", MFD_CLOEXEC));
+  struct stat of_ours {};
+  ASSERT_EQ(fstat(pages.get(), &of_ours), 0);
+  data_plane_.set_counter_pages(std::move(pages));
+  const Answer answer = AskForPages(rank, 0);
+  ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  ASSERT_EQ(answer.packet.fds.size(), 1U);
+  struct stat given {};
+  ASSERT_EQ(fstat(answer.packet.fds[0].get(), &given), 0);
+  EXPECT_EQ(given.st_ino, of_ours.st_ino);
+  ExpectRefusal(AskForPages(rank, 1), ErrorCode::kNotFound, "no pages of the counters of NIC 1");
+  ExpectRefusal(AskForPages(rank, UINT32_MAX), ErrorCode::kNotFound, "no pages");
+}
+
+TEST_F(AttachServerTest, CounterPagesAreForAttachedRanksOnly) {
+  data_plane_.set_counter_pages(UniqueFd(memfd_create("pages", MFD_CLOEXEC)));
+  TestRank rank = Connected(0);
+  ExpectGoodbye(rank, AskForPages(rank, 0), ErrorCode::kCorrupt, "before kAttach");
+}
+
+// Whoever has the pages may do with the NIC what ferryd may.
+TEST_F(AttachServerTest, CounterPagesAreForFerrydsOwnUserOnly) {
+  data_plane_.set_counter_pages(UniqueFd(memfd_create("pages", MFD_CLOEXEC)));
+  if (!CanBecomeOthers()) {
+    GTEST_SKIP() << "needs root, outside a user namespace";
+  }
+  std::filesystem::permissions(directory_, std::filesystem::perms(0755));
+  constexpr uid_t kOther = 12345;
+  ASSERT_TRUE(CreateJob("theirs", 2, kOther).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    TestRank rank("theirs", 0, 2, 1);
+    const bool is_other = setgid(kOther) == 0 && setuid(kOther) == 0;
+    _exit(!is_other                                             ? 1
+          : !rank.Connect(socket_path_).ok()                    ? 2
+          : rank.Attach().code() != ErrorCode::kOk              ? 3
+          : AskForPages(rank, 0).code() != ErrorCode::kNotFound ? 4
+                                                                : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
 TEST_F(AttachServerTest, AQuestionBeforeTheSegmentsIsMalformed) {

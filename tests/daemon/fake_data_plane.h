@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/unique_fd.h"
 #include "daemon/plane/data_plane.h"
 #include "tests/support/patience.h"
 
@@ -118,6 +119,9 @@ class FakeDataPlane final : public DataPlane {
   void PoisonJob(const std::string& job_id, ErrorCode error) override {
     Record("PoisonJob " + job_id + " " + Number(error));
   }
+  int CounterPages(uint32_t nic) const override { return nic == 0 ? counter_pages_.get() : -1; }
+  // Of the NIC 0.
+  void set_counter_pages(UniqueFd pages) { counter_pages_ = std::move(pages); }
   // Answers at once, unless it is stuck.
   void Probe(std::function<void()> answer) override {
     Record("Probe");
@@ -205,6 +209,7 @@ class FakeDataPlane final : public DataPlane {
   JobPlan plan_;
   Status region_status_;
   Status import_status_{ErrorCode::kUnsupported, "no streams here"};
+  UniqueFd counter_pages_;
   bool stuck_ = false;
   std::vector<std::function<void()>> unanswered_;
   RankReport rank_report_;

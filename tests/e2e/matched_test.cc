@@ -1,6 +1,7 @@
 // Matched persistent requests, by ranks and by streams, inside a node and between nodes.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/e2e/command.h"
@@ -103,6 +104,48 @@ TEST(MatchedTest, ReadySendsOfOneCallShareATrigger) {
 
   ExpectPasses({"2", "2", {}}, program);  // by the daemon
   ExpectPasses({"2", "2", {}, "sockets", {"FERRY_DEFERRED_WORK_ENTRIES=8"}}, program);
+}
+
+// A NIC whose counters have pages that ranks map.
+Words NicWithPages() {
+  return {"LD_LIBRARY_PATH=" + std::filesystem::absolute("tests/fixtures/paged_fabric").string(),
+          "FERRY_USERS=own"};
+}
+
+Words RingTheNic(const std::string& how) {
+  return {"tests/e2e/ranks/ring_the_nic", "4", "16384", "20", "tools/ferryctl/ferryctl", how};
+}
+
+// Between the first enqueueing and the last completion of 20 rounds no ferryd adds to a counter.
+TEST(MatchedTest, StreamsRingTheNicThemselves) {
+  for (const char* how : {"queue", "rank", "kernel"}) {
+    const std::string out = RunWell(Job(
+        {"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets", NicWithPages()}, RingTheNic(how)));
+    for (const char* rank : {"rank 0", "rank 1"}) {
+      EXPECT_NE(out.find(std::string(rank) + ": ferryd added 0 times in 160 starts"),
+                std::string::npos)
+          << how << ": " << out;
+    }
+  }
+}
+
+TEST(MatchedTest, FerrydRingsTheNicWhereRanksMayNot) {
+  const Words off = Joined(NicWithPages(), {"FERRY_COUNTER_PAGES=off"});
+  const std::string out =
+      RunWell(Job({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets", off}, RingTheNic("queue")));
+  EXPECT_NE(out.find("ferryd added 160 times in 160 starts"), std::string::npos) << out;
+}
+
+// The rules of queues, and the ends of pairs, streams and ranks, where streams ring the NIC.
+TEST(MatchedTest, WhoeverRingsTheNicTheRulesHold) {
+  const Words pages = NicWithPages();
+  const Words words_only = {"FERRY_MATCHED_CELL_BYTES=8"};  // other messages go by the NIC
+  ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets", pages},
+               {"tests/e2e/ranks/matched", "few"});
+  ExpectPasses({"2", "2", words_only, "sockets", pages}, {"tests/e2e/ranks/queues"});
+  ExpectPasses({"2", "2", words_only, "sockets", pages}, {"tests/e2e/ranks/queue_ends"});
+  ExpectPasses({"2", "2", {}, "sockets", pages},
+               {"tests/e2e/ranks/ready_together", "20", "4096", "10", "tools/ferryctl/ferryctl"});
 }
 
 // An administrator may tell Ferry not to use the NIC for it.

@@ -89,7 +89,7 @@ class AttachFuzz {
  private:
   void Step(FuzzInput& input) {
     const uint32_t rank = input.Below(2);
-    switch (input.Below(9)) {
+    switch (input.Below(10)) {
       case 0:
         Say(input, rank, AttachRequest(rank));
         break;
@@ -129,6 +129,13 @@ class AttachFuzz {
         question.header = Header(attach::Kind::kLifeQuestion);
         question.number = input.Below(3);
         Say(input, rank, question);
+        break;
+      }
+      case 8: {
+        attach::NicRequest request{};
+        request.header = Header(attach::Kind::kCounterPages);
+        request.nic = input.Below(3);
+        Say(input, rank, request);
         break;
       }
       case 7: {

@@ -275,7 +275,7 @@ class HostileUser {
     std::thread([owned = std::move(owned)] {}).detach();
   }
   void SendAnyPacket(TestRank& to, const std::vector<int>& fds) {
-    switch (dice_.Below(6)) {
+    switch (dice_.Below(7)) {
       case 0:
         return Send(to, to.AttachRequest(), fds);
       case 1:
@@ -303,6 +303,12 @@ class HostileUser {
             fds);
       case 4:
         return Send(to, attach::UserRequest{to.Header(attach::Kind::kUser)}, fds);
+      case 5:
+        return Send(
+            to,
+            attach::NicRequest{
+                to.Header(attach::Kind::kCounterPages), static_cast<uint32_t>(dice_.Below(3)), {}},
+            fds);
       default: {
         std::array<uint64_t, 128> noise{};
         for (uint64_t& word : noise) {

@@ -387,7 +387,7 @@ TEST(LayoutTest, MatchTableLayout) {
 }
 
 TEST(LayoutTest, ChannelLayout) {
-  EXPECT_SIZE(ChannelLayout, 320);
+  EXPECT_SIZE(ChannelLayout, 384);
   EXPECT_AT(ChannelLayout, start, 0);
   EXPECT_AT(ChannelLayout, done, 64);
   EXPECT_AT(ChannelLayout, meet, 128);
@@ -401,6 +401,15 @@ TEST(LayoutTest, ChannelLayout) {
   EXPECT_AT(ChannelLayout, shared_start, 296);
   EXPECT_AT(ChannelLayout, shared_base, 304);
   EXPECT_AT(ChannelLayout, shared_until, 312);
+  EXPECT_AT(ChannelLayout, page, 320);
+  EXPECT_SIZE(CounterPageWords, 64);
+  EXPECT_AT(CounterPageWords, id, 0);
+  EXPECT_AT(CounterPageWords, offset, 8);
+  EXPECT_AT(CounterPageWords, size_bytes, 16);
+  EXPECT_AT(CounterPageWords, add, 24);
+  EXPECT_AT(CounterPageWords, nic, 28);
+  EXPECT_AT(CounterPageWords, used, 32);
+  EXPECT_AT(CounterPageWords, first, 40);
   EXPECT_EQ(kMovePartBytes, 128U << 10) << kBump;
   EXPECT_SIZE(PairWords, 64);
   EXPECT_AT(PairWords, state, 0);

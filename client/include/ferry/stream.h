@@ -100,6 +100,35 @@ FERRY_API int ferry_enqueue_startall(ferry_queue queue, size_t count,
 FERRY_API int ferry_enqueue_wait(ferry_queue queue, ferry_request request);
 FERRY_API int ferry_enqueue_waitall(ferry_queue queue, size_t count, const ferry_request* requests);
 
+/* ---- Starts by kernels -------------------------------------------------------------------------
+ *
+ * A kernel starts a matched request to another node itself, and sees when its message is over, with
+ * no CPU in between: where the network card's driver lets this process map the page of the card's
+ * counter (docs/stream_triggered.md, "By the NIC"). Elsewhere a kernel asks ferryd, through a ring
+ * (ferry_ring_prepare_start). The kernel gets both addresses as pointers to ferry_device_u64, and
+ * the number; with the device functions of ferry/device/platform.h:
+ *
+ *     ferry_device_store_release(word, 1);
+ *     while (ferry_device_load_acquire(done) < number) {
+ *     }
+ */
+typedef struct ferry_kernel_start {
+  uint64_t* word;       /* in the card's page: a store of 1, once, makes the start; nothing loads */
+  const uint64_t* done; /* in ferry's heap: has reached `number` once the message is over, or has */
+  uint64_t number;      /* failed; then it is 2^62 or more */
+} ferry_kernel_start;
+
+/* Prepares one start of a matched request whose partner is on another node, to be made by a kernel.
+ * For the rank the request is then active: it must call ferry_wait, or ferry_test, before it
+ * prepares, or makes, the next start. The message is read, or written, when the kernel has started
+ * it and its partner has, too.
+ *
+ * FERRY_ERR_REQUEST: not matched, or active. FERRY_ERR_BUFFER: the message is not in memory of
+ * ferry_alloc that CPUs and network reach. FERRY_ERR_UNSUPPORTED, and nothing is prepared: there is
+ * no page, or not yet (it comes with the first message of the pair); the receive of a ready send,
+ * for whose start nothing waits; and what ferry_ring_prepare_start says. */
+FERRY_API int ferry_kernel_prepare_start(ferry_request request, ferry_kernel_start* start);
+
 /* ---- Streams of Ferry's own -------------------------------------------------------------------
  *
  * Streams of the GPU backend in use, for programs that have no vendor's library at hand: with the
