@@ -19,6 +19,7 @@ _GROUPS = {
     "cuda_compilers": ["/usr/local/cuda/bin/nvcc", "/usr/local/cuda/bin/ptxas", "/usr/local/cuda/lib64/libcudart.so"],
     "cuda_toolkit": ["/usr/local/cuda/lib64/stubs/libcuda.so"],
     "gcc": ["/usr/bin/gcc"],
+    "hydra": ["/usr/bin/mpiexec.hydra"],
     "level_zero_loader": ["/usr/lib/x86_64-linux-gnu/libze_loader.so.1"],
     "lintian": ["/usr/bin/lintian"],
     "mandoc": ["/usr/bin/mandoc"],

@@ -15,8 +15,7 @@
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
 #include "client/include/ferry/stream.h"
-#include "client/pmix/pmix_job.h"
-#include "client/pmix/pmix_library.h"
+#include "client/pmix/pmi_job.h"
 #include "client/rank/client.h"
 #include "client/running.h"
 #include "common/library_words.h"
@@ -35,8 +34,7 @@ using ferry::client::Completion;
 using ferry::client::Fail;
 using ferry::client::JobLife;
 using ferry::client::Message;
-using ferry::client::PmixJob;
-using ferry::client::PmixLibrary;
+using ferry::client::PmiJob;
 
 enum class Phase { kBefore, kRunning, kAfter };
 
@@ -49,9 +47,9 @@ Client* client = nullptr;
 // Front ends that have joined and not left; and whether the first of them has made the connection.
 int front_ends = 0;
 bool is_front_ends_own = false;
-// The job of a rank that a PMIx server started. It is never destroyed at exit: the server must see
+// The job of a rank that another launcher started. It is never destroyed at exit: the server must see
 // that a rank ended without ferry_finalize.
-std::unique_ptr<PmixJob>& pmix_job = *new std::unique_ptr<PmixJob>();
+std::unique_ptr<PmiJob>& pmi_job = *new std::unique_ptr<PmiJob>();
 
 bool IsRunning() {
   return phase.load(std::memory_order_acquire) == Phase::kRunning &&
@@ -253,8 +251,8 @@ void TellLauncherOfEnd(int exit_code, bool is_exit) {
 [[noreturn]] void EndJob(int exit_code, bool is_exit) {
   if (CheckRunning().ok()) {
     TellLauncherOfEnd(exit_code, is_exit);
-    if (pmix_job != nullptr) {
-      pmix_job->Abort(exit_code);
+    if (pmi_job != nullptr) {
+      pmi_job->Abort(exit_code);
     }
     client->Abort(exit_code);
   }
@@ -274,10 +272,10 @@ int Initialize(int required, int* provided, Starter starter) {
     return Fail(options.status());
   }
   const bool told = !options->job_id.empty();  // by ferryrun
-  std::unique_ptr<PmixJob> made;
-  const bool under_pmix = PmixLibrary::IsAround(ferry::config::ProcessEnvironment());
-  if (options->job_id.empty() && (under_pmix || starter == Starter::kItself)) {
-    auto started = under_pmix ? PmixJob::Start(&*options) : PmixJob::StartAlone(&*options);
+  std::unique_ptr<PmiJob> made;
+  const bool has_launcher = PmiJob::HasLauncher(ferry::config::ProcessEnvironment());
+  if (options->job_id.empty() && (has_launcher || starter == Starter::kItself)) {
+    auto started = has_launcher ? PmiJob::Start(&*options) : PmiJob::StartAlone(&*options);
     if (!started.ok()) {
       return Fail(started.status());
     }
@@ -301,7 +299,7 @@ int Initialize(int required, int* provided, Starter starter) {
     return Fail(joined.status());
   }
   client = joined->release();
-  pmix_job = std::move(made);
+  pmi_job = std::move(made);
   pthread_atfork(nullptr, nullptr, [] {
     forked.store(true, std::memory_order_relaxed);
     // Threads that its end would wait for do not exist in a child: it stays as it is.
@@ -392,10 +390,10 @@ int ferry_finalize(void) {
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
   delete std::exchange(client, nullptr);
   JobLife::Instance().Leave();
-  if (pmix_job != nullptr && status.ok()) {
-    (void)pmix_job->Leave();  // an error of the server's comes too late for anybody
+  if (pmi_job != nullptr && status.ok()) {
+    (void)pmi_job->Leave();  // an error of the server's comes too late for anybody
   }
-  pmix_job.reset();
+  pmi_job.reset();
   return result;
 }
 

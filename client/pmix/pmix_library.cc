@@ -166,9 +166,6 @@ Status PmixLibrary::Enter() {
   size_ = *size;
   universe_size_ = FindNumber(kUniverseSize, kWildcard);
   app_ = FindNumber(kAppNumber, rank_);
-  for (uint32_t rank = 0; app_.has_value() && rank < size_; ++rank) {
-    app_size_ += FindNumber(kAppNumber, rank) == app_ ? 1 : 0;
-  }
   const PmixProc job = calls_->Of(kWildcard);
   Found peers;
   FERRY_RETURN_IF_ERROR(Explain(calls_->get(&job, kLocalPeers, nullptr, 0, peers.place()),

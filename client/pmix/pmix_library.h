@@ -12,28 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "client/pmix/exchange.h"
 #include "common/status.h"
 
 namespace ferry::client {
-
-// Lets ranks exchange values before they have a job: each puts values under names, and after a
-// fence every rank can get them.
-//
-// Calling thread: one at a time. Fence blocks until all ranks have called it.
-class Exchange {
- public:
-  virtual ~Exchange() = default;
-
-  virtual uint32_t rank() const = 0;
-  virtual uint32_t size() const = 0;
-  // The ranks on this one's node, itself included, in order.
-  virtual const std::vector<uint32_t>& local_ranks() const = 0;
-
-  virtual Status Put(const std::string& name, const std::string& words) = 0;
-  virtual Status Fence() = 0;
-  // What `rank` put before a fence, or kNotFound.
-  virtual StatusOr<std::string> Get(uint32_t rank, const std::string& name) = 0;
-};
 
 class PmixLibrary : public Exchange {
  public:
@@ -47,17 +29,13 @@ class PmixLibrary : public Exchange {
   uint32_t rank() const override { return rank_; }
   uint32_t size() const override { return size_; }
   const std::vector<uint32_t>& local_ranks() const override { return local_ranks_; }
-  // Which of the job's programs this is, and how many ranks there is room for, where the server
-  // says so; and how many ranks are known to run the program.
-  std::optional<uint32_t> app() const { return app_; }
-  std::optional<uint32_t> universe_size() const { return universe_size_; }
-  uint32_t app_size() const { return app_size_; }
+  std::optional<uint32_t> app() const override { return app_; }
+  std::optional<uint32_t> universe_size() const override { return universe_size_; }
 
   Status Put(const std::string& name, const std::string& words) override;
   Status Fence() override;
   StatusOr<std::string> Get(uint32_t rank, const std::string& name) override;
-  // Has the server end all ranks with this exit code.
-  void Abort(int exit_code, const std::string& text);
+  void Abort(int exit_code, const std::string& text) override;
 
  private:
   struct Calls;  // of the library
@@ -76,7 +54,6 @@ class PmixLibrary : public Exchange {
   std::vector<uint32_t> local_ranks_;
   std::optional<uint32_t> app_;
   std::optional<uint32_t> universe_size_;
-  uint32_t app_size_ = 0;
 };
 
 // The ranks of "0,1,5", in order. kCorrupt for anything else.

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "client/pmix/own_daemon.h"
-#include "client/pmix/pmix_job.h"
+#include "client/pmix/pmi_job.h"
 #include "client/pmix/pmix_library.h"
 
 namespace ferry::client {
@@ -162,7 +162,7 @@ struct Agreement {
   std::vector<Status> outcomes;
 };
 
-TEST(PmixJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
+TEST(PmiJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
   const NodeOfRank nodes = {1, 0, 1, 0, 2};  // nodes are numbered anew, by their lowest rank
   const Agreement agreed(nodes);
   std::set<std::string> jobs;
@@ -194,13 +194,13 @@ TEST(PmixJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
   EXPECT_THAT(agreed.starters[2].created, SizeIs(0));
 }
 
-TEST(PmixJobTest, OnOneNodeADaemonMayBeStartedForIt) {
+TEST(PmiJobTest, OnOneNodeADaemonMayBeStartedForIt) {
   const Agreement agreed({0, 0, 0}, {}, {}, "127.0.0.");
   EXPECT_TRUE(agreed.outcomes[2].ok()) << agreed.outcomes[2].message();
   EXPECT_TRUE(agreed.starters[0].alone);
 }
 
-TEST(PmixJobTest, ANodeWithoutADaemonFailsAllRanksInTheSameWords) {
+TEST(PmiJobTest, ANodeWithoutADaemonFailsAllRanksInTheSameWords) {
   const Agreement agreed({0, 0, 1}, {{1, {ErrorCode::kNoDaemon, "no ferryd there"}}});
   for (const Status& outcome : agreed.outcomes) {
     EXPECT_EQ(outcome.code(), ErrorCode::kNoDaemon);
@@ -209,7 +209,7 @@ TEST(PmixJobTest, ANodeWithoutADaemonFailsAllRanksInTheSameWords) {
   EXPECT_THAT(agreed.starters[0].created, SizeIs(0));
 }
 
-TEST(PmixJobTest, ADaemonThatRefusesTheJobFailsAllRanks) {
+TEST(PmiJobTest, ADaemonThatRefusesTheJobFailsAllRanks) {
   const Agreement agreed({0, 1, 1}, {}, {{0, {ErrorCode::kLimitExceeded, "a quota"}}});
   for (const Status& outcome : agreed.outcomes) {
     EXPECT_EQ(outcome.code(), ErrorCode::kLimitExceeded);
@@ -217,7 +217,7 @@ TEST(PmixJobTest, ADaemonThatRefusesTheJobFailsAllRanks) {
   }
 }
 
-TEST(PmixJobTest, ALoopbackAddressWillNotDoForSeveralNodes) {
+TEST(PmiJobTest, ALoopbackAddressWillNotDoForSeveralNodes) {
   const Agreement agreed({0, 1}, {}, {}, "127.0.0.");
   for (const Status& outcome : agreed.outcomes) {
     EXPECT_EQ(outcome.code(), ErrorCode::kNodeUnreachable);

@@ -1,4 +1,4 @@
-#include "client/pmix/pmix_job.h"
+#include "client/pmix/pmi_job.h"
 
 #include <sys/random.h>
 
@@ -19,6 +19,8 @@
 #include "client/core/job_life.h"
 #include "client/core/meeting_watch.h"
 #include "client/pmix/own_daemon.h"
+#include "client/pmix/pmi_wire.h"
+#include "client/pmix/pmix_library.h"
 #include "common/clock.h"
 #include "common/hex_text.h"
 #include "common/thread.h"
@@ -28,7 +30,7 @@ namespace ferry::client {
 namespace {
 
 constexpr char kJobName[] = "ferry.job";          // of rank 0: "ID SECRET"
-constexpr char kLeaderName[] = "ferry.leader";    // of every rank: its leader's number
+constexpr char kLeaderName[] = "ferry.leader";    // of every rank: "LEADER PROGRAM", two numbers
 constexpr char kDaemonName[] = "ferry.daemon";    // of a leader: Outcome of "ADDRESS RUN_DIRECTORY"
 constexpr char kCreatedName[] = "ferry.created";  // of a leader: Outcome of nothing
 constexpr size_t kIdBytes = 6;
@@ -53,7 +55,8 @@ StatusOr<uint32_t> ReadNumber(std::string_view text) {
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Status(ErrorCode::kCorrupt, "PMIx passed on \"" + std::string(text) + "\", no number");
+    return Status(ErrorCode::kCorrupt,
+                  "the launcher passed on \"" + std::string(text) + "\", no number");
   }
   return number;
 }
@@ -75,6 +78,7 @@ StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
 struct Nodes {
   std::vector<uint32_t> leaders;       // by node
   std::vector<uint32_t> node_of_rank;  // by rank
+  uint32_t app_size = 0;               // ranks that run the same program as this one
   std::vector<DaemonPlace> daemons;    // by node
 };
 
@@ -83,8 +87,12 @@ StatusOr<Nodes> ReadNodes(Exchange* exchange) {
   for (uint32_t rank = 0; rank < exchange->size(); ++rank) {
     const StatusOr<std::string> text = exchange->Get(rank, kLeaderName);
     FERRY_RETURN_IF_ERROR(text.status());
-    const StatusOr<uint32_t> leader = ReadNumber(*text);
+    const size_t space = std::min(text->find(' '), text->size() - 1);
+    const StatusOr<uint32_t> leader = ReadNumber(std::string_view(*text).substr(0, space));
+    const StatusOr<uint32_t> app = ReadNumber(std::string_view(*text).substr(space + 1));
     FERRY_RETURN_IF_ERROR(leader.status());
+    FERRY_RETURN_IF_ERROR(app.status());
+    nodes.app_size += *app == exchange->app().value_or(0) ? 1 : 0;
     const auto known = std::find(nodes.leaders.begin(), nodes.leaders.end(), *leader);
     nodes.node_of_rank.push_back(static_cast<uint32_t>(known - nodes.leaders.begin()));
     if (known == nodes.leaders.end()) {
@@ -173,7 +181,8 @@ class GatheringWatch {
       if (!changed_.wait_for(lock, std::chrono::nanoseconds(rest_ns),
                              [this] { return is_over_; }) &&
           watch_.IsDue()) {
-        watch_.Tell(" for all ranks of the job to call it; PMIx does not say which are missing");
+        watch_.Tell(
+            " for all ranks of the job to call it; the launcher does not say which are missing");
       }
     }
   }
@@ -275,7 +284,8 @@ StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options) {
   const uint32_t leader = exchange->local_ranks().front();
   const bool leads = leader == exchange->rank();
-  FERRY_RETURN_IF_ERROR(exchange->Put(kLeaderName, std::to_string(leader)));
+  FERRY_RETURN_IF_ERROR(exchange->Put(
+      kLeaderName, std::to_string(leader) + " " + std::to_string(exchange->app().value_or(0))));
   if (exchange->rank() == 0) {
     FERRY_RETURN_IF_ERROR(
         exchange->Put(kJobName, RandomText(kIdBytes) + " " + RandomText(kSecretBytes)));
@@ -293,6 +303,10 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
   options->rank = exchange->rank();
   options->size = exchange->size();
   options->node = nodes->node_of_rank[exchange->rank()];
+  if (exchange->app().has_value()) {
+    options->app = *exchange->app();
+    options->app_size = nodes->app_size;
+  }
   options->run_directory = nodes->daemons[options->node].run_directory;
   options->job_id = job->substr(0, space);
   options->job_secret = job->substr(space + 1);
@@ -310,40 +324,48 @@ Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* opti
   return {};
 }
 
-StatusOr<std::unique_ptr<PmixJob>> PmixJob::Start(config::Options* options) {
-  StatusOr<std::unique_ptr<PmixLibrary>> library = PmixLibrary::Open();
-  FERRY_RETURN_IF_ERROR(library.status());
-  std::unique_ptr<PmixJob> job(new PmixJob());
-  job->library_ = std::move(*library);
-  if (job->library_->local_ranks().front() == job->library_->rank()) {
+bool PmiJob::HasLauncher(const char* const* environment) {
+  return PmixLibrary::IsAround(environment) || PmiWire::IsAround(environment);
+}
+
+StatusOr<std::unique_ptr<PmiJob>> PmiJob::Start(config::Options* options) {
+  std::unique_ptr<PmiJob> job(new PmiJob());
+  const char* const* environment = config::ProcessEnvironment();
+  if (PmixLibrary::IsAround(environment)) {
+    StatusOr<std::unique_ptr<PmixLibrary>> library = PmixLibrary::Open();
+    FERRY_RETURN_IF_ERROR(library.status());
+    job->launcher_ = std::move(*library);
+  } else {
+    StatusOr<std::unique_ptr<PmiWire>> wire =
+        PmiWire::Open(environment, options->attach_timeout_ms);
+    FERRY_RETURN_IF_ERROR(wire.status());
+    job->launcher_ = std::move(*wire);
+  }
+  Exchange* const launcher = job->launcher_.get();
+  if (launcher->local_ranks().front() == launcher->rank()) {
     job->starter_ = std::make_unique<NodeDaemon>(*options);
   }
   {
-    const GatheringWatch watch(*job->library_, options->mpi_warn_after_ms);
-    FERRY_RETURN_IF_ERROR(AgreeOnJob(job->library_.get(), job->starter_.get(), options));
+    const GatheringWatch watch(*launcher, options->mpi_warn_after_ms);
+    FERRY_RETURN_IF_ERROR(AgreeOnJob(launcher, job->starter_.get(), options));
   }
-  if (job->library_->app().has_value()) {
-    options->app = *job->library_->app();
-    options->app_size = job->library_->app_size();
-  }
-  options->universe_size =
-      std::max(job->library_->universe_size().value_or(0), job->library_->size());
+  options->universe_size = std::max(launcher->universe_size().value_or(0), launcher->size());
   return job;
 }
 
-StatusOr<std::unique_ptr<PmixJob>> PmixJob::StartAlone(config::Options* options) {
-  std::unique_ptr<PmixJob> job(new PmixJob());
+StatusOr<std::unique_ptr<PmiJob>> PmiJob::StartAlone(config::Options* options) {
+  std::unique_ptr<PmiJob> job(new PmiJob());
   job->starter_ = std::make_unique<NodeDaemon>(*options);
   Monologue monologue;
   FERRY_RETURN_IF_ERROR(AgreeOnJob(&monologue, job->starter_.get(), options));
   return job;
 }
 
-Status PmixJob::Leave() { return library_ == nullptr ? Status() : library_->Fence(); }
+Status PmiJob::Leave() { return launcher_ == nullptr ? Status() : launcher_->Fence(); }
 
-void PmixJob::Abort(int exit_code) {
-  if (library_ != nullptr) {
-    library_->Abort(exit_code, "ferry_abort was called");
+void PmiJob::Abort(int exit_code) {
+  if (launcher_ != nullptr) {
+    launcher_->Abort(exit_code, "ferry_abort was called");
   }
 }
 

@@ -1,5 +1,6 @@
-// A job whose ranks were started by a PMIx server (Slurm's srun --mpi=pmix, Open MPI's orterun),
-// not by ferryrun. The ranks make the job themselves.
+// A job whose ranks were started by a launcher other than ferryrun: one with a PMIx server (Slurm's
+// srun --mpi=pmix, Open MPI's orterun) or a PMI-1 server (Hydra's mpiexec, srun --mpi=pmi2, flux
+// run). The ranks make the job themselves.
 //
 // Rank 0 draws the job's name and secret. The lowest rank of every node, its *leader*, finds the
 // node's daemon, or starts one if the job has no other node, and tells the others where it is;
@@ -13,7 +14,7 @@
 #include <string>
 
 #include "client/control/control_api.h"
-#include "client/pmix/pmix_library.h"
+#include "client/pmix/exchange.h"
 #include "common/status.h"
 #include "config/options.h"
 
@@ -37,29 +38,31 @@ class JobStarter {
   virtual Status CreateJob(const ferry_control_job& job) = 0;
 };
 
-class PmixJob {
+class PmiJob {
  public:
+  // Whether such a launcher started this process.
+  static bool HasLauncher(const char* const* environment);
   // Makes the job and stores this rank's place in it in `options`.
-  static StatusOr<std::unique_ptr<PmixJob>> Start(config::Options* options);
+  static StatusOr<std::unique_ptr<PmiJob>> Start(config::Options* options);
   // The same for a process that nobody started as a rank: makes a job of that process alone, an MPI
   // singleton (MPI 5.0, section 11.8.2).
-  static StatusOr<std::unique_ptr<PmixJob>> StartAlone(config::Options* options);
+  static StatusOr<std::unique_ptr<PmiJob>> StartAlone(config::Options* options);
 
   // Call it after the rank has left the job in good order. Waits for the other ranks, since the
   // job, and perhaps its daemon, end with the leader's process.
   Status Leave();
-  // Has the server end the job.
+  // Has the launcher end the job.
   void Abort(int exit_code);
 
  private:
-  PmixJob() = default;
+  PmiJob() = default;
 
-  std::unique_ptr<PmixLibrary> library_;  // null: alone
-  std::unique_ptr<JobStarter> starter_;   // a leader's
+  std::unique_ptr<Exchange> launcher_;   // null: alone
+  std::unique_ptr<JobStarter> starter_;  // a leader's
 };
 
 // Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
-// job_secret, rank, size and node of `options`.
+// job_secret, rank, size, node, app and app_size of `options`.
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options);
 
 }  // namespace ferry::client

@@ -1,0 +1,38 @@
+// How the ranks of a job tell each other what they must know before they have a job: by the
+// key-value exchange of the launcher that started them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+
+namespace ferry::client {
+
+// Each rank puts values under names; after a fence every rank can get them.
+//
+// Calling thread: one at a time. Fence blocks until all ranks have called it.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t size() const = 0;
+  // The ranks on this one's node, itself included, in order.
+  virtual const std::vector<uint32_t>& local_ranks() const = 0;
+  // Which of the job's programs this is, and how many ranks there is room for, where the launcher
+  // says so.
+  virtual std::optional<uint32_t> app() const { return std::nullopt; }
+  virtual std::optional<uint32_t> universe_size() const { return std::nullopt; }
+
+  virtual Status Put(const std::string& name, const std::string& words) = 0;
+  virtual Status Fence() = 0;
+  // What `rank` put before a fence, or kNotFound.
+  virtual StatusOr<std::string> Get(uint32_t rank, const std::string& name) = 0;
+  // Has the launcher end all ranks with this exit code.
+  virtual void Abort(int /*exit_code*/, const std::string& /*text*/) {}
+};
+
+}  // namespace ferry::client
