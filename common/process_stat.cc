@@ -17,12 +17,14 @@ constexpr int kStateField = 3;
 constexpr int kParentField = 4;
 constexpr int kSessionField = 6;
 constexpr int kCpuField = 39;
+constexpr int kHeapField = 47;
 
-// -1 where no number begins.
-int NumberIn(std::string_view text) {
-  int number = -1;
+// `otherwise` where no number begins.
+template <typename Number = int>
+Number NumberIn(std::string_view text, Number otherwise = -1) {
+  Number number = otherwise;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? number : -1;
+  return error == std::errc() ? number : otherwise;
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ ProcessStat ParseProcessStat(std::string_view text) {
   }
   std::string_view rest = text.substr(name_end + 2);
   stat.state = rest.front();
-  for (int field = kStateField; field <= kCpuField; ++field) {
+  for (int field = kStateField; field <= kHeapField; ++field) {
     switch (field) {
       case kParentField:
         stat.parent = NumberIn(rest);
@@ -45,6 +47,9 @@ ProcessStat ParseProcessStat(std::string_view text) {
         break;
       case kCpuField:
         stat.cpu = NumberIn(rest);
+        break;
+      case kHeapField:
+        stat.heap_begin = NumberIn<uint64_t>(rest, 0);
         break;
       default:
         break;
@@ -58,7 +63,7 @@ ProcessStat ParseProcessStat(std::string_view text) {
 
 ProcessStat ReadProcessStat(const std::string& folder) {
   const UniqueFd file(open((folder + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> text;  // up to the CPU it is 500 bytes at most
+  std::array<char, 1024> text;  // up to the heap it is 700 bytes at most
   const ssize_t size = file.valid() ? read(file.get(), text.data(), text.size()) : 0;
   return ParseProcessStat({text.data(), size > 0 ? static_cast<size_t>(size) : 0});
 }

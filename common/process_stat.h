@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ struct ProcessStat {
   pid_t parent = -1;
   pid_t session = -1;
   int cpu = -1;  // where it runs, ran last, or waits to run
+  // Where the memory of brk(2) begins; 0: there is none, or it is another process's that does not
+  // tell.
+  uint64_t heap_begin = 0;
 };
 
 // Reads the text of such a file.

@@ -9,6 +9,7 @@
 
 #include "client/core/memory.h"
 #include "common/process_memory.h"
+#include "shm/atomic.h"
 
 namespace ferry::client {
 namespace {
@@ -67,6 +68,12 @@ bool IsReadable(const void* pointer) {
   return false;
 }
 
+// A driver that fails knows no memory: then it is the cause.
+std::string TroubleOf(gpu::GpuBackend& backend) {
+  const Status answer = backend.CreateStream(0).status();
+  return answer.ok() ? "" : "; the GPU's driver does not answer: " + answer.message();
+}
+
 std::string AddressText(const void* pointer) {
   char text[32];
   std::snprintf(text, sizeof(text), "%p", pointer);
@@ -110,7 +117,7 @@ void Memory::LookForVendor() {
   if (late == nullptr || backend() == nullptr || backend()->is_vendors()) {
     return;
   }
-  if (next_library_ == nullptr || __atomic_load_n(next_library_, __ATOMIC_RELAXED) != nullptr) {
+  if (next_library_ == nullptr || shm::LoadRelaxed(*next_library_) != nullptr) {
     next_library_ = last_library_.Find();  // first, so that what is loaded meanwhile is seen
     late->LookForLibraries();
   }
@@ -215,7 +222,8 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
       }
       return {ErrorCode::kInvalidBuffer,
               "the buffer lies in device memory (" + RangeText(region) +
-                  ") that the program has freed since it was last used here"};
+                  ") that the program has freed since it was last used here" +
+                  TroubleOf(*backend())};
     }
   }
   if (!IsDeviceOnly(info)) {
@@ -224,7 +232,8 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
                : Status(ErrorCode::kInvalidBuffer,
                         "there is no memory at " + AddressText(pointer) + " that CPUs reach, or " +
                             std::string(backend()->name()) +
-                            " knows: was it freed, or is it another process's?");
+                            " knows: was it freed, or is it another process's?" +
+                            TroubleOf(*backend()));
   }
   auto* const base = static_cast<const std::byte*>(info.base);
   WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));

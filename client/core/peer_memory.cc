@@ -170,6 +170,7 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
     }
     mapped = std::make_shared<Mapped>(std::move(*made));
     known = mapped;
+    std::erase_if(for_good_, [](const auto& other) { return other.second.expired(); });
   }
   if (where.address > mapped->size_bytes || size_bytes > mapped->size_bytes - where.address) {
     return Status(ErrorCode::kInvalidBuffer, "the range runs past the end of " + name);
@@ -304,8 +305,22 @@ void PeerMemory::DropFreed(uint32_t rank) {
       continue;
     }
     ++looks;
-    if (attach_->PeerRegion(rank, looked_at->key.region).status().code() ==
-        ErrorCode::kInvalidBuffer) {
+    if (IsWithdrawn(rank, looked_at->key.region)) {
+      index_.erase(looked_at->key);
+      mapped_.erase(looked_at);
+    }
+  }
+}
+
+bool PeerMemory::IsWithdrawn(uint32_t rank, uint32_t region) const {
+  return WithoutRegion(attach_->PeerRegion(rank, region).status().code()).error != ErrorCode::kOk;
+}
+
+void PeerMemory::Forget(uint32_t rank) {
+  std::lock_guard lock(mutex_);
+  for (auto next = mapped_.begin(); next != mapped_.end();) {
+    const auto looked_at = next++;
+    if (looked_at->key.rank == rank) {
       index_.erase(looked_at->key);
       mapped_.erase(looked_at);
     }

@@ -62,6 +62,11 @@ class PeerMemory : public engine::MemoryAccess {
     bool by_stream = false;     // only streams reach it
   };
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+  // Whether the daemon knows the region no more: its rank has freed it, or has left. Blocks on the
+  // daemon.
+  bool IsWithdrawn(uint32_t rank, uint32_t region) const;
+  // Lets go of what a rank has had that is gone, but for what MapForGood has mapped.
+  void Forget(uint32_t rank);
   // Registers the whole region of this host memory with the GPU backend, for as long as it is
   // mapped, so that devices reach it. MapForGood has mapped it, and it is mapped still. Where the
   // backend cannot do that, devices do without. May block while pages are pinned.

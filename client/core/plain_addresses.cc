@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
+
+#include "common/process_stat.h"
 
 namespace ferry::client {
 namespace {
@@ -36,23 +36,10 @@ constinit thread_local Stack stack;
   }
 }
 
-// Where the heap of brk begins: the 47th word of /proc/self/stat; UINTPTR_MAX if nobody says.
+// UINTPTR_MAX if nobody says.
 uintptr_t FindHeap() {
-  constexpr int kWordsBehindName = 45;
-  char text[2048] = {};
-  std::FILE* const file = std::fopen("/proc/self/stat", "re");
-  if (file == nullptr) {
-    return UINTPTR_MAX;
-  }
-  const size_t length = std::fread(text, 1, sizeof(text) - 1, file);
-  (void)std::fclose(file);
-  text[length] = 0;
-  const char* at = std::strrchr(text, ')');  // names may have blanks
-  for (int words = 0; at != nullptr && words < kWordsBehindName; ++words) {
-    at = std::strchr(at + 1, ' ');
-  }
-  unsigned long long begin = 0;
-  return at != nullptr && std::sscanf(at, " %llu", &begin) == 1 && begin != 0 ? begin : UINTPTR_MAX;
+  const uint64_t begin = ReadProcessStat("/proc/self").heap_begin;
+  return begin != 0 ? begin : UINTPTR_MAX;
 }
 
 }  // namespace

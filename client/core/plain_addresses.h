@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "client/core/address_hull.h"
+#include "shm/atomic.h"
 
 namespace ferry::client {
 
@@ -43,7 +44,7 @@ class PlainAddresses {
   bool MayHaveVendor() const {
     // Pairs with Watch. The dynamic linker stores a word there.
     const void* const* const word = word_.load(std::memory_order_acquire);
-    return __atomic_load_n(word, __ATOMIC_RELAXED) != nullptr;
+    return shm::LoadRelaxed(*word) != nullptr;
   }
 
   // Before anybody is told of that memory: so who has its address finds it here.

@@ -2,21 +2,60 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "client/core/failure_words.h"
+#include "common/per_thread.h"
 #include "common/status.h"
 #include "shm/word_copy.h"
 
 namespace ferry::client {
+namespace {
 
-NodeMemory::NodeMemory(uint32_t own_rank, const engine::PeerTable* peers, const Memory* memory,
-                       PeerMemory* peer_memory)
-    : own_rank_(own_rank),
-      peers_(*peers),
+// At each mapping of a rank's memory so many of what it has had before are looked at.
+constexpr size_t kLooksAtOthers = 4;
+
+}  // namespace
+
+struct NodeMemory::Readers {
+  std::mutex mutex;
+  std::vector<Reader*> all;
+
+  static Readers& OfProcess() {
+    static Readers& readers = *new Readers;  // threads may end while the process does
+    return readers;
+  }
+  bool AnyIsInside() {
+    const std::lock_guard lock(mutex);
+    return std::any_of(all.begin(), all.end(), [](const Reader* reader) {
+      return reader->is_inside.load(std::memory_order_acquire);  // Pairs with ~Use.
+    });
+  }
+};
+
+NodeMemory::Reader::Reader() {
+  Readers& readers = Readers::OfProcess();
+  const std::lock_guard lock(readers.mutex);
+  readers.all.push_back(this);
+}
+
+NodeMemory::Reader::~Reader() {
+  Readers& readers = Readers::OfProcess();
+  const std::lock_guard lock(readers.mutex);
+  std::erase(readers.all, this);
+}
+
+NodeMemory::Reader& NodeMemory::OfThisThread() { return ferry::OfThisThread<Reader>(); }
+
+NodeMemory::NodeMemory(const Progress* progress, const Memory* memory, PeerMemory* peer_memory)
+    : own_rank_(progress->view().rank),
+      progress_(*progress),
+      peers_(progress->peers()),
       memory_(*memory),
       peer_memory_(*peer_memory),
-      of_(std::make_unique<std::atomic<const Segments*>[]>(peers->rank_of_local.size())) {}
+      of_(std::make_unique<std::atomic<const Segments*>[]>(peers_.rank_of_local.size())),
+      current_(peers_.rank_of_local.size()) {}
 
 NodeMemory::~NodeMemory() = default;
 
@@ -54,18 +93,93 @@ NodeMemory::Reached NodeMemory::FindOwn(uint32_t segment, uint64_t offset,
 
 void NodeMemory::Add(uint32_t rank, Segment segment) {
   const std::lock_guard lock(mutex_);
-  std::atomic<const Segments*>& current = of_[LaneOf(rank)];
-  const Segments* const known = current.load(std::memory_order_relaxed);
-  Segments longer = known == nullptr ? Segments() : *known;
+  RetireDead();
+  RetireWithdrawn(rank);
+  const uint32_t lane = LaneOf(rank);
+  Segments longer = current_[lane] == nullptr ? Segments() : *current_[lane];
   const bool is_known = std::any_of(longer.begin(), longer.end(), [&](const Segment& other) {
     return other.id == segment.id;  // another thread was first
   });
-  if (is_known) {
+  if (!is_known) {
+    longer.push_back(std::move(segment));
+    Replace(lane, std::move(longer));
+  }
+}
+
+// With the lock, as all that follow.
+void NodeMemory::Replace(uint32_t lane, Segments segments) {
+  std::unique_ptr<const Segments> next;
+  if (!segments.empty()) {
+    next = std::make_unique<const Segments>(std::move(segments));
+  }
+  of_[lane].store(next.get(), std::memory_order_release);  // Pairs with Find.
+  if (current_[lane] != nullptr) {
+    retired_.push_back(std::move(current_[lane]));
+    has_retired_.store(true, std::memory_order_relaxed);
+  }
+  current_[lane] = std::move(next);
+}
+
+// For good: what it has had is nobody's any more. A cut link is none of a rank of this node.
+bool NodeMemory::HasLeft(uint32_t rank) const {
+  return progress_.poison() == ErrorCode::kOk && progress_.PeerState(rank) != ErrorCode::kOk;
+}
+
+void NodeMemory::RetireDead() {
+  for (uint32_t lane = 0; lane < current_.size(); ++lane) {
+    if (current_[lane] != nullptr && HasLeft(peers_.rank_of_local[lane])) {
+      Replace(lane, {});
+    }
+  }
+}
+
+// Looks at those that were mapped first. What stays goes to the end, and is looked at later.
+void NodeMemory::RetireWithdrawn(uint32_t rank) {
+  const uint32_t lane = LaneOf(rank);
+  if (current_[lane] == nullptr) {
     return;
   }
-  longer.push_back(std::move(segment));
-  all_.push_back(std::make_unique<const Segments>(std::move(longer)));
-  current.store(all_.back().get(), std::memory_order_release);  // Pairs with Find.
+  const Segments& known = *current_[lane];
+  const auto looked_at =
+      known.begin() + static_cast<ptrdiff_t>(std::min(kLooksAtOthers, known.size()));
+  Segments stays(looked_at, known.end());
+  std::copy_if(known.begin(), looked_at, std::back_inserter(stays),
+               [&](const Segment& segment) { return !peer_memory_.IsWithdrawn(rank, segment.id); });
+  Replace(lane, std::move(stays));
+}
+
+void NodeMemory::DropDead() {
+  std::vector<uint32_t> dead;
+  for (const uint32_t rank : peers_.rank_of_local) {
+    if (rank != own_rank_ && HasLeft(rank)) {
+      dead.push_back(rank);
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    RetireDead();
+  }
+  for (const uint32_t rank : dead) {
+    peer_memory_.Forget(rank);
+  }
+  Reap();
+}
+
+// Once nobody looks at retired lists: who looks now has found newer ones. Else at a later call.
+void NodeMemory::Reap() {
+  std::vector<std::unique_ptr<const Segments>> unused;
+  const std::lock_guard lock(mutex_);
+  if (progress_.threads()) {
+    // Orders what has been stored in of_ before the looks at the readers (Use is the other side).
+    if (shm::IsLightFenceEnabled() ? !shm::HeavyFence() : (shm::FullFence(), false)) {
+      return;
+    }
+    if (Readers::OfProcess().AnyIsInside()) {
+      return;
+    }
+  }
+  unused.swap(retired_);
+  has_retired_.store(false, std::memory_order_relaxed);
 }
 
 ErrorCode NodeMemory::Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) {

@@ -1,8 +1,9 @@
 // Memory of the ranks of this node, the own one included, as one-sided operations reach it: mapped
-// at its first use, and kept for good, so that a later operation costs a look into a short list.
+// at its first use, and kept, so that a later operation costs a look into a short list.
 //
-// Memory that its owner has freed or no longer shares stays mapped here: what is put there reaches
-// nobody, and harms nobody.
+// Memory that its owner has freed or no longer shares stays mapped for a while: what is put there
+// reaches nobody, and harms nobody. It is let go of when that rank's next memory is mapped here,
+// and all that a rank has had is when it is gone (DropDead). A device's memory is free only then.
 //
 // Calling thread: any. Find blocks on the daemon at the first use of a segment. Errors are told
 // (FailureWords), with what the daemon or the GPU's driver said.
@@ -18,13 +19,22 @@
 
 #include "client/core/memory.h"
 #include "client/core/peer_memory.h"
+#include "client/rank/progress.h"
 #include "common/error_code.h"
-#include "engine/peer_table.h"
 #include "shm/accumulate.h"
+#include "shm/fence.h"
 
 namespace ferry::client {
 
 class NodeMemory {
+  // A thread that may look at a list, or at what that names.
+  struct Reader {
+    Reader();
+    ~Reader();
+    std::atomic<bool> is_inside{false};
+  };
+  struct Readers;
+
  public:
   // A place in this process.
   struct Reached {
@@ -34,14 +44,47 @@ class NodeMemory {
   };
 
   // All outlive it.
-  NodeMemory(uint32_t own_rank, const engine::PeerTable* peers, const Memory* memory,
-             PeerMemory* peer_memory);
+  NodeMemory(const Progress* progress, const Memory* memory, PeerMemory* peer_memory);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
-  // Where these bytes of a rank of this node are. kInvalidBuffer: not all of them are in that
-  // segment; or the daemon's refusal to hand it out.
+  // While a thread has one, what Find has returned to it stays mapped. One at a time for each
+  // thread.
+  class Use {
+   public:
+    explicit Use(NodeMemory* memory)
+        : memory_(*memory), reader_(memory->progress_.threads() ? &OfThisThread() : nullptr) {
+      if (reader_ != nullptr) {
+        reader_->is_inside.store(true, std::memory_order_relaxed);
+        if (shm::IsLightFenceEnabled()) [[likely]] {  // Dekker's pattern: Reap is the other side
+          shm::LightFence();
+        } else {
+          shm::FullFence();
+        }
+      }
+    }
+    ~Use() {
+      if (reader_ != nullptr) {
+        reader_->is_inside.store(false, std::memory_order_release);  // Pairs with Reap.
+      }
+      if (memory_.has_retired_.load(std::memory_order_relaxed)) [[unlikely]] {
+        memory_.Reap();
+      }
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    NodeMemory& memory_;
+    Reader* const reader_;
+  };
+
+  // Lets go of what ranks have had that are gone. For a thread without a Use.
+  void DropDead();
+
+  // Where these bytes of a rank of this node are, for as long as the caller's Use. kInvalidBuffer:
+  // not all of them are in that segment; or the daemon's refusal to hand it out.
   Reached Find(uint32_t rank, uint32_t segment, uint64_t offset, uint64_t size_bytes) {
     if (rank != own_rank_) {
       // Pairs with Add: publishes the list.
@@ -82,21 +125,30 @@ class NodeMemory {
   };
   using Segments = std::vector<Segment>;
 
+  static Reader& OfThisThread();
   static Reached Refuse(ErrorCode error, std::string words = {});
   uint32_t LaneOf(uint32_t rank) const { return peers_.by_rank[rank].local_index; }
   Reached FindSlowly(uint32_t rank, uint32_t segment, uint64_t offset, uint64_t size_bytes);
   Reached FindOwn(uint32_t segment, uint64_t offset, uint64_t size_bytes) const;
   void Add(uint32_t rank, Segment segment);
+  bool HasLeft(uint32_t rank) const;
+  void RetireDead();
+  void RetireWithdrawn(uint32_t rank);
+  void Replace(uint32_t lane, Segments segments);
+  void Reap();
   ErrorCode Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream);
 
   const uint32_t own_rank_;
+  const Progress& progress_;
   const engine::PeerTable& peers_;
   const Memory& memory_;
   PeerMemory& peer_memory_;
-  std::unique_ptr<std::atomic<const Segments*>[]> of_;  // by lane; null: none is mapped
-  std::mutex mutex_;                                    // while one is added
-  // All lists that there ever were: a reader may still look at an old one.
-  std::vector<std::unique_ptr<const Segments>> all_;
+  std::unique_ptr<std::atomic<const Segments*>[]> of_;    // by lane; null: none is mapped
+  std::mutex mutex_;                                      // of what follows, and of changes of of_
+  std::vector<std::unique_ptr<const Segments>> current_;  // by lane
+  // Lists that were current: a reader may still look at them, and use what they name.
+  std::vector<std::unique_ptr<const Segments>> retired_;
+  std::atomic<bool> has_retired_{false};
 };
 
 }  // namespace ferry::client

@@ -24,7 +24,7 @@ ErrorCode CpuError(const NodeMemory::Reached& word) {
 OneSidedOperations::OneSidedOperations(const Parts& parts)
     : progress_(*parts.progress),
       memory_(*parts.memory),
-      node_(progress_.view().rank, &progress_.peers(), parts.memory, parts.peer_memory),
+      node_(parts.progress, parts.memory, parts.peer_memory),
       remote_({parts.progress, parts.memory, parts.private_reachable, kShadowMaxBytes,
                parts.statistics, parts.wait, parts.carry_on_by_link}) {}
 
@@ -47,6 +47,15 @@ ErrorCode OneSidedOperations::LookAt(const void* buffer, uint64_t size_bytes) {
   return status.ok() ? ErrorCode::kOk : FailureWords::Tell(status.code(), status.message());
 }
 
+// What a rank that is gone has shared is let go of when a call names it.
+ErrorCode OneSidedOperations::StateOf(uint32_t rank) {
+  const ErrorCode state = progress_.PeerState(rank);
+  if (state != ErrorCode::kOk && IsOfNode(rank)) [[unlikely]] {
+    node_.DropDead();
+  }
+  return state;
+}
+
 // ---- Operations ---------------------------------------------------------------------------------
 
 ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, const void* from,
@@ -58,7 +67,7 @@ ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, con
   if (has_signal && (signal.segment & (kSegmentByStream | kSegmentPrivate)) != 0) {
     return FailureWords::Tell(ErrorCode::kUnsupported);
   }
-  const ErrorCode state = progress_.PeerState(to.rank);
+  const ErrorCode state = StateOf(to.rank);
   if (state != ErrorCode::kOk || (size_bytes == 0 && !has_signal)) {
     return FailureWords::Tell(state);
   }
@@ -74,6 +83,7 @@ ErrorCode OneSidedOperations::Put(OneSidedContext* context, const Place& to, con
 // changes nothing.
 ErrorCode OneSidedOperations::PutInNode(const Place& to, const void* from, uint64_t size_bytes,
                                         const Signal& signal) {
+  const NodeMemory::Use use(&node_);
   NodeMemory::Reached word;
   if (signal.update != shm::SignalUpdate::kNone) {
     word = node_.Find(to.rank, RegionOf(signal.segment), signal.offset, sizeof(uint64_t));
@@ -99,7 +109,7 @@ ErrorCode OneSidedOperations::PutInNode(const Place& to, const void* from, uint6
 
 ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Place& from,
                                   uint64_t size_bytes, WhenDone when) {
-  const ErrorCode state = progress_.PeerState(from.rank);
+  const ErrorCode state = StateOf(from.rank);
   if (state != ErrorCode::kOk || size_bytes == 0) {
     return FailureWords::Tell(state);
   }
@@ -109,6 +119,7 @@ ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Plac
   if (!IsOfNode(from.rank)) {
     return FailureWords::Tell(remote_.Get(Or(context), to, from, size_bytes, when));
   }
+  const NodeMemory::Use use(&node_);
   const NodeMemory::Reached there =
       node_.Find(from.rank, RegionOf(from.segment), from.offset, size_bytes);
   return there.error == ErrorCode::kOk ? node_.CopyFrom(to, there, size_bytes) : there.error;
@@ -119,7 +130,7 @@ ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall&
   if (!IsAligned(call.place.offset, call.width)) {
     return FailureWords::Tell(ErrorCode::kInvalidArgument);
   }
-  const ErrorCode state = progress_.PeerState(call.place.rank);
+  const ErrorCode state = StateOf(call.place.rank);
   if (state != ErrorCode::kOk) {
     return FailureWords::Tell(state);
   }
@@ -129,6 +140,7 @@ ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall&
 }
 
 ErrorCode OneSidedOperations::AtomicInNode(const AtomicCall& call, uint64_t* found) {
+  const NodeMemory::Use use(&node_);
   const NodeMemory::Reached there =
       node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset, call.width);
   if (there.error != ErrorCode::kOk || there.by_stream) {
@@ -144,7 +156,7 @@ ErrorCode OneSidedOperations::AtomicInNode(const AtomicCall& call, uint64_t* fou
 
 ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const AccumulateCall& call,
                                          const void* operands, void* found, WhenDone when) {
-  const ErrorCode state = progress_.PeerState(call.place.rank);
+  const ErrorCode state = StateOf(call.place.rank);
   if (state != ErrorCode::kOk || call.count == 0) {
     return FailureWords::Tell(state);
   }
@@ -167,6 +179,7 @@ ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const Accumul
 // Elements that no CPU changes at once are for ferryd.
 ErrorCode OneSidedOperations::AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
                                                const void* operands, void* found, WhenDone when) {
+  const NodeMemory::Use use(&node_);
   const NodeMemory::Reached there =
       node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
                  call.count * call.what.element_bytes());

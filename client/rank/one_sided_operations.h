@@ -55,6 +55,8 @@ class OneSidedOperations final : public OneSided {
   ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) override;
   bool IsQuiet(OneSidedContext* context) override { return remote_.IsQuiet(Or(context)); }
 
+  // NodeMemory::DropDead, for a thread that is in no call here.
+  void DropDead() { node_.DropDead(); }
   // Before the rank leaves: waits for the end of all that is under way. Blocks.
   void AwaitAll() { remote_.AwaitAll(); }
 
@@ -63,6 +65,8 @@ class OneSidedOperations final : public OneSided {
   OneSidedContext& Or(OneSidedContext* context) {
     return context != nullptr ? *context : default_context_;
   }
+  // Progress::PeerState, of a rank that a call names.
+  ErrorCode StateOf(uint32_t rank);
   // Memory::LookAt of a buffer of this rank's.
   ErrorCode LookAt(const void* buffer, uint64_t size_bytes);
   ErrorCode PutInNode(const Place& to, const void* from, uint64_t size_bytes, const Signal& signal);

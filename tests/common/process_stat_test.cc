@@ -15,7 +15,7 @@ std::string Line(const std::string& name, char state, const std::string& cpu) {
   return "12 (" + name + ") " + state +
          " 7 11 9 34816 12 4194560 120 0 0 0 0 0 0 0 20 0 1 0 1234 8466432 200 "
          "18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 " +
-         cpu + " 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+         cpu + " 0 0 0 0 0 0 0 94550021423104 0 0 0 0 0\n";
 }
 
 TEST(ProcessStatTest, ReadsTheFields) {
@@ -25,6 +25,7 @@ TEST(ProcessStatTest, ReadsTheFields) {
   EXPECT_EQ(stat.parent, 7);
   EXPECT_EQ(stat.session, 9);
   EXPECT_EQ(stat.cpu, 3);
+  EXPECT_EQ(stat.heap_begin, 94550021423104U);
 }
 
 TEST(ProcessStatTest, ANameMayLookLikeWhatFollowsIt) {
@@ -44,6 +45,7 @@ TEST(ProcessStatTest, OtherTextIsNoProcess) {
   EXPECT_EQ(cut.parent, 7);
   EXPECT_EQ(cut.session, -1);
   EXPECT_EQ(cut.cpu, -1);
+  EXPECT_EQ(cut.heap_begin, 0U);
 }
 
 TEST(ProcessStatTest, ReadsProcessesAndThreads) {

@@ -1,13 +1,9 @@
 // Memory that comes and goes, threads, CPUs beside messages, and buffers that are no good.
-#include <dirent.h>
-#include <unistd.h>
-
 #include <cstdint>
-#include <fstream>
-#include <map>
 #include <set>
 #include <thread>
 
+#include "tests/vendor_memory/holdings.h"
 #include "tests/vendor_memory/mpi_cases.h"
 
 namespace ferry::vendor_memory {
@@ -24,60 +20,6 @@ void Exchange(const void* out, void* in, size_t bytes, int tag) {
   VENDOR_OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
 }
 
-size_t LinesOf(const std::string& path) {
-  std::ifstream file(path);
-  size_t lines = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++lines;
-  }
-  return lines;
-}
-
-size_t FilesOf(const std::string& path) {
-  DIR* const directory = opendir(path.c_str());
-  size_t files = 0;
-  while (directory != nullptr && readdir(directory) != nullptr) {
-    ++files;
-  }
-  if (directory != nullptr) {
-    closedir(directory);
-  }
-  return files;
-}
-
-// What this process and the job's daemons have mapped and open. Daemons are children of ferryrun,
-// which is the ranks' grandparent, and daemons' workers are theirs.
-std::map<std::string, size_t> Holdings() {
-  std::map<std::string, size_t> holdings;
-  std::map<std::string, std::string> parents;
-  std::map<std::string, std::string> names;
-  DIR* const processes = opendir("/proc");
-  VENDOR_CHECK(processes != nullptr);
-  while (const dirent* const entry = readdir(processes)) {
-    const std::string pid = entry->d_name;
-    std::ifstream status("/proc/" + pid + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.rfind("Name:\t", 0) == 0) {
-        names[pid] = line.substr(6);
-      } else if (line.rfind("PPid:\t", 0) == 0) {
-        parents[pid] = line.substr(6);
-      }
-    }
-  }
-  closedir(processes);
-  const std::string ferryrun = parents[std::to_string(getppid())];
-  for (const auto& [pid, name] : names) {
-    const bool is_ours = parents[pid] == ferryrun || parents[parents[pid]] == ferryrun;
-    if (pid == std::to_string(getpid()) || (is_ours && name.rfind("ferry", 0) == 0)) {
-      const std::string path = "/proc/" + pid;
-      holdings[name + " " + pid + " maps"] = LinesOf(path + "/maps");
-      holdings[name + " " + pid + " fds"] = FilesOf(path + "/fd");
-    }
-  }
-  VENDOR_CHECK(holdings.size() >= 4);  // this rank's and a daemon's, at least
-  return holdings;
-}
-
 }  // namespace
 
 void ReuseAddresses(const Kind& kind) {
@@ -86,7 +28,7 @@ void ReuseAddresses(const Kind& kind) {
   // Of the two allocations of each round something would stay; what is cached comes and goes.
   constexpr size_t kMost = (kRounds - kWarm) / 2;
   std::set<const void*> addresses;
-  std::map<std::string, size_t> before;
+  Holdings before;
   const std::string outer = step;
   for (int round = 0; round < kRounds; ++round) {
     step = outer + ", round " + std::to_string(round);
@@ -101,13 +43,13 @@ void ReuseAddresses(const Kind& kind) {
     VENDOR_CHECK(out.IsFilled(static_cast<unsigned>(round)));
     if (round == kWarm) {
       VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
-      before = Holdings();
+      before = FindHoldings();
       VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
     }
   }
   VENDOR_CHECK(addresses.size() < kRounds);  // else the test shows nothing
   VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
-  for (const auto& [what, count] : Holdings()) {
+  for (const auto& [what, count] : FindHoldings()) {
     if (before.count(what) != 0 && count > before[what] + kMost) {
       std::fprintf(stderr, "%s: %zu after %zu\n", what.c_str(), count, before[what]);
       VENDOR_CHECK(!"what processes hold grows with each allocation");

@@ -20,6 +20,7 @@ constexpr Case kCases[] = {
     {"collectives", RunCollectives},
     {"nonblocking", RunNonblockingCollectives},
     {"windows", UseWindows},
+    {"window_threads", UseWindowByThreads},
     {"reuse", ReuseAddresses},
     {"threads", UseThreads},
     {"both_sides", TouchBothSides},

@@ -1,5 +1,6 @@
 // Windows over memory of the vendor's, which is also the origin of what goes there.
 #include <cstdint>
+#include <thread>
 
 #include "tests/vendor_memory/mpi_cases.h"
 
@@ -229,6 +230,51 @@ void UseWindows(const Kind& kind) {
     step = outer + ", attached, " + std::to_string(count);
     UseDynamicWindow(kind, count);
   }
+}
+
+// One window, and a thread for each kind of memory, which moves data between that and another kind.
+void UseWindowByThreads(const Kind& kind) {
+  constexpr size_t kCount = 700;
+  constexpr int kRounds = 5;
+  const int next = (rank + 1) % size;
+  const int before = (rank + size - 1) % size;
+  const std::span<const Kind> kinds = Kinds();
+  const int n = static_cast<int>(kCount);
+  Buffer target(kind, kinds.size() * kCount * 8);
+  MPI_Win window = MPI_WIN_NULL;
+  VENDOR_OK(MPI_Win_create(target.data(), static_cast<MPI_Aint>(target.bytes()), 8, MPI_INFO_NULL,
+                           MPI_COMM_WORLD, &window));
+  VENDOR_OK(MPI_Win_lock_all(0, window));
+  std::vector<std::thread> threads;
+  for (size_t number = 0; number < kinds.size(); ++number) {
+    threads.emplace_back([&, number] {
+      UseDevice(0);
+      const auto place = static_cast<MPI_Aint>(number * kCount);
+      for (int round = 0; round < kRounds; ++round) {
+        Buffer out(kinds[number], kCount * 8);
+        Buffer in(kinds[(number + 1) % kinds.size()], kCount * 8);
+        std::vector<int64_t> plain(kCount);
+        const Values values = Part(rank * 100 + static_cast<int>(number) + round, kCount);
+        out.Write(values);
+        VENDOR_OK(MPI_Put(out.data(), n, MPI_INT64_T, next, place, n, MPI_INT64_T, window));
+        VENDOR_OK(MPI_Win_flush(next, window));
+        VENDOR_OK(MPI_Get(in.data(), n, MPI_INT64_T, next, place, n, MPI_INT64_T, window));
+        VENDOR_OK(MPI_Get(plain.data(), n, MPI_INT64_T, next, place, n, MPI_INT64_T, window));
+        VENDOR_OK(MPI_Win_flush(next, window));
+        VENDOR_CHECK(in.Read<int64_t>(kCount) == values && plain == values);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  VENDOR_OK(MPI_Win_unlock_all(window));
+  VENDOR_OK(MPI_Barrier(MPI_COMM_WORLD));
+  for (size_t number = 0; number < kinds.size(); ++number) {
+    VENDOR_CHECK(target.Read<int64_t>(kCount, number * kCount) ==
+                 Part(before * 100 + static_cast<int>(number) + kRounds - 1, kCount));
+  }
+  VENDOR_OK(MPI_Win_free(&window));
 }
 
 }  // namespace ferry::vendor_memory

@@ -70,6 +70,7 @@ TEST_P(VendorMemoryTest, AsBenchmarksSendIt) { RunMpi("benchmarks"); }
 TEST_P(VendorMemoryTest, PartitionsAndQueues) { RunMpi("partitions,queues"); }
 TEST_P(VendorMemoryTest, Collectives) { RunMpi("collectives,nonblocking"); }
 TEST_P(VendorMemoryTest, Windows) { RunMpiByFewKinds("windows"); }
+TEST_P(VendorMemoryTest, AWindowTakesAllKindsFromThreads) { RunMpiByFewKinds("window_threads"); }
 TEST_P(VendorMemoryTest, ComesAndGoes) { RunMpiByFewKinds("reuse"); }
 TEST_P(VendorMemoryTest, Threads) { RunMpi("threads"); }
 TEST_P(VendorMemoryTest, BothSidesTouchIt) { RunMpi("both_sides"); }
@@ -79,6 +80,32 @@ TEST_P(VendorMemoryTest, MovesByOpenShmem) {
   Run("shmem", counts ? Words{"few_copies"} : Words{});
 }
 TEST_P(VendorMemoryTest, BadBuffersAreNamed) { RunMpi("bad"); }
+TEST_P(VendorMemoryTest, AllocationsSideBySideAreTwo) { Run("faults", {"spanning"}); }
+TEST_P(VendorMemoryTest, AnothersAddressIsNobodys) { Run("faults", {"another"}); }
+TEST_P(VendorMemoryTest, WhatOthersFreeIsLetGoOf) { Run("faults", {"places"}); }
+TEST_P(VendorMemoryTest, WhatOthersFreeIsLetGoOfBesideThreads) { Run("faults", {"threads"}); }
+TEST_P(VendorMemoryTest, ALostDeviceIsTheCauseThatIsNamed) { Run("faults", {"lost"}); }
+TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
+  const CommandResult result =
+      RunCleanly(PrivateJob(Joined({"--keep-going"}, std::get<1>(GetParam()).flags),
+                            {"tests/vendor_memory/faults_" + vendor(), "dies"}),
+                 Installed(vendor()));
+  EXPECT_THAT(result.out, HasSubstr(vendor() + " memory was right\n")) << result.err;
+}
+
+// Ferry uses one of them; memory of the other is nobody's, and that is told.
+TEST(TwoVendorsTest, MemoryOfOneMovesAndOfTheOtherIsRefused) {
+  const std::string fixtures = std::filesystem::absolute("tests/fixtures").string();
+  for (const Placement& placement : {kOneNode, kTwoNodes}) {
+    for (const std::string first : {"cuda", "hip"}) {
+      SCOPED_TRACE(first + placement.name);
+      EXPECT_THAT(RunWell(PrivateJob(placement.flags, {"tests/vendor_memory/two_vendors", first}),
+                          {"FERRY_GPU_BACKEND=auto",
+                           "LD_LIBRARY_PATH=" + fixtures + "/cuda:" + fixtures + "/hip"}),
+                  HasSubstr("two vendors: ok\n"));
+    }
+  }
+}
 
 using Combination = std::tuple<std::string, Placement>;
 

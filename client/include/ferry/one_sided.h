@@ -3,8 +3,8 @@
  *
  * The model is OpenSHMEM's (1.5, sections 9.5 to 9.11), but memory is named by rank, segment and
  * offset, and nothing has to be symmetric: a rank locates memory of its own that ferry_alloc
- * returned, or its GPU vendor, and tells the others, by messages, what it is called. OpenSHMEM itself stands on the
- * same operations (docs/shmem.md).
+ * returned, or its GPU vendor, and tells the others, by messages, what it is called. OpenSHMEM
+ * itself stands on the same operations (docs/shmem.md).
  *
  * In memory of the own node an operation is this rank's own copy, or its CPU's atomic operation,
  * and over when the call returns. In memory of other nodes the ferryds of the two nodes carry it
