@@ -30,6 +30,9 @@ struct World {
   long* signals = Symmetric<long>(kMostGroups * 16);
   long* sum = Symmetric<long>(1);
   int* sum_32 = Symmetric<int>(1);
+  long* blocks = Symmetric<long>(kMostThreads);
+  long* back = Symmetric<long>(kMostThreads);
+  long* word = Symmetric<long>(1);
   uint64_t round = 0;
 };
 
@@ -78,6 +81,38 @@ void Words(ferry::opencl::Program& program, World& world, const LaunchShape& sha
   shmem_barrier_all();
 }
 
+// Blocks of groups, several at once; then meetings of one group of each PE.
+void Groups(ferry::opencl::Program& program, World& world, const LaunchShape& shape) {
+  const size_t threads = shape.groups * shape.size;
+  long* const source = world.row;
+  std::vector<uint32_t> wrong(kMostThreads, 99);
+  for (size_t i = 0; i < threads; ++i) {
+    source[i] = me * 100000 + static_cast<long>(i);
+    world.blocks[i] = world.back[i] = -1;
+  }
+  shmem_barrier_all();
+  const auto move = [&](const char* kernel, long* dest) {
+    program.Launch(kernel, shape.groups, shape.size,
+                   {Argument::Pointer(world.table), Argument::Pointer(dest),
+                    Argument::Pointer(source), Argument::Pointer(wrong.data())});
+    CheckAll(wrong, threads);
+    shmem_barrier_all();
+  };
+  move("put_blocks", world.blocks);
+  move("get_blocks", world.back);
+  for (size_t i = 0; i < threads; ++i) {
+    CHECK(world.blocks[i] == before * 100000 + static_cast<long>(i));
+    CHECK(world.back[i] == after * 100000 + static_cast<long>(i));
+  }
+  for (uint64_t round = 1; round <= 20; ++round) {
+    program.Launch("meet", 1, shape.size,
+                   {Argument::Pointer(world.table), Argument::Pointer(world.word),
+                    Argument::Value(round), Argument::Pointer(wrong.data())});
+    CheckAll(wrong, shape.size);
+    shmem_barrier_all();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,6 +126,8 @@ int main(int argc, char** argv) {
       Words(program, world, shape);
       Rows(program, world, shape);
     }
+    // Each shape is compiled anew, which takes long for the calls of groups: one will do.
+    Groups(program, world, ferry::opencl::ShapesOf(argc, argv).back());
     shmemx_device_release(world.table);
   }
   if (me == 0) {
