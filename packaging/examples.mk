@@ -1,6 +1,7 @@
 # Builds Ferry's examples, which examples.md describes. Copy this folder, by its name, to a place of
 # your own, and run `make` there, or name some of them: `make stencil3d mpi_jacobi`. heat2d needs
 # libpng's headers, and PKG_CONFIG_PATH must name the installation where the system does not know it.
+# sycl_exchange is made by name only: it needs a compiler of SYCL's (SYCLCXX) and Level Zero.
 CFLAGS = -O2
 CXXFLAGS = -O2 -std=c++20
 PKG_CONFIG = pkg-config
@@ -9,7 +10,8 @@ ferry := $(shell $(PKG_CONFIG) --cflags --libs ferry)
 mpi := $(shell $(PKG_CONFIG) --cflags --libs ferry-mpi) $(ferry)
 shmem := $(filter-out -lmpi_abi,$(patsubst %/ferry/mpi,%/ferry/shmem,$(mpi))) -lferry_shmem
 
-programs := $(filter-out common,$(patsubst %/,%,$(wildcard */)))
+SYCLCXX = icpx
+programs := $(filter-out common sycl_%,$(patsubst %/,%,$(wildcard */)))
 sources = $(wildcard $@/*.c $@/*.cc)
 # Those of two words say in the first one which interface they use.
 libraries = $(or $(if $(filter mpi_% partitioned_%,$@),$(mpi)),$(if $(filter shmem_%,$@),$(shmem)),$(ferry))
@@ -22,6 +24,9 @@ $(filter $(programs),$(shell grep -l examples/common */*.h */*.cc | sed 's|/.*||
 $(programs):
 	$(compile) -I.. $(sources) $(filter %.a,$^) -o $@/$@ $(libraries) $(if $(filter heat2d,$@),-lpng)
 
+sycl_exchange:
+	$(SYCLCXX) -fsycl $(CXXFLAGS) $(sources) -o $@/$@ $(ferry) -lze_loader
+
 common/common.a: $(patsubst %.cc,%.o,$(wildcard common/*.cc))
 	$(AR) rcs $@ $^
 
@@ -31,4 +36,4 @@ common/%.o: common/%.cc
 clean:
 	rm -f common/*.o common/common.a $(foreach program,$(programs),$(program)/$(program))
 
-.PHONY: all clean $(programs)
+.PHONY: all clean sycl_exchange $(programs)
