@@ -33,7 +33,7 @@ static_assert(SHMEMX_DEVICE_ERR_UNSUPPORTED == FERRY_ERR_UNSUPPORTED);
 static_assert(SHMEMX_DEVICE_ERR_BUFFER == FERRY_ERR_BUFFER);
 // All languages of kernels lay them out alike.
 static_assert(sizeof(ferry_shmem_way) == 80 && sizeof(ferry_shmem_table) == 448);
-static_assert(sizeof(ferry_shmem_area) == 256 && sizeof(ferry_shmem_member) == 64);
+static_assert(sizeof(ferry_shmem_area) == 256 && sizeof(ferry_shmem_member) == 128);
 static_assert(sizeof(ferry_shmem_asks) == 256 + FERRY_SHMEM_PLACES * 16);
 // The words of a ring that a table has a copy of.
 static_assert(offsetof(shm::MpscRingLayout, capacity) == 32 * sizeof(uint64_t) &&

@@ -208,6 +208,19 @@ void Sizes(const Table& table, const Arena& arena) {
   }
 }
 
+// How often PEs have met: small vectors travel with the rounds themselves.
+void SmallOnesMeetOnce(const Table& table, const Arena& arena) {
+  const shmemx_device_t d = table.Open();
+  for (const size_t count : {1, 4, 5}) {
+    for (int again = 0; again < 5; ++again) {
+      const ferry_device_u64 before_it = d.own->round;
+      TestReduction<int64_t>(table, arena, {1, 3}, FERRY_DEVICE_CREW_GROUP, count, again % 2 != 0,
+                             shmemx_device_int64_sum_reduce_work_group, std::plus<>());
+      CHECK(d.own->round - before_it == (count * sizeof(int64_t) <= 32 ? 1 : 2));
+    }
+  }
+}
+
 // Vectors that a PE of another node cannot hold a copy of at once.
 void LongVectors(const Table& table) {
   constexpr size_t kLong = 50'000;
@@ -394,6 +407,7 @@ int main() {
       EveryName(table, arena);
     }
     Sizes(table, arena);
+    SmallOnesMeetOnce(table, arena);
     LongVectors(table);
     BytesAndBarriers(table, arena);
     GroupsComplete(table);

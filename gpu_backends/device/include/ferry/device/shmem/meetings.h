@@ -21,6 +21,7 @@
 /* The words of ferry_shmem_member that other PEs store. */
 #define FERRY_SHMEM_MEMBER_ROUND 0
 #define FERRY_SHMEM_MEMBER_BYTES 1
+#define FERRY_SHMEM_MEMBER_VALUES 8 /* the first of them */
 
 /* Stores `value` into that word of what PE `pe` sees of this one. By one thread, which stores into
  * the words of one PE in order. */
@@ -28,9 +29,7 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_store_member(shmemx_device_t d, int pe, i
                                                     ferry_device_u64 value) {
   const ferry_device_u64 area = d.ways[pe].area;
   if (area != 0) {
-    FERRY_DEVICE_GLOBAL ferry_shmem_member* const member = ferry_shmem_member_of(area, d.pe);
-    ferry_device_store_release(word == FERRY_SHMEM_MEMBER_ROUND ? &member->round : &member->bytes,
-                               value);
+    ferry_device_store_release(&ferry_shmem_member_of(area, d.pe)->round + word, value);
   } else {
     ferry_shmem_request request;
     ferry_device_far_place there;

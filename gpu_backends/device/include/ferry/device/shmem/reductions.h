@@ -9,13 +9,19 @@
  * Each PE computes a share of the elements for all: it loads them from all PEs, in the order of the
  * PEs, and stores the result into all. So results are the same on all PEs, each element crosses a
  * link twice, and `dest` may be `source`. Where loads and stores do not reach all PEs, it works on
- * copies of the others' elements, part by part. */
+ * copies of the others' elements, part by part.
+ *
+ * Up to FERRY_SHMEM_SMALL_BYTES of the heap in host memory are *small*: each PE stores its elements
+ * into the areas of all, with its round, and computes all results by itself. That takes one meeting
+ * in place of two, and no load across a link. */
 #ifndef FERRY_DEVICE_SHMEM_REDUCTIONS_H
 #define FERRY_DEVICE_SHMEM_REDUCTIONS_H
 
 #include "ferry/device/shmem/collectives.h"
 #include "ferry/device/shmem/table.h"
 #include "ferry/device/shmem/types.h"
+
+#define FERRY_SHMEM_SMALL_BYTES (8 * FERRY_SHMEM_VALUES)
 
 /* How far into `count` elements the shares of the PEs before `pe` go. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_share(shmemx_device_t d, ferry_device_u64 count,
@@ -39,7 +45,8 @@ typedef struct {
   ferry_device_u64 end;   /* the share to before that one */
   ferry_device_u64 slots; /* copies of the PEs' parts; 0: loads and stores reach them */
   ferry_device_u64 slot_bytes;
-  int mark; /* what had failed before (asked_operations.h) */
+  int is_small; /* the slots are the values of this PE's members, all of which have come */
+  int mark;     /* what had failed before (asked_operations.h) */
   int status;
 } ferry_shmem_task;
 
@@ -52,6 +59,48 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_reaches_all(shmemx_device_t d, int heap) {
     }
   }
   return 1;
+}
+
+/* Word `word` of elements of `size` bytes, of which there are `bytes`. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_word_of(ferry_device_u64 from,
+                                                           ferry_device_u64 bytes,
+                                                           ferry_device_u64 size, int word) {
+  const ferry_device_u64 first = (ferry_device_u64)word * 8;
+  ferry_device_u64 value = 0;
+  ferry_device_u64 i;
+  for (i = 0; i < 8 && first + i < bytes; i += size) {
+    value |=
+        ferry_device_load_unit((const FERRY_DEVICE_GLOBAL ferry_device_u8*)(from + first + i), size)
+        << 8 * i;
+  }
+  return value;
+}
+
+/* Stores this PE's elements into the areas of all, and returns once theirs are here. */
+FERRY_DEVICE_FUNCTION void ferry_shmem_begin_small(shmemx_device_t d, ferry_device_crew crew,
+                                                   ferry_shmem_task* task, ferry_device_u64 bytes) {
+  const ferry_device_u64 from = d.ways[d.pe].heaps[0] + task->source.offset;
+  const int mark = ferry_shmem_mark(d, crew, 1);
+  int parity;
+  int pe;
+  int word;
+  ferry_device_fence();
+  ferry_device_crew_barrier(crew); /* the last round is noted, and all threads have stored */
+  parity = (int)((ferry_device_load_relaxed(&d.own->round) + 1) % 2);
+  for (pe = (int)crew.thread; pe < d.pe_count; pe += (int)crew.count) {
+    for (word = 0; (ferry_device_u64)word * 8 < bytes; ++word) {
+      ferry_shmem_store_member(d, pe,
+                               FERRY_SHMEM_MEMBER_VALUES + parity * FERRY_SHMEM_VALUES + word,
+                               ferry_shmem_word_of(from, bytes, task->size, word));
+    }
+  }
+  /* Whose values may not have arrived does not come. */
+  task->status = ferry_shmem_end(d, crew, mark, SHMEMX_DEVICE_SUCCESS);
+  task->is_small = 1;
+  task->first = 0;
+  task->end = bytes / task->size;
+  task->slots = (ferry_device_u64)&ferry_shmem_own_member(d, 0)->values[parity][0];
+  task->slot_bytes = sizeof(ferry_shmem_member);
 }
 
 /* Returns once all PEs have their `source`. */
@@ -72,10 +121,16 @@ FERRY_DEVICE_FUNCTION ferry_shmem_task ferry_shmem_begin(shmemx_device_t d, ferr
   task.end = ferry_shmem_share(d, count, d.pe + 1);
   task.slots = 0;
   task.slot_bytes = 0;
+  task.is_small = 0;
   task.mark = SHMEMX_DEVICE_SUCCESS;
   task.status = task.dest.status != SHMEMX_DEVICE_SUCCESS ? task.dest.status : task.source.status;
   if (bytes / size != count) {
     task.status = SHMEMX_DEVICE_ERR_BUFFER;
+  } else if (task.status == SHMEMX_DEVICE_SUCCESS && bytes != 0 &&
+             bytes <= FERRY_SHMEM_SMALL_BYTES && task.dest.heap == 0 && task.source.heap == 0 &&
+             (d.is_one_node || d.table->ring != 0)) {
+    ferry_shmem_begin_small(d, crew, &task, bytes);
+    return task;
   } else if (task.status == SHMEMX_DEVICE_SUCCESS &&
              !(ferry_shmem_reaches_all(d, task.dest.heap) &&
                ferry_shmem_reaches_all(d, task.source.heap))) {
@@ -105,7 +160,7 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device
     return 0;
   }
   task->last = task->end;
-  if (task->slots == 0) {
+  if (task->slots == 0 || task->is_small) {
     return 1;
   }
   if (task->end - task->first > most) {
@@ -120,11 +175,30 @@ FERRY_DEVICE_FUNCTION int ferry_shmem_begin_part(shmemx_device_t d, ferry_device
   return task->status == SHMEMX_DEVICE_SUCCESS;
 }
 
+/* The own results go into `dest`. */
+FERRY_DEVICE_FUNCTION void ferry_shmem_end_small(shmemx_device_t d, ferry_device_crew crew,
+                                                 ferry_shmem_task* task) {
+  const ferry_device_u64 from = ferry_shmem_slot_of(*task, d.pe);
+  const ferry_device_u64 to = d.ways[d.pe].heaps[0] + task->dest.offset;
+  ferry_device_u64 i;
+  for (i = crew.thread; i < task->end; i += crew.count) { /* each thread, what it has computed */
+    ferry_device_store_unit(
+        (FERRY_DEVICE_GLOBAL ferry_device_u8*)(to + i * task->size),
+        ferry_device_load_unit((const FERRY_DEVICE_GLOBAL ferry_device_u8*)(from + i * task->size),
+                               task->size),
+        task->size);
+  }
+  ferry_device_fence();
+  ferry_device_crew_barrier(crew);
+}
+
 /* What was computed goes to where it belongs. */
 FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_crew crew,
                                                 ferry_shmem_task* task) {
   int pe;
-  if (task->slots != 0) {
+  if (task->is_small) {
+    ferry_shmem_end_small(d, crew, task);
+  } else if (task->slots != 0) {
     ferry_device_fence(); /* this thread's results, before the leader asks for their puts */
     ferry_device_crew_barrier(crew);
     for (pe = 0; pe < d.pe_count && task->status == SHMEMX_DEVICE_SUCCESS; ++pe) {
@@ -135,6 +209,11 @@ FERRY_DEVICE_FUNCTION void ferry_shmem_end_part(shmemx_device_t d, ferry_device_
     task->status = ferry_shmem_outcome(d, crew, task->mark, task->status, -1);
   }
   task->first = task->last;
+}
+
+FERRY_DEVICE_FUNCTION int ferry_shmem_end_task(shmemx_device_t d, ferry_device_crew crew,
+                                               ferry_shmem_task task) {
+  return task.is_small ? task.status : ferry_shmem_end_with(d, crew, task.status);
 }
 
 /* Where PE `pe` has the elements of `place`, as if element 0 were there too. */
@@ -166,7 +245,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_shmem_elements(shmemx_device_t d,
       }                                                                                        \
       ferry_shmem_end_part(d, crew, &task);                                                    \
     }                                                                                          \
-    return ferry_shmem_end_with(d, crew, task.status);                                         \
+    return ferry_shmem_end_task(d, crew, task);                                                \
   }
 
 /* `combine` makes of a and b, both of `type`, their result. */

@@ -19,7 +19,7 @@
 
 /* ---- Layout: client/shmem/devices.cc fills it in ---- */
 
-#define FERRY_SHMEM_TABLE_VERSION 2u
+#define FERRY_SHMEM_TABLE_VERSION 3u
 
 /* 0: the heap in host memory; the others are those in memory of devices (spaces). */
 #define FERRY_SHMEM_HEAPS 4
@@ -106,12 +106,18 @@ typedef struct {
   ferry_device_u64 reserved1[12];
 } ferry_shmem_area;
 
+/* So many words of elements travel with the rounds of small reductions: four of 8 bytes. */
+#define FERRY_SHMEM_VALUES 4
+
 /* What a PE sees of another one. */
 typedef struct {
   ferry_device_u64 round; /* by that one: how far it has come */
   ferry_device_u64 bytes; /* by that one: the length of its block in a collect */
   ferry_device_u64 state; /* by the own host: why that one does not come any more, or 0 */
   ferry_device_u64 reserved[5];
+  /* By that one: its elements of a small reduction. Those of even rounds, and of odd ones: it comes
+   * to the next round but one only once this PE has done with the values. */
+  ferry_device_u64 values[2][FERRY_SHMEM_VALUES];
 } ferry_shmem_member;
 
 /* ---- A kernel's view of it ---- */
