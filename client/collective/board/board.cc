@@ -98,7 +98,7 @@ std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
       }
     }
   }
-  use = {begin_ | piece, reader};
+  use = {StampOf(piece), reader};
   return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
 }
 
@@ -121,9 +121,17 @@ void Board::PostElsewhere(uint32_t piece, Slot slot) {
   signature_ &= ~kElsewhere;
 }
 
+void Board::PostOffer(Slot slot) {
+  signature_ |= kOffer;
+  Post(0, slot);
+  signature_ &= ~kOffer;
+}
+
 void Board::Refuse(int member, uint64_t signature) {
   if (signature == (signature_ | kElsewhere)) {
     is_elsewhere_ = true;
+  } else if (signature == (signature_ | kOffer)) {
+    has_offer_ = true;
   } else if (signature != signature_) {
     Fail(Mismatch(member, signature));
   }
@@ -131,7 +139,7 @@ void Board::Refuse(int member, uint64_t signature) {
 
 const std::byte* Board::AwaitSlowly(int member, uint32_t piece, Slot slot) {
   const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
-  const uint64_t stamp = begin_ | piece;
+  const uint64_t stamp = StampOf(piece);
   // Pairs with Post.
   const auto is_there = [&] { return shm::LoadAcquire(header.stamp) == stamp; };
   return WaitUntil(member, is_there) ? Take(member, header, slot) : nullptr;
@@ -228,7 +236,7 @@ void Board::Settle(uint32_t line) {
         board.HeaderOf(self->member, board.SlotIndex(self->line, Slot::kLine), Slot::kLine);
     RunFailure ignored;
     // Pairs with Post.
-    return shm::LoadAcquire(header.stamp) == (board.begin_ | self->line) ||
+    return shm::LoadAcquire(header.stamp) == board.StampOf(self->line) ||
            board.FindTrouble(self->member, &ignored);
   };
   Tell(true);
@@ -289,7 +297,7 @@ bool Board::FindTrouble(int member, RunFailure* failure) const {
 }
 
 RunFailure Board::Mismatch(int member, uint64_t signature) const {
-  const CallMark theirs = CallMark::Of(signature);
+  const CallMark theirs = CallMark::Of(signature & ~(kElsewhere | kOffer));
   const CallMark ours = CallMark::Of(signature_);
   RunFailure failure{.code = ErrorCode::kTruncated, .peer = member};
   if (theirs.collective != ours.collective) {

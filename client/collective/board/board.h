@@ -22,6 +22,7 @@
 #include "client/collective/board/board_layout.h"
 #include "client/collective/board/node_link.h"
 #include "client/collective/messenger.h"
+#include "client/collective/problem.h"
 #include "shm/atomic.h"
 #include "shm/fence.h"
 #include "shm/wait_policy.h"
@@ -50,6 +51,8 @@ class Board {
     signature_ = signature;
     failure_.code = ErrorCode::kOk;
     is_elsewhere_ = false;
+    has_offer_ = false;
+    first_piece_ = 0;
   }
   // Returns where to put piece `piece` for member `reader` (or kAll) before Post. Waits until the
   // readers of what was there are past it. Null: failed.
@@ -60,7 +63,7 @@ class Board {
     PostHeader& header = HeaderOf(self_, SlotIndex(piece, slot), slot);
     header.signature = signature_;
     // Pairs with Await.
-    shm::StoreRelease(header.stamp, begin_ | piece);
+    shm::StoreRelease(header.stamp, StampOf(piece));
     Ring();
   }
   // In place of Post: this piece, and all others, come another way.
@@ -68,9 +71,30 @@ class Board {
   // Whether this member, or one that was waited for, has called PostElsewhere. Then Await returns
   // null.
   bool is_elsewhere() const { return is_elsewhere_; }
+  // The same, and the collective is left: what others have posted is not taken.
+  void GoElsewhere() { is_elsewhere_ = true; }
+  // In place of Post, of piece 0: it is an offer of this member's memory, in place of data. Await
+  // returns null for one.
+  void PostOffer(Slot slot);
+  // Whether a member that was waited for has made one.
+  bool has_offer() const { return has_offer_; }
+  // What that member has posted as piece 0.
+  const std::byte* OfferOf(int member, Slot slot) const {
+    return DataOf(HeaderOf(member, SlotIndex(0, slot), slot), slot);
+  }
+  // Pieces count from here on: what was posted so far is over, on all members that go on.
+  void GoOnFrom(uint32_t piece) {
+    first_piece_ = piece;
+    has_offer_ = false;
+  }
+  // Remembers that members do not reach each other's offers in that collective.
+  void SetApart(Collective collective) { apart_ |= 1U << static_cast<uint32_t>(collective); }
+  bool IsApart(Collective collective) const {
+    return (apart_ >> static_cast<uint32_t>(collective) & 1) != 0;
+  }
   // Waits for what the member posts as this piece, which stays until Consume or End. Null: failed.
   const std::byte* Await(int member, uint32_t piece, Slot slot) {
-    const uint64_t stamp = begin_ | piece;
+    const uint64_t stamp = StampOf(piece);
     const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
     // Pairs with Post.
     for (uint32_t i = 0; shm::LoadAcquire(header.stamp) != stamp; ++i) {
@@ -84,7 +108,7 @@ class Board {
   // Pieces up to this one are needed no more.
   void Consume(uint32_t piece) {
     // Pairs with HasConsumed.
-    shm::StoreRelease(Place(self_).consumed, begin_ | piece);
+    shm::StoreRelease(Place(self_).consumed, StampOf(piece));
     Ring();
   }
   // Gives up.
@@ -122,8 +146,9 @@ class Board {
     int reader = kAll;
   };
 
-  // A bit of signatures that CallMark does not use.
+  // Bits of signatures that CallMark does not use.
   static constexpr uint64_t kElsewhere = uint64_t{1} << 63;
+  static constexpr uint64_t kOffer = uint64_t{1} << 62;
   static constexpr uint32_t kPieceBits = 24;
   static constexpr uint64_t kLastPiece = (uint64_t{1} << kPieceBits) - 1;
 
@@ -133,6 +158,7 @@ class Board {
   MemberLayout& Place(int member) const {
     return *reinterpret_cast<MemberLayout*>(places_ + static_cast<size_t>(member) * place_bytes_);
   }
+  uint64_t StampOf(uint32_t piece) const { return begin_ | (first_piece_ + piece); }
   // Where that member tells that it is in this collective.
   EnteredLayout& EnteredBy(int member) const {
     return Place(member).entered[(begin_ >> kPieceBits) & 1];
@@ -141,7 +167,7 @@ class Board {
     return reinterpret_cast<CellLayout*>(&Place(member) + 1)[index];
   }
   size_t SlotIndex(uint32_t piece, Slot slot) const {
-    const uint64_t number = (begin_ >> kPieceBits) + piece;
+    const uint64_t number = (begin_ >> kPieceBits) + first_piece_ + piece;
     return number & (slot == Slot::kLine ? kBoardLines - 1 : cell_mask_);
   }
   PostHeader& HeaderOf(int member, size_t index, Slot slot) const {
@@ -212,10 +238,13 @@ class Board {
   uint64_t begin_ = 0;  // the stamp of piece 0
   uint64_t signature_ = 0;
   bool is_elsewhere_ = false;
+  bool has_offer_ = false;
+  uint32_t first_piece_ = 0;
+  uint32_t apart_ = 0;  // bits by Collective
   RunFailure failure_;
 };
 
-// Tells collectives apart: by their kind (below 128), root and bytes.
+// Tells collectives apart: by their kind (below 64), root and bytes.
 struct CallMark {
   uint8_t collective = 0;
   uint16_t root = 0;

@@ -121,27 +121,58 @@ bool GoesElsewhere(const BoardTask& task, int device) {
   }
 }
 
+// In pieces; a member that meets another's offer of device memory takes it.
+bool RunInPiecesOrMeet(const BoardTask& task) {
+  if (RunInPieces(task)) [[likely]] {
+    return true;
+  }
+  return task.board.has_offer() && !task.board.has_failed() && !task.board.is_elsewhere() &&
+         MeetDevices(task, SlotOfPieces(task.problem)) == ByDevices::kByHost && RunInPieces(task);
+}
+
 // Runs it in pieces, whatever memory the buffers are: each is brought over, and taken back, at
 // once.
-void RunInHostMemory(Board& board, const Problem& problem, const Binding& binding) {
-  BoardTask task{board, problem, static_cast<const char*>(binding.input),
-                 static_cast<char*>(binding.output), binding.reducer};
-  if (GoesElsewhere(task, binding.device)) [[unlikely]] {
-    if (board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
-      board.PostElsewhere(0, Board::Slot::kCell);
-    }
-    return;
-  }
-  HostCopies copies(&board.link(), problem, binding);
+void RunInHostMemory(const BoardTask& own, const Binding& binding) {
+  Board& board = own.board;
+  HostCopies copies(&board.link(), own.problem, binding);
+  BoardTask task = own;
   task.input = static_cast<const char*>(copies.binding().input);
   task.output = static_cast<char*>(copies.binding().output);
   ErrorCode error = copies.error();
-  if (error == ErrorCode::kOk && RunInPieces(task)) {
+  if (error == ErrorCode::kOk && RunInPiecesOrMeet(task)) {
     error = copies.Deliver();
   }
   if (error != ErrorCode::kOk) [[unlikely]] {
     board.Fail({.code = error});
   }
+}
+
+// Both return whether it is done, or has failed; false: it is to go elsewhere.
+bool RunShort(const BoardTask& task, const Binding& binding) {
+  const ByDevices by = RunByDevices(task, SlotOfPieces(task.problem));
+  if (by == ByDevices::kNotForThem && GoesElsewhere(task, binding.device)) [[unlikely]] {
+    if (task.board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
+      task.board.PostElsewhere(0, Board::Slot::kCell);
+    }
+  } else if (by != ByDevices::kOver) [[likely]] {
+    RunInHostMemory(task, binding);
+  }
+  return !task.board.is_elsewhere();
+}
+
+bool RunLong(const BoardTask& task, const Binding& binding) {
+  ByDevices by = RunByDevices(task, Board::Slot::kLine);
+  if (by == ByDevices::kNotForThem) {
+    const DirectResult result = RunDirectly(task);
+    if (result != DirectResult::kMetDevices) {
+      return result != DirectResult::kUnreachable;
+    }
+    by = MeetDevices(task, Board::Slot::kLine);
+  }
+  if (by == ByDevices::kByHost) {
+    RunInHostMemory(task, binding);
+  }
+  return !task.board.is_elsewhere();
 }
 
 }  // namespace
@@ -210,15 +241,9 @@ BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
     return BoardResult::kNotForBoards;
   }
   board->Begin(number, signature);
-  bool is_done = true;
-  if (way == Way::kDirect) {
-    const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
-                         static_cast<char*>(binding.output), binding.reducer};
-    is_done = RunDirectly(task) != DirectResult::kUnreachable;
-  } else {
-    RunInHostMemory(*board, problem, binding);
-    is_done = !board->is_elsewhere();
-  }
+  const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
+                       static_cast<char*>(binding.output), binding.reducer};
+  const bool is_done = way == Way::kDirect ? RunLong(task, binding) : RunShort(task, binding);
   if (!board->End()) [[unlikely]] {
     *failure = board->failure();
     return BoardResult::kDone;

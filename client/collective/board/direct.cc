@@ -31,7 +31,8 @@ class Direct {
 
   DirectResult Run() {
     if (!Meet()) {
-      return DirectResult::kFailed;
+      const bool is_met = board_.has_offer() && !board_.has_failed();
+      return is_met ? DirectResult::kMetDevices : DirectResult::kFailed;
     }
     if (!reachable_) {
       return DirectResult::kUnreachable;
@@ -80,7 +81,9 @@ class Direct {
     }
     std::memcpy(line, &own, sizeof(own));
     board_.Post(kAddresses, Board::Slot::kLine);
-    for (int i = 0; i < task_.size(); ++i) {
+    for (int step = 0; step < task_.size(); ++step) {
+      // The root first: it may have no need of the others' addresses, and tell them.
+      const int i = (task_.problem.root + step) % task_.size();
       Addresses& addresses = addresses_[static_cast<size_t>(i)];
       addresses = own;
       if (i != task_.self()) {

@@ -277,6 +277,8 @@ bool Scan(const BoardTask& task, const Cut& cut, int end) {
 
 }  // namespace
 
+Slot SlotOfPieces(const Problem& problem) { return CutOf(problem).slot; }
+
 bool FitsPieces(const Problem& problem) {
   if (IsAmongNeighbours(problem.collective)) {
     return false;

@@ -49,8 +49,23 @@ bool RunInPieces(const BoardTask& task);
 // Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.
 bool FitsPieces(const Problem& problem);
 
-// By the ranks' own memory. kUnreachable: nothing was done, on any rank.
-enum class DirectResult { kDone, kFailed, kUnreachable };
+// The slot in which a member posts the first piece of such a run.
+Board::Slot SlotOfPieces(const Problem& problem);
+
+// By streams, between device memory that CPUs do not reach.
+enum class ByDevices {
+  kNotForThem,  // nothing was done
+  kOver,        // done; or failed, or to be done elsewhere (board)
+  kByHost       // some rank cannot import another's memory: in pieces, from here on
+};
+// For a member whose memory may be such. `slot`: where members post, or look, first.
+ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);
+// For one that did something else, and has met another's offer.
+ByDevices MeetDevices(const BoardTask& task, Board::Slot slot);
+
+// By the ranks' own memory. kUnreachable: nothing was done, on any rank. kMetDevices: nothing was
+// done here, for MeetDevices has to.
+enum class DirectResult { kDone, kFailed, kUnreachable, kMetDevices };
 DirectResult RunDirectly(const BoardTask& task);
 // Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
 bool FitsDirect(const Problem& problem);

@@ -12,7 +12,8 @@ namespace ferry::collective {
 
 class ThreadNode::Link : public NodeLink {
  public:
-  Link(ThreadNode* node, bool has_pauses) : node_(node), has_pauses_(has_pauses) {}
+  Link(ThreadNode* node, int self, bool has_pauses)
+      : node_(node), self_(self), has_pauses_(has_pauses) {}
 
   bool HasPauses() const override { return has_pauses_; }
   // Mostly, so that members wait in either way.
@@ -53,7 +54,8 @@ class ThreadNode::Link : public NodeLink {
     return node_->dead_[static_cast<size_t>(member)] ? ErrorCode::kPeerDied : ErrorCode::kOk;
   }
   NodeAddress Locate(const void* pointer, size_t /*size_bytes*/) override {
-    return {0, node_->IsByStream(pointer) ? 1U : 0U, reinterpret_cast<uintptr_t>(pointer)};
+    const uint32_t by_stream = node_->IsByStream(pointer) ? 1 : 0;
+    return {by_stream, by_stream, reinterpret_cast<uintptr_t>(pointer)};
   }
   ErrorCode Read(int member, const NodeAddress& from, void* to, size_t size_bytes) override {
     return Move(member, to, reinterpret_cast<const void*>(from.address), size_bytes);
@@ -75,11 +77,18 @@ class ThreadNode::Link : public NodeLink {
     if (node_->protected_[static_cast<size_t>(member)]) {
       return ErrorCode::kInvalidBuffer;
     }
+    if (node_->IsByStream(to) || node_->IsByStream(from)) {
+      if (node_->apart_[static_cast<size_t>(self_)]) {
+        return ErrorCode::kUnsupported;
+      }
+      node_->moves_++;
+    }
     std::memcpy(to, from, size_bytes);
     return ErrorCode::kOk;
   }
 
   ThreadNode* const node_;
+  const int self_;
   const bool has_pauses_;
   std::mutex mutex_;
   std::condition_variable woken_;
@@ -95,12 +104,13 @@ ThreadNode::ThreadNode(int members, bool crowded, bool has_pauses)
     : memory_(static_cast<std::byte*>(
           std::aligned_alloc(alignof(BoardLayout), ShapeFor(members, crowded).SizeBytes()))),
       dead_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))),
-      protected_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))) {
+      protected_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))),
+      apart_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))) {
   const BoardShape shape = ShapeFor(members, crowded);
   std::memset(memory_.get(), 0, shape.SizeBytes());
   auto* const layout = reinterpret_cast<BoardLayout*>(memory_.get());
   for (int member = 0; member < members; ++member) {
-    links_.push_back(std::make_unique<Link>(this, has_pauses));
+    links_.push_back(std::make_unique<Link>(this, member, has_pauses));
     boards_.push_back(std::make_unique<Board>(layout, shape, links_.back().get(), member, crowded));
   }
   parts_.resize(static_cast<size_t>(members));
@@ -163,15 +173,21 @@ void ThreadNode::Kill(int member) {
 
 void ThreadNode::Protect(int member) { protected_[static_cast<size_t>(member)] = true; }
 
+void ThreadNode::SetApart(int member) { apart_[static_cast<size_t>(member)] = true; }
+
 void ThreadNode::SetByStream(const void* memory, size_t bytes) {
-  stream_begin_ = memory;
-  stream_bytes_ = bytes;
+  by_stream_.clear();
+  AddByStream(memory, bytes);
+}
+
+void ThreadNode::AddByStream(const void* memory, size_t bytes) {
+  by_stream_.emplace_back(reinterpret_cast<uintptr_t>(memory), bytes);
 }
 
 bool ThreadNode::IsByStream(const void* pointer) const {
-  const auto begin = reinterpret_cast<uintptr_t>(stream_begin_);
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  return address >= begin && address < begin + stream_bytes_;
+  return std::any_of(by_stream_.begin(), by_stream_.end(),
+                     [&](const auto& range) { return address - range.first < range.second; });
 }
 
 }  // namespace ferry::collective

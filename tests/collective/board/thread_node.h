@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/collective/board/board.h"
@@ -33,9 +34,15 @@ class ThreadNode {
   void Kill(int member);
   // Reads and writes of that member's memory fail.
   void Protect(int member);
-  // CPUs cannot load from this memory: only Copy reaches it.
+  // CPUs cannot load from this memory, and no other: only Copy, Read and Write reach it. Then: nor
+  // from this, too. Before the members run.
   void SetByStream(const void* memory, size_t bytes);
+  void AddByStream(const void* memory, size_t bytes);
+  // That member reaches no such memory of others.
+  void SetApart(int member);
   uint64_t copies() const { return copies_; }
+  // How often a member has read or written such memory of others.
+  uint64_t moves() const { return moves_; }
   // Blocks until the member sleeps, or has slept.
   void AwaitSleep(int member);
   // How often somebody woke it.
@@ -56,9 +63,10 @@ class ThreadNode {
   std::vector<std::unique_ptr<Board>> boards_;
   std::unique_ptr<std::atomic<bool>[]> dead_;
   std::unique_ptr<std::atomic<bool>[]> protected_;
-  const void* stream_begin_ = nullptr;
-  size_t stream_bytes_ = 0;
+  std::unique_ptr<std::atomic<bool>[]> apart_;
+  std::vector<std::pair<uintptr_t, size_t>> by_stream_;
   std::atomic<uint64_t> copies_{0};
+  std::atomic<uint64_t> moves_{0};
 
   // Threads last as long as the node: under a sanitizer it takes longer to start one than to run
   // a collective.
