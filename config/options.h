@@ -123,7 +123,7 @@ struct Options {
   uint64_t host_link_guard = 0;
   uint64_t host_launch_us = 0;
   uint64_t host_synchronize_us = 0;
-  uint64_t pipeline_threshold_bytes = 64ULL << 10;
+  uint64_t pipeline_threshold_bytes = 256ULL << 10;
   std::string pipeline_mode = "advanced";
   uint64_t pipeline_blocks_to_host = 2;
   uint64_t pipeline_blocks_to_device = 2;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint64_t kPinnedBytes = uint64_t{256} * 1024;
 constexpr uint64_t kLongBlockBytes = uint64_t{64} * 1024;  // a copy engine is as good from here on
-constexpr uint64_t kShortBytes = uint64_t{32} * 1024;
 
 Status OfProcess(ErrorCode error) {
   return error == ErrorCode::kOk ? Status() : Status(error, "reaching another process's memory");
@@ -55,7 +54,7 @@ Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_by
     return {};
   }
   return With(DeviceOf(destination, source), [&](const Lane& lane) {
-    const bool is_short = lane.pinned != nullptr && size_bytes <= kShortBytes;
+    const bool is_short = lane.pinned != nullptr && size_bytes <= kPinnedBytes;
     if (is_short && from == PointerKind::kUnknown) {
       std::memcpy(lane.pinned, source, size_bytes);
       return CopyAndWait(*lane.stream, destination, lane.pinned, size_bytes);

@@ -2,8 +2,9 @@
 // copies inside a node, and whatever else is not worth a pipeline.
 //
 // Streams are kept from one copy to the next, as many as there have been copies at the same time.
-// One that has failed is not used again. Short copies to or from ordinary host memory go through
-// pinned memory, which the link serves sooner.
+// One that has failed is not used again. Copies of up to 256 KiB to or from ordinary host memory
+// go through pinned memory, which the link serves sooner; beyond, the CPU's copy takes as long as
+// that saves.
 //
 // Calling thread: any. Copy blocks until the copy is done; no lock is held meanwhile.
 #pragma once

@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kBlockBytes = 128 << 10;
-constexpr uint64_t kThresholdBytes = 64 << 10;
+constexpr uint64_t kThresholdBytes = 256 << 10;
 constexpr uint64_t kSourceOffset = 128;
 constexpr uint64_t kDestinationOffset = 4 * kMiB + 64;
 

@@ -381,7 +381,7 @@ TEST_F(TuneTest, MeasuresTheWayToAnotherNode) {
 // are, although one block could hold them.
 constexpr int kSlowStartUs = 100;
 constexpr char kLongBlocks[] = "--pipeline_block_bytes=4194304";
-constexpr uint64_t kDefaultThreshold = 64 << 10;
+constexpr uint64_t kDefaultThreshold = 256 << 10;
 constexpr uint64_t kLongBytes = 4 << 20;
 
 class TunedDaemonsTest : public TuneTest {

@@ -253,15 +253,16 @@ enum class Stager { kRanks, kDaemons, kBoth };
 
 void Automatic(Stager by) {
   constexpr int kMessages = 20;
+  constexpr size_t kOneBlock = 256 * 1024;  // pipeline_threshold_bytes by default
   constexpr size_t kLength = 3 * kMiB;
   Buffer buffer(kDevice, kLength);
   uint64_t wanted = 0;
-  for (const size_t size : {size_t{8193}, size_t{65536}}) {
+  for (const size_t size : {size_t{8193}, kOneBlock}) {
     SendNewest(buffer, size, kMessages);
     wanted += kMessages;
   }
   const uint64_t of_one_block = wanted;
-  for (const size_t size : {size_t{65537}, kLength}) {
+  for (const size_t size : {kOneBlock + 1, kLength}) {
     SendNewest(buffer, size, kMessages);
     wanted += kMessages;
   }
