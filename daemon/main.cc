@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/topology/discover.h"
@@ -32,6 +34,22 @@ std::string_view NameOf(ferry::gpu::StreamWords words) {
   return "cpu";
 }
 
+// How the NIC gets at the device's memory, or why only by staging memory.
+std::string WayToNic(const ferry::gpu::DeviceInfo& info, std::string_view backend,
+                     const ferry::transport::Capabilities& nic) {
+  if (info.direct.network) {
+    return "as host memory";
+  }
+  const bool by_address = nic.reaches_devices && info.ipc && !info.on_cpus;
+  if (nic.takes_dmabufs && info.dmabuf) {
+    return by_address ? "by dma-buf or address" : "by dma-buf";
+  }
+  return by_address             ? "by address"
+         : info.on_cpus         ? "staged: no NIC reaches an emulated device"
+         : !nic.reaches_devices ? "staged: the network has no FI_HMEM"
+                                : "staged: " + std::string(backend) + " exports none of it";
+}
+
 void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
               ferry::control::GpuStatus* gpu) {
   gpu->set_name(info.name);
@@ -59,7 +77,8 @@ void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
 
 // Lists, for `ferryctl gpus`, the devices of the backend in use, and the backends there are.
 ferry::control::GpusReply ListGpus(ferry::gpu::GpuSource& gpus, const Options& options,
-                                   const Placement& placement) {
+                                   const Placement& placement,
+                                   const ferry::transport::Capabilities& nic) {
   ferry::control::GpusReply reply;
   const auto opened = gpus.Get();
   if (!opened.ok()) {
@@ -74,6 +93,7 @@ ferry::control::GpusReply ListGpus(ferry::gpu::GpuSource& gpus, const Options& o
     const StatusOr<ferry::gpu::DeviceInfo> info = backend.GetDeviceInfo(device);
     if (info.ok()) {
       Describe(*info, placement, &gpu);
+      gpu.set_to_nic(WayToNic(*info, backend.name(), nic));
     } else {
       gpu.set_note(info.status().ToString());
     }
@@ -99,6 +119,7 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   for (const ferry::transport::Transport* rail : (*transport)->Rails()) {
     nics.push_back(rail->Describe());
   }
+  const ferry::transport::Capabilities nic = (*transport)->capabilities();
   auto placement = Placement::DecideHere(options, nics);
   FERRY_RETURN_IF_ERROR(placement.status());
   auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport),
@@ -106,8 +127,8 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [gpus, options, placement = *placement] {
-    return ListGpus(*gpus, options, *placement);
+  parts.gpus = [gpus, options, placement = *placement, nic] {
+    return ListGpus(*gpus, options, *placement, nic);
   };
   return parts;
 }

@@ -18,6 +18,7 @@ inline constexpr uint32_t kMaxText = 256;
 inline constexpr uint32_t kTokenBytes = 32;
 inline constexpr uint32_t kMaxPacketBytes = 1024;
 inline constexpr uint32_t kHandleBytes = 64;
+inline constexpr uint32_t kMaxBackend = 16;        // the name of a GPU backend, with a null byte
 inline constexpr uint32_t kMaxHost = 256;          // a host name, with its final null byte
 inline constexpr uint32_t kMaxNic = 64;            // a provider or a NIC domain, likewise
 inline constexpr uint32_t kLinkAddressBytes = 64;  // of the address of a rank's own endpoint
@@ -35,12 +36,16 @@ inline constexpr uint32_t kRegionStaged = 2;
 // be longer than the region, and grow.
 inline constexpr uint32_t kRegionLent = 4;
 
+// In RegionRequest::flags, with kRegionByStream: the last descriptor is the memory for NICs, a
+// dma-buf. In the flags of the Reply to kSegments: this daemon's NIC takes such.
+inline constexpr uint32_t kRegionDmabuf = 8;
+
 enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
   kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
                     // daemon pidfd (if the system has such)]
-  kRegion = 3,      // RegionRequest + [memfd; of device memory: none or one] -> Reply (then
-                    // Client.RegisterRegion activates it)
+  kRegion = 3,      // RegionRequest + [memfd; of device memory: none or one, and perhaps a dma-buf]
+                    // -> Reply (then Client.RegisterRegion activates it)
   kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
   kPeerRegion = 5,  // PeerRequest -> Reply + [what came with it]; kInvalidBuffer: the rank has no
                     // such region
@@ -121,13 +126,16 @@ struct SegmentsRequest {
 struct RegionRequest {
   AttachHeader header;
   uint32_t region;
-  uint32_t flags;  // kRegionByStream, kRegionLent
+  uint32_t flags;  // kRegionByStream, kRegionLent, kRegionDmabuf
   uint64_t size_bytes;
   // With kRegionByStream: what the backend's import needs beside the descriptor.
   uint64_t allocation_id;
   uint32_t device;
   uint32_t reserved;
   uint8_t handle[kHandleBytes];
+  // With kRegionDmabuf: where in that the region begins, and the GPU backend that made it.
+  uint64_t dmabuf_offset;
+  char backend[kMaxBackend];
 };
 
 struct PeerRequest {
@@ -139,7 +147,7 @@ struct PeerRequest {
 struct Reply {
   AttachHeader header;
   int32_t code;         // ErrorCode
-  uint32_t flags;       // of a region
+  uint32_t flags;       // of a region; kRegionDmabuf
   uint64_t size_bytes;  // of the object whose descriptor comes with it
   char text[kMaxText];  // stays here: ranks of all versions read why they are refused
   // For a kPeerRegion with kRegionByStream, as in RegionRequest.

@@ -151,12 +151,21 @@ StatusOr<AttachAnswer> AttachConnection::SendSegments(uint64_t session_bytes, in
   attach::SegmentsRequest request{};
   request.session_bytes = session_bytes;
   request.inbox_bytes = inbox_bytes;
-  return Ask(attach::Kind::kSegments, &request, sizeof(request), {session_fd, inbox_fd});
+  StatusOr<AttachAnswer> answer =
+      Ask(attach::Kind::kSegments, &request, sizeof(request), {session_fd, inbox_fd});
+  takes_dmabufs_ = answer.ok() && (answer->reply.flags & attach::kRegionDmabuf) != 0;
+  return answer;
 }
 
-StatusOr<AttachAnswer> AttachConnection::SendRegion(attach::RegionRequest request, int fd) {
-  return Ask(attach::Kind::kRegion, &request, sizeof(request),
-             fd >= 0 ? std::vector<int>{fd} : std::vector<int>{});
+StatusOr<AttachAnswer> AttachConnection::SendRegion(attach::RegionRequest request, int fd,
+                                                    int dmabuf) {
+  std::vector<int> descriptors;
+  for (const int descriptor : {fd, dmabuf}) {
+    if (descriptor >= 0) {
+      descriptors.push_back(descriptor);
+    }
+  }
+  return Ask(attach::Kind::kRegion, &request, sizeof(request), descriptors);
 }
 
 StatusOr<AttachAnswer> AttachConnection::PeerInbox(uint32_t rank) {

@@ -5,6 +5,7 @@
 // tells the daemon.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -38,8 +39,11 @@ class AttachConnection {
   StatusOr<attach::UserReply> IdentifyUser();
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
-  // Fills in the request's header. `fd` is -1 where the handle alone describes the region.
-  StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd);
+  // Fills in the request's header. `fd` is -1 where the handle alone describes the region; `dmabuf`
+  // is -1 without kRegionDmabuf.
+  StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd, int dmabuf = -1);
+  // Whether the daemon wants dma-bufs of device memory.
+  bool takes_dmabufs() const { return takes_dmabufs_.load(std::memory_order_relaxed); }
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
   // What the pages of that NIC's counters are mapped from (shm::CounterPageWords).
@@ -78,6 +82,7 @@ class AttachConnection {
   StatusOr<AttachAnswer> Ask(attach::Kind kind, void* request, size_t request_bytes,
                              const std::vector<int>& descriptors);
 
+  std::atomic<bool> takes_dmabufs_{false};
   std::mutex mutex_;
   UniqueFd socket_;
   uint32_t next_serial_ = 1;

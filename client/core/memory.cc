@@ -51,8 +51,8 @@ void Memory::KeepMapped() {
 
 // Tells the daemon of a region; returns the flags of its answer.
 StatusOr<uint32_t> Memory::Announce(const ferry_control_region& description,
-                                    const attach::RegionRequest& request, int fd) {
-  StatusOr<AttachAnswer> answer = attach_->SendRegion(request, fd);
+                                    const attach::RegionRequest& request, int fd, int dmabuf) {
+  StatusOr<AttachAnswer> answer = attach_->SendRegion(request, fd, dmabuf);
   FERRY_RETURN_IF_ERROR(answer.status());
   FERRY_RETURN_IF_ERROR(control_->RegisterRegion(description));
   return answer->reply.flags;
@@ -122,8 +122,9 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   OwnRegion region{
       .base = static_cast<std::byte*>(*pointer), .id = next_region_++, .device = device};
   StatusOr<gpu::IpcHandle> handle = gpu->ExportIpc(*pointer);
-  Status status = handle.ok() ? AnnounceDevice(&region, *handle, gpu->Identify(*pointer).direct)
-                              : handle.status();
+  Status status = handle.ok()
+                      ? AnnounceDevice(*gpu, &region, *handle, gpu->Identify(*pointer).direct)
+                      : handle.status();
   if (status.ok()) {
     status = Clear(*pointer, region.size_bytes);
     if (!status.ok()) {
@@ -140,7 +141,7 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
 }
 
 // If the CPU or the network may not touch the memory, only streams use it.
-Status Memory::AnnounceDevice(OwnRegion* region, const gpu::IpcHandle& handle,
+Status Memory::AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu::IpcHandle& handle,
                               const gpu::DirectAccess& direct) {
   region->size_bytes = handle.size_bytes;
   region->by_stream = !direct.cpu || !direct.network;
@@ -158,7 +159,17 @@ Status Memory::AnnounceDevice(OwnRegion* region, const gpu::IpcHandle& handle,
   request.device = static_cast<uint32_t>(region->device);
   static_assert(sizeof(request.handle) == sizeof(handle.opaque));
   std::memcpy(request.handle, handle.opaque.data(), sizeof(request.handle));
-  StatusOr<uint32_t> flags = Announce(description, request, handle.fd.get());
+  gpu::Dmabuf dmabuf;
+  if (region->by_stream && attach_->takes_dmabufs()) {
+    if (StatusOr<gpu::Dmabuf> exported = gpu.ExportDmabuf(region->base); exported.ok()) {
+      dmabuf = std::move(*exported);
+      request.flags |= attach::kRegionDmabuf;
+      request.dmabuf_offset = dmabuf.offset_bytes;
+      gpu.name().copy(request.backend, sizeof(request.backend) - 1);
+    }
+  }
+  StatusOr<uint32_t> flags =
+      Announce(description, request, handle.fd.get(), dmabuf.fd.valid() ? dmabuf.fd.get() : -1);
   FERRY_RETURN_IF_ERROR(flags.status());
   region->staged = (*flags & attach::kRegionStaged) != 0;
   return {};

@@ -177,11 +177,11 @@ class Memory {
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
   StatusOr<uint32_t> AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags);
-  Status AnnounceDevice(OwnRegion* region, const gpu::IpcHandle& handle,
+  Status AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu::IpcHandle& handle,
                         const gpu::DirectAccess& direct);
   Status Clear(void* pointer, uint64_t size_bytes);
   StatusOr<uint32_t> Announce(const ferry_control_region& description,
-                              const attach::RegionRequest& request, int fd);
+                              const attach::RegionRequest& request, int fd, int dmabuf = -1);
   bool IsRegionByStream(const void* pointer) const;
   // memory_looks.cc
   void Use(gpu::GpuBackend* backend);

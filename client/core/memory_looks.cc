@@ -286,7 +286,7 @@ Status Memory::Adopt(const gpu::PointerInfo& info) {
             .adopted = true};
   StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
   const Status announced =
-      handle.ok() ? AnnounceDevice(&region, *handle, info.direct) : handle.status();
+      handle.ok() ? AnnounceDevice(*backend(), &region, *handle, info.direct) : handle.status();
   if (announced.code() == ErrorCode::kDaemonDied) {
     return announced;
   }

@@ -299,6 +299,7 @@ void ReportRegistrations(const RegistrationStatistics& statistics,
   status->set_evictions(statistics.evictions);
   status->set_stale(statistics.stale);
   status->set_refusals(statistics.refusals);
+  status->set_device_refusals(statistics.device_refusals);
 }
 
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
@@ -327,6 +328,10 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_deferred_overflows(statistics.deferred_overflows);
   nic->set_deferred_counters(statistics.deferred_counters);
   nic->set_deferred_rings(statistics.deferred_rings);
+  nic->set_device_memory(statistics.device_memory);
+  nic->set_device_direct(statistics.device_direct);
+  nic->set_device_staged(statistics.device_staged);
+  nic->set_device_refusal(statistics.device_refusal);
   nic->set_pci(statistics.pci);
   nic->set_numa_node(statistics.numa_node);
   nic->set_cpus(statistics.cpus);

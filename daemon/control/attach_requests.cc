@@ -211,6 +211,7 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
   const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
   attach::Reply reply{};
   reply.peer_timeout_ms = static_cast<uint32_t>(server_.registry_.peer_timeout_ms());
+  reply.flags = server_.registry_.takes_dmabufs() ? attach::kRegionDmabuf : 0;
   SendReply(request.header, reply, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
   if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
     rules->header = AnswerTo({}, Kind::kLinkRules);
@@ -220,12 +221,15 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
 }
 
 Status AttachConnection::HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
-  const bool is_by_handle = (request.flags & attach::kRegionByStream) != 0 && packet.fds.empty();
-  FERRY_RETURN_IF_ERROR(ExpectSession(packet, is_by_handle ? 0 : 1));
+  const bool by_stream = (request.flags & attach::kRegionByStream) != 0;
+  const size_t dmabufs = by_stream && (request.flags & attach::kRegionDmabuf) != 0 ? 1 : 0;
+  const bool is_by_handle = by_stream && packet.fds.size() == dmabufs;
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, (is_by_handle ? 0 : 1) + dmabufs));
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
-      AdoptRegion(is_by_handle ? nullptr : &packet.fds[0], request, *session_, server_.memory_);
+      AdoptRegion(is_by_handle ? nullptr : &packet.fds[0],
+                  dmabufs == 0 ? nullptr : &packet.fds.back(), request, *session_, server_.memory_);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
   if (!(*region)->by_stream) {

@@ -85,7 +85,8 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
           LinkPolicyFrom(options, nics, std::thread::hardware_concurrency()),
           {options.fabric_address, options.control_address},
           options.peer_timeout_ms,
-          options.quota_sessions == 0 && ServesAll(options) ? options.max_local_ranks : 0};
+          options.quota_sessions == 0 && ServesAll(options) ? options.max_local_ranks : 0,
+          !nics.empty() && nics.front().takes_dmabufs};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {

@@ -41,6 +41,7 @@ struct RegistryLimits {
   std::vector<std::string> own_hosts = {};  // of the addresses at which other nodes reach this one
   uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
   uint64_t shared_places = 0;        // see QuotaLedger
+  bool takes_dmabufs = false;        // of device memory, for its NICs
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -102,6 +103,7 @@ class JobRegistry : public NodeEvents {
   // As DataPlane::CounterPages.
   int CounterPages(uint32_t nic) const { return data_plane_.CounterPages(nic); }
   uint64_t peer_timeout_ms() const { return limits_.peer_timeout_ms; }
+  bool takes_dmabufs() const { return limits_.takes_dmabufs; }
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;

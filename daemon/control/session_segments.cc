@@ -153,11 +153,13 @@ Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inb
   return {};
 }
 
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request,
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, UniqueFd* dmabuf,
+                                              const attach::RegionRequest& request,
                                               const Session& session, MemoryWatch& watch) {
   std::shared_ptr<Region> region(new Region(), [](Region* ended) {
     MemoryWatch::Forget(ended->mapping);
     Disposal::Instance().Release(std::move(ended->mapping), std::move(ended->fd));
+    Disposal::Instance().Close(std::move(ended->dmabuf));
     delete ended;
   });
   region->id = request.region;
@@ -178,7 +180,10 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
                                            " bytes of device memory are not between 1 and " +
                                            std::to_string(kMaxDeviceBytes) + " bytes");
   }
-  if (region->by_stream && fd != nullptr && KindOf(fd->get()) == PassedKind::kOther) {
+  const auto is_no_handle = [](const UniqueFd* passed) {
+    return passed != nullptr && KindOf(passed->get()) == PassedKind::kOther;
+  };
+  if (region->by_stream && (is_no_handle(fd) || is_no_handle(dmabuf))) {
     return Status(ErrorCode::kCorrupt, name + ": its descriptor is no handle of device memory");
   }
   region->device_bytes = request.size_bytes;
@@ -187,6 +192,11 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
   std::copy(std::begin(request.handle), std::end(request.handle), region->handle.begin());
   if (fd != nullptr) {
     region->fd = std::move(*fd);
+  }
+  if (dmabuf != nullptr) {
+    region->dmabuf = std::move(*dmabuf);
+    region->dmabuf_offset = request.dmabuf_offset;
+    region->backend.assign(request.backend, strnlen(request.backend, sizeof(request.backend)));
   }
   return region;
 }

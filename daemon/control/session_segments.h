@@ -24,9 +24,10 @@ Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inb
                      uint64_t inbox_bytes, MemoryWatch& watch, Session* session);
 
 // Maps a memfd, or of one that is lent as much as the rank says, as a region of `session`, guarded
-// by `watch`, or keeps what `fd` is (null: nothing) if only streams reach the memory: then it is
-// closed as Disposal does it. Errors as above; kCorrupt, too: no handle of a device.
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request,
+// by `watch`, or keeps what `fd` and `dmabuf` are (null: nothing) if only streams reach the memory:
+// then they are closed as Disposal does it. Errors as above; kCorrupt, too: no handle of a device.
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, UniqueFd* dmabuf,
+                                              const attach::RegionRequest& request,
                                               const Session& session, MemoryWatch& watch);
 
 // Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its

@@ -379,6 +379,9 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
   if (found->wants != nullptr) {
     step.text += std::string("; waits for ") + found->wants;
   }
+  if (!found->way.empty()) {
+    step.text += "; " + found->way;
+  }
   if (found->silent_ns > kSilenceNs) {
     step.text += "; nothing has moved for " + Seconds(found->silent_ns);
   }

@@ -277,6 +277,12 @@ void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", all.staging_busy);
   page->Gauge("staging_waiting_transfers", "Transfers that wait for a staging block.",
               all.staging_waits);
+  page->Counter("device_direct_total",
+                "Ends of messages in device memory that the network reached itself.",
+                all.device_direct);
+  page->Counter("device_staged_total",
+                "Ends of messages in device memory that went by staging memory.",
+                all.device_staged);
 }
 
 void AddRegistrations(const RegistrationStatistics& registered, Page* page) {
@@ -293,6 +299,9 @@ void AddRegistrations(const RegistrationStatistics& registered, Page* page) {
                 registered.evictions);
   page->Counter("registration_refusals_total",
                 "Memory that the network or the limits did not register.", registered.refusals);
+  page->Counter("registration_device_refusals_total",
+                "Device memory that the network did not register: it goes by staging memory.",
+                registered.device_refusals);
 }
 
 // Under the names that every exporter has.

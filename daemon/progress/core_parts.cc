@@ -1,7 +1,9 @@
 #include "daemon/progress/core_parts.h"
 
+#include <atomic>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/log.h"
@@ -84,6 +86,53 @@ DeferredRules DeferredRulesOf(const config::Options& options) {
   return rules;
 }
 
+namespace {
+
+using DeviceInterface = transport::DeviceMemory::Interface;
+
+DeviceInterface InterfaceOf(std::string_view backend) {
+  return backend == "cuda"         ? DeviceInterface::kCuda
+         : backend == "hip"        ? DeviceInterface::kRocr
+         : backend == "level_zero" ? DeviceInterface::kLevelZero
+                                   : DeviceInterface::kNone;
+}
+
+// What the NIC is to call memory that this process has not imported: an address that no process
+// has. After 2^62 bytes they are given again; registrations are told apart by their regions.
+uintptr_t MakeUpAddress(uint64_t bytes) {
+  constexpr uintptr_t kFirst = uintptr_t{1} << 62;
+  constexpr uint64_t kUnit = uint64_t{2} << 20;  // as devices align theirs
+  static std::atomic<uint64_t> next{0};
+  const uint64_t units = bytes / kUnit + 2;
+  return kFirst + next.fetch_add(units * kUnit, std::memory_order_relaxed) % kFirst;
+}
+
+// Device memory for the NIC: by its import here, and by its dma-buf.
+void TellNic(const Region& region, progress::ClaimableRegion* memory) {
+  transport::DeviceMemory& told = memory->for_nic;
+  const std::string_view backend = region.gpu == nullptr || region.dmabuf.valid()
+                                       ? std::string_view(region.backend)
+                                       : region.gpu->backend->name();
+  told.interface = InterfaceOf(backend);
+  if (told.interface == DeviceInterface::kNone ||
+      (memory->device == nullptr && !region.dmabuf.valid())) {
+    return;
+  }
+  told.dmabuf = region.dmabuf.valid() ? region.dmabuf.get() : -1;
+  if (memory->device != nullptr) {
+    told.is_mapped = true;
+    told.device = region.gpu->backend->Identify(memory->device).device;
+    told.dmabuf_begin = reinterpret_cast<uintptr_t>(memory->device) - region.dmabuf_offset;
+    memory->at_nic = memory->device;
+  } else {
+    told.device = static_cast<int>(region.device);
+    told.dmabuf_begin = MakeUpAddress(region.dmabuf_offset + region.size_bytes());
+    memory->at_nic = reinterpret_cast<std::byte*>(told.dmabuf_begin + region.dmabuf_offset);
+  }
+}
+
+}  // namespace
+
 progress::ClaimableRegion Claimable(const std::string& job_id,
                                     const std::shared_ptr<const Region>& region) {
   progress::ClaimableRegion memory;
@@ -97,6 +146,9 @@ progress::ClaimableRegion Claimable(const std::string& job_id,
   memory.is_staged = region->is_staged();
   memory.device = region->device_memory == nullptr ? nullptr : region->device_memory->base();
   memory.keep_alive = region;
+  if (region->by_stream) {
+    TellNic(*region, &memory);
+  }
   return memory;
 }
 

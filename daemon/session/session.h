@@ -118,6 +118,9 @@ struct Region {
   std::shared_ptr<gpu::OpenedGpu> gpu;                 // by which `device_memory` was imported
   std::unique_ptr<gpu::ImportedMemory> device_memory;  // in this process
   bool in_worker = false;                              // in the job's worker process
+  UniqueFd dmabuf;                                     // device memory for NICs,
+  uint64_t dmabuf_offset = 0;                          // where in that it begins,
+  std::string backend;                                 // and whose it is
   QuotaHold quota;
 
   uint64_t size_bytes() const { return by_stream ? device_bytes : mapping.size_bytes(); }

@@ -130,6 +130,11 @@ Status ProgressCore::AddRegion(const std::string& job_id, uint32_t rank, Claimab
     return {ErrorCode::kAlreadyExists, memory.name + " is known already"};
   }
   memory.identity.region = ++regions_added_;
+  const transport::Capabilities& nic = transport_->capabilities();
+  const transport::DeviceMemory& device = memory.for_nic;
+  if (!nic.reaches_devices || (!device.is_mapped && (device.dmabuf < 0 || !nic.takes_dmabufs))) {
+    memory.at_nic = nullptr;
+  }
   served->regions[id].memory = std::move(memory);
   return {};
 }
@@ -294,6 +299,9 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   first.staging_waits = staging.waits;
   first.staging_grown = staging.grown;
   first.staging_shrunk = staging.shrunk;
+  first.device_direct = staging.device_direct;
+  first.device_staged = staging.device_staged;
+  first.device_refusal = registrations_.device_refusal();
   first.outstanding = static_cast<uint32_t>(Counters().operations);
   return nics;
 }
@@ -301,7 +309,12 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
 NicStatistics ProgressCore::CountsOf(const transport::Transport& rail) {
   const transport::Description& description = rail.Describe();
   const transport::Statistics& counts = rail.statistics();
+  const transport::Capabilities& can = rail.capabilities();
   NicStatistics nic;
+  nic.takes_dmabufs = can.takes_dmabufs;
+  nic.device_memory = can.takes_dmabufs     ? "by address or dma-buf"
+                      : can.reaches_devices ? "by address"
+                                            : "staged";
   nic.provider = description.provider;
   nic.fabric = description.fabric;
   nic.domain = description.domain;

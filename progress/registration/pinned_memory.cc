@@ -49,6 +49,7 @@ bool PinnedMemory::TryRenew() {
                    .access = pinning_->access,
                    .memory = pinning_->memory,
                    .owner = pinning_->owner,
+                   .device = pinning_->device,
                    .nic = pinning_->nic,
                    .on_end = pinning_->on_end};
   Registrar& registrar = **pinning_->registrar;

@@ -155,9 +155,11 @@ void Registrar::Prepare(Pinning& pinning) {
   if (pinning.prepare) {
     pinning.prepare();
   }
-  auto prepared = pinning.pin
-                      ? pinning.pin()
-                      : pinning.nic->PrepareMemory(pinning.base, pinning.bytes, pinning.access);
+  transport::Transport& nic = *pinning.nic;
+  auto prepared = pinning.pin      ? pinning.pin()
+                  : pinning.device ? nic.PrepareDeviceMemory(*pinning.device, pinning.base,
+                                                             pinning.bytes, pinning.access)
+                                   : nic.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
   if (prepared.ok()) {
     pinning.registration = std::move(*prepared);
   }

@@ -47,7 +47,8 @@ struct PinRequest {
   std::function<void()> prepare = {};       // first, by the registrar's thread; may be empty
   // Pins it, by that thread, if Transport::PrepareMemory is not to; may be empty.
   std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin = {};
-  transport::Transport* nic = nullptr;  // one of Transport::Rails; null: all of them
+  std::optional<transport::DeviceMemory> device = {};  // what it is, if no CPU's
+  transport::Transport* nic = nullptr;                 // one of Transport::Rails; null: all of them
   // Called from Registrar::Collect when it is pinned, or is not, unless its PinnedMemory has gone.
   // May be empty.
   std::function<void()> on_end = {};

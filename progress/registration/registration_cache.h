@@ -65,6 +65,7 @@ class RegistrationCache {
     ErrorCode error = ErrorCode::kOk;  // kFailed
 
     std::string name;                       // for messages
+    bool is_device = false;                 // memory of a device
     PinnedMemory pinned;                    // kReady: it is pinned
     std::shared_ptr<UnpinSignal> unpinned;  // who waits for its end; may be null
 

@@ -89,7 +89,7 @@ Registrations::Registrations(Registrar& registrar, const RegistrationOptions& op
 ErrorCode Registrations::Hold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes,
                               UseFor use, uint64_t now_ns, Claim* claim) {
   now_ns_ = now_ns;
-  const auto begin = reinterpret_cast<uintptr_t>(region.base) + offset;
+  const auto begin = reinterpret_cast<uintptr_t>(region.begin()) + offset;
   const uintptr_t end = begin + bytes;
   const bool again = claim->owner_ != nullptr && claim->begin_ == begin && claim->end_ == end &&
                      claim->identity_ == region.identity && claim->use_ == use;
@@ -126,6 +126,29 @@ ErrorCode Registrations::Hold(const ClaimableRegion& region, uint64_t offset, ui
   cache_.Use(entry, use);
   claim->entry_ = entry;
   return Resume(claim);
+}
+
+ErrorCode Registrations::TryHold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes,
+                                 UseFor use, uint64_t now_ns, Claim* claim) {
+  ErrorCode code = Hold(region, offset, bytes, use, now_ns, claim);
+  if (claim->wants_room()) {
+    code = ErrorCode::kLimitExceeded;
+  }
+  if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
+    claim->Drop();
+  }
+  return code;
+}
+
+ErrorCode Registrations::HoldDevice(ClaimableRegion& region, uint64_t offset, uint64_t bytes,
+                                    UseFor use, uint64_t now_ns, Claim* claim) {
+  const ErrorCode code = region.at_nic == nullptr || region.nic_refuses || bytes == 0
+                             ? ErrorCode::kUnsupported
+                             : TryHold(region, offset, bytes, use, now_ns, claim);
+  // Where it is full, others may let go of theirs.
+  region.nic_refuses |=
+      code != ErrorCode::kOk && code != ErrorCode::kWouldBlock && code != ErrorCode::kLimitExceeded;
+  return code;
 }
 
 ErrorCode Registrations::Resume(Claim* claim) {
@@ -204,7 +227,7 @@ void Registrations::ReturnTicket(Claim* claim) {
 
 Registrations::Range Registrations::RangeFor(const ClaimableRegion& region, uint64_t offset,
                                              uint64_t bytes, UseFor use) const {
-  const auto base = reinterpret_cast<uintptr_t>(region.base);
+  const auto base = reinterpret_cast<uintptr_t>(region.begin());
   const auto in_units = [&](uint64_t unit) {
     const uint64_t end = std::min(RoundUp(offset + bytes, unit), region.size_bytes);
     return Range{base + RoundDown(offset, unit), base + end};
@@ -217,12 +240,16 @@ Registrations::Range Registrations::RangeFor(const ClaimableRegion& region, uint
 
 void Registrations::Pin(const ClaimableRegion& region, Entry* entry) {
   entry->name = region.name;
+  entry->is_device = region.by_stream;
   PinRequest request = {.base = reinterpret_cast<std::byte*>(entry->begin),
                         .bytes = entry->bytes(),
                         .access = transport::Access::kRemoteRead,
                         .memory = region.keep_alive,
                         .owner = region.owner,
                         .on_end = [this, entry] { OnPinned(entry); }};
+  if (region.by_stream) {
+    request.device = region.for_nic;
+  }
   if (region.pin) {
     request.pin = [pin = region.pin, base = request.base, bytes = request.bytes] {
       return pin(base, bytes);
@@ -243,11 +270,14 @@ void Registrations::OnPinned(Entry* entry) {
   }
   const Status& status = entry->pinned.status();
   if (status.code() != ErrorCode::kCancelled) {
-    refusals_.Add(1);
-    if (options_.on_refused) {
-      options_.on_refused(entry->name + ": the network refuses " + std::to_string(entry->bytes()) +
-                          " bytes of it: " + status.message());
+    const std::string text = entry->name + ": the network refuses " +
+                             std::to_string(entry->bytes()) + " bytes of it: " + status.message();
+    (entry->is_device ? device_refusals_ : refusals_).Add(1);
+    if (options_.on_refused && (!entry->is_device || device_refusal_.empty())) {
+      options_.on_refused(entry->is_device ? text + "; device memory goes by staging memory"
+                                           : text);
     }
+    device_refusal_ = entry->is_device ? text : device_refusal_;
   }
   cache_.SetFailed(entry, status.code());
   must_sweep_ = true;
@@ -265,7 +295,7 @@ void Registrations::Unuse(Claim* claim, uint64_t not_before_ns) {
 
 bool Registrations::TryRetire(const ClaimableRegion& region, uint64_t now_ns, uint64_t deadline_ns,
                               const std::shared_ptr<UnpinSignal>& unpinned) {
-  const auto base = reinterpret_cast<uintptr_t>(region.base);
+  const auto base = reinterpret_cast<uintptr_t>(region.begin());
   cache_.UnlistAll(base, base + region.size_bytes, region.identity);
   cache_.ForEachUnlisted([&](Entry& entry) {
     if (entry.identity.region == region.identity.region) {
@@ -314,6 +344,7 @@ RegistrationStatistics Registrations::Statistics() const {
   cache_.FillStatistics(&statistics);
   statistics.waiting = waiting_.value();
   statistics.refusals = refusals_.value();
+  statistics.device_refusals = device_refusals_.value();
   return statistics;
 }
 

@@ -43,6 +43,10 @@ struct ClaimableRegion {
   // imported it.
   bool is_staged = false;
   std::byte* device = nullptr;
+  // by_stream: what the NIC calls it, and is told of it; null: the NIC does not reach it.
+  std::byte* at_nic = nullptr;
+  transport::DeviceMemory for_nic;
+  bool nic_refuses = false;                // and has said so: it is not asked again
   std::shared_ptr<const void> keep_alive;  // keeps it mapped; null if the home sees to that
   // As PinRequest has it, for any part of the region; may be empty.
   std::function<StatusOr<std::unique_ptr<transport::Registration>>(std::byte* base, uint64_t bytes)>
@@ -51,6 +55,8 @@ struct ClaimableRegion {
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes && bytes <= size_bytes - offset;
   }
+  // Where it begins for the NIC.
+  std::byte* begin() const { return by_stream ? at_nic : base; }
 };
 
 class Registrations;
@@ -123,6 +129,15 @@ class Registrations {
   ErrorCode Hold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
                  uint64_t now_ns, Claim* claim);
 
+  // The same for memory whose data can move by a stage, too: does not wait for room
+  // (kLimitExceeded), and drops a claim that was refused.
+  ErrorCode TryHold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
+                    uint64_t now_ns, Claim* claim);
+
+  // The same for device memory: kUnsupported where the NIC does not reach it.
+  ErrorCode HoldDevice(ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use,
+                       uint64_t now_ns, Claim* claim);
+
   // Takes a region out of use for good; none of it may be held or waited for any more, but by
   // claims that were dropped later. True once nothing here uses it: call again until then. Memory
   // that peers may use still, and from the deadline on memory that the NIC does not let go of, is
@@ -146,6 +161,8 @@ class Registrations {
   uint64_t changes() const { return changes_; }
   // Any thread.
   RegistrationStatistics Statistics() const;
+  // What the NIC said when it last refused device memory; empty: it has not.
+  const std::string& device_refusal() const { return device_refusal_; }
 
  private:
   friend class Claim;
@@ -178,6 +195,8 @@ class Registrations {
   uint64_t now_ns_ = 0;
   uint64_t changes_ = 0;
   WatchedCount refusals_, waiting_;
+  WatchedCount device_refusals_;
+  std::string device_refusal_;
   bool must_sweep_ = false;
 };
 

@@ -82,6 +82,8 @@ StagingStatistics StagingDepot::Statistics() const {
   StagingStatistics all;
   all.grown = past_grown_;
   all.shrunk = past_shrunk_;
+  all.device_direct = device_direct_;
+  all.device_staged = device_staged_;
   for (const auto& pool : pools_) {
     all.blocks += pool->blocks();
     all.most_blocks += pool->most_blocks();

@@ -36,6 +36,9 @@ struct StagingStatistics {
   uint32_t waits = 0;  // transfers
   uint64_t grown = 0;  // blocks, since the start
   uint64_t shrunk = 0;
+  // Ends of messages in device memory: that the NIC reached itself, and that went by blocks.
+  uint64_t device_direct = 0;
+  uint64_t device_staged = 0;
 };
 
 class StagingDepot {
@@ -59,6 +62,8 @@ class StagingDepot {
 
   const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
   StagingStatistics Statistics() const;
+  // One more end of a message in device memory.
+  void CountDevice(bool is_direct) { ++(is_direct ? device_direct_ : device_staged_); }
   // Recycle has something to do, or will have.
   bool must_recycle() const;
 
@@ -69,6 +74,8 @@ class StagingDepot {
   const StagingRules rules_;
   uint64_t past_grown_ = 0;  // of pools that are gone
   uint64_t past_shrunk_ = 0;
+  uint64_t device_direct_ = 0;
+  uint64_t device_staged_ = 0;
   std::vector<std::unique_ptr<StagingPool>> pools_;
 };
 

@@ -21,6 +21,12 @@ struct NicStatistics {
   // that pools got in addition, and let go again.
   uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
   uint64_t staging_grown = 0, staging_shrunk = 0;
+  // Whether it reaches device memory, in words, and takes it by dma-buf; ends of messages there
+  // that it reached itself, and that went by staging memory; and what it said when it last refused
+  // some.
+  std::string device_memory, device_refusal;
+  bool takes_dmabufs = false;
+  uint64_t device_direct = 0, device_staged = 0;
   // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
   // did for want of entries; counters that the NIC has for them now, and how often the daemon has
   // added to one.
@@ -38,6 +44,7 @@ struct TransferReport {
   uint64_t size_bytes = 0;
   uint64_t silent_ns = 0;       // since anybody last did something for it
   const char* wants = nullptr;  // what of this node it waits for; null: nothing
+  std::string way = {};         // how device memory here and the network meet; empty: it is none
 };
 
 // The facts about a rank here that the data plane knows and its shared memory does not tell.

@@ -18,6 +18,9 @@ void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
   rank.carried_bytes += offer.carried_bytes;
   if (offer.region != nullptr) {
     ++offer.region->offered;
+    if (offer.region->memory.by_stream) {
+      depot_.CountDevice(offer.state == Offer::State::kHeap);
+    }
   }
   rank.reached_offers += offer.is_reached() ? 1 : 0;
   place = std::move(offer);

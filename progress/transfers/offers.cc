@@ -16,24 +16,27 @@ ErrorCode OfferRegion(Registrations& registrations, ServedRank& rank, const shm:
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
-  const ClaimableRegion& memory = region->memory;
-  if (memory.by_stream) {
-    if (!memory.is_staged) {
-      return ErrorCode::kUnsupported;  // its rank was told to stage by itself
-    }
-    offer->state = Offer::State::kDevice;
-    offer->region = region;
-    offer->address = where.address;
-    return ErrorCode::kOk;
+  ClaimableRegion& memory = region->memory;
+  if (memory.by_stream && !memory.is_staged) {
+    return ErrorCode::kUnsupported;  // its rank was told to stage by itself
   }
-  if (offer->size_bytes != 0) {
-    if (const ErrorCode code = registrations.Hold(memory, where.address, offer->size_bytes,
-                                                  UseFor::kPeer, now_ns, claim);
-        code != ErrorCode::kOk) {
+  if (offer->size_bytes != 0 || memory.by_stream) {
+    const ErrorCode code = memory.by_stream
+                               ? registrations.HoldDevice(memory, where.address, offer->size_bytes,
+                                                          UseFor::kPeer, now_ns, claim)
+                               : registrations.Hold(memory, where.address, offer->size_bytes,
+                                                    UseFor::kPeer, now_ns, claim);
+    if (memory.by_stream && code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
+      offer->state = Offer::State::kDevice;
+      offer->region = region;
+      offer->address = where.address;
+      return ErrorCode::kOk;
+    }
+    if (code != ErrorCode::kOk) {
       return code;
     }
     wire->key = claim->key();
-    wire->address = claim->RemoteAddress(memory.base + where.address);
+    wire->address = claim->RemoteAddress(memory.begin() + where.address);
   }
   offer->state = Offer::State::kHeap;
   offer->region = region;
@@ -91,7 +94,8 @@ transport::Attachment DataOf(const Offer& offer, const shm::Location& where, con
 
 bool MayCarry(const Outbound& outbound, const ServedRank& rank, const Offer& offer) {
   const uint64_t bytes = offer.size_bytes;
-  return offer.state == Offer::State::kHeap && bytes <= shm::kRunBytes &&
+  const bool is_device = offer.region != nullptr && offer.region->memory.by_stream;
+  return offer.state == Offer::State::kHeap && !is_device && bytes <= shm::kRunBytes &&
          bytes <= outbound.max_attachment_bytes() &&
          rank.carried_bytes + bytes <= kMaxCarriedBytes &&
          (bytes <= kMaxStreamedBytes || offer.region == nullptr || offer.region->offered == 0);

@@ -55,14 +55,7 @@ ErrorCode PrivateMemory::Keep(const ServedRank& rank, uint64_t address, uint64_t
   for (const MemoryRange& range : gone_) {
     registrations_.Forget(all_, range.begin, range.end);
   }
-  ErrorCode code = registrations_.Hold(all_, address - kFirstAddress, bytes, use, now_ns, claim);
-  if (claim->wants_room()) {  // there is another way
-    code = ErrorCode::kLimitExceeded;
-  }
-  if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
-    claim->Drop();
-  }
-  return code;
+  return registrations_.TryHold(all_, address - kFirstAddress, bytes, use, now_ns, claim);
 }
 
 }  // namespace ferry::progress

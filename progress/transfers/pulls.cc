@@ -179,10 +179,23 @@ ErrorCode Pulls::FindDestination(shm::Location where, Pull* pull) const {
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
-  if (region->memory.by_stream) {
-    pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
+  if (!region->memory.by_stream) {
+    return LieIn(region, where.address, pull);
   }
-  return LieIn(region, where.address, pull);
+  const bool may_be_read =
+      pull->kind == Incoming::Kind::kHeap || pull->kind == Incoming::Kind::kPrivate;
+  if (!region->memory.is_staged || !may_be_read || region->memory.at_nic == nullptr) {
+    return LieStaged(region, where.address, pull);
+  }
+  pull->mapped = region->memory.at_nic + where.address;  // once it is claimed
+  pull->is_direct = true;
+  UseRegion(region, pull);
+  return ErrorCode::kOk;
+}
+
+ErrorCode Pulls::LieStaged(ServedRegion* region, uint64_t offset, Pull* pull) const {
+  pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
+  return LieIn(region, offset, pull);
 }
 
 // ---- Pushed messages ---------------------------------------------------------------------------
@@ -194,7 +207,7 @@ bool Pulls::TakePlace(ServedRank& rank, IncomingId id, uint64_t now_ns, Place* p
   }
   const TransferId transfer{incoming->pull - 1};
   Pull* const pull = transfers_.Find(transfer);
-  if (pull == nullptr || pull->stopped || pull->mapped == nullptr) {
+  if (pull == nullptr || pull->stopped || pull->mapped == nullptr || pull->is_direct) {
     return false;
   }
   rank.delivery.Forget(id);
@@ -236,14 +249,31 @@ void Pulls::OnArrived(ServedRank& rank, IncomingId id, ErrorCode code, uint64_t 
   Step(TransferId{asked - 1}, *pull, now_ns);
 }
 
+// Device memory that the NIC does not take goes by a stage.
+ErrorCode Pulls::HoldRegion(Pull& pull, uint64_t now_ns) {
+  ClaimableRegion& memory = pull.region->memory;
+  const auto offset = static_cast<uint64_t>(pull.mapped - memory.begin());
+  if (!pull.is_direct) {
+    return registrations_.Hold(memory, offset, pull.size_bytes, UseFor::kTransfer, now_ns,
+                               &pull.claim);
+  }
+  const ErrorCode code = registrations_.HoldDevice(memory, offset, pull.size_bytes,
+                                                   UseFor::kTransfer, now_ns, &pull.claim);
+  if (code == ErrorCode::kOk || code == ErrorCode::kWouldBlock) {
+    return code;
+  }
+  ServedRegion* const region = std::exchange(pull.region, nullptr);
+  --region->users;
+  pull.mapped = nullptr;
+  pull.is_direct = false;
+  return LieStaged(region, offset, &pull);
+}
+
 // Does what comes before the first piece. It claims the memory first: a peer does not keep what it
 // has staged for us for as long as pinning may take.
 ErrorCode Pulls::Ask(TransferId id, Pull& pull, uint64_t now_ns) {
   if (pull.region != nullptr && pull.mapped != nullptr && pull.kind != Incoming::Kind::kParked) {
-    const ClaimableRegion& memory = pull.region->memory;
-    const ErrorCode code =
-        registrations_.Hold(memory, static_cast<uint64_t>(pull.mapped - memory.base),
-                            pull.size_bytes, UseFor::kTransfer, now_ns, &pull.claim);
+    const ErrorCode code = HoldRegion(pull, now_ns);
     if (code != ErrorCode::kOk) {
       pull.wants = code == ErrorCode::kWouldBlock ? Want::kMemory : Want::kNothing;
       return code;
@@ -264,6 +294,9 @@ ErrorCode Pulls::Ask(TransferId id, Pull& pull, uint64_t now_ns) {
     }
   }
   pull.asked = true;
+  if (pull.region != nullptr && pull.region->memory.by_stream) {
+    depot_.CountDevice(pull.is_direct);
+  }
   if (pull.kind == Incoming::Kind::kPrivate) {
     const WirePull wire{
         static_cast<uint64_t>(id), pull.send_request,

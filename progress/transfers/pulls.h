@@ -56,6 +56,7 @@ struct Pull : Transfer {
   uint32_t reading = 0;              // pieces that are being read
   uint32_t announcing = 0;           // the most that were, or were to be, at a time
   bool is_kept = false;              // `mapped` is private, and stays registered (private_memory.h)
+  bool is_direct = false;            // `mapped` is the NIC's name of device memory
   bool asked = false;  // its memory is registered, if it needs that; kPrivate: so was kPull
 };
 
@@ -125,6 +126,8 @@ class Pulls : public Transfers<Pulls, Pull, PullPiece> {
   void Begin(TransferId id, Pull& pull, ErrorCode error, uint64_t now_ns);
   ErrorCode FindDestination(shm::Location where, Pull* pull) const;
   static ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
+  ErrorCode HoldRegion(Pull& pull, uint64_t now_ns);
+  ErrorCode LieStaged(ServedRegion* region, uint64_t offset, Pull* pull) const;
   ErrorCode Ask(TransferId id, Pull& pull, uint64_t now_ns);
   ErrorCode BeginParked(TransferId id, Pull& pull, uint64_t now_ns);
   static uint32_t LongestBlock(const Pull& pull);

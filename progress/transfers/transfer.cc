@@ -20,6 +20,20 @@ const char* NameOfWant(Want want) {
   return nullptr;
 }
 
+std::string WayOf(const Transfer& transfer) {
+  if (transfer.region == nullptr || !transfer.region->memory.by_stream) {
+    return "";
+  }
+  const ClaimableRegion& memory = transfer.region->memory;
+  if (transfer.mapped != nullptr) {
+    return "the network card reaches its device memory itself";
+  }
+  return std::string("its device memory goes by staging memory") +
+         (memory.at_nic == nullptr ? ": the network card does not reach it"
+          : memory.nic_refuses     ? ": the network card has refused it (ferryctl nics)"
+                                   : "");
+}
+
 // ---- Pieces ------------------------------------------------------------------------------------
 
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer) {
@@ -34,9 +48,13 @@ ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer) {
     transfer->device_region = memory.number;
     transfer->device = memory.device == nullptr ? nullptr : memory.device + offset;
   }
+  UseRegion(region, transfer);
+  return ErrorCode::kOk;
+}
+
+void UseRegion(ServedRegion* region, Transfer* transfer) {
   transfer->region = region;
   ++region->users;
-  return ErrorCode::kOk;
 }
 
 ErrorCode LieInPrivate(uint64_t address, Transfer* transfer) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "engine/block_plan.h"
 #include "progress/registration/pinned_memory.h"
@@ -72,9 +73,13 @@ struct Piece {
 // What it waits for, for people; null: nothing.
 const char* NameOfWant(Want want);
 
+// How its device memory here and the network meet, for people; empty: it lies in none.
+std::string WayOf(const Transfer& transfer);
+
 // Notes where it lies: in a region of its rank, at that offset, or in the private memory of the
 // rank's process. Errors: kUnsupported, kPermissionDenied (nobody here reaches that).
 ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer);
+void UseRegion(ServedRegion* region, Transfer* transfer);
 ErrorCode LieInPrivate(uint64_t address, Transfer* transfer);
 // What to begin next, at most `longest_bytes`. The first piece is short if it goes through a stage,
 // so that the next step starts early.

@@ -53,7 +53,7 @@ class Transfers {
     transfers_.ForEach([&](TransferId, const T& t) {
       if (t.rank == &rank) {
         reports->push_back({T::kReceiving, t.request, t.peer, t.done_bytes, t.size_bytes,
-                            now_ns - std::min(now_ns, t.heard_ns), Self::NameOfWant(t)});
+                            now_ns - std::min(now_ns, t.heard_ns), Self::NameOfWant(t), WayOf(t)});
       }
     });
   }

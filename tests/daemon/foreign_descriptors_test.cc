@@ -170,6 +170,19 @@ TEST_F(ForeignDescriptorsTest, NorDoesOneThatPassesForADevice) {
   EXPECT_FALSE((*files)->was_asked());
 }
 
+TEST_F(ForeignDescriptorsTest, NorDoesOneThatPassesForADmabuf) {
+  const auto files = StuckFiles::Mount();
+  FERRY_SKIP_WITHOUT(files);
+  const StatusOr<int> file = (*files)->Open();  // our own copy stays open
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  TestRank stranger = Entered(0);
+  constexpr uint32_t kFlags = attach::kRegionByStream | attach::kRegionDmabuf;
+  ExpectRefusal(stranger.SendRegion(1, 4096, *file, kFlags), ErrorCode::kCorrupt,
+                "no handle of device memory");
+  ExpectOthersAreServed();
+  EXPECT_FALSE((*files)->was_asked());
+}
+
 TEST(DisposalTest, TakesNoMoreOfWhoMakesItHang) {
   auto files = StuckFiles::Mount();
   FERRY_SKIP_WITHOUT(files);

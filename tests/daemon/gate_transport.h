@@ -74,16 +74,12 @@ class GateTransport final : public transport::ForwardingTransport {
   }
   StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
       void* base, uint64_t bytes, transport::Access access) override {
-    gate_->begun.fetch_add(1);
-    gate_->WaitToPin(gate_->pinning);
-    if (gate_->refuses) {
-      return Status(ErrorCode::kOutOfMemory, "the gate has no room");
-    }
-    auto real = real_->PrepareMemory(base, bytes, access);
-    FERRY_RETURN_IF_ERROR(real.status());
-    gate_->pinned.fetch_add(1);
-    return std::unique_ptr<transport::Registration>(
-        std::make_unique<Pinned>(gate_, std::move(*real)));
+    return Prepare([&] { return real_->PrepareMemory(base, bytes, access); });
+  }
+  StatusOr<std::unique_ptr<transport::Registration>> PrepareDeviceMemory(
+      const transport::DeviceMemory& memory, void* base, uint64_t bytes,
+      transport::Access access) override {
+    return Prepare([&] { return real_->PrepareDeviceMemory(memory, base, bytes, access); });
   }
   StatusOr<transport::MemoryRegion> AdoptMemory(
       std::unique_ptr<transport::Registration> registration) override {
@@ -173,6 +169,20 @@ class GateTransport final : public transport::ForwardingTransport {
     uint64_t deadline_ns;
     bool reported;
   };
+
+  template <typename Real>
+  StatusOr<std::unique_ptr<transport::Registration>> Prepare(const Real& prepare) {
+    gate_->begun.fetch_add(1);
+    gate_->WaitToPin(gate_->pinning);
+    if (gate_->refuses) {
+      return Status(ErrorCode::kOutOfMemory, "the gate has no room");
+    }
+    StatusOr<std::unique_ptr<transport::Registration>> real = prepare();
+    FERRY_RETURN_IF_ERROR(real.status());
+    gate_->pinned.fetch_add(1);
+    return std::unique_ptr<transport::Registration>(
+        std::make_unique<Pinned>(gate_, std::move(*real)));
+  }
 
   ErrorCode Post(const Held& held, uint64_t now_ns) {
     return held.write ? real_->Write(held.request, held.placement, now_ns)

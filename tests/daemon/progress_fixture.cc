@@ -214,6 +214,9 @@ void PlaneTest::Attach(uint32_t rank) {
   ASSERT_TRUE(status.ok()) << status.ToString();
   if (devices_) {
     const std::shared_ptr<Region> region = ranks_[rank]->MakeDevice(*rank_gpu_);
+    if (amend_device_) {
+      amend_device_(*region);
+    }
     status = Import(rank, region);
     EXPECT_EQ(status.ok(), planes_have_gpus_) << status.ToString();
     EXPECT_EQ(region->is_staged(), planes_have_gpus_);

@@ -154,6 +154,7 @@ class PlaneTest : public testing::Test {
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
   std::function<void(Session&)> amend_session_;  // called before a session is added
+  std::function<void(Region&)> amend_device_;    // and before a region of device memory is
   std::function<void(uint32_t node, config::Options&)> amend_options_;  // called for each node
   engine::EngineOptions engine_options_;                                // for the ranks
   // If set, planes and ranks have such devices, and each rank has a region of device memory.

@@ -287,7 +287,9 @@ class HostileUser {
         attach::RegionRequest request{};
         request.header = to.Header(attach::Kind::kRegion);
         request.region = static_cast<uint32_t>(dice_.Below(4));
-        request.flags = static_cast<uint32_t>(dice_.Below(3));
+        request.flags = dice_.OneIn(4) ? attach::kRegionByStream | attach::kRegionDmabuf
+                                       : static_cast<uint32_t>(dice_.Below(3));
+        request.dmabuf_offset = dice_.Number();
         request.size_bytes = dice_.Number();
         if (!attacker_.Dares("sizes")) {  // what no machine has
           request.size_bytes = 1 + request.size_bytes % (1 << 24);

@@ -180,8 +180,8 @@ TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
             "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY     FREE   IPC\n"
             "host          0  -     -       -  -     -           -   1 GiB  512 MiB  true\n"
             "\n"
-            "BACKEND  DEVICE  DMABUF  MANAGED  STREAM WORDS  KERNELS  NOTE\n"
-            "host          0   false    false  cpu             false  -\n");
+            "BACKEND  DEVICE  DMABUF  TO THE NIC  MANAGED  STREAM WORDS  KERNELS  NOTE\n"
+            "host          0   false  -             false  cpu             false  -\n");
 }
 
 TEST(ViewTest, SaysWhyABackendIsNotThere) {
@@ -219,7 +219,8 @@ TEST(ViewTest, ShowsPlaces) {
   const View view = MakeView(nics);
   EXPECT_EQ(view.json["nics"][0]["staging_node"], -1);
   EXPECT_NE(view.text.find("0000:b1:00.0     0  -     9\n"), std::string::npos) << view.text;
-  EXPECT_NE(view.text.find("DOMAIN  STAGING AT\n-                -\n"), std::string::npos)
+  EXPECT_NE(view.text.find("DOMAIN  STAGING AT  DEVICE MEMORY\n-                -  -\n"),
+            std::string::npos)
       << view.text;
 }
 

@@ -295,6 +295,10 @@ constexpr Field<control::NicStatus> kNicFields[] = {
     {"deferred_overflows", nullptr, FERRY_VALUE(NicStatus, deferred_overflows)},
     {"deferred_counters", nullptr, FERRY_VALUE(NicStatus, deferred_counters)},
     {"deferred_rings", nullptr, FERRY_VALUE(NicStatus, deferred_rings)},
+    {"device_memory", "DEVICE MEMORY", FERRY_VALUE(NicStatus, device_memory)},
+    {"device_direct", nullptr, FERRY_VALUE(NicStatus, device_direct)},
+    {"device_staged", nullptr, FERRY_VALUE(NicStatus, device_staged)},
+    {"device_refusal", nullptr, FERRY_VALUE(NicStatus, device_refusal)},
 };
 
 constexpr Field<control::GpuStatus> kGpuFields[] = {
@@ -310,6 +314,7 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"free_bytes", "FREE", FERRY_VALUE(GpuStatus, free_bytes), Show::kKnownBytes},
     {"ipc", "IPC", FERRY_VALUE(GpuStatus, ipc)},
     {"dmabuf", "DMABUF", FERRY_VALUE(GpuStatus, dmabuf)},
+    {"to_nic", "TO THE NIC", FERRY_VALUE(GpuStatus, to_nic)},
     {"managed", "MANAGED", FERRY_VALUE(GpuStatus, managed)},
     {"stream_words", "STREAM WORDS", FERRY_VALUE(GpuStatus, stream_words)},
     {"kernels", "KERNELS", FERRY_VALUE(GpuStatus, kernels)},
@@ -345,6 +350,9 @@ std::string RegistrationText(const control::RegistrationStatus& status) {
          "; hits " + std::to_string(status.hits()) + ", misses " + std::to_string(status.misses()) +
          ", evictions " + std::to_string(status.evictions()) +
          (status.refusals() == 0 ? "" : ", refusals " + std::to_string(status.refusals())) +
+         (status.device_refusals() == 0
+              ? ""
+              : ", device memory refused " + std::to_string(status.device_refusals())) +
          (status.waiting() == 0 ? "" : ", waiting " + std::to_string(status.waiting())) + "\n";
 }
 

@@ -41,6 +41,11 @@ class ForwardingTransport : public Transport {
                                                         Access access) override {
     return real_.PrepareMemory(base, bytes, access);
   }
+  StatusOr<std::unique_ptr<Registration>> PrepareDeviceMemory(const DeviceMemory& memory,
+                                                              void* base, uint64_t bytes,
+                                                              Access access) override {
+    return real_.PrepareDeviceMemory(memory, base, bytes, access);
+  }
   StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
     return real_.AdoptMemory(std::move(registration));
   }

@@ -68,6 +68,9 @@ struct TransportOptions {
   // The most that SendMessageFrom may add to such a message.
   uint32_t attachment_bytes = 64 * 1024;
 
+  // Reaches memory of devices, too, where the provider offers that (libfabric's FI_HMEM).
+  bool reach_devices = false;
+
   // Operations that the NIC may have deferred (deferred_work.h); 0 asks the NIC.
   uint32_t deferred_entries = 0;
 
@@ -91,6 +94,8 @@ struct Capabilities {
   uint64_t max_message_bytes = 0;
   uint64_t max_attachment_bytes = 0;  // 0: no SendMessageFrom
   bool lands_in_place = false;        // asks OnHead where attachments go
+  bool reaches_devices = false;       // PrepareDeviceMemory may do it,
+  bool takes_dmabufs = false;         // also by DeviceMemory::dmabuf
 };
 
 // For `ferryctl nics`.
@@ -117,6 +122,18 @@ struct MemoryRegion {
   RegionHandle handle{};     // for local use in Write and Read
   uint64_t key = 0;          // what peers need; random where the provider lets us choose
   uint64_t remote_base = 0;  // byte i of the region is remote address remote_base + i
+};
+
+// What a NIC is told of device memory, which CPUs do not reach.
+struct DeviceMemory {
+  enum class Interface : uint8_t { kNone, kCuda, kRocr, kLevelZero };
+  Interface interface = Interface::kNone;  // by which it was allocated; kNone: no NIC reaches it
+  int device = 0;                          // its number there
+  bool is_mapped = false;                  // it has its address by that interface in this process
+  // A descriptor of it for other drivers (a dma-buf), which is open while the memory is there; -1:
+  // none. And the address that the beginning of that would have.
+  int dmabuf = -1;
+  uintptr_t dmabuf_begin = 0;
 };
 
 // Memory that a NIC has pinned. Its end unpins it, which may take long: any thread, but before the
@@ -252,6 +269,11 @@ class Transport {
   // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.
   virtual StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                                 Access access) = 0;
+  // The same for memory of a device; `base` is what Write and Read call it. Besides: kUnsupported.
+  virtual StatusOr<std::unique_ptr<Registration>> PrepareDeviceMemory(
+      const DeviceMemory& /*memory*/, void* /*base*/, uint64_t /*bytes*/, Access /*access*/) {
+    return Status(ErrorCode::kUnsupported, "this network reaches no device memory");
+  }
   // Makes prepared memory of this Transport usable here and, by its key, to peers. Quick. Errors:
   // those of PrepareMemory, where the provider pins nothing and registers only now.
   virtual StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) = 0;

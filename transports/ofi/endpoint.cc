@@ -218,12 +218,16 @@ UniqueFd WatchInstances(const std::vector<int>& instances, const std::vector<int
 
 // ---- Endpoint ----
 
-StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
-                                                 size_t queue_entries) {
-  StatusOr<InfoPtr> info = ChooseProvider(options);
-  FERRY_RETURN_IF_ERROR(info.status());
+bool Endpoint::TakesDmabufs() const {
+  return ReachesDevices() && OpenedLibfabric().version() >= kDmabufVersion;
+}
+
+namespace {
+
+StatusOr<std::unique_ptr<Endpoint>> Open(const TransportOptions& options, size_t queue_entries,
+                                         InfoPtr info) {
   auto endpoint = std::make_unique<Endpoint>();
-  endpoint->info = std::move(*info);
+  endpoint->info = std::move(info);
   const std::vector<int> before = EpollInstances();
   FERRY_RETURN_IF_ERROR(OpenDomain(endpoint.get()));
   FERRY_RETURN_IF_ERROR(OpenCompletionQueue(endpoint.get(), queue_entries));
@@ -238,6 +242,24 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
   }
   Describe(endpoint.get(), options);
   return endpoint;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
+                                                 size_t queue_entries) {
+  StatusOr<InfoPtr> info = ChooseProvider(options);
+  FERRY_RETURN_IF_ERROR(info.status());
+  const bool reaches_devices = ((*info)->caps & FI_HMEM) != 0;
+  StatusOr<std::unique_ptr<Endpoint>> opened = Open(options, queue_entries, std::move(*info));
+  if (opened.ok() || !reaches_devices) {
+    return opened;
+  }
+  TransportOptions without = options;
+  without.reach_devices = false;
+  info = ChooseProvider(without);
+  FERRY_RETURN_IF_ERROR(info.status());
+  return Open(without, queue_entries, std::move(*info));
 }
 
 }  // namespace ferry::transport

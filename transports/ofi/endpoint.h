@@ -30,6 +30,8 @@ struct Endpoint {
   std::vector<std::byte> name;
   Description description;
 
+  bool ReachesDevices() const { return (info->caps & FI_HMEM) != 0; }
+  bool TakesDmabufs() const;
   bool MrMode(int bit) const { return (info->domain_attr->mr_mode & bit) != 0; }
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/slot_map.h"
 #include "common/status.h"
@@ -22,7 +23,8 @@ struct OfiRegistration final : Registration {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
   Access access = Access::kLocal;
-  fid_cntr* counter = nullptr;  // counts remote writes, if not null
+  fid_cntr* counter = nullptr;         // counts remote writes, if not null
+  std::optional<DeviceMemory> device;  // nothing: a CPU's
   FidPtr<fid_mr> mr;
 };
 
@@ -30,7 +32,7 @@ struct Region {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
   std::unique_ptr<OfiRegistration> registration;
-  void* descriptor = nullptr;  // null unless the provider wants FI_MR_LOCAL
+  void* descriptor = nullptr;  // null for host memory, unless the provider wants FI_MR_LOCAL
   uint32_t users = 0;          // operations that the NIC may still carry out on it
 
   bool Contains(const void* address, uint64_t length) const {
@@ -45,12 +47,17 @@ class RegionTable {
   // As Transport::PrepareMemory. Remote writes add to `counter`, if it is not null.
   StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access,
                                                   fid_cntr* counter) const;
+  // As Transport::PrepareDeviceMemory.
+  StatusOr<std::unique_ptr<Registration>> PrepareDevice(const DeviceMemory& memory, void* base,
+                                                        uint64_t bytes, Access access) const;
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
   StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
   void Clear() { regions_.Clear(); }
   Region* Find(RegionHandle handle) { return regions_.Find(handle); }
 
  private:
+  Status Register(OfiRegistration* registration) const;
+
   const Endpoint* endpoint_;
   const bool pins_;
   SlotMap<RegionHandle, Region> regions_;

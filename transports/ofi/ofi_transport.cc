@@ -40,6 +40,8 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       .max_message_bytes = options.receive_buffer_bytes,
       .max_attachment_bytes =
           endpoint_->info->tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0,
+      .reaches_devices = endpoint_->ReachesDevices(),
+      .takes_dmabufs = endpoint_->TakesDmabufs(),
   };
   // The arena: a cell for each operation, then one for each receive.
   std::byte* cell = arena_->base() + OperationSlots(options) * cell_bytes_;

@@ -54,6 +54,11 @@ class OfiTransport final : public Transport, private DeferredPeers {
                                                         Access access) override {
     return regions_.Prepare(base, bytes, access, /*counter=*/nullptr);
   }
+  StatusOr<std::unique_ptr<Registration>> PrepareDeviceMemory(const DeviceMemory& memory,
+                                                              void* base, uint64_t bytes,
+                                                              Access access) override {
+    return regions_.PrepareDevice(memory, base, bytes, access);
+  }
   StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
     return regions_.Adopt(std::move(registration));
   }

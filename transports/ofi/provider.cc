@@ -95,6 +95,23 @@ std::vector<uint64_t> CapabilitiesToTry(const ProviderRule& rule) {
   return capabilities;
 }
 
+// The same offer with device memory, if there is one; else `info`. `ask` is with these hints.
+template <typename Ask>
+InfoPtr ReachingDevices(InfoPtr info, fi_info& hints, const Ask& ask) {
+  hints.caps |= FI_HMEM;
+  hints.domain_attr->mr_mode |= FI_MR_HMEM;
+  fi_info* found = nullptr;
+  const uint32_t version =
+      OpenedLibfabric().version() >= kDmabufVersion ? kDmabufVersion : kFabricVersion;
+  if (ask(version, &found) != 0) {
+    return info;
+  }
+  InfoPtr reaching = OnDomain(InfoPtr(found), info->domain_attr->name);
+  const bool is_same = reaching != nullptr && std::string_view(reaching->fabric_attr->prov_name) ==
+                                                  info->fabric_attr->prov_name;
+  return is_same && (reaching->caps & FI_HMEM) != 0 ? std::move(reaching) : std::move(info);
+}
+
 // Asks libfabric, for the provider as such if `options` is null; null with `*error` set if it has
 // nothing.
 InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* error) {
@@ -106,12 +123,15 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
   }
   const bool by_ip = options != nullptr && rule.addressing == Addressing::kIp;
   const std::string port = by_ip ? std::to_string(options->port) : "";
+  const auto ask = [&](uint32_t version, fi_info** answer) {
+    return -OpenedLibfabric().getinfo(version, by_ip ? options->source_address.c_str() : nullptr,
+                                      by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0,
+                                      hints.get(), answer);
+  };
   fi_info* found = nullptr;
   for (const uint64_t capabilities : CapabilitiesToTry(rule)) {
     hints->caps = capabilities;
-    *error = -OpenedLibfabric().getinfo(
-        kFabricVersion, by_ip ? options->source_address.c_str() : nullptr,
-        by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0, hints.get(), &found);
+    *error = ask(kFabricVersion, &found);
     if (*error == 0) {
       break;
     }
@@ -120,7 +140,9 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
   if (info == nullptr && *error == 0) {
     *error = FI_ENODATA;
   }
-  return info;
+  return info != nullptr && options != nullptr && options->reach_devices
+             ? ReachingDevices(std::move(info), *hints, ask)
+             : std::move(info);
 }
 
 bool Available(const ProviderRule& rule) {

@@ -12,6 +12,9 @@ namespace ferry::transport {
 
 // The API version asked of libfabric.
 inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
+// The first that registers device memory by dma-buf. It is asked of newer libraries where the
+// provider reaches device memory.
+inline constexpr uint32_t kDmabufVersion = FI_VERSION(1, 20);
 
 // The offer of the provider that `options` names (for "auto", the first available one of the
 // preference table). Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument (source

@@ -30,12 +30,12 @@ std::vector<Transport*> Pointers(const std::vector<std::unique_ptr<Transport>>& 
 // ---- RailMemory ----
 
 StatusOr<std::unique_ptr<Registration>> RailMemory::Prepare(void* base, uint64_t bytes,
-                                                            Access access) const {
+                                                            const PrepareOne& prepare) const {
   auto prepared = std::make_unique<RailsRegistration>();
   prepared->base = static_cast<std::byte*>(base);
   prepared->bytes = bytes;
   for (size_t rail = 0; rail < rails_.size(); rail++) {
-    StatusOr<std::unique_ptr<Registration>> part = rails_[rail]->PrepareMemory(base, bytes, access);
+    StatusOr<std::unique_ptr<Registration>> part = prepare(*rails_[rail]);
     if (!part.ok()) {
       return OnRail(rail, part.status());
     }
@@ -132,6 +132,8 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
     capabilities_.wait_fd &= rail->capabilities().wait_fd;
     capabilities_.progress_needs_poll |= rail->capabilities().progress_needs_poll;
     capabilities_.pins |= rail->capabilities().pins;
+    capabilities_.reaches_devices &= rail->capabilities().reaches_devices;
+    capabilities_.takes_dmabufs &= rail->capabilities().takes_dmabufs;
   }
   for (auto i = static_cast<uint32_t>(operations_.size()); i-- > 0;) {
     operations_[i].again.reserve(kPiecesPerRail * rails_.size());

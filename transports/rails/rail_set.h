@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,7 +61,9 @@ class RailMemory {
   explicit RailMemory(std::vector<Transport*> rails) : rails_(std::move(rails)) {}
 
   // As in Transport; the key stands for all rails, and addresses count from 0.
-  StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access) const;
+  using PrepareOne = std::function<StatusOr<std::unique_ptr<Registration>>(Transport& rail)>;
+  StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes,
+                                                  const PrepareOne& prepare) const;
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
   StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
 
@@ -165,7 +168,15 @@ class RailSet final : public Transport {
 
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
-    return memory_.Prepare(base, bytes, access);
+    return memory_.Prepare(
+        base, bytes, [&](Transport& rail) { return rail.PrepareMemory(base, bytes, access); });
+  }
+  StatusOr<std::unique_ptr<Registration>> PrepareDeviceMemory(const DeviceMemory& memory,
+                                                              void* base, uint64_t bytes,
+                                                              Access access) override {
+    return memory_.Prepare(base, bytes, [&](Transport& rail) {
+      return rail.PrepareDeviceMemory(memory, base, bytes, access);
+    });
   }
   StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
     return memory_.Adopt(std::move(registration));

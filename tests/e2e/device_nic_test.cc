@@ -1,0 +1,130 @@
+// Device memory between nodes over a network card that reaches it (tests/fixtures/device_nic): by
+// its address, or as a dma-buf; and where the card refuses it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/e2e/command.h"
+#include "tests/e2e/vendors.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+// What the card noted.
+struct Notes {
+  std::vector<std::string> bad;
+  std::map<std::string, int> lines;  // by their first words
+  uint64_t read_bytes = 0;           // into device memory
+};
+
+class DeviceNic {
+ public:
+  explicit DeviceNic(const std::string& offers) : offers_(offers) {
+    std::ofstream(directory_ / "log").flush();
+  }
+
+  // A job of two nodes whose daemons have the card.
+  std::string Run(const Vendor& vendor, const std::string& provider, Words more = {}) const {
+    const std::string library =
+        std::filesystem::absolute("tests/fixtures/device_nic/libfabric.so.1").parent_path();
+    const Words card = {"LD_LIBRARY_PATH=" + library, "GPU_NIC=" + offers_,
+                        "GPU_NIC_LOG=" + (directory_ / "log"), "FERRY_PROVIDER=" + provider};
+    return RunWell(
+        PrivateJob({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/own_memory", vendor.name}),
+        Joined(vendor.variables(), Joined(card, more)));
+  }
+
+  Notes Read() const {
+    Notes notes;
+    std::ifstream log(directory_ / "log");
+    for (std::string line; std::getline(log, line);) {
+      std::istringstream words(line);
+      std::string first;
+      std::string way;
+      words >> first;
+      if (first == "bad:") {
+        notes.bad.push_back(line);
+      } else if (first == "read") {
+        uint64_t bytes = 0;
+        words >> bytes;
+        notes.read_bytes += bytes;
+      } else if (first == "register") {
+        words >> way >> way;
+        ++notes.lines["by " + way];
+      }
+      ++notes.lines[first];
+    }
+    return notes;
+  }
+
+ private:
+  const std::string offers_;
+  TempDirectory directory_;
+};
+
+// The vendors' stand-ins that programs call by name. Level Zero gives no dma-buf of memory that was
+// not allocated for that.
+std::vector<Vendor> VendorsOfPrograms() {
+  std::vector<Vendor> vendors = Vendors();
+  vendors[0].library = {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda.so.1")};
+  return vendors;
+}
+
+class DeviceNicTest : public testing::TestWithParam<std::tuple<Vendor, std::string>> {
+ protected:
+  const Vendor& vendor() const { return std::get<0>(GetParam()); }
+  const std::string& way() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(DeviceNicTest, ReadsFromCardToCard) {
+  const DeviceNic nic(way());
+  EXPECT_THAT(nic.Run(vendor(), "tcp;ofi_rxm"), HasSubstr("own memory: ok\n"));
+  Notes notes = nic.Read();
+  EXPECT_THAT(notes.bad, testing::IsEmpty());
+  EXPECT_EQ(notes.lines["open"], 2);
+  EXPECT_EQ(notes.lines["close"], 2);
+  EXPECT_EQ(notes.lines["register"], notes.lines["release"]);  // nothing leaks
+  EXPECT_EQ(notes.lines["register"], notes.lines["by " + way()]);
+  if (vendor().name == "level_zero" && way() == "dmabuf") {
+    EXPECT_EQ(notes.lines["register"], 0);
+    return;
+  }
+  EXPECT_GT(notes.lines["register"], 0);
+  EXPECT_GT(notes.read_bytes, 10U << 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceNicTest,
+                         testing::Combine(testing::ValuesIn(VendorsOfPrograms()),
+                                          testing::Values("address", "dmabuf")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + "By" + std::get<1>(info.param);
+                         });
+
+// FI_ENOSYS, FI_ENOMEM.
+TEST(RefusingNicTest, RefusedMemoryIsStaged) {
+  for (const char* error : {"38", "12"}) {
+    SCOPED_TRACE(error);
+    const DeviceNic nic("address,dmabuf");
+    EXPECT_THAT(
+        nic.Run(VendorsOfPrograms()[0], "tcp;ofi_rxm", {std::string("GPU_NIC_REFUSES=") + error}),
+        HasSubstr("own memory: ok\n"));
+    Notes notes = nic.Read();
+    EXPECT_THAT(notes.bad, testing::IsEmpty());
+    EXPECT_GT(notes.lines["refuse"], 0);
+    EXPECT_EQ(notes.lines["register"], 0);
+    EXPECT_EQ(notes.read_bytes, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace ferry::e2e
