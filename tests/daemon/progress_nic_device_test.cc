@@ -197,6 +197,9 @@ TEST_F(NicDeviceTest, ARegionThatGoesIsUnpinnedBeforeItIsGone) {
   Message message;
   ASSERT_NO_FATAL_FAILURE(BeginHeld(&message));
   EXPECT_EQ(Registered(1), 1U);
+  const RankReport report = plane(1).Inspect(kJob, 1);
+  ASSERT_EQ(report.transfers.size(), 1U);
+  EXPECT_EQ(report.transfers[0].way, "the network card reaches its device memory itself");
   std::atomic<bool> removed{false};
   std::thread remover([&] {
     plane(1).RemoveRegion(kJob, 1, kDeviceRegion);

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -33,15 +35,26 @@ class DeviceNic {
     std::ofstream(directory_ / "log").flush();
   }
 
-  // A job of two nodes whose daemons have the card.
+  // Two ranks on two nodes whose daemons have the card.
   std::string Run(const Vendor& vendor, const std::string& provider, Words more = {}) const {
+    return RunProgram({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/own_memory", vendor.name},
+                      vendor, provider, more);
+  }
+  // What ferryctl says there.
+  std::string Ask(const std::string& question, const Vendor& vendor,
+                  const std::string& provider) const {
+    return RunProgram(
+        {"-n", "1"},
+        {"/bin/sh", "-c", "exec \"$0\" " + question + " --json", "tools/ferryctl/ferryctl"}, vendor,
+        provider);
+  }
+  std::string RunProgram(const Words& placement, const Words& program, const Vendor& vendor,
+                         const std::string& provider, const Words& more = {}) const {
     const std::string library =
         std::filesystem::absolute("tests/fixtures/device_nic/libfabric.so.1").parent_path();
     const Words card = {"LD_LIBRARY_PATH=" + library, "GPU_NIC=" + offers_,
                         "GPU_NIC_LOG=" + (directory_ / "log"), "FERRY_PROVIDER=" + provider};
-    return RunWell(
-        PrivateJob({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/own_memory", vendor.name}),
-        Joined(vendor.variables(), Joined(card, more)));
+    return RunWell(PrivateJob(placement, program), Joined(vendor.variables(), Joined(card, more)));
   }
 
   Notes Read() const {
@@ -109,6 +122,25 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceNicTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + "By" + std::get<1>(info.param);
                          });
+
+TEST(DeviceWayTest, FerryctlSaysHowTheCardGetsAtDeviceMemory) {
+  const Vendor cuda = VendorsOfPrograms()[0];
+  for (const auto& [offers, provider, of_gpus, of_nics] : std::vector<std::array<std::string, 4>>{
+           {"address,dmabuf", "sockets", "by dma-buf or address", "by address or dma-buf"},
+           {"address", "sockets", "by address", "by address"},
+           {"nothing", "sockets", "staged: the network has no FI_HMEM", "staged"},
+           {"address", "ferry-tcp", "staged: the network has no FI_HMEM", "staged"}}) {
+    SCOPED_TRACE(offers + " of " + provider);
+    const DeviceNic nic(offers);
+    const auto gpus = nlohmann::json::parse(nic.Ask("gpus", cuda, provider), nullptr, false);
+    ASSERT_FALSE(gpus.is_discarded());
+    EXPECT_EQ(gpus["gpus"].at(0)["to_nic"], of_gpus);
+    const auto nics = nlohmann::json::parse(nic.Ask("nics", cuda, provider), nullptr, false);
+    ASSERT_FALSE(nics.is_discarded());
+    EXPECT_EQ(nics["nics"].at(0)["device_memory"], of_nics);
+    EXPECT_EQ(nics["nics"].at(0)["device_refusal"], "");
+  }
+}
 
 // FI_ENOSYS, FI_ENOMEM.
 TEST(RefusingNicTest, RefusedMemoryIsStaged) {
