@@ -123,10 +123,9 @@ class CxiNode final : private PairKeeper, private transport::DeferredSink {
     }
     return true;
   }
-  // Until counters that are closed have gone: two looks of milliseconds each.
-  void Settle() {
-    const uint64_t end_ns = MonotonicNs() + 20'000'000;
-    (void)TurnUntil([end_ns] { return MonotonicNs() > end_ns; });
+  // Until all counters but so many have gone from the NIC.
+  [[nodiscard]] bool LeavesCounters(size_t count) {
+    return TurnUntil([this, count] { return nic.open_counters() == count; });
   }
 
   shm::ChannelLayout& end(uint64_t number) const {
@@ -343,15 +342,16 @@ TEST_F(CounterPageTest, ACounterIsGivenToNobodyElseWhileItsRankMayStillRingIt) {
   ASSERT_NE(page, nullptr);
   node_->Fail(ErrorCode::kPeerDied);
   node_->Close();
-  node_->Settle();
+  ASSERT_TRUE(node_->LeavesCounters(1));
   EXPECT_TRUE(node_->nic.HasPage(offset));
   EXPECT_FALSE(IsGivenToAnother(offset));
   shm::StoreRelease(*page, 1);  // a stream comes to a start that was enqueued before
-  node_->Settle();
-  EXPECT_EQ(shm::LoadAcquire(*page), ~uint64_t{0}) << "the NIC has taken it";
+  EXPECT_TRUE(node_->TurnUntil([page] { return shm::LoadAcquire(*page) == ~uint64_t{0}; }))
+      << "the NIC takes it";
 
+  const size_t counters = node_->nic.open_counters();
   pages_->Drop(&node_->end(kSend));
-  node_->Settle();
+  ASSERT_TRUE(node_->LeavesCounters(counters - 1));
   EXPECT_TRUE(IsGivenToAnother(offset));
 }
 
@@ -361,14 +361,12 @@ TEST_F(CounterPageTest, TheCountersOfARankThatDiesGoBack) {
   ASSERT_NE(TakePages(1)[0], nullptr);
   node_->Fail(ErrorCode::kPeerDied);
   node_->Close();
-  node_->Settle();
+  ASSERT_TRUE(node_->LeavesCounters(1));
   EXPECT_TRUE(node_->nic.HasPage(offset));
   node_->nics->ClosePagesOf(&node_);  // another one
-  node_->Settle();
-  EXPECT_TRUE(node_->nic.HasPage(offset));
+  EXPECT_FALSE(node_->nics->Find(0, CxiNode::kSelf)->parked.empty());
   node_->nics->ClosePagesOf(&kRank);
-  node_->Settle();
-  EXPECT_FALSE(node_->nic.HasPage(offset));
+  EXPECT_TRUE(node_->LeavesCounters(0));
 }
 
 TEST_F(CounterPageTest, APageThatNobodyTookGoesBackAtOnceAndIsOfferedNoMore) {
@@ -376,8 +374,7 @@ TEST_F(CounterPageTest, APageThatNobodyTookGoesBackAtOnceAndIsOfferedNoMore) {
   const uint64_t offset = node_->end(kSend).page.offset;
   EXPECT_NE(node_->end(kSend).page.id, 0U);
   node_->Fail(ErrorCode::kPeerDied);
-  node_->Settle();
-  EXPECT_FALSE(node_->nic.HasPage(offset));
+  EXPECT_TRUE(node_->TurnUntil([this, offset] { return !node_->nic.HasPage(offset); }));
   EXPECT_EQ(node_->end(kSend).page.id, 0U);
   EXPECT_EQ(TakePages(1)[0], nullptr);
 }
