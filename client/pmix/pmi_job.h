@@ -45,7 +45,7 @@ class PmiJob {
   // Makes the job and stores this rank's place in it in `options`.
   static StatusOr<std::unique_ptr<PmiJob>> Start(config::Options* options);
   // The same for a process that nobody started as a rank: makes a job of that process alone, an MPI
-  // singleton (MPI 5.0, section 11.8.2).
+  // singleton (MPI 5.0, section 11.8.2). kConfiguration, as CheckAlone.
   static StatusOr<std::unique_ptr<PmiJob>> StartAlone(config::Options* options);
 
   // Call it after the rank has left the job in good order. Waits for the other ranks, since the
@@ -60,6 +60,10 @@ class PmiJob {
   std::unique_ptr<Exchange> launcher_;   // null: alone
   std::unique_ptr<JobStarter> starter_;  // a leader's
 };
+
+// kConfiguration: a launcher started this process as one of several, and gave it no server by which
+// to meet them. Each would be a job of its own, without a word. Says what to type instead.
+Status CheckAlone(const char* const* environment);
 
 // Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
 // job_secret, rank, size, node, app and app_size of `options`.

@@ -158,5 +158,14 @@ TEST(PmixAbsentTest, AServerThatIsNotThereIsNamed) {
                                          HasSubstr("its library cannot be opened")));
 }
 
+// As srun without --mpi starts ranks: each would be a job of one.
+TEST(NoServerTest, AnMpiProgramThatIsOneOfSeveralSaysWhatToType) {
+  const CommandResult result =
+      RunCommand({"tests/mpi/ranks/start"}, {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=0"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("srun started 4 processes (SLURM_STEP_NUM_TASKS)"),
+                                HasSubstr("srun --mpi=pmix or srun --mpi=pmi2")));
+}
+
 }  // namespace
 }  // namespace ferry::e2e
