@@ -9,11 +9,13 @@ import sys
 
 # Names that several programs define, each for itself. A test of a GPU backend tells the conformance suite by
 # ConformanceBackends, VendorsUnderTest and KernelDrivers what to test; a program of tests/vendor_memory reaches
-# the library of its GPU's vendor by the functions of ferry::vendor_memory.
+# the library of its GPU's vendor by the functions of ferry::vendor_memory, and one that makes a symmetric heap
+# of its own by those of ferry::own_heap.
 PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers',
                'ferry::client::OpenEndpoint',
                *(f'ferry::vendor_memory::{name}'
-                 for name in ('Begin', 'Copy', 'DeviceCount', 'Kinds', 'UseDevice', 'VendorName')))
+                 for name in ('Begin', 'Copy', 'DeviceCount', 'Kinds', 'UseDevice', 'VendorName')),
+               *(f'ferry::own_heap::{name}' for name in ('BeginMemory', 'Give', 'IsForCpus', 'Take', 'TypeOf')))
 
 TOKEN = re.compile(r'''
     (?P<skip>//[^\n]* | /\*.*?\*/ | \#(?:[^\n\\]|\\.|\\\n)* | \s+)

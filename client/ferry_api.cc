@@ -47,8 +47,8 @@ Client* client = nullptr;
 // Front ends that have joined and not left; and whether the first of them has made the connection.
 int front_ends = 0;
 bool is_front_ends_own = false;
-// The job of a rank that another launcher started. It is never destroyed at exit: the server must see
-// that a rank ended without ferry_finalize.
+// The job of a rank that another launcher started. It is never destroyed at exit: the server must
+// see that a rank ended without ferry_finalize.
 std::unique_ptr<PmiJob>& pmi_job = *new std::unique_ptr<PmiJob>();
 
 bool IsRunning() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "config/environment.h"
 #include "ferry/ferry.h"
 #include "ferry/one_sided.h"
 #include "tests/vendor_memory/buffer.h"
@@ -59,8 +60,10 @@ ferry_place PlaceOf(const void* memory, size_t bytes) {
 // False: this is a real library.
 bool SetFaults(const std::string& faults) {
   static auto* const set = [] {
-    const char* const driver = std::getenv("ZE_ENABLE_ALT_DRIVERS");
-    void* const library = driver == nullptr ? RTLD_DEFAULT : dlopen(driver, RTLD_NOW | RTLD_NOLOAD);
+    const auto driver = config::FindVariable(config::ProcessEnvironment(), "ZE_ENABLE_ALT_DRIVERS");
+    void* const library = driver.has_value()
+                              ? dlopen(std::string(*driver).c_str(), RTLD_NOW | RTLD_NOLOAD)
+                              : RTLD_DEFAULT;
     return reinterpret_cast<int (*)(const char*)>(dlsym(library, "ferry_fixture_set_faults"));
   }();
   VENDOR_CHECK(set == nullptr || set(faults.c_str()) == 0);

@@ -24,9 +24,9 @@ void RunCollectives(const Kind& kind);
 void RunNonblockingCollectives(const Kind& kind);
 void UseWindows(const Kind& kind);
 void UseWindowByThreads(const Kind& kind);  // memory of all kinds goes there
-void ReuseAddresses(const Kind& kind);  // frees and allocates anew at the same address
-void UseThreads(const Kind& kind);      // several threads, each with its own memory
-void TouchBothSides(const Kind& kind);  // CPUs and messages in turn
+void ReuseAddresses(const Kind& kind);      // frees and allocates anew at the same address
+void UseThreads(const Kind& kind);          // several threads, each with its own memory
+void TouchBothSides(const Kind& kind);      // CPUs and messages in turn
 // Buffers that are no good: each is named, and the program goes on.
 void UseBadBuffers(const Kind& kind);
 

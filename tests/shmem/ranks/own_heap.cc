@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace ferry::own_heap;
 using Bytes = std::vector<unsigned char>;
 
 constexpr size_t kPart = 400000;  // of the heap, for one purpose

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+namespace ferry::own_heap {
+
 // SHMEMX_EXTERNAL_HEAP_*: what the memory of this kind is.
 int TypeOf(const char* kind);
 // Begins what the memory is of. Between shmemx_heap_preinit and shmemx_heap_postinit.
@@ -11,3 +13,5 @@ void* Take(const char* kind, size_t bytes);
 void Give(const char* kind, void* memory, size_t bytes);
 // Whether loads and stores of CPUs reach the memory.
 bool IsForCpus(const char* kind);
+
+}  // namespace ferry::own_heap

@@ -6,6 +6,8 @@
 #include "tests/shmem/ranks/check.h"
 #include "tests/shmem/ranks/own_heap.h"
 
+namespace ferry::own_heap {
+
 int TypeOf(const char*) { return SHMEMX_EXTERNAL_HEAP_HOST; }
 
 void BeginMemory() {}
@@ -30,3 +32,5 @@ void Give(const char* kind, void* memory, size_t) {
 }
 
 bool IsForCpus(const char* kind) { return std::string_view(kind) != "hidden_device"; }
+
+}  // namespace ferry::own_heap

@@ -5,6 +5,8 @@
 #include "tests/shmem/ranks/own_heap.h"
 #include "tests/vendor_memory/vendor.h"
 
+namespace ferry::own_heap {
+
 namespace vendor = ferry::vendor_memory;
 
 namespace {
@@ -32,3 +34,5 @@ void BeginMemory() {
 void* Take(const char* kind, size_t bytes) { return KindOf(kind).allocate(bytes); }
 void Give(const char* kind, void* memory, size_t bytes) { KindOf(kind).free(memory, bytes); }
 bool IsForCpus(const char*) { return false; }
+
+}  // namespace ferry::own_heap
