@@ -252,6 +252,7 @@ void LoseRank() {
       VENDOR_FERRY(ferry_put(FERRY_CONTEXT_DEFAULT, place, out.data(), kBytes));
     }
     VENDOR_FERRY(ferry_quiet(FERRY_CONTEXT_DEFAULT));
+    VENDOR_FERRY(ferry_barrier());  // what the other one has put is here, too
     // And by messages.
     ferry_request request = FERRY_REQUEST_NULL;
     VENDOR_FERRY(ferry_irecv(plain.data(), kBytes, Peer(), 8, &request));
