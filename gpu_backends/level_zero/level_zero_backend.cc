@@ -412,9 +412,9 @@ Status LevelZeroDriver::Unregister(void* pointer) {
 
 StatusOr<NativeStream> LevelZeroDriver::CreateStream(int device) {
   LevelZeroDevice& target = *devices_[device];
-  StatusOr<ze_command_list_handle_t> list = target.CreateList();
+  StatusOr<ze_command_list_handle_t> list = target.CreateList(/*copies=*/true);
   FERRY_RETURN_IF_ERROR(list.status());
-  std::unique_ptr<LevelZeroStream> stream = MakeOwnStream(&target.context(), *list);
+  std::unique_ptr<LevelZeroStream> stream = MakeOwnStream(&target, *list);
   std::unique_lock lock(streams_mutex_);
   streams_[*list].stream = std::move(stream);
   return static_cast<NativeStream>(*list);

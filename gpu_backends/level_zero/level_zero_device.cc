@@ -123,17 +123,25 @@ Status LevelZeroDevice::ChooseQueueGroup() {
         ZeStatus("zeDeviceGetCommandQueueGroupProperties",
                  api.device_get_command_queue_group_properties(handle_, &count, groups.data())));
   }
-  // One that runs kernels can copy too.
-  for (const auto flag :
-       {ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE, ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY}) {
-    for (uint32_t i = 0; i < groups.size(); ++i) {
-      if ((groups[i].flags & flag) != 0 && groups[i].numQueues > 0) {
-        queue_group_ = i;
-        queue_count_ = groups[i].numQueues;
-        runs_kernels_ = flag == ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
-        return {};
+  // One that runs kernels can copy too. The first that only copies is the main copy engine.
+  const auto choose = [&](ze_command_queue_group_property_flags_t wanted,
+                          ze_command_queue_group_property_flags_t unwanted, Queues* queues) {
+    for (uint32_t i = 0; i < groups.size() && queues->count == 0; ++i) {
+      if ((groups[i].flags & wanted) != 0 && (groups[i].flags & unwanted) == 0) {
+        queues->group = i;
+        queues->count = groups[i].numQueues;
       }
     }
+    return queues->count != 0;
+  };
+  runs_kernels_ = choose(ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE, 0, &queues_);
+  if (runs_kernels_) {
+    (void)choose(ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY,
+                 ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE, &copies_);
+    return {};
+  }
+  if (choose(ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY, 0, &queues_)) {
+    return {};
   }
   return {ErrorCode::kUnsupported,
           "Level Zero: " + info_.name + " has no queue that copies or runs kernels"};
@@ -170,16 +178,17 @@ Status LevelZeroDevice::Check() const {
              : Status();
 }
 
-StatusOr<ze_command_list_handle_t> LevelZeroDevice::CreateList() {
+StatusOr<ze_command_list_handle_t> LevelZeroDevice::CreateList(bool copies) {
+  Queues& queues = copies && has_copy_engine() ? copies_ : queues_;
   ze_command_queue_desc_t description{};
   description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
-  description.ordinal = queue_group_;
+  description.ordinal = queues.group;
   description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
   description.priority = ZE_COMMAND_QUEUE_PRIORITY_NORMAL;
   // Lists of one queue may hold each other up where a command waits, so they are spread over all.
-  if (queue_count_ > 1) {
+  if (queues.count > 1) {
     description.flags = ZE_COMMAND_QUEUE_FLAG_EXPLICIT_ONLY;
-    description.index = next_queue_.fetch_add(1, std::memory_order_relaxed) % queue_count_;
+    description.index = queues.next.fetch_add(1, std::memory_order_relaxed) % queues.count;
   }
   ze_command_list_handle_t list = nullptr;
   FERRY_RETURN_IF_ERROR(ZeStatus("zeCommandListCreateImmediate",

@@ -37,8 +37,11 @@ class LevelZeroDevice {
 
   // Fails once the device is lost.
   Status Check() const;
-  // An asynchronous immediate list.
-  StatusOr<ze_command_list_handle_t> CreateList();
+  // Whether it has a copy engine: a group of queues that only copy. Its copies take no part of the
+  // device from kernels.
+  bool has_copy_engine() const { return copies_.count != 0; }
+  // An asynchronous immediate list; of the copy engine, if there is one and `copies` says so.
+  StatusOr<ze_command_list_handle_t> CreateList(bool copies = false);
 
  private:
   LevelZeroDevice(LevelZeroContext* context, ze_device_handle_t handle)
@@ -56,12 +59,16 @@ class LevelZeroDevice {
   DeviceInfo info_;
   uint64_t largest_allocation_bytes_ = 0;
   std::vector<ze_device_handle_t> sub_devices_;
-  uint32_t queue_group_ = 0;
-  uint32_t queue_count_ = 1;
+  struct Queues {
+    uint32_t group = 0;
+    uint32_t count = 0;
+    std::atomic<uint32_t> next{0};
+  };
+  Queues queues_;  // that take whatever the device can do
+  Queues copies_;  // that only copy
   bool runs_kernels_ = false;
   bool reaches_system_ = false;
   bool has_host_atomics_ = false;
-  std::atomic<uint32_t> next_queue_{0};
 };
 
 }  // namespace ferry::gpu

@@ -1,5 +1,6 @@
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -13,11 +14,14 @@ namespace {
 
 class OwnStream final : public LevelZeroStream {
  public:
-  OwnStream(LevelZeroContext* context, ze_command_list_handle_t list)
-      : list_(context, list, false), thread_(context) {}
+  OwnStream(LevelZeroDevice* device, ze_command_list_handle_t list)
+      : device_(*device),
+        only_copies_(device->has_copy_engine()),
+        list_(std::make_unique<LevelZeroList>(&device->context(), list, false)),
+        thread_(&device->context()) {}
   ~OwnStream() override;
 
-  LevelZeroContext& context() const override { return list_.context(); }
+  LevelZeroContext& context() const override { return device_.context(); }
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override;
   Status Launch(std::function<Status(ze_command_list_handle_t)> append) override;
   Status Record(const LevelZeroEvent& event) override;
@@ -42,6 +46,9 @@ class OwnStream final : public LevelZeroStream {
 
   // Appends the command now, or behind work that the thread has to do first.
   Status Append(std::function<Status()> append, std::shared_ptr<HeldEvent> recorded = nullptr);
+  // The same for one that a copy engine does not take.
+  Status AppendOther(std::function<Status()> append);
+  Status LeaveCopyEngine();
   Status QueueLocked(Item item);
   void Main();
   Status Run(Item& item);
@@ -50,7 +57,11 @@ class OwnStream final : public LevelZeroStream {
   // Drops everything that is queued.
   void DropLocked(const Status& why);
 
-  LevelZeroList list_;  // the thread's while anything is queued
+  LevelZeroDevice& device_;
+  // These are the thread's while anything is queued.
+  bool only_copies_;  // so far
+  std::unique_ptr<LevelZeroList> list_;
+  std::unique_ptr<LevelZeroList> copies_;  // what list_ was before
   LevelZeroThread thread_;
   bool abandoned_ = false;
 
@@ -75,15 +86,18 @@ OwnStream::~OwnStream() {
   for (const Item& item : steps_not_taken_) {
     static_cast<void>(item.step(item.argument));  // there is no stream that could go on
   }
-  list_.Destroy();
+  list_->Destroy();
+  if (copies_ != nullptr) {
+    copies_->Destroy();
+  }
 }
 
 Status OwnStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
-  return Append([=, this] { return list_.Copy(destination, source, size_bytes); });
+  return Append([=, this] { return list_->Copy(destination, source, size_bytes); });
 }
 
 Status OwnStream::Launch(std::function<Status(ze_command_list_handle_t)> append) {
-  return Append([this, append = std::move(append)] { return list_.Launch(append); });
+  return AppendOther([this, append = std::move(append)] { return list_->Launch(append); });
 }
 
 Status OwnStream::Record(const LevelZeroEvent& event) {
@@ -91,12 +105,12 @@ Status OwnStream::Record(const LevelZeroEvent& event) {
     return {ErrorCode::kInvalidArgument,
             "Level Zero: an event cannot be recorded on a stream of another driver's device"};
   }
-  return Append([this, held = event.held] { return list_.Mark(held); }, event.held);
+  return Append([this, held = event.held] { return list_->Mark(held); }, event.held);
 }
 
 Status OwnStream::Wait(const LevelZeroEvent& event) {
   if (event.context == &context() && event.held->stage() == HeldEvent::Stage::kInList) {
-    return Append([this, held = event.held] { return list_.Wait(held->handle()); });
+    return Append([this, held = event.held] { return list_->Wait(held->handle()); });
   }
   std::lock_guard lock(thread_.mutex());
   Item item;
@@ -105,11 +119,11 @@ Status OwnStream::Wait(const LevelZeroEvent& event) {
 }
 
 Status OwnStream::WriteWord(uint64_t* word, uint64_t value) {
-  return Append([=, this] { return list_.WriteWord(word, value); });
+  return AppendOther([=, this] { return list_->WriteWord(word, value); });
 }
 
 Status OwnStream::WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition) {
-  return Append([=, this] { return list_.WaitWord(word, value, condition); });
+  return AppendOther([=, this] { return list_->WaitWord(word, value, condition); });
 }
 
 Status OwnStream::EnqueueStep(HostStep step, void* argument) {
@@ -132,6 +146,33 @@ Status OwnStream::Append(std::function<Status()> append, std::shared_ptr<HeldEve
   return QueueLocked(std::move(item));
 }
 
+Status OwnStream::AppendOther(std::function<Status()> append) {
+  return Append([this, append = std::move(append)] {
+    FERRY_RETURN_IF_ERROR(LeaveCopyEngine());
+    return append();
+  });
+}
+
+Status OwnStream::LeaveCopyEngine() {
+  if (!only_copies_) {
+    return {};
+  }
+  StatusOr<std::shared_ptr<HeldEvent>> copied = list_->LastMark();
+  FERRY_RETURN_IF_ERROR(copied.status());
+  StatusOr<ze_command_list_handle_t> made = device_.CreateList();
+  FERRY_RETURN_IF_ERROR(made.status());
+  auto next = std::make_unique<LevelZeroList>(&context(), *made, false);
+  if (*copied != nullptr) {
+    if (Status status = next->Wait((*copied)->handle()); !status.ok()) {
+      next->Destroy();
+      return status;
+    }
+  }
+  copies_ = std::exchange(list_, std::move(next));
+  only_copies_ = false;
+  return {};
+}
+
 Status OwnStream::QueueLocked(Item item) {
   FERRY_RETURN_IF_ERROR(failure_);
   FERRY_RETURN_IF_ERROR(thread_.StartLocked([this] { Main(); }));
@@ -150,7 +191,7 @@ Status OwnStream::Query() {
   if (!items_.empty()) {
     return {ErrorCode::kWouldBlock, "Level Zero: a host step is not done"};
   }
-  return list_.Query();
+  return list_->Query();
 }
 
 void OwnStream::Abandon() {
@@ -187,7 +228,7 @@ Status OwnStream::Run(Item& item) {
 Status OwnStream::TakeStep(Item& item) {
   std::shared_ptr<HeldEvent> mark;
   FERRY_RETURN_IF_ERROR(LevelZeroThread::Call([&] {
-    StatusOr<std::shared_ptr<HeldEvent>> last = list_.LastMark();
+    StatusOr<std::shared_ptr<HeldEvent>> last = list_->LastMark();
     if (last.ok()) {
       mark = std::move(*last);
     }
@@ -218,7 +259,7 @@ Status OwnStream::AwaitEvent(const LevelZeroEvent& event) {
   if (event.context != &context()) {
     return thread_.AwaitSignal(*event.context, event.held->handle());
   }
-  return LevelZeroThread::Call([&] { return list_.Wait(event.held->handle()); });
+  return LevelZeroThread::Call([&] { return list_->Wait(event.held->handle()); });
 }
 
 void OwnStream::DropLocked(const Status& why) {
@@ -235,9 +276,9 @@ void OwnStream::DropLocked(const Status& why) {
 
 }  // namespace
 
-std::unique_ptr<LevelZeroStream> MakeOwnStream(LevelZeroContext* context,
+std::unique_ptr<LevelZeroStream> MakeOwnStream(LevelZeroDevice* device,
                                                ze_command_list_handle_t list) {
-  return std::make_unique<OwnStream>(context, list);
+  return std::make_unique<OwnStream>(device, list);
 }
 
 }  // namespace ferry::gpu

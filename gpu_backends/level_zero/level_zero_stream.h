@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "gpu_backends/driver/driver.h"
 #include "gpu_backends/level_zero/level_zero_context.h"
+#include "gpu_backends/level_zero/level_zero_device.h"
 
 namespace ferry::gpu {
 
@@ -48,13 +49,16 @@ class LevelZeroStream {
   LevelZeroStream() = default;
 };
 
-// Makes a stream of a list that Ferry made and will destroy.
+// Makes a stream of a list that Ferry made and will destroy: by LevelZeroDevice::CreateList(true),
+// of that device. While the stream only copies, it stays on the copy engine, if there is one. Its
+// first command of another kind makes a second list, on which the stream goes on once all copies
+// are done.
 //
 // Lists of one queue of a device hold each other up: one may wait for work in the other. So the
 // device is given only work that it can do without the host. The stream's thread appends commands
 // behind a step once the step has been taken, and waits for events once the command that signals
 // the event has been appended.
-std::unique_ptr<LevelZeroStream> MakeOwnStream(LevelZeroContext* context,
+std::unique_ptr<LevelZeroStream> MakeOwnStream(LevelZeroDevice* device,
                                                ze_command_list_handle_t list);
 
 // Makes a stream of a list of the application's, which must append nothing of its own at the same

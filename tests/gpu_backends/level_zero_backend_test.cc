@@ -8,6 +8,7 @@
 #include <level_zero/ze_api.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -42,6 +43,16 @@ bool SetFaults(const std::string& text) {
   const bool done = set != nullptr && set(text.c_str()) == 0;
   dlclose(driver);
   return done;
+}
+
+// Copies that were appended to lists of a group of queues; the first has only copy engines.
+uint64_t CopiesOfGroup(uint32_t group) {
+  void* const driver = dlopen(kSoftwareDriver, RTLD_NOW | RTLD_NOLOAD);
+  auto* const copies =
+      reinterpret_cast<uint64_t (*)(uint32_t)>(dlsym(driver, "ferry_fixture_copies_of_group"));
+  const uint64_t count = copies(group);
+  dlclose(driver);
+  return count;
 }
 
 bool Fault(const std::string& call, int error) {
@@ -279,6 +290,38 @@ TEST_F(LevelZeroBackendTest, AnAdoptedListKeepsTheOrder) {
     EXPECT_TRUE(seen);
   }
   stream.reset();
+  EXPECT_TRUE(backend_->Free(device).ok());
+}
+
+// What a stream does besides copies takes it off the copy engine, behind its copies.
+TEST_F(LevelZeroBackendTest, CopiesByACopyEngineWhileItOnlyCopies) {
+  void* const device = Device();
+  uint64_t* const word = Word();
+  std::unique_ptr<Stream> stream = NewStream();
+  const uint64_t engine = CopiesOfGroup(0);
+  const uint64_t others = CopiesOfGroup(1);
+  std::vector<uint8_t> sent(kSize, 7);
+  std::vector<uint8_t> received(kSize);
+  EXPECT_TRUE(stream->CopyAsync(device, sent.data(), kSize).ok());
+  std::unique_ptr<Event> event = NewEvent();
+  EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
+  EXPECT_TRUE(stream->WaitEvent(event.get()).ok());
+  EXPECT_TRUE(stream->CopyAsync(received.data(), device, kSize).ok());
+  EXPECT_EQ(CopiesOfGroup(0) - engine, 2u);
+  EXPECT_EQ(CopiesOfGroup(1), others);
+  EXPECT_TRUE(stream->Synchronize().ok());
+  EXPECT_EQ(received, sent);
+  for (int round = 1; round <= 3; ++round) {
+    std::fill(sent.begin(), sent.end(), static_cast<uint8_t>(round));
+    EXPECT_TRUE(stream->CopyAsync(device, sent.data(), kSize).ok());
+    EXPECT_TRUE(stream->WriteValue64(word, static_cast<uint64_t>(round)).ok());
+    EXPECT_TRUE(stream->CopyAsync(received.data(), device, kSize).ok());
+    EXPECT_TRUE(stream->Synchronize().ok());
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(*word, static_cast<uint64_t>(round));
+  }
+  stream.reset();
+  EXPECT_TRUE(backend_->Free(word).ok());
   EXPECT_TRUE(backend_->Free(device).ok());
 }
 
