@@ -37,6 +37,7 @@ struct Device {
   ze_command_list_handle_t MakeList() const {
     ze_command_queue_desc_t description = {};
     description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
+    description.ordinal = 1;  // the group of queues that run kernels, as a queue of SYCL does
     description.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
     ze_command_list_handle_t list = nullptr;
     CHECK_ZE(zeCommandListCreateImmediate(context, device, &description, &list));
