@@ -126,7 +126,6 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
                                                   "\", which is no vector of blocks");
   constexpr std::string_view kStart = "(vector";
   std::vector<Block> blocks;
-  uint64_t ranks_in_all = 0;
   if (!text.starts_with(kStart) || !text.ends_with(")")) {
     return malformed;
   }
@@ -146,14 +145,15 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
       }
       block.remove_prefix(std::min(comma + 1, block.size()));
     }
+    if (*numbers[1] == 0 || *numbers[2] == 0) {
+      return malformed;
+    }
     blocks.push_back({*numbers[0], *numbers[1], *numbers[2]});
-    ranks_in_all += uint64_t{*numbers[1]} * *numbers[2];
     rest.remove_prefix(end + 1);
   }
-  if (ranks_in_all == 0) {
+  if (blocks.empty()) {
     return malformed;
   }
-  // Of each rank the node; who looks for himself needs all before and after him.
   std::vector<uint32_t> node_of_rank;
   while (node_of_rank.size() < size) {
     for (const Block& block : blocks) {
@@ -266,7 +266,7 @@ Status PmiWire::Enter() {
   return {};
 }
 
-// By the launcher's word, or, where it has none (it leaves it away if it is too long), by that of
+// By the launcher's word, or, where it has none (it omits a mapping that is too long), by that of
 // the ranks.
 Status PmiWire::FindNode() {
   if (const StatusOr<std::string> mapping = GetValue(kMapping); mapping.ok() && !mapping->empty()) {

@@ -35,8 +35,9 @@ TEST(ProcessMappingTest, TellsTheRanksOfANode) {
 TEST(ProcessMappingTest, RefusesWhatIsNoMapping) {
   for (const char* text :
        {"", "vector", "(vector)", "(vector,)", "(vector,(0,1))", "(vector,(0,1,1)",
-        "(vector,(0,0,1))", "(vector,(0,1,0))", "(vector,(0,1,1,1))", "(vector,(-1,1,1))",
-        "(vector,(0,1,x))", "(vector,(0,1,1)(0,1,1))", "(vector,(0,1,99999999999))"}) {
+        "(vector,(0,0,1))", "(vector,(0,1,0))", "(vector,(0,4000000000,0),(0,1,1))",
+        "(vector,(0,1,1,1))", "(vector,(-1,1,1))", "(vector,(0,1,x))", "(vector,(0,1,1)(0,1,1))",
+        "(vector,(0,1,99999999999))"}) {
     const Status status = ParseProcessMapping(text, 0, 2).status();
     EXPECT_EQ(status.code(), ErrorCode::kCorrupt) << text;
     EXPECT_THAT(status.message(), HasSubstr("PMI_process_mapping")) << text;
