@@ -223,7 +223,7 @@ void WarnOfUnknownVariables() {
 // have.
 ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
     const ferry::config::Options& options) {
-  auto backend = ferry::gpu::OpenBackend(options);
+  auto backend = ferry::gpu::OpenProgramsBackend(options);
   FERRY_RETURN_IF_ERROR(backend.status());
   auto registry = std::make_unique<ferry::gpu::BackendRegistry>();
   const bool is_vendors = (*backend)->is_vendors();

@@ -136,11 +136,14 @@ void Memory::LookForVendor() {
 // ---- Buffers ------------------------------------------------------------------------------------
 
 bool Memory::IsPlainByLook(const void* pointer) {
-  const bool has_vendor = HasVendor();
   if (const OwnRegion region = regions_.Around(pointer); region) {
     return !region.by_stream;
   }
-  if (!regions_.addresses().MayHaveVendor() || malloc_heap_.Contains(pointer)) {
+  if (malloc_heap_.Contains(pointer)) {
+    return true;
+  }
+  const bool has_vendor = HasVendor();
+  if (!regions_.addresses().MayHaveVendor()) {
     return true;
   }
   if (has_vendor) {
@@ -168,13 +171,15 @@ bool Memory::IsSurelyReadable(const void* pointer) {
 }
 
 Status Memory::LookCloser(const void* pointer, uint64_t size_bytes) {
-  const bool has_vendor = HasVendor();
   const OwnRegion region = regions_.Around(pointer);
   if (region && !region.adopted) {
     return region.by_stream ? CheckEnd(region, pointer, size_bytes) : Status();
   }
-  if (size_bytes == 0 || !regions_.addresses().MayHaveVendor() ||
-      (!region && malloc_heap_.Contains(pointer))) {
+  if (size_bytes == 0 || (!region && malloc_heap_.Contains(pointer))) {
+    return {};
+  }
+  const bool has_vendor = HasVendor();
+  if (!regions_.addresses().MayHaveVendor()) {
     return {};
   }
   if (has_vendor) {
@@ -260,8 +265,8 @@ shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
 // What drivers allocate themselves often consists of pages that have no place in the kernel's
 // lists. Managed memory may be wherever the driver has it just now.
 bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
-  if (size_bytes == 0 || !HasVendor() || regions_.Around(pointer) ||
-      malloc_heap_.Contains(pointer)) {
+  if (size_bytes == 0 || regions_.Around(pointer) || malloc_heap_.Contains(pointer) ||
+      !HasVendor()) {
     return false;
   }
   const gpu::PointerInfo info = backend()->Identify(pointer);

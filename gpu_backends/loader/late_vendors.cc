@@ -19,20 +19,20 @@ namespace {
 
 constexpr int kZeUninitialized = 0x78000001;  // ZE_RESULT_ERROR_UNINITIALIZED
 
-bool IsCudaInUse(void* library) {
+bool IsCudaInUse(void* call) {
   using GetCurrent = CudaError (*)(CudaContext*);
-  auto* const get_current = reinterpret_cast<GetCurrent>(dlsym(library, "cuCtxGetCurrent"));
+  auto* const get_current = reinterpret_cast<GetCurrent>(call);
   CudaContext context = nullptr;
   return get_current != nullptr && get_current(&context) != kCudaErrorNotInitialized;
 }
 
 // Whatever it is asked first initialises HIP, so there is no call that could tell; a program does
 // not load it for nothing. It makes no context by that.
-bool IsHipInUse(void* /*library*/) { return true; }
+bool IsHipInUse(void* /*call*/) { return true; }
 
-bool IsLevelZeroInUse(void* library) {
+bool IsLevelZeroInUse(void* call) {
   using DriverGet = int (*)(uint32_t * count, void* drivers);
-  auto* const driver_get = reinterpret_cast<DriverGet>(dlsym(library, "zeDriverGet"));
+  auto* const driver_get = reinterpret_cast<DriverGet>(call);
   uint32_t count = 0;
   return driver_get != nullptr && driver_get(&count, nullptr) != kZeUninitialized;
 }
@@ -40,16 +40,17 @@ bool IsLevelZeroInUse(void* library) {
 struct Vendor {
   std::string_view backend;
   std::string_view file;  // how the name of the library's file begins
-  bool (*is_in_use)(void* library);
+  const char* call;       // that tells whether it is in use
+  bool (*is_in_use)(void* call);
   StatusOr<std::unique_ptr<GpuBackend>> (*open)(const std::string& path);
 };
 
 constexpr Vendor kVendors[] = {
-    {"cuda", "libcuda.so", &IsCudaInUse,
+    {"cuda", "libcuda.so", "cuCtxGetCurrent", &IsCudaInUse,
      [](const std::string& path) { return CreateCudaBackend({path}); }},
-    {"hip", "libamdhip64.so", &IsHipInUse,
+    {"hip", "libamdhip64.so", "hipInit", &IsHipInUse,
      [](const std::string& path) { return CreateHipBackend({path}); }},
-    {"level_zero", "libze_loader.so", &IsLevelZeroInUse,
+    {"level_zero", "libze_loader.so", "zeDriverGet", &IsLevelZeroInUse,
      [](const std::string& path) { return CreateLevelZeroBackend({path}); }},
 };
 
@@ -89,7 +90,7 @@ void LateVendors::LookForLibraries() {
         continue;
       }
       if (void* const handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
-        libraries_.push_back({i, path, handle});
+        libraries_.push_back({i, path, dlsym(handle, kVendors[i].call)});
       }
     }
   }
@@ -103,7 +104,7 @@ bool LateVendors::MayOpen() const {
 std::unique_ptr<GpuBackend> LateVendors::TryOpen() {
   for (Library& library : libraries_) {
     const Vendor& vendor = kVendors[library.vendor];
-    if (!library.why_not.empty() || !vendor.is_in_use(library.handle)) {
+    if (!library.why_not.empty() || !vendor.is_in_use(library.call)) {
       continue;
     }
     auto backend = vendor.open(library.path);

@@ -29,8 +29,8 @@ class LateVendors final : public LateBackends {
   struct Library {
     size_t vendor;  // in the list of vendors
     std::string path;
-    void* handle = nullptr;  // kept, so that it stays
-    std::string why_not{};   // its backend cannot be opened
+    void* call = nullptr;   // of the library, whose handle is kept, so that it stays
+    std::string why_not{};  // its backend cannot be opened
   };
   std::vector<Library> libraries_;
 };

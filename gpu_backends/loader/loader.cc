@@ -101,6 +101,16 @@ StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options
                                                "'; this build has " + names + " and auto");
 }
 
+StatusOr<std::unique_ptr<GpuBackend>> OpenProgramsBackend(config::Options options) {
+  const bool is_any_loaded =
+      std::any_of(std::begin(kCandidates), std::end(kCandidates),
+                  [](const Candidate& candidate) { return IsVendorLoaded(candidate.name); });
+  if (options.gpu_backend == "auto" && !is_any_loaded && !MayHaveGpus(options)) {
+    options.gpu_backend = "host";
+  }
+  return OpenBackend(options);
+}
+
 std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
                                     std::unique_ptr<GpuBackend> opened) {
   return std::make_shared<GpuSource>([options] { return OpenBackend(options); },
@@ -123,10 +133,13 @@ bool MayHaveGpus(const config::Options& options, const std::string& root) {
   };
   return options.gpu_backend == "host" ||
          // CUDA makes the node when a process first asks for a GPU: so the module counts, too.
+         // Tegra has a driver of its own, and Windows one for all vendors.
          may_open("cuda", options.cuda_library,
-                  is_there({"/dev/nvidiactl", "/sys/module/nvidia"})) ||
-         may_open("hip", options.hip_library, is_there({"/dev/kfd"})) ||
-         may_open("level_zero", options.level_zero_library, HasRenderNode(root));
+                  is_there({"/dev/nvidiactl", "/sys/module/nvidia", "/dev/nvhost-gpu", "/dev/nvgpu",
+                            "/dev/dxg"})) ||
+         may_open("hip", options.hip_library, is_there({"/dev/kfd", "/dev/dxg"})) ||
+         may_open("level_zero", options.level_zero_library,
+                  HasRenderNode(root) || is_there({"/dev/dxg"}));
 }
 
 std::vector<BackendReport> ReportBackends(const config::Options& options) {

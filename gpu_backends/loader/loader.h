@@ -21,6 +21,10 @@ namespace ferry::gpu {
 // (too old), or one about its options.
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options);
 
+// The same for a program's process, in which a library that is loaded stays: where the program has
+// loaded none, and there is no device, "auto" loads none either. LateVendors finds what comes later.
+StatusOr<std::unique_ptr<GpuBackend>> OpenProgramsBackend(config::Options options);
+
 // A source that opens the backend when it is needed, and closes it once nobody has needed it for
 // gpu_idle_release_ms.
 std::shared_ptr<GpuSource> SourceOf(const config::Options& options,

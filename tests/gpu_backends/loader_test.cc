@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "gpu_backends/loader/late_vendors.h"
 #include "tests/e2e/command.h"
 
 namespace ferry::gpu {
@@ -33,8 +34,8 @@ TEST_F(MayHaveGpusTest, NotWithoutADevice) {
 }
 
 TEST_F(MayHaveGpusTest, WhereADeviceIs) {
-  for (const char* path :
-       {"/dev/nvidiactl", "/sys/module/nvidia/version", "/dev/kfd", "/dev/dri/renderD128"}) {
+  for (const char* path : {"/dev/nvidiactl", "/sys/module/nvidia/version", "/dev/nvhost-gpu",
+                           "/dev/kfd", "/dev/dri/renderD128", "/dev/dxg"}) {
     root_.emplace();
     Add(path);
     EXPECT_TRUE(MayHave()) << path;
@@ -59,6 +60,21 @@ TEST_F(MayHaveGpusTest, WithALibraryThatIsThere) {
   EXPECT_TRUE(MayHave());
   options_.cuda_library = "libcuda.so.1";
   EXPECT_TRUE(MayHave()) << "the loader finds it, or does not";
+}
+
+// A library that is there without a device would stay, be taken for the program's own, and be asked
+// about each buffer.
+TEST(OpenProgramsBackendTest, LoadsNoLibraryForWhichThereIsNoDevice) {
+  const config::Options options;
+  if (MayHaveGpus(options)) {
+    GTEST_SKIP() << "this machine has a GPU";
+  }
+  const auto backend = OpenProgramsBackend(options);
+  ASSERT_TRUE(backend.ok()) << backend.status().ToString();
+  EXPECT_EQ((*backend)->name(), "host");
+  for (const char* vendor : {"cuda", "hip", "level_zero"}) {
+    EXPECT_FALSE(IsVendorLoaded(vendor)) << vendor;
+  }
 }
 
 }  // namespace
