@@ -582,36 +582,45 @@ ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceiv
 }
 
 // Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
+// One that has failed waits for nobody any more, and tells those of the later rounds why: they may
+// live, and have heard of nothing.
 ErrorCode Client::BarrierUnder(MeetingWatch* watch) {
-  const uint32_t barrier = barriers_++ & 0xffffU;
+  const uint32_t barrier = barriers_++ & 0x7f'ffffU;
+  ErrorCode failure = ErrorCode::kOk;
   for (uint32_t distance = 1, round = 0; distance < size(); distance *= 2, ++round) {
     const auto tag = static_cast<int32_t>(barrier << 8 | round);
     const auto to = static_cast<int32_t>((rank() + distance) % size());
     const auto from = static_cast<int32_t>((rank() + size() - distance) % size());
-    RequestHandle send = 0;
+    ErrorCode theirs = ErrorCode::kOk;  // they send it if it is another
     RequestHandle receive = 0;
+    if (failure == ErrorCode::kOk) {
+      failure = StartReceive({&theirs, sizeof(theirs), from, tag, kInternalContext}, &receive);
+    }
+    const bool has_receive = failure == ErrorCode::kOk;
+    ErrorCode ours = failure;
+    const uint64_t size_bytes = ours == ErrorCode::kOk ? 0 : sizeof(ours);
+    RequestHandle send = 0;
     Completion sent;
-    Completion received;
-    if (ErrorCode error = StartReceive({nullptr, 0, from, tag, kInternalContext}, &receive);
-        error != ErrorCode::kOk) {
-      return error;
-    }
-    ErrorCode error = StartSend({nullptr, 0, to, tag, kInternalContext}, &send);
-    if (error == ErrorCode::kOk) {
+    sent.error = StartSend({&ours, size_bytes, to, tag, kInternalContext}, &send);
+    if (sent.error == ErrorCode::kOk) {
       Wait(send, &sent);
-      error = sent.error;
     }
-    if (error != ErrorCode::kOk) {
+    failure = failure == ErrorCode::kOk ? sent.error : failure;
+    if (!has_receive) {
+      continue;
+    }
+    Completion received;
+    if (failure != ErrorCode::kOk) {
       (void)Cancel(receive);
     } else if (watch != nullptr && round == 0) {
       AwaitUnder(watch, receive, from);
     }
     Wait(receive, &received);
-    if (error != ErrorCode::kOk || received.error != ErrorCode::kOk) {
-      return error != ErrorCode::kOk ? error : received.error;
+    if (failure == ErrorCode::kOk) {
+      failure = received.error != ErrorCode::kOk ? received.error : theirs;
     }
   }
-  return ErrorCode::kOk;
+  return failure;
 }
 
 }  // namespace ferry::client

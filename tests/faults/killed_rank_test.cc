@@ -22,6 +22,7 @@ using e2e::CommandResult;
 using testing::SizeIs;
 
 constexpr char kMixed[] = "tests/faults/ranks/mixed";
+constexpr char kSurvivors[] = "tests/faults/ranks/survivors";
 constexpr double kPromisedMs = 1000;
 constexpr double kAllowed = 10;  // times the promised time
 
@@ -83,6 +84,20 @@ TEST(KilledRankTest, IsAnErrorForPeersOnOtherNodes) {
   std::printf("two nodes: the last peer knew after at most %.1f ms (promised: %.0f)\n", worst_ms,
               kPromisedMs);
   EXPECT_LT(worst_ms, kAllowed * kPromisedMs);
+}
+
+// In each round of the barrier some wait for those who have failed in an earlier one.
+TEST(KilledRankTest, IsAnErrorForAllWhoMeetAfterwards) {
+  DaemonForTest daemon;
+  for (const int ranks : {3, 4, 7, 8}) {
+    Command job(JobOn(daemon, ranks, {kSurvivors}));
+    ExpectErrors(job.WaitCleanly().out, static_cast<size_t>(ranks - 1), {kPeerDied});
+  }
+  for (const int nodes : {2, 4}) {
+    Command job(PrivateJob(8, nodes, {}, {kSurvivors}));
+    ExpectErrors(job.WaitCleanly().out, 7, {kPeerDied});
+  }
+  daemon.Stop();
 }
 
 }  // namespace
