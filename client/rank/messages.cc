@@ -582,8 +582,8 @@ ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceiv
 }
 
 // Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
-// One that has failed waits for nobody any more, and tells those of the later rounds why: they may
-// live, and have heard of nothing.
+// A rank that has failed sends its error in the later rounds, and receives nothing in them: their
+// ranks may be alive, and know of no failure.
 ErrorCode Client::BarrierUnder(MeetingWatch* watch) {
   const uint32_t barrier = barriers_++ & 0x7f'ffffU;
   ErrorCode failure = ErrorCode::kOk;
