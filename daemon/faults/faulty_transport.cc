@@ -118,9 +118,7 @@ class FaultyDeferred final : public transport::DeferredWork {
   uint64_t max_write_bytes() const override { return real_.max_write_bytes(); }
   uint64_t max_threshold() const override { return real_.max_threshold(); }
   const transport::DeferredStatistics& statistics() const override { return real_.statistics(); }
-  StatusOr<transport::NicCounter> OpenCounter(uint64_t* write_back) override {
-    return real_.OpenCounter(write_back);
-  }
+  StatusOr<transport::NicCounter> OpenCounter() override { return real_.OpenCounter(); }
   void CloseCounter(transport::NicCounter counter) override {
     std::erase_if(lost_, [&](const Lost& lost) {
       if (lost.trigger == counter) {

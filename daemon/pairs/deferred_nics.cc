@@ -147,7 +147,7 @@ void SharedTrigger::Ring() {
 
 StatusOr<transport::NicCounter> SharedTrigger::Counter() {
   if (!counter_) {
-    StatusOr<transport::NicCounter> opened = deferred_.OpenCounter(/*write_back=*/nullptr);
+    StatusOr<transport::NicCounter> opened = deferred_.OpenCounter();
     FERRY_RETURN_IF_ERROR(opened.status());
     counter_ = *opened;
     if (rung_ != 0) {
@@ -214,7 +214,7 @@ Status DeferredNic::SetUp(bool gives_pages) {
   if (!gives_pages) {
     return Status();
   }
-  const StatusOr<transport::NicCounter> counter = deferred.OpenCounter(/*write_back=*/nullptr);
+  const StatusOr<transport::NicCounter> counter = deferred.OpenCounter();
   if (counter.ok()) {
     page_descriptor = deferred.Doorbell(*counter).descriptor;
     deferred.CloseCounter(*counter);

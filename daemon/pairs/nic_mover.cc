@@ -112,7 +112,7 @@ ErrorCode NicMover::OpenCounters() {
 }
 
 Status NicMover::OpenCounter(std::optional<NicCounter>* counter) {
-  StatusOr<NicCounter> opened = nic_.deferred.OpenCounter(/*write_back=*/nullptr);
+  StatusOr<NicCounter> opened = nic_.deferred.OpenCounter();
   FERRY_RETURN_IF_ERROR(opened.status());
   *counter = *opened;
   return Status();

@@ -60,7 +60,7 @@ struct DeferredNode {
   }
 
   NicCounter Open() {
-    StatusOr<NicCounter> counter = deferred->OpenCounter(nullptr);
+    StatusOr<NicCounter> counter = deferred->OpenCounter();
     EXPECT_TRUE(counter.ok()) << counter.status().ToString();
     return *counter;
   }

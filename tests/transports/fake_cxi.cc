@@ -123,13 +123,9 @@ int FakeCxi::Fire(const std::function<void(void*)>& on_error) {
       return 1;
     }
     const bool is_write = work->op_type == FI_OP_WRITE;
-    const uint64_t flags = is_write ? work->op.rma->flags : work->op.atomic->flags;
     Counter* done = CounterOf(&work->completion_cntr->fid);
     const bool well = is_write ? Write(work->op.rma->msg) : Add(work->op.atomic->msg);
     (well ? done->successes : done->failures)++;
-    if ((flags & kCxiWriteBack) != 0 && done->write_back != nullptr) {
-      *done->write_back = kCxiWritten | done->failures << 48 | done->successes;
-    }
     if (!well && on_error) {
       on_error(&work->context);
     }
@@ -206,13 +202,6 @@ void FakeCxi::FillTables() {
   counter_calls_.add = [](fid_cntr* counter, uint64_t value) {
     CounterOf(&counter->fid)->successes += value;
     CounterOf(&counter->fid)->nic->calls_++;
-    return 0;
-  };
-  counter_extension_.set_wb_buffer = [](fid* counter, void* buffer, size_t bytes) {
-    if (buffer == nullptr || bytes < sizeof(uint64_t)) {
-      return -FI_EINVAL;
-    }
-    CounterOf(counter)->write_back = static_cast<uint64_t*>(buffer);
     return 0;
   };
   counter_extension_.get_mmio_addr = [](fid* counter, void** address, size_t* bytes) {

@@ -3,10 +3,9 @@
 //
 // - 504 deferred operations at most; one more is refused, and noted, for a real NIC may do
 // anything.
-// - A counter is read as it was last written back: reading it asks for a newer value.
+// - A counter is read as it was last asked for: reading it asks for a newer value.
 // - A GPU's stores to a counter's page add to it or reset it. The pages lie in a file, as those of
 //   the driver's; a counter that is closed leaves its page to the next one that is opened.
-// - A write-back word that the application has set is written after operations that ask for it.
 //
 // Only Work, which is the NIC's own time, makes anything happen. Its only peer is itself. Memory
 // may be registered by other threads meanwhile.
@@ -78,7 +77,6 @@ class FakeCxi {
     uint64_t read_back = 0;  // what a read sees
     bool asked = false;
     int bound = 0;
-    uint64_t* write_back = nullptr;
     uint64_t number = 0;  // its page's, in the file
     uint64_t* page = nullptr;
   };

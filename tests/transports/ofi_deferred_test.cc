@@ -229,8 +229,6 @@ TEST(OfiDeferredTest, WrongArgumentsAreRefused) {
   EXPECT_EQ(deferred.in_use(), 1U);
   EXPECT_EQ(deferred.PrepareTarget(&write, 8, NicCounter{1 << 20}).status().code(),
             ErrorCode::kNotFound);
-  uint64_t word = 0;
-  EXPECT_EQ(deferred.OpenCounter(&word).status().code(), ErrorCode::kUnsupported);
 }
 
 TEST(OfiDeferredTest, WrongKeyFailsTheOperationOfThatContext) {

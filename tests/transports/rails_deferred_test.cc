@@ -69,15 +69,15 @@ TEST_F(RailsDeferredTest, EachNicHasItsOwn) {
 // The trigger and both counters are the second NIC's, here and there.
 TEST_F(RailsDeferredTest, AWriteGoesByTheNicThatItIsArmedOn) {
   ASSERT_TRUE(PollUntil([&] { return a_.transport->Reaches(b_of_a_, 1) == ErrorCode::kOk; }));
-  const NicCounter arrived = *b_.work(1).OpenCounter(nullptr);
+  const NicCounter arrived = *b_.work(1).OpenCounter();
   std::vector<std::byte> window(kBytes);
   auto prepared = b_.work(1).PrepareTarget(window.data(), window.size(), arrived);
   ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
   const MemoryRegion target = *b_.nic(1).AdoptMemory(std::move(*prepared));
   const MemoryRegion source =
       *a_.nic(1).RegisterMemory(a_.data.data(), a_.data.size(), Access::kLocal);
-  const NicCounter trigger = *a_.work(1).OpenCounter(nullptr);
-  const NicCounter sent = *a_.work(1).OpenCounter(nullptr);
+  const NicCounter trigger = *a_.work(1).OpenCounter();
+  const NicCounter sent = *a_.work(1).OpenCounter();
   std::memset(a_.data.data(), 0x5a, a_.data.size());
   ASSERT_EQ(a_.work(1).ArmWrite({.trigger = {trigger, 1},
                                  .done = sent,

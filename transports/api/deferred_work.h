@@ -120,12 +120,8 @@ class DeferredWork {
   virtual uint64_t max_threshold() const = 0;
   virtual const DeferredStatistics& statistics() const = 0;
 
-  // Opens a counter that is 0. Where `write_back` is not null (host or GPU memory that the NIC
-  // reaches, 8 aligned bytes that outlive the counter), the NIC stores the counter there after each
-  // operation that reports to it, in the NIC's own form (transports/ofi/cxi_extension.h); each such
-  // operation takes one entry more.
-  // Errors: kUnsupported (no write-back), kLimitExceeded, kOutOfMemory, kSystem.
-  virtual StatusOr<NicCounter> OpenCounter(uint64_t* write_back) = 0;
+  // Opens a counter that is 0. Errors: kLimitExceeded, kOutOfMemory, kSystem.
+  virtual StatusOr<NicCounter> OpenCounter() = 0;
   // Closes a counter. Operations that wait for it are discarded; those it has fired, the NIC may
   // still carry out. All end with kCancelled. Before the call, release the targets that count on it
   // and silence its doorbell. Operations that report to it may still end: the NIC keeps the

@@ -1,7 +1,8 @@
 // The calls of libfabric's `cxi` provider (Slingshot) that we use besides libfabric's own. They are
 // declared here because its header, rdma/fi_cxi_ext.h, is not packaged everywhere, and the
-// functions are looked up at run time anyway (fi_open_ops). Also the NIC's own form of a counter in
-// memory and behind a GPU's stores.
+// functions are looked up at run time anyway (fi_open_ops). Also the NIC's own form of a counter
+// behind a GPU's stores. Counters can be written back into memory, too; ferryd does not do that,
+// for a rank could write what ferryd then reads.
 //
 // Pure but for the two Find functions, which call libfabric: progress thread.
 #pragma once
@@ -20,14 +21,11 @@ inline constexpr const char* kCxiCounterOps = "cxi_counter_ops";
 // Newest first. Versions only append functions: get_dwq_depth came with the fifth.
 inline constexpr const char* kCxiDomainOps[] = {"dom_ops_v6", "dom_ops_v5"};
 
-// A flag of a deferred operation: write the completion counter back when it is done.
-inline constexpr uint64_t kCxiWriteBack = uint64_t{1} << 62;
-
 // How many of a NIC's 512 deferred operations applications may have.
 inline constexpr uint32_t kCxiEntries = 504;
 
 struct CxiCounterOps {
-  int (*set_wb_buffer)(fid* counter, void* buffer, size_t bytes);
+  int (*set_wb_buffer)(fid* counter, void* buffer, size_t bytes);  // not used
   int (*get_mmio_addr)(fid* counter, void** address, size_t* bytes);
 };
 
@@ -55,19 +53,6 @@ inline CxiDomainOps* FindCxiDomainOps(fid_domain* domain) {
   }
   return nullptr;
 }
-
-// ---- A counter as the NIC stores it in a write-back word: bits 0-47 count successes, bits 48-54
-// failures; bit 63 is set with the first store.
-
-inline constexpr uint64_t kCxiMostSuccesses = (uint64_t{1} << 48) - 1;
-inline constexpr uint64_t kCxiMostFailures = (uint64_t{1} << 7) - 1;
-inline constexpr uint64_t kCxiWritten = uint64_t{1} << 63;
-
-constexpr uint64_t CxiSuccesses(uint64_t word) { return word & kCxiMostSuccesses; }
-constexpr uint64_t CxiFailures(uint64_t word) { return (word >> 48) & kCxiMostFailures; }
-// The value that a GPU waits for ("greater or equal", unsigned) until the counter has reached
-// `successes`. Failures make the word greater, too, so that the wait ends.
-constexpr uint64_t CxiAwaitedWord(uint64_t successes) { return kCxiWritten | successes; }
 
 // ---- A counter behind stores: offsets from what get_mmio_addr gives, in bytes.
 

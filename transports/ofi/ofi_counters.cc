@@ -36,7 +36,7 @@ OfiCounters::OfiCounters(const Endpoint* endpoint)
     : endpoint_(endpoint),
       is_narrow_(std::string_view(endpoint->info->fabric_attr->prov_name) == "sockets") {}
 
-StatusOr<NicCounter> OfiCounters::Open(uint64_t* write_back) {
+StatusOr<NicCounter> OfiCounters::Open() {
   fi_cntr_attr attributes{};
   attributes.events = FI_CNTR_EVENTS_COMP;
   attributes.wait_obj = FI_WAIT_NONE;
@@ -46,40 +46,15 @@ StatusOr<NicCounter> OfiCounters::Open(uint64_t* write_back) {
     return SetUpError(error, "fi_cntr_open");
   }
   FidPtr<fid_cntr> owner(counter);
-  NicCounter id{};
-  CounterState* state = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    id = counters_.Insert();
-    state = counters_.Find(id);
-    state->id = id;
-    state->counter = std::move(owner);
-  }
-  if (Status status = SetUp(state, write_back); !status.ok()) {
-    const std::lock_guard lock(mutex_);
-    counters_.Erase(id);
-    return status;
-  }
-  return id;
-}
-
-Status OfiCounters::SetUp(CounterState* state, uint64_t* write_back) const {
-  fid_cntr* const counter = state->counter.get();
-  const CxiCounterOps* ops = FindCxiCounterOps(counter);
-  if (ops != nullptr) {
+  const std::lock_guard lock(mutex_);
+  const NicCounter id = counters_.Insert();
+  CounterState* const state = counters_.Find(id);
+  state->id = id;
+  state->counter = std::move(owner);
+  if (const CxiCounterOps* ops = FindCxiCounterOps(counter); ops != nullptr) {
     state->doorbell = DoorbellOf(*ops, counter);
   }
-  if (write_back == nullptr) {
-    return Status();
-  }
-  if (ops == nullptr) {
-    return Status(ErrorCode::kUnsupported, "OpenCounter: provider " +
-                                               endpoint_->description.provider +
-                                               " writes no counter back; pass no write_back");
-  }
-  const int error = ops->set_wb_buffer(&counter->fid, write_back, sizeof(*write_back));
-  state->writes_back = error == 0;
-  return error == 0 ? Status() : SetUpError(error, "OpenCounter: set_wb_buffer");
+  return id;
 }
 
 void OfiCounters::Add(CounterState* counter, uint64_t n) {

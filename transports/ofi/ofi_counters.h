@@ -50,7 +50,7 @@ struct DeferredEntry {
   State state = State::kFree;
   bool held = false;  // by the NIC
   ErrorCode result = ErrorCode::kOk;
-  uint32_t cost = 0;  // how many of the NIC's entries it takes
+  bool takes_entry = false;  // of the NIC's
   uint64_t context = 0;
   uint64_t threshold = 0;
   uint64_t abandoned_ns = 0;
@@ -79,7 +79,6 @@ struct CounterState {
   uint64_t value = 0;  // as last read; wider than some providers' own
   uint64_t added = 0;  // the part of it added by AddToCounter
   uint64_t ended = 0;  // the part of it added by operations that have ended
-  bool writes_back = false;
   CounterDoorbell doorbell;
   bool closing = false;
   uint64_t closing_ns = 0;   // when closing began; 0: the time was not read yet
@@ -94,10 +93,11 @@ class OfiCounters {
   explicit OfiCounters(const Endpoint* endpoint);
 
   // As in DeferredWork.
-  StatusOr<NicCounter> Open(uint64_t* write_back);
+  StatusOr<NicCounter> Open();
   void Add(CounterState* counter, uint64_t n);
   uint64_t Read(CounterState* counter);
-  // Whether a read returns the value last written back, and requests another write-back.
+  // Whether a read returns the value that an earlier one has asked the NIC for, and asks for
+  // another.
   bool reads_late() const { return !is_narrow_; }
   uint64_t max_threshold() const { return is_narrow_ ? INT32_MAX : kWidestThreshold; }
 
@@ -112,8 +112,6 @@ class OfiCounters {
 
  private:
   static constexpr uint64_t kWidestThreshold = (uint64_t{1} << 48) - 1;  // the narrowest NIC's
-
-  Status SetUp(CounterState* state, uint64_t* write_back) const;
 
   const Endpoint* endpoint_;
   const bool is_narrow_;  // the provider counts in 32 bits, and compares them signed

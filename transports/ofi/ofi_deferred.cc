@@ -22,7 +22,8 @@ constexpr uint32_t kSlotsPerEntry = 2;
 // trigger.
 constexpr uint64_t kShortScanNs = 50'000;
 constexpr uint64_t kLongScanNs = 5'000'000;
-constexpr uint64_t kFreshNs = 2'000'000;  // until a counter that was asked for is written back
+constexpr uint64_t kFreshNs =
+    2'000'000;  // until the value of a counter that was asked for has come
 constexpr uint64_t kForgetNs = 30'000'000'000;
 constexpr uint64_t kPatienceNs = 1'000'000;  // for operations that are due, before a push
 
@@ -87,7 +88,7 @@ OfiDeferred::OfiDeferred(const Endpoint& endpoint, uint32_t entries, RegionTable
 
 // ---- Counters
 
-StatusOr<NicCounter> OfiDeferred::OpenCounter(uint64_t* write_back) {
+StatusOr<NicCounter> OfiDeferred::OpenCounter() {
   if (slots_.empty()) {
     slots_ = std::vector<DeferredEntry>(size_t{entries_} * kSlotsPerEntry);
     for (DeferredEntry& entry : slots_) {
@@ -95,7 +96,7 @@ StatusOr<NicCounter> OfiDeferred::OpenCounter(uint64_t* write_back) {
     }
   }
   closing_.reserve(closing_.size() + 1);
-  StatusOr<NicCounter> opened = counters_.Open(write_back);
+  StatusOr<NicCounter> opened = counters_.Open();
   statistics_.counters += opened.ok() ? 1 : 0;
   return opened;
 }
@@ -151,7 +152,7 @@ void OfiDeferred::CloseIfUnused(uint64_t now_ns) {
         if (reached < entry.threshold) {
           LetGo(&entry);
         } else {
-          ReleaseCost(&entry);
+          ReleaseEntry(&entry);
           counter->waiting.erase(counter->waiting.iterator_to(entry));
           entry.trigger = nullptr;
         }
@@ -223,11 +224,10 @@ ErrorCode OfiDeferred::Take(const Request& request, Region* region, DeferredEntr
   if (!done->reports.empty() && !InOrder(done->reports.back(), *trigger, request.trigger, peer)) {
     return ErrorCode::kInvalidArgument;
   }
-  const uint32_t cost = done->writes_back ? 2 : 1;
-  if (in_use_ + cost > entries_) {
+  if (in_use_ >= entries_) {
     RetireAll();
   }
-  if (in_use_ + cost > entries_ || (free_.empty() && !ending_.empty())) {
+  if (in_use_ >= entries_ || (free_.empty() && !ending_.empty())) {
     statistics_.refused++;
     return ErrorCode::kWouldBlock;
   }
@@ -235,7 +235,7 @@ ErrorCode OfiDeferred::Take(const Request& request, Region* region, DeferredEntr
     return ErrorCode::kLimitExceeded;
   }
   DeferredEntry* taken = &free_.front();
-  taken->cost = cost;
+  taken->takes_entry = true;
   taken->context = request.context;
   taken->threshold = request.trigger.threshold;
   taken->trigger = trigger;
@@ -276,7 +276,7 @@ ErrorCode OfiDeferred::ArmWrite(const DeferredWrite& write) {
                     1,
                     &entry->work.context,
                     0};
-  entry->rma.flags = entry->done->writes_back ? kCxiWriteBack : 0;
+  entry->rma.flags = 0;
   entry->work.op_type = FI_OP_WRITE;
   entry->work.op.rma = &entry->rma;
   return Queue(entry);
@@ -299,7 +299,7 @@ ErrorCode OfiDeferred::ArmIncrement(const DeferredIncrement& increment) {
   entry->atomic.msg = {
       &entry->operand, &entry->descriptor,   1, entry->peer->address, &entry->word, 1, FI_UINT64,
       FI_SUM,          &entry->work.context, 0};
-  entry->atomic.flags = entry->done->writes_back ? kCxiWriteBack : 0;
+  entry->atomic.flags = 0;
   entry->work.op_type = FI_OP_ATOMIC;
   entry->work.op.atomic = &entry->atomic;
   return Queue(entry);
@@ -316,7 +316,7 @@ ErrorCode OfiDeferred::Queue(DeferredEntry* entry) {
   }
   entry->state = DeferredEntry::State::kFree;
   Unlink(entry);
-  ReleaseCost(entry);
+  ReleaseEntry(entry);
   free_.push_front(*entry);
   if (error == -FI_EAGAIN || error == -FI_ENOSPC) {
     statistics_.refused++;
@@ -329,7 +329,7 @@ void OfiDeferred::Link(DeferredEntry* entry) {
   free_.erase(free_.iterator_to(*entry));
   entry->state = DeferredEntry::State::kArmed;
   entry->held = true;
-  in_use_ += entry->cost;
+  ++in_use_;
   entry->peer->held++;
   if (entry->region != nullptr) {
     entry->region->users++;
@@ -367,7 +367,9 @@ void OfiDeferred::Count(ErrorCode code) {
 }
 
 // A discarded operation takes room on the NIC until its trigger's counter is closed.
-void OfiDeferred::ReleaseCost(DeferredEntry* entry) { in_use_ -= std::exchange(entry->cost, 0); }
+void OfiDeferred::ReleaseEntry(DeferredEntry* entry) {
+  in_use_ -= std::exchange(entry->takes_entry, false) ? 1 : 0;
+}
 
 void OfiDeferred::End(DeferredEntry* entry, ErrorCode code, bool still_held) {
   Count(code);
@@ -376,14 +378,14 @@ void OfiDeferred::End(DeferredEntry* entry, ErrorCode code, bool still_held) {
   ending_.push_back(*entry);
   if (!still_held) {
     Unlink(entry);
-    ReleaseCost(entry);
+    ReleaseEntry(entry);
   }
 }
 
 // The NIC has let go of an entry.
 void OfiDeferred::LetGo(DeferredEntry* entry) {
   Unlink(entry);
-  ReleaseCost(entry);
+  ReleaseEntry(entry);
   if (entry->state == DeferredEntry::State::kAbandoned) {
     statistics_.abandoned--;
     Free(entry);

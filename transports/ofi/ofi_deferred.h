@@ -48,7 +48,7 @@ class OfiDeferred final : public DeferredWork {
   uint64_t max_threshold() const override { return counters_.max_threshold(); }
   const DeferredStatistics& statistics() const override { return statistics_; }
 
-  StatusOr<NicCounter> OpenCounter(uint64_t* write_back) override;
+  StatusOr<NicCounter> OpenCounter() override;
   void CloseCounter(NicCounter id) override;
   void AddToCounter(NicCounter id, uint64_t n) override;
   uint64_t ReadCounter(NicCounter id) override;
@@ -88,7 +88,7 @@ class OfiDeferred final : public DeferredWork {
   void Link(DeferredEntry* entry);
   void Unlink(DeferredEntry* entry);
   void End(DeferredEntry* entry, ErrorCode code, bool still_held);
-  void ReleaseCost(DeferredEntry* entry);
+  void ReleaseEntry(DeferredEntry* entry);
   void LetGo(DeferredEntry* entry);
   void Free(DeferredEntry* entry);
   void Count(ErrorCode code);

@@ -229,7 +229,7 @@ class CounterPageTest : public testing::Test {
   std::array<uint64_t*, 2> TakePages(uint64_t start) {
     return {pages_->Take(&node_->end(kSend), start), pages_->Take(&node_->end(kReceive), start)};
   }
-  transport::NicCounter OpenCounter() { return *node_->transport.deferred_work()->OpenCounter({}); }
+  transport::NicCounter OpenCounter() { return *node_->transport.deferred_work()->OpenCounter(); }
   // Opens counters until one has taken that place; there are few free ones below it.
   bool IsGivenToAnother(uint64_t offset) {
     const size_t before = node_->nic.open_counters();
@@ -404,7 +404,7 @@ TEST(CounterPageRaceTest, EitherTheRankHasThePageOrFerrydHasItBack) {
   transport::FakeCxi nic;
   transport::FakeCxiTransport transport(nic);
   transport::DeferredWork& deferred = *transport.deferred_work();
-  const transport::CounterDoorbell doorbell = deferred.Doorbell(*deferred.OpenCounter(nullptr));
+  const transport::CounterDoorbell doorbell = deferred.Doorbell(*deferred.OpenCounter());
   ASSERT_GE(doorbell.descriptor, 0);
   client::CounterPages pages({[&](uint32_t) -> StatusOr<UniqueFd> {
                                 return UniqueFd(fcntl(doorbell.descriptor, F_DUPFD_CLOEXEC, 0));
