@@ -39,6 +39,8 @@ inline constexpr uint32_t kRegionLent = 4;
 // In RegionRequest::flags, with kRegionByStream: the last descriptor is the memory for NICs, a
 // dma-buf. In the flags of the Reply to kSegments: this daemon's NIC takes such.
 inline constexpr uint32_t kRegionDmabuf = 8;
+// In the flags of the Reply to kSegments: this daemon's NIC carries out deferred operations.
+inline constexpr uint32_t kNicDefers = 16;
 
 enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
@@ -147,7 +149,7 @@ struct PeerRequest {
 struct Reply {
   AttachHeader header;
   int32_t code;         // ErrorCode
-  uint32_t flags;       // of a region; kRegionDmabuf
+  uint32_t flags;       // of a region; kRegionDmabuf, kNicDefers
   uint64_t size_bytes;  // of the object whose descriptor comes with it
   char text[kMaxText];  // stays here: ranks of all versions read why they are refused
   // For a kPeerRegion with kRegionByStream, as in RegionRequest.

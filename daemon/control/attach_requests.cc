@@ -211,7 +211,8 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
   const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
   attach::Reply reply{};
   reply.peer_timeout_ms = static_cast<uint32_t>(server_.registry_.peer_timeout_ms());
-  reply.flags = server_.registry_.takes_dmabufs() ? attach::kRegionDmabuf : 0;
+  reply.flags = (server_.registry_.takes_dmabufs() ? attach::kRegionDmabuf : 0) |
+                (server_.registry_.nic_defers() ? attach::kNicDefers : 0);
   SendReply(request.header, reply, std::span(fds).first(server_.daemon_pidfd_.valid() ? 2 : 1));
   if (auto rules = server_.registry_.LinkRulesOf(*session_); rules) {
     rules->header = AnswerTo({}, Kind::kLinkRules);

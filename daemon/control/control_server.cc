@@ -86,7 +86,8 @@ RegistryLimits LimitsFrom(const config::Options& options, const std::vector<NicS
           {options.fabric_address, options.control_address},
           options.peer_timeout_ms,
           options.quota_sessions == 0 && ServesAll(options) ? options.max_local_ranks : 0,
-          !nics.empty() && nics.front().takes_dmabufs};
+          !nics.empty() && nics.front().takes_dmabufs,
+          std::ranges::any_of(nics, [](const auto& nic) { return nic.deferred_entries != 0; })};
 }
 
 ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {

@@ -42,6 +42,7 @@ struct RegistryLimits {
   uint64_t peer_timeout_ms = 15000;  // so long a job that is being joined waits for another node
   uint64_t shared_places = 0;        // see QuotaLedger
   bool takes_dmabufs = false;        // of device memory, for its NICs
+  bool nic_defers = false;           // some NIC of this node carries out deferred operations
 };
 
 // The claims of a process that connects to the attach socket; pid and uid come from the kernel.
@@ -104,6 +105,7 @@ class JobRegistry : public NodeEvents {
   int CounterPages(uint32_t nic) const { return data_plane_.CounterPages(nic); }
   uint64_t peer_timeout_ms() const { return limits_.peer_timeout_ms; }
   bool takes_dmabufs() const { return limits_.takes_dmabufs; }
+  bool nic_defers() const { return limits_.nic_defers; }
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
   // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;

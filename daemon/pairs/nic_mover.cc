@@ -1,3 +1,5 @@
+// NicMover: its life, the doorbell, and what becomes of operations. See nic_mover.h;
+// nic_mover_operations.cc has what there is to be done, and how the NIC is told of it.
 #include "daemon/pairs/nic_mover.h"
 
 #include <algorithm>
@@ -7,17 +9,8 @@
 
 namespace ferry::daemon {
 
-using transport::DeferredTrigger;
 using transport::NicCounter;
 using Place = DeferredPool::Place;
-
-namespace {
-
-// In a context, beside the pair's number.
-constexpr uint64_t kPosted = 1U << 2;  // by this class, in the NIC's place
-constexpr uint32_t kKindShift = 3;
-
-}  // namespace
 
 NicMover::NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
                    DeferredPool::Job job, uint32_t weight)
@@ -144,140 +137,6 @@ void NicMover::OfferPage() {
   }
 }
 
-// ---- Which operations there are -----------------------------------------------------------------
-
-uint32_t NicMover::parts() const {
-  return static_cast<uint32_t>(
-      std::max<uint64_t>(1, (bytes() + kNicPartBytes - 1) / kNicPartBytes));
-}
-
-NicMover::Part NicMover::PartAt(uint32_t index) const {
-  const uint64_t offset = index * kNicPartBytes;
-  return {pair_->plan.window.address() + offset, offset, std::min(bytes() - offset, kNicPartBytes)};
-}
-
-uint64_t NicMover::ContextOf(const Operation& operation) const {
-  return transport::kDirectContext | PairContextOf(pair_->number()) |
-         static_cast<uint64_t>(operation.kind) << kKindShift |
-         (operation.place == Place::kSoftware ? kPosted : 0);
-}
-
-StatusOr<DeferredTrigger> NicMover::TriggerOf(const Operation& operation) {
-  if (operation.kind == Kind::kStore) {
-    return DeferredTrigger{*moved_, operation.round * parts()};
-  }
-  if (operation.is_shared) {
-    StatusOr<NicCounter> counter = shared_->Counter();
-    FERRY_RETURN_IF_ERROR(counter.status());
-    return DeferredTrigger{*counter, operation.round - doorbell_.base};
-  }
-  if (!trigger_) {
-    FERRY_RETURN_IF_ERROR(OpenTrigger());
-  }
-  const bool is_cleared = operation.kind == Kind::kMove && !pair_->is_ready();
-  return DeferredTrigger{*trigger_, operation.round * (is_cleared ? 2 : 1)};
-}
-
-NicCounter NicMover::DoneCounterOf(Kind kind) const {
-  switch (kind) {
-    case Kind::kMove:
-      return *moved_;
-    case Kind::kClear:
-      return *cleared_;
-    case Kind::kStore:
-      return *stored_;
-  }
-  return {};
-}
-
-bool NicMover::IsReached(const Operation& operation) {
-  if (operation.kind == Kind::kMove && may_share() && !page_.Counts(operation.round)) {
-    return rung_ >= operation.round;  // nothing but starts fires it
-  }
-  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
-  return trigger.ok() && nic_.deferred.ReadCounter(trigger->counter) >= trigger->threshold;
-}
-
-// ---- Arming -------------------------------------------------------------------------------------
-
-void NicMover::Want(uint64_t round) {
-  wanted_ = std::max(wanted_, round);
-  ArmWanted();
-}
-
-void NicMover::ArmWanted() {
-  while (is_open_ && other_ && !is_closed_ && armed_ < wanted_ &&
-         armed_ - rounds_done_ < kRoundsAhead) {
-    // A NIC keeps the order of what waits for one counter only.
-    if (armed_ > rounds_done_ && IsShared(armed_ + 1) != IsShared(armed_)) {
-      break;
-    }
-    const uint64_t round = ++armed_;
-    if (pair_->is_send()) {
-      for (uint32_t part = 0; part < parts(); ++part) {
-        Arm(Kind::kMove, part, round);
-      }
-    } else if (!pair_->is_ready()) {
-      Arm(Kind::kClear, 0, round);
-    }
-    Arm(Kind::kStore, 0, round);
-  }
-}
-
-void NicMover::Arm(Kind kind, uint32_t part, uint64_t round) {
-  if (is_closed_) {
-    return;  // what was armed before has failed
-  }
-  Operation operation{.kind = kind,
-                      .part = part,
-                      .round = round,
-                      .is_shared = kind == Kind::kMove && IsShared(round)};
-  operation.place = nic_.pool.Begin(job_);
-  ErrorCode code = ErrorCode::kOk;
-  if (operation.place == Place::kNic) {
-    code = ArmOnNic(operation);
-    if (code != ErrorCode::kOk) {
-      nic_.pool.Refused(job_);
-      operation.place = Place::kSoftware;
-    } else if (operation.is_shared) {
-      shared_->NoteArmed();
-    }
-  }
-  operations_.push_back(operation);
-  if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock &&
-      code != ErrorCode::kLimitExceeded) {
-    keeper_.OnBroken(*pair_, code);
-  }
-}
-
-ErrorCode NicMover::ArmOnNic(const Operation& operation) {
-  const Kind kind = operation.kind;
-  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
-  if (!trigger.ok()) {
-    return ErrorCode::kWouldBlock;  // no counter is left
-  }
-  if (kind == Kind::kMove && bytes() > 0) {
-    const Part part = PartAt(operation.part);
-    return nic_.deferred.ArmWrite({.trigger = *trigger,
-                                   .done = DoneCounterOf(kind),
-                                   .peer = peer_on_nic_,
-                                   .local = part.local,
-                                   .region = message_.region().handle,
-                                   .bytes = part.bytes,
-                                   .remote_address = other_->address + part.offset,
-                                   .key = other_->key,
-                                   .context = ContextOf(operation)});
-  }
-  const bool stores = kind == Kind::kStore;
-  return nic_.deferred.ArmIncrement(
-      {.trigger = *trigger,
-       .done = DoneCounterOf(kind),
-       .peer = stores ? nic_.self : peer_on_nic_,
-       .remote_address = stores ? done_word_.region().remote_base : other_->address,
-       .key = stores ? done_word_.region().key : other_->key,
-       .context = ContextOf(operation)});
-}
-
 // ---- The doorbell -------------------------------------------------------------------------------
 
 // Takes over what the rank has announced and started.
@@ -288,7 +147,7 @@ void NicMover::TakeStarts(uint64_t now_ns) {
   }
   page_.Refresh();
   if (starts.announced() > wanted_) {
-    if (may_share()) {
+    if (has_starts()) {
       Share();
     }
     Want(starts.announced());
@@ -323,7 +182,16 @@ void NicMover::TakeRing() {
   if (ring_waits_ <= rung_ || ring_waits_ > nic_.deferred.ReadCounter(*moved_) / parts() + 1) {
     return;
   }
-  if (trigger_ && (!IsShared(ring_waits_) || nic_.gives_pages())) {
+  if (is_regular_send() && !page_.Counts(ring_waits_)) {  // kBegin adds its shared starts
+    uint64_t own = 0;
+    for (uint64_t round = rung_ + 1; round <= ring_waits_; ++round) {
+      own += IsShared(round) ? 0 : 1;
+    }
+    if (own != 0) {
+      nic_.deferred.AddToCounter(*trigger_, own);
+    }
+    trigger_rung_ = ring_waits_;
+  } else if (trigger_ && (!IsShared(ring_waits_) || nic_.gives_pages())) {
     if (page_.Counts(ring_waits_)) {
       trigger_rung_ = ring_waits_ - 1;
     }
@@ -344,6 +212,9 @@ uint32_t NicMover::Advance(uint64_t now_ns) {
     return 0;
   }
   TakeStarts(now_ns);
+  if (pair_->error == ErrorCode::kOk && !pair_->follows.empty()) {
+    TakeFollowed();
+  }
   const uint32_t done = pair_->error == ErrorCode::kOk && is_active() ? Poll(now_ns) : 0;
   if (pair_->error != ErrorCode::kOk) {
     return done;
@@ -398,8 +269,13 @@ void NicMover::SetDeadline() {
 
 // Returns 1 if the operation is under way or over.
 uint32_t NicMover::Perform(Operation* operation, uint64_t now_ns) {
-  if (operation->kind == Kind::kStore) {
-    pair_->done.Add(1);
+  if (const Kind kind = operation->kind; kind != Kind::kMove && kind != Kind::kClear) {
+    if (kind == Kind::kStore) {
+      pair_->done.Add(1);
+    } else if (NicMover* const next = kind == Kind::kBegin ? this : NextOf(operation->follower);
+               next != nullptr) {
+      nic_.deferred.AddToCounter(*next->trigger_, 1);
+    }
     EndOperation(operation);
     return 1;
   }
@@ -441,10 +317,14 @@ void NicMover::EndOperation(Operation* operation) {
 }
 
 // A place at the other end that is not there any more: its request was freed, which its daemon may
-// tell a moment later.
-ErrorCode NicMover::MeaningOf(Kind kind, ErrorCode code) {
-  return kind != Kind::kStore && code == ErrorCode::kInvalidBuffer ? ErrorCode::kInvalidRequest
-                                                                   : code;
+// tell a moment later. A follower that has gone is nothing to this pair.
+ErrorCode NicMover::MeaningOf(const Operation& operation, ErrorCode code) const {
+  if (operation.kind == Kind::kFollow && NextOf(operation.follower) == nullptr) {
+    return ErrorCode::kOk;
+  }
+  return operation.kind != Kind::kStore && code == ErrorCode::kInvalidBuffer
+             ? ErrorCode::kInvalidRequest
+             : code;
 }
 
 // Operations of one context end in order, or else are alike.
@@ -456,13 +336,13 @@ void NicMover::OnEnd(uint64_t context, ErrorCode code) {
   if (found == operations_.end()) {
     return;  // it was closed meanwhile
   }
-  const Kind kind = found->kind;
-  if (code == ErrorCode::kOk && kind == Kind::kMove && found->place == Place::kSoftware) {
+  if (code == ErrorCode::kOk && found->kind == Kind::kMove && found->place == Place::kSoftware) {
     nic_.deferred.AddToCounter(*moved_, 1);  // as the NIC would
   }
+  const ErrorCode meaning = code == ErrorCode::kOk ? code : MeaningOf(*found, code);
   EndOperation(&*found);
-  if (code != ErrorCode::kOk) {
-    return keeper_.OnBroken(*pair_, MeaningOf(kind, code));
+  if (meaning != ErrorCode::kOk) {
+    return keeper_.OnBroken(*pair_, meaning);
   }
   Retire();
   keeper_.Watch(*pair_);
@@ -528,7 +408,7 @@ void NicMover::Close() {
   shared_.reset();
   target_ = {};  // nothing of ours uses it: what others still write there fails
   CloseTrigger();
-  for (const std::optional<NicCounter> counter : {moved_, cleared_, stored_}) {
+  for (const std::optional<NicCounter> counter : {begun_, moved_, cleared_, stored_}) {
     if (counter) {
       nic_.deferred.CloseCounter(*counter);
     }

@@ -11,6 +11,17 @@
 //                ▼                                  ▼
 //              sent ──► increment ──► done word   arrived ──► increment ──► done word
 //
+// A send that follows receives (Pair::follows) has their arrivals counted by its trigger, too,
+// which then fires at (2 + receives) n: the NIC adds them, as it adds what clears the send, by
+// increments of the send's target. A receive that has moved round n otherwise (by software, by
+// another NIC, before the send's NIC was ready) has it added by this class. No sum is reached too
+// early: nobody adds for round n+1 before all have added for n, for a receive's message n+1 needs
+// this rank's start n+1, which comes after the send's message n.
+//
+// Starts by a doorbell that several ends share reach the NIC as one addition, to a counter of its
+// own (SharedTrigger): it clears receives, and begins regular sends, by increments of their
+// targets.
+//
 // Messages of more than kNicPartBytes are several writes of one trigger. As sends and starts take
 // turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
 // sends that start together have one trigger (SharedTrigger), else each its own.
@@ -41,6 +52,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/status.h"
 #include "daemon/pairs/counter_page.h"
@@ -82,13 +94,16 @@ class NicMover final : public PairMover {
   bool TryEnd() override;
 
  private:
-  enum class Kind : uint8_t { kMove, kClear, kStore };
+  // kBegin: the trigger of a regular send counts a start by the shared doorbell. kFollow: that of
+  // a follower counts a message of this receive.
+  enum class Kind : uint8_t { kMove, kClear, kStore, kBegin, kFollow };
   enum class Phase : uint8_t { kWaiting, kPosted, kDone };
   struct Operation {
     Kind kind{};
     uint32_t part = 0;  // of a move
     uint64_t round = 0;
-    bool is_shared = false;  // SharedTrigger fires it
+    bool is_shared = false;    // SharedTrigger fires it
+    Pair* follower = nullptr;  // of kFollow; may have gone since
     DeferredPool::Place place{};
     Phase phase = Phase::kWaiting;
     uint64_t due_ns = 0;  // its trigger was seen reached then; 0: not yet
@@ -111,20 +126,33 @@ class NicMover final : public PairMover {
   uint32_t parts() const;
   Part PartAt(uint32_t index) const;
   uint64_t ContextOf(const Operation& operation) const;
-  bool may_share() const { return pair_->is_send() && pair_->is_ready(); }
+  bool is_regular_send() const { return pair_->is_send() && !pair_->is_ready(); }
+  // Something waits for its starts.
+  bool has_starts() const { return pair_->is_send() || !pair_->is_ready(); }
   bool IsShared(uint64_t round) const { return shared_ != nullptr && doorbell_.Counts(round); }
   StatusOr<transport::DeferredTrigger> TriggerOf(const Operation& operation);
-  transport::NicCounter DoneCounterOf(Kind kind) const;
+  // Nothing but a start fires such an operation.
+  bool IsFiredByStarts(Kind kind) const {
+    return kind == Kind::kClear || kind == Kind::kBegin ||
+           (kind == Kind::kMove && pair_->is_ready());
+  }
+  // What its trigger counts in a round.
+  uint64_t addends() const { return is_regular_send() ? 2 + pair_->follows.size() : 1; }
+  StatusOr<transport::NicCounter> DoneCounterOf(Kind kind);
   bool IsReached(const Operation& operation);
 
   void OfferPage();
   void TakeStarts(uint64_t now_ns);
   void Share();
   void TakeRing();
+  void TakeFollowed();
+  NicMover* NextOf(const Pair* follower) const;
+  bool LeaveToNic(const Pair& followed, uint64_t round);
   void Want(uint64_t round);
   void ArmWanted();
-  void Arm(Kind kind, uint32_t part, uint64_t round);
+  void Arm(Kind kind, uint64_t round, uint32_t part = 0, Pair* follower = nullptr);
   ErrorCode ArmOnNic(const Operation& operation);
+  NicPlace PlaceOf(const Operation& operation) const;
   bool is_active() const {
     return ring_waits_ > rounds_done_ || (page_.Counts(armed_) && armed_ > rounds_done_);
   }
@@ -133,7 +161,7 @@ class NicMover final : public PairMover {
   uint32_t Poll(uint64_t now_ns);
   uint32_t Perform(Operation* operation, uint64_t now_ns);
   ErrorCode PostWrite(const Operation& operation, uint64_t now_ns);
-  static ErrorCode MeaningOf(Kind kind, ErrorCode code);
+  ErrorCode MeaningOf(const Operation& operation, ErrorCode code) const;
   void EndOperation(Operation* operation);
   void Retire();
   void HoldFailure(uint64_t now_ns);
@@ -163,9 +191,18 @@ class NicMover final : public PairMover {
   CounterPage page_;                              // of trigger_
   std::optional<transport::NicCounter> moved_;    // a send's parts sent, a receive's arrived
   std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
-  std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC
+  std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC, and to
+                                                  // the triggers of followers
+  std::optional<transport::NicCounter> begun_;    // a regular send's starts by a shared doorbell
   std::shared_ptr<SharedTrigger> shared_;         // of the doorbell that its starts share
   SharedDoorbell doorbell_;                       // of shared_
+
+  // What a regular send's trigger knows of a receive that it follows.
+  struct Followed {
+    uint64_t added = 0;                 // rounds that this class has added
+    uint64_t by_nic_from = UINT64_MAX;  // the NIC adds this round, and all later ones
+  };
+  std::vector<Followed> followed_;  // as pair_->follows; empty before the first look
 
   uint64_t wanted_ = 0;
   uint64_t armed_ = 0;

@@ -58,4 +58,12 @@ bool Starts::IsArmed(uint64_t done) const { return shm::LoadRelaxed(end_->armed)
 
 // ---- Pair ----
 
+uint64_t Pair::followed_rounds() const {
+  uint64_t rounds = UINT64_MAX;
+  for (const Pair* const followed : follows) {
+    rounds = std::min(rounds, followed->rounds);
+  }
+  return rounds;
+}
+
 }  // namespace ferry::daemon

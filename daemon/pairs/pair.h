@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "common/error_code.h"
 #include "daemon/plane/data_plane.h"
@@ -127,13 +128,20 @@ struct Pair {
   ErrorCode last_error = ErrorCode::kOk;
   progress::ServedRegion* region = nullptr;  // the window's, of long messages
   std::unique_ptr<PairMover> mover;          // null: the daemons have not agreed on one yet
-  bool watched = false;                      // it may have to do something in this turn
+  // Of a send, the receives of the same rank that it follows (shm::FollowWords), once it has been
+  // started; of a receive, the sends that follow it.
+  std::vector<Pair*> follows;
+  std::vector<Pair*> followers;
+  bool knows_follows = false;
+  bool watched = false;  // it may have to do something in this turn
 
   uint64_t number() const { return plan.name.number; }
   bool is_send() const { return plan.is_send; }
   bool is_ready() const { return plan.mode == shm::SendMode::kReady; }
   bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
   bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }
+  // The messages that all receives that it follows have, so that as many of its own may move.
+  uint64_t followed_rounds() const;
   // Its rank has announced a start that nobody has seen.
   bool is_armed() const { return error == ErrorCode::kOk && starts.IsArmed(seen); }
 };

@@ -113,8 +113,62 @@ void Pairs::RemoveOf(const progress::ServedRank& rank) {
   nics_.ClosePagesOf(&rank);
 }
 
+// That of the same rank's receive whose end lies there, in the region of the send's own. Null:
+// there is none.
+Pair* Pairs::FindFollowed(const Pair& send, uint64_t end) const {
+  const auto& by_end = by_rank_.at(send.rank).by_end;
+  const auto found = by_end.find({send.plan.end.region->id, end});
+  return found == by_end.end() || found->second->is_send() ? nullptr : found->second;
+}
+
+// Once its rank has started it.
+void Pairs::ReadFollows(Pair& pair) {
+  pair.knows_follows = true;
+  const shm::FollowWords& words = pair.layout->follows;
+  const uint32_t count = shm::LoadRelaxed(words.count);
+  if (count == 0) {
+    return;
+  }
+  if (!pair.is_send() || pair.is_ready() || count > shm::kMostFollowed) {
+    return OnBroken(pair, ErrorCode::kCorrupt);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    Pair* const followed = FindFollowed(pair, shm::LoadRelaxed(words.ends[i]));
+    if (followed == nullptr || std::ranges::find(pair.follows, followed) != pair.follows.end()) {
+      return OnBroken(pair, ErrorCode::kInvalidRequest);
+    }
+    if (followed->followers.size() >= shm::kMostFollowers) {
+      return OnBroken(pair, ErrorCode::kLimitExceeded);
+    }
+    pair.follows.push_back(followed);
+    followed->followers.push_back(&pair);
+  }
+  for (const Pair* const followed : pair.follows) {
+    if (followed->error != ErrorCode::kOk) {
+      EndAfter(pair, followed->rounds, followed->error);
+    }
+  }
+}
+
+// Fails once it has moved so many messages; its other end hears of that from its rank.
+void Pairs::EndAfter(Pair& pair, uint64_t rounds, ErrorCode error) {
+  if (pair.rounds >= rounds) {
+    Fail(pair, error);
+  } else if (pair.error == ErrorCode::kOk && rounds < pair.last_round) {
+    pair.last_round = rounds;
+    pair.last_error = error;
+  }
+}
+
 void Pairs::Forget(Pair& pair) {
+  for (Pair* const followed : std::exchange(pair.follows, {})) {
+    std::erase(followed->followers, &pair);
+  }
   Fail(pair, ErrorCode::kCancelled);
+  for (Pair* const follower : std::exchange(pair.followers, {})) {
+    Fail(*follower, ErrorCode::kCancelled);  // nothing fires it any more
+    std::erase(follower->follows, &pair);
+  }
   LeaveMover(pair);
   std::erase(watched_, &pair);
   const auto of_rank = by_rank_.find(pair.rank);
@@ -336,6 +390,9 @@ void Pairs::OnRounds(Pair& pair, uint64_t rounds) {
     pair.seen = rounds;  // its starts are the NIC's
   }
   pair.rounds = rounds;
+  for (Pair* const follower : pair.followers) {
+    Watch(*follower);
+  }
   Wake(pair);
   if (pair.rounds >= pair.last_round) {
     Fail(pair, pair.last_error);
@@ -353,6 +410,9 @@ void Pairs::Fail(Pair& pair, ErrorCode error) {
   }
   pair.done.Fail(error);
   Wake(pair);
+  for (Pair* const follower : pair.followers) {
+    EndAfter(*follower, pair.rounds, error);
+  }
 }
 
 // For a reason of this side that the other one cannot know.
@@ -430,6 +490,10 @@ uint32_t Pairs::Advance(uint64_t now_ns) {
   size_t kept = 0;
   for (size_t i = 0; i < watched_.size(); ++i) {
     Pair& pair = *watched_[i];
+    if (!pair.knows_follows && pair.error == ErrorCode::kOk &&
+        shm::LoadAcquire(pair.layout->armed) != 0) {  // pairs with the rank's: its words are there
+      ReadFollows(pair);
+    }
     if (pair.mover != nullptr) {
       done += pair.mover->Advance(now_ns);
     } else if (pair.error == ErrorCode::kOk) {

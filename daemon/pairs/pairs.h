@@ -10,6 +10,9 @@
 // Ranks have thousands of pairs, and start a few: only those that may have to do something are
 // looked at. One book has the deadlines of all, and one place ends a pair that fails.
 //
+// A send may follow receives of its rank (shm::FollowWords): then it moves once their messages have
+// come. If one of them fails, so does the send, after the messages that it may still move.
+//
 // A wrong word of a rank can harm only that rank: the doorbell may grow by one for each message
 // that is done; a rank that breaks this loses the pair.
 //
@@ -112,6 +115,9 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   SoftwareMover* SoftwareFor(const progress::Job& job, const progress::PacketHeader& header,
                              uint64_t number, bool is_send);
   void Forget(Pair& pair);
+  void ReadFollows(Pair& pair);
+  Pair* FindFollowed(const Pair& send, uint64_t end) const;
+  void EndAfter(Pair& pair, uint64_t rounds, ErrorCode error);
 
   // Who moves.
   static NicMover* NicOf(const Pair& pair);

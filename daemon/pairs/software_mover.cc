@@ -53,6 +53,9 @@ uint32_t SoftwareMover::Advance(uint64_t /*now_ns*/) {
     return 0;
   }
   uint32_t done = TakeStarts() ? 1 : 0;
+  if (!pair_->follows.empty() && pair_->error == ErrorCode::kOk) {
+    MoveIfClear();
+  }
   if (pair_->error == ErrorCode::kOk && must_tell_place()) {
     done += TellPlace() ? 1 : 0;
   }
@@ -145,10 +148,12 @@ void SoftwareMover::NoteTransfer() {
 
 // ---- Moving messages ----------------------------------------------------------------------------
 
-// Call it after a start of either end. Advance moves the message in this turn, or the next.
+// Call it after a start of either end, and after a message that it follows. Advance moves the
+// message in this turn, or the next.
 void SoftwareMover::MoveIfClear() {
   const bool is_clear = pair_->is_ready() || clear_ > pair_->rounds;
-  if (is_moving_ || pair_->seen <= pair_->rounds || !is_clear) {
+  if (is_moving_ || pair_->seen <= pair_->rounds || !is_clear ||
+      pair_->followed_rounds() <= pair_->rounds) {
     return;
   }
   is_moving_ = true;

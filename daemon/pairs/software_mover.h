@@ -1,9 +1,9 @@
 // Moves the messages of a matched pair by packets and writes of this daemon.
 //
-// A send moves when its doorbell has started it and, unless it is ready, the receiver is clear to
-// send. A short message goes as a packet with its data, a long one is written into the receiver's
-// window by RMA and then announced. A receive's end tells the sender of each start, and counts what
-// has come.
+// A send moves when its doorbell has started it, unless it is ready the receiver is clear to send,
+// and the messages that it follows have come. A short message goes as a packet with its data, a
+// long one is written into the receiver's window by RMA and then announced. A receive's end tells
+// the sender of each start, and counts what has come.
 #pragma once
 
 #include <cstddef>

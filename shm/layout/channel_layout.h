@@ -61,6 +61,22 @@ FERRY_ASSERT_OFFSET(CounterPageWords, nic, 28);
 FERRY_ASSERT_OFFSET(CounterPageWords, used, 32);
 FERRY_ASSERT_OFFSET(CounterPageWords, first, 40);
 
+// A send that follows receives of its rank: its message n moves once their messages n have come, by
+// whoever moves it, with no start of a stream in between. All of them go to and come from other
+// nodes.
+inline constexpr uint32_t kMostFollowed = 7;
+// So many sends may follow one receive: more would cost others time at each of its messages.
+inline constexpr uint32_t kMostFollowers = 64;
+
+struct alignas(64) FollowWords {
+  uint32_t count;  // receives, at most kMostFollowed; written by the rank before the first start
+  uint32_t reserved0;
+  uint64_t ends[kMostFollowed];  // where in this end's region theirs lie
+};
+FERRY_ASSERT_LAYOUT(FollowWords, 64);
+FERRY_ASSERT_OFFSET(FollowWords, count, 0);
+FERRY_ASSERT_OFFSET(FollowWords, ends, 8);
+
 enum class SendMode : uint32_t { kStandard = 0, kReady = 1, kSynchronous = 2 };
 
 struct alignas(64) ChannelLayout {
@@ -87,8 +103,9 @@ struct alignas(64) ChannelLayout {
   uint64_t shared_base;   // added to it (modulo 2^64): the number of this end's starts
   uint64_t shared_until;  // the last of them; later ones are counted by `start`
   CounterPageWords page;
+  FollowWords follows;
 };
-FERRY_ASSERT_LAYOUT(ChannelLayout, 384);
+FERRY_ASSERT_LAYOUT(ChannelLayout, 448);
 FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
 FERRY_ASSERT_OFFSET(ChannelLayout, done, 64);
 FERRY_ASSERT_OFFSET(ChannelLayout, meet, 128);
@@ -103,6 +120,7 @@ FERRY_ASSERT_OFFSET(ChannelLayout, shared_start, 296);
 FERRY_ASSERT_OFFSET(ChannelLayout, shared_base, 304);
 FERRY_ASSERT_OFFSET(ChannelLayout, shared_until, 312);
 FERRY_ASSERT_OFFSET(ChannelLayout, page, 320);
+FERRY_ASSERT_OFFSET(ChannelLayout, follows, 384);
 
 // Messages of two parts or more are moved in parts of so many bytes.
 inline constexpr uint64_t kMovePartBytes = 128 << 10;

@@ -387,7 +387,7 @@ TEST(LayoutTest, MatchTableLayout) {
 }
 
 TEST(LayoutTest, ChannelLayout) {
-  EXPECT_SIZE(ChannelLayout, 384);
+  EXPECT_SIZE(ChannelLayout, 448);
   EXPECT_AT(ChannelLayout, start, 0);
   EXPECT_AT(ChannelLayout, done, 64);
   EXPECT_AT(ChannelLayout, meet, 128);
@@ -402,6 +402,10 @@ TEST(LayoutTest, ChannelLayout) {
   EXPECT_AT(ChannelLayout, shared_base, 304);
   EXPECT_AT(ChannelLayout, shared_until, 312);
   EXPECT_AT(ChannelLayout, page, 320);
+  EXPECT_AT(ChannelLayout, follows, 384);
+  EXPECT_SIZE(FollowWords, 64);
+  EXPECT_AT(FollowWords, count, 0);
+  EXPECT_AT(FollowWords, ends, 8);
   EXPECT_SIZE(CounterPageWords, 64);
   EXPECT_AT(CounterPageWords, id, 0);
   EXPECT_AT(CounterPageWords, offset, 8);

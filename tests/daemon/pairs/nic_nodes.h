@@ -160,7 +160,12 @@ class NicNode final : private PairKeeper,
     pair.deadline_ns = deadline_ns;
     pair.late_error = error;
   }
-  void OnRounds(Pair& pair, uint64_t rounds) override { pair.rounds = pair.seen = rounds; }
+  void OnRounds(Pair& pair, uint64_t rounds) override {
+    pair.rounds = pair.seen = rounds;
+    for (Pair* const follower : pair.followers) {
+      Watch(*follower);
+    }
+  }
   void OnBroken(Pair& pair, ErrorCode error) override {
     if (pair.error == ErrorCode::kOk) {
       pair.error = error;
@@ -224,11 +229,11 @@ struct Request {
   std::shared_ptr<Region> message;  // null without bytes
 };
 
-// Two nodes, of which `a` sends and `b` receives.
+// Two nodes, of which `a` sends and `b` receives, but for pairs that pass messages on.
 class NicNodes {
  public:
   static constexpr size_t kMostPairs = 1024;
-  static constexpr uint64_t kDoorbell = 0;  // in the senders' heap
+  static constexpr uint64_t kDoorbell = 0;  // in each heap
 
   explicit NicNodes(const NodeSettings& of_a = {}, const NodeSettings& of_b = {})
       : a(std::make_unique<NicNode>(of_a)), b(std::make_unique<NicNode>(of_b)) {
@@ -259,9 +264,22 @@ class NicNodes {
     EXPECT_TRUE(Open(receives.back(), /*is_send=*/false, is_ready, nic));
     EXPECT_TRUE(Open(sends.back(), /*is_send=*/true, is_ready, nic));
   }
-  shm::CounterLayout& doorbell() {
-    return *reinterpret_cast<shm::CounterLayout*>(send_heap_->mapping.base() + kDoorbell);
+  // A pair from `b` to `a`, whose send follows receive `i` and passes its message on; not open yet.
+  void MakeReturn(size_t i) {
+    const uint64_t number = sends.size() + 1;
+    sends.push_back(MakeRequest(*b, number, receive_heap_, receives[i].bytes));
+    sends.back().message = receives[i].message;
+    receives.push_back(MakeRequest(*a, number, send_heap_, receives[i].bytes));
   }
+  // Both ends of that are open. As Pairs does once it is started: the send follows.
+  void Follow(size_t send, size_t receive) {
+    Pair& follower = sends[send].pair();
+    Pair& followed = receives[receive].pair();
+    follower.follows.push_back(&followed);
+    followed.followers.push_back(&follower);
+  }
+  shm::CounterLayout& doorbell() { return DoorbellOf(send_heap_); }
+  shm::CounterLayout& doorbell_of_b() { return DoorbellOf(receive_heap_); }
 
   void Fill(size_t i, uint64_t round) {
     std::byte value{static_cast<uint8_t>(round * 31 + i * 7)};
@@ -313,6 +331,9 @@ class NicNodes {
   std::vector<Request> receives;
 
  private:
+  static shm::CounterLayout& DoorbellOf(const std::shared_ptr<Region>& heap) {
+    return *reinterpret_cast<shm::CounterLayout*>(heap->mapping.base() + kDoorbell);
+  }
   static uint64_t OffsetOf(uint64_t number) {
     return sizeof(shm::CounterLayout) + (number - 1) * sizeof(shm::ChannelLayout);
   }
