@@ -53,6 +53,8 @@ TEST(MatchedTest, ByTheNic) {
   ExpectPasses({"2", "2", {}, "sockets"}, few);
   ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queues"});
   ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queue_ends"});
+  ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets"},
+               {"tests/e2e/ranks/queue_ends"});
 }
 
 // The value behind a name, after `behind`, in what `ferryctl --json` prints.
@@ -165,7 +167,10 @@ TEST(MatchedTest, DevicesBehindALink) {
 
 TEST(MatchedTest, QueuesKeepTheirRules) { ExpectPassesEverywhere({"tests/e2e/ranks/queues"}); }
 
-TEST(MatchedTest, PairsEnd) { ExpectPassesEverywhere({"tests/e2e/ranks/queue_ends"}); }
+TEST(MatchedTest, PairsEnd) {
+  ExpectPassesEverywhere({"tests/e2e/ranks/queue_ends"});
+  ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}}, {"tests/e2e/ranks/queue_ends"});
+}
 
 }  // namespace
 }  // namespace ferry::e2e
