@@ -1,16 +1,110 @@
 #include "client/collective/stream_order.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <queue>
+#include <utility>
 
 namespace ferry::collective {
 namespace {
 
+// What a stream has to wait for, and what it may leave to chains.
+class Chains {
+ public:
+  Chains(const Schedule& schedule, const ChainRules& rules)
+      : schedule_(schedule),
+        rules_(rules),
+        follows_(schedule.steps.size()),
+        followers_(schedule.steps.size()),
+        unawaited_(schedule.steps.size()) {
+    for (StepId id = 0; id < schedule.steps.size(); ++id) {
+      FindWaits(id);
+      if (IsChained(id, StepKind::kSend)) {
+        Chain(id);
+      } else if (IsChained(id, StepKind::kReceive) && schedule.steps[id].to.size_bytes == 0) {
+        std::swap(unawaited_[id], waits_);  // it overwrites nothing
+      }
+      graph_.Add(waits_);
+    }
+  }
+
+  const engine::StepGraph& graph() const { return graph_; }
+  std::vector<StepId> TakeFollows(StepId id) { return std::move(follows_[id]); }
+
+ private:
+  bool IsChained(StepId id, StepKind kind) const {
+    return rules_.may_chain && schedule_.steps[id].kind == kind && rules_.may_chain(id);
+  }
+
+  // All that the step waits for in the schedule, but not what others of these still wait for. A
+  // chained message may be over before the stream has waited for what was over before it otherwise.
+  void FindWaits(StepId id) {
+    waits_.assign(schedule_.graph.WaitsOf(id).begin(), schedule_.graph.WaitsOf(id).end());
+    if (IsChained(id, StepKind::kSend) || IsChained(id, StepKind::kReceive)) {
+      for (size_t i = 0; i < waits_.size();) {  // without the joins between
+        const StepId wait = waits_[i];
+        if (schedule_.steps[wait].kind != StepKind::kJoin) {
+          ++i;
+          continue;
+        }
+        waits_[i] = waits_.back();
+        waits_.pop_back();
+        waits_.insert(waits_.end(), graph_.WaitsOf(wait).begin(), graph_.WaitsOf(wait).end());
+      }
+    }
+    for (size_t i = 0, count = waits_.size(); i < count; ++i) {
+      const std::vector<StepId>& more = unawaited_[waits_[i]];
+      waits_.insert(waits_.end(), more.begin(), more.end());
+    }
+    std::sort(waits_.begin(), waits_.end());
+    waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
+  }
+
+  // Lets a send follow receives in place of waiting for them; nor does it wait for other sends, for
+  // which only a fence makes it: that one has ended says nothing that its partner's next message
+  // would not say.
+  void Chain(StepId id) {
+    const auto is_chained = [this](StepKind kind) {
+      return [this, kind](StepId wait) { return IsChained(wait, kind); };
+    };
+    std::vector<StepId>& follows = follows_[id];
+    std::ranges::copy_if(waits_, std::back_inserter(follows), is_chained(StepKind::kReceive));
+    const bool is_too_much = follows.size() > rules_.most_followed ||
+                             std::ranges::any_of(follows, [this](StepId receive) {
+                               return followers_[receive] >= rules_.most_followers;
+                             });
+    if (follows.empty() || is_too_much) {
+      follows.clear();
+      return;
+    }
+    for (const StepId receive : follows) {
+      ++followers_[receive];
+    }
+    unawaited_[id] = follows;
+    std::ranges::copy_if(waits_, std::back_inserter(unawaited_[id]), is_chained(StepKind::kSend));
+    std::erase_if(waits_, is_chained(StepKind::kReceive));
+    std::erase_if(waits_, is_chained(StepKind::kSend));
+  }
+
+  const Schedule& schedule_;
+  const ChainRules& rules_;
+  engine::StepGraph graph_;
+  std::vector<std::vector<StepId>> follows_;
+  std::vector<size_t> followers_;
+  // What would be over before a chained step without chains, and may not be.
+  std::vector<std::vector<StepId>> unawaited_;
+  std::vector<StepId> waits_;  // of the step being added
+};
+
 class Orderer {
  public:
-  explicit Orderer(const Schedule& schedule)
-      : schedule_(schedule), run_(schedule.graph), states_(schedule.steps.size(), State::kPending) {
+  Orderer(const Schedule& schedule, const ChainRules& rules)
+      : schedule_(schedule),
+        chains_(schedule, rules),
+        run_(chains_.graph()),
+        states_(schedule.steps.size(), State::kPending) {
     run_.Start();
   }
 
@@ -65,7 +159,7 @@ class Orderer {
   void Begin(StepId id) {
     const StepKind kind = schedule_.steps[id].kind;
     if (kind == StepKind::kSend || kind == StepKind::kReceive) {
-      ordered_.push_back({StreamAction::kStart, id});
+      ordered_.push_back({StreamAction::kStart, id, chains_.TakeFollows(id)});
       states_[id] = State::kUnderWay;
       return;
     }
@@ -89,12 +183,13 @@ class Orderer {
 
   // All steps that it waits for have begun: they stand before it, and it is the first to come.
   void AwaitWhatItNeeds(StepId id) {
-    for (const StepId wait : schedule_.graph.WaitsOf(id)) {
+    for (const StepId wait : chains_.graph().WaitsOf(id)) {
       Await(wait);
     }
   }
 
   const Schedule& schedule_;
+  Chains chains_;
   engine::ScheduleRun run_;
   std::vector<State> states_;
   std::array<Ready, kRanks> ready_;
@@ -103,8 +198,8 @@ class Orderer {
 
 }  // namespace
 
-std::vector<OrderedStep> OrderForStream(const Schedule& schedule) {
-  return Orderer(schedule).Order();
+std::vector<OrderedStep> OrderForStream(const Schedule& schedule, const ChainRules& rules) {
+  return Orderer(schedule, rules).Order();
 }
 
 }  // namespace ferry::collective

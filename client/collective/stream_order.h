@@ -6,10 +6,17 @@
 // for what the first step that is still to come (in the order in which the algorithm was written)
 // needs. Two ranks never wait for each other in a circle: tests play all algorithms.
 //
+// Chains. The network may pass messages on by itself: a send then follows the receives that it
+// waits for (client/core/program_step.h), and is started together with what comes first. What the
+// stream still waits for is as above, and so no circle arises: a send that follows is a send that
+// was started early and whose data come later, as those of a slow sender do.
+//
 // Pure functions: any thread, nothing blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "client/collective/schedule.h"
@@ -25,9 +32,18 @@ enum class StreamAction : uint8_t {
 struct OrderedStep {
   StreamAction action = StreamAction::kStart;
   StepId step = 0;
+  std::vector<StepId> follows = {};  // kStart of a send: receives, started before their waits
+};
+
+// What of a schedule can be chained.
+struct ChainRules {
+  // Whether that send or receive can be part of a chain; null: none can.
+  std::function<bool(StepId)> may_chain;
+  size_t most_followed = 0;   // by one send; with more it waits for its stream
+  size_t most_followers = 0;  // of one receive; further ones wait
 };
 
 // Every message of the schedule is started once and waited for once; joins leave nothing behind.
-std::vector<OrderedStep> OrderForStream(const Schedule& schedule);
+std::vector<OrderedStep> OrderForStream(const Schedule& schedule, const ChainRules& rules = {});
 
 }  // namespace ferry::collective

@@ -69,6 +69,8 @@ struct Message {
   uint32_t context = kUserContext;
   bool synchronous = false;  // a send completes only once it has been matched
   bool ready = false;        // a persistent, matched send whose receive is already started
+  bool in_place = false;     // a persistent, matched receive waits in no cell: its buffer has the
+                             // message as soon as it has come
   Service service = Service::kNone;
 };
 
@@ -92,6 +94,9 @@ class FrontEnd {
   // What the waits of a library that has code of its own for them call (shm::SetCrowdedHook); null:
   // nothing. Outlives this.
   shm::CrowdedHook crowded_hook() const { return crowded_hook_; }
+  // Whether the NIC of this node carries out deferred operations (transports/api/deferred_work.h):
+  // it moves the messages of matched pairs that have no cells, also those that follow others.
+  bool nic_defers() const { return nic_defers_; }
   // The rank's options: from its environment, and its place in the job from whoever started it.
   const config::Options& options() const { return options_; }
 
@@ -326,14 +331,15 @@ class FrontEnd {
   uint32_t size_ = 0;
   std::vector<uint32_t> nodes_;  // by rank
   config::Options options_;
-  bool is_crowded_ = false;                    // ranks of the node share cores
+  bool is_crowded_ = false;  // ranks of the node share cores
+  bool nic_defers_ = false;
   const PlainAddresses* addresses_ = nullptr;  // once the rank has joined
   const uint32_t* death_epoch_ = nullptr;      // likewise
   shm::CrowdedHook crowded_hook_ = nullptr;
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 25;
+inline constexpr uint32_t kFrontEndVersion = 26;
 
 }  // namespace ferry::client
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "common/error_code.h"
 #include "gpu_backends/api/reduction.h"
@@ -24,7 +25,11 @@ struct ProgramStep {
   };
   Kind kind = Kind::kStart;
   uint32_t request = 0;  // kStart, kWait: which of the program's requests
-  void* to = nullptr;    // kCopy
+  // kStart of a send to another node: receives from other nodes, made `in_place` and started before
+  // their waits, whose messages it follows: it moves once they have come, with no step in between.
+  // At most shm::kMostFollowed.
+  std::vector<uint32_t> follows = {};
+  void* to = nullptr;  // kCopy
   const void* from = nullptr;
   uint64_t size_bytes = 0;
   gpu::StridedCopy strided;         // kStrided

@@ -134,6 +134,7 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
     return {ErrorCode::kCorrupt, "ferryd did not hand out its doorbell"};
   }
   peer_timeout_ms_ = answer->reply.peer_timeout_ms;
+  nic_defers_ = (answer->reply.flags & attach::kNicDefers) != 0;
   daemon_pid_ = reply.daemon_pid;
   doorbell_ = std::move(answer->descriptors[0]);
   if (answer->descriptors.size() > 1) {

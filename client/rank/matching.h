@@ -54,7 +54,7 @@ class Matching {
   StatusOr<KernelStart> PrepareKernelStart(RequestHandle handle);
 
   // The life of a persistent request, by its slot.
-  void NoteMade(uint32_t request) { channels_.NoteMade(request); }
+  void NoteMade(uint32_t request, bool in_place) { channels_.NoteMade(request, in_place); }
   // Starts one that is inactive and matched. kInvalidRequest: a queue has it.
   ErrorCode Start(uint32_t request);
   // Looks whether a request in state kMatched is over.

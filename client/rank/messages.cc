@@ -327,7 +327,7 @@ ErrorCode Client::MakePersistent(const Message& message, bool is_send, RequestHa
   if (error == ErrorCode::kOk) {
     requests_->Slot(request).flags |=
         shm::kRequestPersistent | (message.ready ? shm::kRequestReady : 0);
-    matching_->NoteMade(request);
+    matching_->NoteMade(request, message.in_place);
     *handle = pool_->HandleOf(request);
   }
   return error;

@@ -37,6 +37,7 @@ ferry_control_place PlaceOf(const shm::Location& where) {
 Channels::Channels(Parts parts)
     : parts_(std::move(parts)),
       ordinals_(parts_.requests->limit()),
+      in_place_(parts_.requests->limit()),
       by_request_(parts_.requests->limit()),
       blocks_(parts_.memory),
       shared_starts_({[memory = parts_.memory](uint64_t bytes) {
@@ -51,9 +52,10 @@ Channels::~Channels() = default;
 
 // ---- Offering -----------------------------------------------------------------------------------
 
-void Channels::NoteMade(uint32_t request) {
+void Channels::NoteMade(uint32_t request, bool in_place) {
   const RequestLayout& slot = parts_.requests->Slot(request);
   std::lock_guard lock(mutex_);
+  in_place_[request] = in_place;
   ordinals_[request] = made_[{IsSend(slot), slot.context, slot.peer, slot.tag}]++;
 }
 
@@ -82,7 +84,7 @@ StatusOr<std::unique_ptr<Channel>> Channels::Make(uint32_t request) {
     channel.window = {status.ok() ? static_cast<std::byte*>(*window) : nullptr, false};
   }
   if (status.ok() && !channel.is_send && !IsLocal(channel.peer) && slot.size_bytes != 0 &&
-      slot.size_bytes <= parts_.cell_max_bytes) {
+      slot.size_bytes <= parts_.cell_max_bytes && !IsInPlace(request)) {
     channel.cell_bytes = (slot.size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
     channel.cell_count = parts_.cell_count;
     StatusOr<void*> cells =
@@ -309,6 +311,27 @@ ErrorCode Channels::Start(Channel& channel) {
     Abandon(channel, error);
   }
   return ErrorCode::kOk;  // its wait says how it went
+}
+
+ErrorCode Channels::Follow(const Channel& send, std::span<Channel* const> receives) {
+  const auto is_fit = [](const Channel& channel, bool is_send) {
+    return channel.is_send == is_send && channel.stage == Channel::Stage::kMatched &&
+           !channel.local && !channel.has_window_of_its_own();
+  };
+  if (!is_fit(send, true) || receives.size() > shm::kMostFollowed) {
+    return ErrorCode::kInternal;
+  }
+  shm::FollowWords& words = send.end->follows;
+  for (size_t i = 0; i < receives.size(); ++i) {
+    if (!is_fit(*receives[i], false) || receives[i]->uses_cells()) {
+      return ErrorCode::kInternal;
+    }
+    const shm::Location end =
+        parts_.memory->regions().Find(receives[i]->end, sizeof(shm::ChannelLayout));
+    shm::StoreRelaxed(words.ends[i], end.address);
+  }
+  shm::StoreRelaxed(words.count, static_cast<uint32_t>(receives.size()));
+  return ErrorCode::kOk;
 }
 
 Status Channels::CheckArm(const Channel& channel) {

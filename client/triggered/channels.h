@@ -53,8 +53,9 @@ class Channels {
   explicit Channels(Parts parts);
   ~Channels();
 
-  // Notes that a persistent request was made, and its place in the order of its kind.
-  void NoteMade(uint32_t request);
+  // Notes that a persistent request was made, and its place in the order of its kind. `in_place`:
+  // as Message::in_place.
+  void NoteMade(uint32_t request, bool in_place);
   // Offers persistent requests to be matched; skips those that are matched, or were offered before.
   // All or none. Blocks on the daemon. kInvalidRequest, kOutOfMemory, and the daemon's errors.
   Status Offer(std::span<const uint32_t> requests);
@@ -80,6 +81,9 @@ class Channels {
   // Starts an idle matched request for the rank itself. If both ends have now started, moves the
   // bytes.
   ErrorCode Start(Channel& channel);
+  // Before the first start of a matched send to another node: each of its messages follows those of
+  // the receives (shm::FollowWords). kInternal: one of them is not such a channel.
+  ErrorCode Follow(const Channel& send, std::span<Channel* const> receives);
   // Arm prepares a start that a device makes through a ring; nothing moves before that. Call
   // CheckArm first: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer
   // where the window is not the buffer itself.
@@ -139,12 +143,17 @@ class Channels {
   ErrorCode Move(Channel& channel);
   bool Help(Channel& channel) const;
   void WakePeer(const Channel& channel) const;
+  bool IsInPlace(uint32_t request) {
+    std::lock_guard lock(mutex_);
+    return in_place_[request];
+  }
   bool IsLocal(uint32_t rank) const { return parts_.peers->by_rank[rank].local; }
 
   Parts parts_;
   std::mutex mutex_;
   std::map<Kind, uint64_t> made_;
   std::vector<uint64_t> ordinals_;  // by request
+  std::vector<bool> in_place_;      // likewise
   std::vector<std::unique_ptr<Channel>> by_request_;
   std::atomic<uint32_t> started_{0};  // starts by the rank that are not over
   ChannelBlocks blocks_;

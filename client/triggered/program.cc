@@ -42,6 +42,14 @@ Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<P
   }
 }
 
+size_t Program::EndOfStarts(size_t first, size_t end) const {
+  const auto begin = steps_.begin();
+  return static_cast<size_t>(
+      std::find_if(begin + static_cast<ptrdiff_t>(first), begin + static_cast<ptrdiff_t>(end),
+                   [](const Step& step) { return step.kind != Kind::kStart; }) -
+      begin);
+}
+
 Status Program::CheckStart() {
   if (error() != ErrorCode::kOk) {
     return {error(), "the " + name_ + " has failed (" + ErrorCodeText(error()) +
@@ -95,6 +103,11 @@ Status Program::FindMembers() {
     members.push_back(channel);
   }
   members_ = std::move(members);
+  for (const Step& step : steps_) {
+    if (!step.follows.empty()) {
+      FERRY_RETURN_IF_ERROR(Follow(step));
+    }
+  }
   for (const Channel* const channel : members_) {
     // Steps work on whole messages.
     if (const uint64_t expected = channels_.OwnBytes(*channel);
@@ -105,6 +118,19 @@ Status Program::FindMembers() {
                                          std::to_string(channel->size_bytes) +
                                          " bytes in place of " + std::to_string(expected)};
     }
+  }
+  return {};
+}
+
+Status Program::Follow(const Step& step) {
+  std::vector<Channel*> followed;
+  for (const uint32_t request : step.follows) {
+    followed.push_back(members_[request]);
+  }
+  const ErrorCode error = channels_.Follow(ChannelOf(step), followed);
+  if (error != ErrorCode::kOk && ChannelOf(step).Failure() == ErrorCode::kOk) {
+    Part(error);
+    return {error, "the " + name_ + " cannot chain its messages"};
   }
   return {};
 }

@@ -10,6 +10,10 @@
 //
 // Its rank can carry a start out itself, in place of streams: step by step in the same order, so
 // that partners' streams find what they wait for (program_by_rank.cc).
+// A send may follow receives (ProgramStep::follows): it is started ahead of their waits, and moves
+// when their messages have come, by the NIC or the daemon. So the steps of a chain that passes
+// messages on lie in the opening, and no stream takes part between its start and its end. Starts
+// that stand next to each other share one doorbell.
 //
 // Failure. A wait for a message that fails lets the stream go on, as all waits do (shm/counter.h).
 // Nothing may be sent on then, since the data was never received. So before each start, call and
@@ -61,6 +65,8 @@ class Program {
   std::vector<Step>& steps() { return steps_; }
   size_t opening() const { return opening_; }
   bool is_aside() const { return is_aside_; }
+  // The end of the starts that stand next to each other from `first` on, before `end`.
+  size_t EndOfStarts(size_t first, size_t end) const;
   // Valid once prepared.
   const std::vector<Channel*>& members() const { return members_; }
   Channel& ChannelOf(const Step& step) { return *members_[step.request]; }
@@ -99,6 +105,7 @@ class Program {
 
  private:
   Status FindMembers();
+  Status Follow(const Step& step);
   void StopAside() { aside_.reset(); }
   void FailAfterThis(ErrorCode error);
   void Part(ErrorCode error);

@@ -116,11 +116,9 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
     Program::Step& step = program.steps()[i];
     Status status;
     if (step.kind == Kind::kStart) {
-      Channel& channel = program.ChannelOf(step);
-      ++channel.starts;
-      channel.was_enqueued = true;
-      *rings |= !channel.local;
-      status = Start(stream, channel);
+      const size_t next = program.EndOfStarts(i, end);
+      status = StartTogether(stream, program, i, next, rings);
+      i = next - 1;
     } else if (step.kind == Kind::kWait) {
       status = Wait(stream, program.ChannelOf(step));
     } else if (step.kind == Kind::kCopy) {
@@ -136,6 +134,27 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
     FERRY_RETURN_IF_ERROR(status);
   }
   return {};
+}
+
+// Enqueues the starts [first, end): those that may share a doorbell do, which rings once.
+Status Queues::StartTogether(gpu::Stream& stream, Program& program, size_t first, size_t end,
+                             bool* rings) {
+  sharing_.clear();
+  for (size_t i = first; i < end; ++i) {
+    Channel& channel = program.ChannelOf(program.steps()[i]);
+    if (SharedStarts::MayShareInProgram(channel)) {
+      sharing_.push_back(&channel);
+    }
+  }
+  SharedStart* const shared = channels_.shared_starts().Join(sharing_);
+  for (size_t i = first; i < end; ++i) {
+    Channel& channel = program.ChannelOf(program.steps()[i]);
+    ++channel.starts;
+    channel.was_enqueued = true;
+    *rings |= !channel.local;
+    FERRY_RETURN_IF_ERROR(Start(stream, channel));
+  }
+  return shared != nullptr ? RingShared(stream, *shared) : Status();
 }
 
 Status Queues::WaitProgram(Queue& queue, Program& program) {

@@ -408,9 +408,7 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
     }
   }
   if (shared != nullptr) {
-    const uint64_t value = SharedStarts::Ring(*shared);
-    if (Status status = (*queue)->stream().WriteValue64(&shared->word->value, value);
-        !status.ok()) {
+    if (Status status = RingShared((*queue)->stream(), *shared); !status.ok()) {
       RefuseAll(**queue, items, status.code());
       return status;
     }
@@ -419,6 +417,10 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
     channels_.RingDaemon();
   }
   return {};
+}
+
+Status Queues::RingShared(gpu::Stream& stream, SharedStart& shared) {
+  return stream.WriteValue64(&shared.word->value, SharedStarts::Ring(shared));
 }
 
 // The doorbell for those items that may share one.

@@ -118,6 +118,7 @@ class Queues {
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status CheckStart(QueueHandle handle, uint32_t request);
   SharedStart* Share(std::span<const Item> items);
+  static Status RingShared(gpu::Stream& stream, SharedStart& shared);
   Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
   // The channel or program of an item; null: there is none.
   template <typename Startable>
@@ -145,6 +146,8 @@ class Queues {
   Status CheckProgramStart(QueueHandle handle, Queue& queue, Program* program);
   Status StartProgram(QueueHandle handle, Queue& queue, Program& program, bool* rings);
   Status EnqueueSteps(gpu::Stream& stream, Program& program, size_t first, size_t end, bool* rings);
+  Status StartTogether(gpu::Stream& stream, Program& program, size_t first, size_t end,
+                       bool* rings);
   Status WaitProgram(Queue& queue, Program& program);
   void UnlistProgram(Program* program);
   Status TakeProgramEnds(QueueHandle handle, Queue& queue);

@@ -1,7 +1,7 @@
-// One doorbell for several ready sends, or receives of ready sends, that are started together: a
-// stream stores into one word, and the NIC's one trigger for all of them fires ("Co-Design and
-// Evaluation of a CPU-Free MPI GPU Communication Abstraction and Implementation", section V-A).
-// Each end of any other pair counts its own starts together with the other end's.
+// One doorbell for several ends that are started together: ready sends and receives of ready sends
+// of one call, and all neighbouring starts of a program. A stream stores into one word, and the
+// NIC's one trigger for all of them fires ("Co-Design and Evaluation of a CPU-Free MPI GPU
+// Communication Abstraction and Implementation", section V-A).
 //
 // Requests share from the first call that starts them together, for as long as each call starts all
 // of them. A request that is started otherwise leaves; the others go on sharing. Each end's block
@@ -46,10 +46,15 @@ class SharedStarts {
   SharedStarts(const SharedStarts&) = delete;
   SharedStarts& operator=(const SharedStarts&) = delete;
 
-  // Whether the end may share starts: then nothing but the doorbell fires it in the NIC. Where its
-  // stream reaches the NIC itself, that is better than one store for all, which ferryd has to see.
+  // Whether the end may share starts. Where its stream reaches the NIC itself, that is better than
+  // one store for all, which ferryd has to see.
+  static bool MayShareInProgram(const Channel& channel) {
+    return !channel.local && !channel.may_have_page();
+  }
+  // The same for one that is no step of a program: nothing but the doorbell fires it in the NIC
+  // then. Each end of a regular pair counts its own starts together with the other end's.
   static bool MayShare(const Channel& channel) {
-    return !channel.local && channel.mode == shm::SendMode::kReady && !channel.may_have_page();
+    return channel.mode == shm::SendMode::kReady && MayShareInProgram(channel);
   }
   // For channels that may all share and that one call is about to start: returns the doorbell that
   // starts all of them, or null if each uses its own. Call Ring after all of them are enqueued.

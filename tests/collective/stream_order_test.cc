@@ -46,6 +46,82 @@ TEST(StreamOrderTest, WaitsOnlyForWhatComesNext) {
                                    std::pair(kStart, 2), std::pair(kWait, 0), std::pair(kWait, 2)));
 }
 
+std::vector<std::pair<StreamAction, StepId>> ChainedOrderOf(const Schedule& schedule,
+                                                            std::vector<StepId>* follows) {
+  std::vector<std::pair<StreamAction, StepId>> order;
+  const ChainRules rules{
+      .may_chain = [&schedule](StepId id) { return schedule.steps[id].peer != 9; },
+      .most_followed = 2,
+      .most_followers = 2};
+  for (const OrderedStep& step : OrderForStream(schedule, rules)) {
+    order.emplace_back(step.action, step.step);
+    if (!step.follows.empty()) {
+      *follows = step.follows;
+    }
+  }
+  return order;
+}
+
+TEST(StreamOrderTest, ASendFollowsWhatItPassesOn) {
+  ScheduleBuilder builder;
+  builder.Receive(1, Output(0, 8));
+  builder.Send(2, Output(0, 8));
+  builder.Send(9, Output(0, 8));  // by nobody's chain
+  std::vector<StepId> follows;
+  using enum StreamAction;
+  EXPECT_THAT(ChainedOrderOf(builder.Finish(), &follows),
+              testing::ElementsAre(std::pair(kStart, 0), std::pair(kStart, 1), std::pair(kWait, 0),
+                                   std::pair(kStart, 2), std::pair(kWait, 1), std::pair(kWait, 2)));
+  EXPECT_THAT(follows, testing::ElementsAre(0));
+}
+
+// What the stream reads, writes or reduces, it waits for itself, and for all that came before.
+TEST(StreamOrderTest, AComputationWaitsForTheWholeChain) {
+  ScheduleBuilder builder;
+  builder.Receive(1, Output(0, 8));
+  builder.Send(2, Output(0, 8));
+  builder.Fence();
+  builder.Copy(Output(64, 8), Output(0, 8));
+  std::vector<StepId> follows;
+  using enum StreamAction;
+  EXPECT_THAT(ChainedOrderOf(builder.Finish(), &follows),
+              testing::ElementsAre(std::pair(kStart, 0), std::pair(kStart, 1), std::pair(kWait, 0),
+                                   std::pair(kWait, 1), std::pair(kCompute, 3)));
+}
+
+TEST(StreamOrderTest, ASendWithTooMuchToFollowWaits) {
+  ScheduleBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    builder.Receive(1, Output(8 * static_cast<size_t>(i), 8));
+  }
+  builder.Send(2, Output(0, 24));
+  std::vector<StepId> follows;
+  EXPECT_THAT(ChainedOrderOf(builder.Finish(), &follows).back().second, 3U);
+  EXPECT_THAT(follows, testing::IsEmpty());
+}
+
+// Between the start and the end of a barrier's rounds the stream has nothing to do.
+TEST(StreamOrderTest, BarriersAndBroadcastsAreOneChain) {
+  for (const Collective collective : {Collective::kBarrier, Collective::kBcast}) {
+    for (const int size : {2, 3, 8, 17}) {
+      Problem problem;
+      problem.collective = collective;
+      problem.rank = size / 2;
+      problem.size = size;
+      problem.block_bytes = 8;
+      const Schedule schedule = MakeSchedule(AlgorithmsOf(collective).front(), problem);
+      bool waits = false;
+      const ChainRules rules{
+          .may_chain = [](StepId) { return true; }, .most_followed = 7, .most_followers = 64};
+      for (const OrderedStep& step : OrderForStream(schedule, rules)) {
+        waits |= step.action == StreamAction::kWait;
+        EXPECT_EQ(waits, step.action == StreamAction::kWait)
+            << CollectiveName(collective) << " of " << size;
+      }
+    }
+  }
+}
+
 TEST(StreamOrderTest, OfNothingIsNothing) {
   EXPECT_THAT(OrderForStream(ScheduleBuilder().Finish()), testing::IsEmpty());
 }
@@ -68,7 +144,8 @@ TEST(StreamWorldTest, FindsWhoWaitsForEver) {
 
 // ---- All algorithms -----------------------------------------------------------------------------
 
-std::string Check(const Algorithm& algorithm, const CaseSpec& spec, bool may_leave_ahead) {
+std::string Check(const Algorithm& algorithm, const CaseSpec& spec, bool may_leave_ahead,
+                  const StreamWorld::Nodes& chained = {}) {
   std::vector<CaseRank> ranks = MakeCase(spec);
   std::vector<Schedule> schedules;
   for (const CaseRank& rank : ranks) {
@@ -78,7 +155,7 @@ std::string Check(const Algorithm& algorithm, const CaseSpec& spec, bool may_lea
     schedules.push_back(MakeSchedule(algorithm, rank.problem));
   }
   CaseReducer reducer(spec.commutative);
-  StreamWorld world(schedules, &ranks, &reducer, spec.seed, may_leave_ahead);
+  StreamWorld world(schedules, &ranks, &reducer, spec.seed, may_leave_ahead, chained);
   if (std::string wrong = world.Play(); !wrong.empty()) {
     return wrong;
   }
@@ -109,6 +186,15 @@ class StreamOrdersTest : public testing::TestWithParam<std::tuple<Collective, in
       for (const bool ahead : {false, true}) {
         ASSERT_EQ(Check(algorithm, spec, ahead), "") << algorithm.name << ": " << spec.Text();
       }
+      if (form % 3 != 0) {
+        continue;
+      }
+      StreamWorld::Nodes nodes = spec.node_of;  // where they are not said, each rank has its own
+      for (int i = static_cast<int>(nodes.size()); i < size_; ++i) {
+        nodes.push_back(i);
+      }
+      ASSERT_EQ(Check(algorithm, spec, false, nodes), "")
+          << "chained " << algorithm.name << ": " << spec.Text();
     }
   }
   static std::vector<int> Nodes(int kind, int size) {

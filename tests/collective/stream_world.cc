@@ -6,14 +6,25 @@
 namespace ferry::collective {
 
 StreamWorld::StreamWorld(const std::vector<Schedule>& schedules, std::vector<CaseRank>* ranks,
-                         Reducer* reducer, uint64_t seed, bool may_leave_ahead)
+                         Reducer* reducer, uint64_t seed, bool may_leave_ahead,
+                         const Nodes& chained)
     : schedules_(schedules),
       ranks_(*ranks),
       reducer_(*reducer),
       may_leave_ahead_(may_leave_ahead),
       random_(seed) {
   for (const Schedule& schedule : schedules) {
-    streams_.push_back({OrderForStream(schedule), 0, std::vector<uint8_t>(schedule.scratch_bytes)});
+    ChainRules rules;
+    if (!chained.empty()) {
+      const int node = chained[streams_.size()];
+      rules.may_chain = [&schedule, &chained, node](StepId id) {
+        return chained[static_cast<size_t>(schedule.steps[id].peer)] != node;
+      };
+      rules.most_followed = 7;
+      rules.most_followers = 64;
+    }
+    streams_.push_back(
+        {OrderForStream(schedule, rules), 0, std::vector<uint8_t>(schedule.scratch_bytes)});
   }
 }
 
@@ -32,14 +43,14 @@ std::string StreamWorld::Play() {
       }
     }
     for (auto& [key, message] : messages_) {
-      any |= random_() % 2 == 0 && Move(&message);
+      any |= random_() % 2 == 0 && Move(key, &message);
     }
     std::erase_if(messages_, [](const auto& entry) {
       return entry.second.has_landed && !entry.second.is_sent;
     });
     if (!any) {  // there may be steps that chance has left out
       for (auto& [key, message] : messages_) {
-        any |= Move(&message);
+        any |= Move(key, &message);
       }
     }
   }
@@ -74,7 +85,7 @@ bool StreamWorld::Advance(size_t rank) {
   const OrderedStep& ordered = stream.steps[stream.next];
   const Step& step = schedules_[rank].steps[ordered.step];
   if (ordered.action == StreamAction::kStart) {
-    Start(rank, step);
+    Start(rank, ordered);
   } else if (ordered.action == StreamAction::kCompute) {
     Compute(rank, step);
   } else {
@@ -95,12 +106,16 @@ bool StreamWorld::Advance(size_t rank) {
   return true;
 }
 
-void StreamWorld::Start(size_t rank, const Step& step) {
+void StreamWorld::Start(size_t rank, const OrderedStep& ordered) {
+  const Step& step = schedules_[rank].steps[ordered.step];
   Message& message = messages_[KeyOf(rank, step)];
   if (step.kind == StepKind::kSend) {
     message.from = Address(rank, step.left);
     message.size = step.left.size_bytes;
     message.is_sent = true;
+    for (const StepId followed : ordered.follows) {
+      message.follows.push_back(KeyOf(rank, schedules_[rank].steps[followed]));
+    }
     message.leaves_ahead = may_leave_ahead_ && random_() % 2 == 0;
   } else {
     message.to = Address(rank, step.to);
@@ -110,10 +125,12 @@ void StreamWorld::Start(size_t rank, const Step& step) {
   }
 }
 
-bool StreamWorld::Move(Message* message) {
-  if (message->is_there || !message->is_sent || (!message->leaves_ahead && !message->is_awaited)) {
+bool StreamWorld::Move(const Key& key, Message* message) {
+  if (message->is_there || !message->is_sent || (!message->leaves_ahead && !message->is_awaited) ||
+      !std::ranges::all_of(message->follows, [this](const Key& k) { return there_.contains(k); })) {
     return false;
   }
+  there_.insert(key);
   if (message->leaves_ahead) {
     message->cell.assign(message->from, message->from + message->size);
   } else if (message->size != 0) {

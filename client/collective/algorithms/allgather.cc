@@ -52,11 +52,7 @@ void Bruck(const Problem& problem, ScheduleBuilder* builder) {
     return all.Part(static_cast<size_t>(first) * bytes, static_cast<size_t>(count) * bytes);
   };
   builder->Copy(OwnOf(problem), blocks(0, 1));
-  for (int distance = 1; distance < n; distance *= 2) {
-    const int count = std::min(distance, n - distance);
-    builder->Send((problem.rank - distance + n) % n, blocks(0, count));
-    builder->Receive((problem.rank + distance) % n, blocks(distance, count));
-  }
+  AddBruckAllgather(builder, Everyone(problem), all);
   const int to_end = n - problem.rank;
   const Range output{Place::kOutput, 0, all.size_bytes};
   builder->Copy(blocks(0, to_end), output.Part(static_cast<size_t>(problem.rank) * bytes,

@@ -44,6 +44,29 @@ void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   AddTreeBcast(builder, nodes.local, tree, output, problem.segment_bytes);
 }
 
+// Everybody gets all vectors, of its node's leader those of all nodes, and reduces them by itself:
+// no message waits for a reduction, so that networks can chain them.
+void Gathered(const Problem& problem, ScheduleBuilder* builder) {
+  const Nodes nodes = NodesOf(problem, -1);
+  const Tree tree = BinomialTree(nodes.local.self, 0, nodes.local.size());
+  const Reduction reduction = ReductionOf(problem);
+  AddTreeReduce(builder, nodes.local, tree, reduction);
+  if (nodes.leaders.self >= 0 && nodes.leaders.size() > 1) {
+    const int n = nodes.leaders.size();
+    const size_t bytes = reduction.output.size_bytes;
+    const Range all = builder->Scratch(bytes * static_cast<size_t>(n));
+    builder->Copy(reduction.output, all.Part(0, bytes));
+    AddBruckAllgather(builder, nodes.leaders, all);
+    std::vector<Range> operands;
+    for (int i = 0; i < n; ++i) {
+      const auto place = static_cast<size_t>((i - nodes.leaders.self + n) % n);
+      operands.push_back(all.Part(place * bytes, bytes));
+    }
+    AddReductionInOrder(builder, operands, reduction.output);
+  }
+  AddTreeBcast(builder, nodes.local, tree, reduction.output, problem.segment_bytes);
+}
+
 // All ranks work: each reduces a part for its node, then the ranks with the same part reduce across
 // the nodes, then each node gathers.
 void HierarchicalParts(const Problem& problem, ScheduleBuilder* builder) {
@@ -75,6 +98,9 @@ void HierarchicalParts(const Problem& problem, ScheduleBuilder* builder) {
 bool CanGoByNode(const Problem& problem) {
   return IsHierarchical(problem) && (problem.commutative || AreNodesInOrder(problem));
 }
+bool CanBeGathered(const Problem& problem) {
+  return !IsHierarchical(problem) || CanGoByNode(problem);
+}
 bool AreNodesAlike(const Problem& problem) {
   if (!CanGoByNode(problem)) {
     return false;
@@ -94,6 +120,7 @@ constexpr Algorithm kAlgorithms[] = {
     {Collective::kAllreduce, "reduce_bcast", nullptr, ReduceBcast},
     {Collective::kAllreduce, "rabenseifner", IsCommutative, Rabenseifner},
     {Collective::kAllreduce, "ring", IsCommutative, Ring},
+    {Collective::kAllreduce, "gathered", CanBeGathered, Gathered},
     {Collective::kAllreduce, "hierarchical", CanGoByNode, Hierarchical},
     {Collective::kAllreduce, "hierarchical_parts", AreNodesAlike, HierarchicalParts},
 };

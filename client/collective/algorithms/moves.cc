@@ -100,6 +100,19 @@ void AddLinearAllgather(ScheduleBuilder* builder, const Party& party,
   }
 }
 
+void AddBruckAllgather(ScheduleBuilder* builder, const Party& party, const Range& all) {
+  const int n = party.size();
+  const size_t bytes = all.size_bytes / static_cast<size_t>(n);
+  const auto blocks = [&](int first, int count) {
+    return all.Part(static_cast<size_t>(first) * bytes, static_cast<size_t>(count) * bytes);
+  };
+  for (int distance = 1; distance < n; distance *= 2) {
+    const int count = std::min(distance, n - distance);
+    builder->Send(party.Rank((party.self - distance + n) % n), blocks(0, count));
+    builder->Receive(party.Rank((party.self + distance) % n), blocks(distance, count));
+  }
+}
+
 void AddRingAllgather(ScheduleBuilder* builder, const Party& party,
                       const std::vector<Range>& blocks, const Range& own) {
   const int n = party.size();

@@ -36,6 +36,9 @@ void AddLinearAllgather(ScheduleBuilder* builder, const Party& party,
 // Around a ring. Only `own` is read.
 void AddRingAllgather(ScheduleBuilder* builder, const Party& party,
                       const std::vector<Range>& blocks, const Range& own);
+// Bruck's: log2(n) rounds. `all` has one place of the block's size for each member, and its first
+// one this member's block; those of the members behind this one follow, around the party.
+void AddBruckAllgather(ScheduleBuilder* builder, const Party& party, const Range& all);
 // A power of two members; the blocks are adjacent everywhere, or else each goes by itself.
 void AddDoublingAllgather(ScheduleBuilder* builder, const Party& party,
                           const std::vector<Range>& blocks, bool are_adjacent);

@@ -143,6 +143,10 @@ collective::Schedule Channel::MakeSchedule(const Problem& problem) const {
   return kept_.MakeSchedule(problem, CollectiveTable());
 }
 
+collective::Schedule Channel::MakeScheduleOfQueue(const Problem& problem) const {
+  return kept_.MakeSchedule(problem, QueueTable());
+}
+
 std::unique_ptr<CollectiveRun> Channel::Prepare(
     std::shared_ptr<const collective::Schedule> schedule) {
   const auto lock = Lock();

@@ -144,6 +144,8 @@ class Channel : public Comm::Extension, public Watched {
                  uint32_t number, const collective::RunFailure& before);
   // This rank's schedule for a problem, by the algorithm that all ranks choose.
   collective::Schedule MakeSchedule(const collective::Problem& problem) const;
+  // The same for queues (QueueTable).
+  collective::Schedule MakeScheduleOfQueue(const collective::Problem& problem) const;
   // A run that nobody else takes. It is given back when it is done.
   std::unique_ptr<collective::CollectiveRun> Prepare(
       std::shared_ptr<const collective::Schedule> schedule);

@@ -143,8 +143,8 @@ bool CollectiveRequest::is_enqueued() const {
 
 Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
   if (on_stream_ == nullptr && refusal_.ok()) {
-    const StreamCollective::Parts parts{*comm_, channel_, *operation_,
-                                        started_->taken.run()->schedule(), number_};
+    schedule_ = channel_.MakeScheduleOfQueue(operation_->problem);
+    const StreamCollective::Parts parts{*comm_, channel_, *operation_, schedule_, number_};
     auto made = StreamCollective::Make(parts);
     if (made.ok()) {
       on_stream_ = std::move(made).value();

@@ -54,6 +54,7 @@ class CollectiveRequest : public Request, public Matchable {
   std::unique_ptr<Channel::Started> started_;
   std::shared_ptr<Comparison> comparison_;  // of the last start, where ranks compare their calls
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
+  collective::Schedule schedule_;                // of that
   ProgramRun by_rank_;                           // of that: a start of the rank's own
   Failure refusal_;                              // why it cannot be matched
 };

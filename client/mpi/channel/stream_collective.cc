@@ -1,13 +1,16 @@
 #include "client/mpi/channel/stream_collective.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "client/collective/problem.h"
 #include "client/collective/stream_order.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/channel/scratch.h"
+#include "client/mpi/channel/table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/strided_runs.h"
+#include "shm/layout/channel_layout.h"
 
 namespace ferry::mpi {
 
@@ -16,6 +19,7 @@ using collective::OrderedStep;
 using collective::Place;
 using collective::Range;
 using collective::Step;
+using collective::StepId;
 using collective::StepKind;
 using collective::StreamAction;
 
@@ -25,6 +29,9 @@ namespace {
 
 // The most steps that one may have: each start enqueues them all.
 constexpr size_t kMostSteps = 65536;
+// Longer outputs that the network does not reach are passed on by streams: a copy costs more than
+// they do.
+constexpr size_t kMostStandInBytes = 64 << 10;
 
 }  // namespace
 
@@ -50,8 +57,10 @@ StreamCollective::~StreamCollective() {
   for (const client::RequestHandle request : requests_) {
     (void)front_end->FreePersistent(request);
   }
-  if (scratch_ != nullptr) {
-    (void)front_end->FreeMemory(scratch_);
+  for (void* const memory : {scratch_, stand_in_}) {
+    if (memory != nullptr) {
+      (void)front_end->FreeMemory(memory);
+    }
   }
 }
 
@@ -62,8 +71,11 @@ Failure StreamCollective::Build() {
   }
   FERRY_RETURN_FAILURE(AddFetches());
   FERRY_RETURN_FAILURE(MakeScratch());
+  FERRY_RETURN_FAILURE(MakeStandIn());
+  AddStandInCopies(/*fetches=*/true);
   FERRY_RETURN_FAILURE(MakeRequests(With::kData));
   AddOrdered();
+  AddStandInCopies(/*fetches=*/false);
   FERRY_RETURN_FAILURE(AddDelivery());
   StatusOr<client::RequestHandle> program = front_end->MakeProgram(
       CollectiveName(parts_.operation.problem.collective), requests_, std::move(steps_));
@@ -75,10 +87,66 @@ Failure StreamCollective::Build() {
 }
 
 std::byte* StreamCollective::Address(const Range& range) const {
-  void* const base = range.place == Place::kInput    ? parts_.operation.input.base()
-                     : range.place == Place::kOutput ? parts_.operation.output.base()
-                                                     : scratch_;
+  void* const base = range.place == Place::kInput     ? parts_.operation.input.base()
+                     : range.place == Place::kScratch ? scratch_
+                     : stand_in_ != nullptr           ? stand_in_
+                                                      : parts_.operation.output.base();
   return static_cast<std::byte*>(base) + range.offset_bytes;
+}
+
+// ---- A copy of the output that the network reaches ----------------------------------------------
+
+// Whether it receives from another node, into the output, what it sends on to one.
+bool StreamCollective::PassesOutputOn() const {
+  const auto touches = [this](const Step& step, StepKind kind, const Range& range) {
+    return step.kind == kind && range.place == Place::kOutput && range.size_bytes != 0 &&
+           IsToAnotherNode(step);
+  };
+  const std::vector<Step>& steps = parts_.schedule.steps;
+  return std::ranges::any_of(
+             steps, [&](const Step& step) { return touches(step, StepKind::kReceive, step.to); }) &&
+         std::ranges::any_of(
+             steps, [&](const Step& step) { return touches(step, StepKind::kSend, step.left); });
+}
+
+// Single messages would go through blocks of their own, between which the stream copies.
+Failure StreamCollective::MakeStandIn() {
+  const collective::Problem& problem = parts_.operation.problem;
+  const bool gathers = problem.collective == collective::Collective::kAllgather;
+  if (!ChainsInNics() || problem.has_blocks || problem.is_inter ||
+      (!gathers && problem.collective != collective::Collective::kBcast)) {
+    return {};
+  }
+  const auto times = gathers ? static_cast<size_t>(parts_.channel.size()) : 1;
+  const Range output{Place::kOutput, 0, problem.block_bytes * times};
+  if (output.size_bytes > kMostStandInBytes || !PassesOutputOn() || IsReachedByNics(output)) {
+    return {};
+  }
+  StatusOr<void*> memory =
+      front_end->AllocateMemory(output.size_bytes, client::MemoryKind::kHost, 0);
+  if (!memory.ok()) {
+    return FailureOf(memory.status());
+  }
+  stand_in_ = *memory;
+  return {};
+}
+
+// What is read of the output before the collective writes it is this rank's own block, in place.
+void StreamCollective::AddStandInCopies(bool fetches) {
+  if (stand_in_ == nullptr) {
+    return;
+  }
+  const collective::Problem& problem = parts_.operation.problem;
+  auto* const stand_in = static_cast<std::byte*>(stand_in_);
+  auto* const output = static_cast<std::byte*>(parts_.operation.output.base());
+  const bool gathers = problem.collective == collective::Collective::kAllgather;
+  const size_t bytes = problem.block_bytes;
+  const auto self = static_cast<size_t>(parts_.channel.self());
+  if (!fetches) {
+    AddCopy(output, stand_in, gathers ? bytes * static_cast<size_t>(parts_.channel.size()) : bytes);
+  } else if (gathers && problem.in_place) {
+    AddCopy(stand_in + self * bytes, output + self * bytes, bytes);
+  }
 }
 
 // ---- Messages -----------------------------------------------------------------------------------
@@ -123,7 +191,8 @@ Failure StreamCollective::MakeRequest(const Step& step, With what, client::Reque
                                 .size_bytes = size_bytes,
                                 .peer = parts_.channel.WorldRank(step.peer),
                                 .tag = static_cast<int32_t>(parts_.number),
-                                .context = parts_.comm.context(Traffic::kCollective)};
+                                .context = parts_.comm.context(Traffic::kCollective),
+                                .in_place = ChainsInNics()};
   return FailureOf(front_end->MakePersistent(message, is_send, handle));
 }
 
@@ -197,8 +266,31 @@ void StreamCollective::AddCopy(void* to, const void* from, uint64_t size_bytes) 
   steps_.push_back(std::move(step));
 }
 
+bool StreamCollective::IsToAnotherNode(const Step& step) const {
+  const auto peer = static_cast<uint32_t>(parts_.channel.WorldRank(step.peer));
+  return front_end->NodeOf(peer) != front_end->NodeOf(front_end->rank());
+}
+
+// The network reads and writes the memory itself, so that what has come can be passed on.
+bool StreamCollective::MayChain(const Step& step) const {
+  return IsToAnotherNode(step) &&
+         IsReachedByNics(step.kind == StepKind::kSend ? step.left : step.to);
+}
+
+bool StreamCollective::IsReachedByNics(const Range& range) const {
+  return range.size_bytes == 0 ||
+         (front_end->LocateHere(Address(range), range.size_bytes).region != 0 &&
+          !front_end->IsByStream(Address(range)));
+}
+
 void StreamCollective::AddOrdered() {
-  for (const OrderedStep& ordered : OrderForStream(parts_.schedule)) {
+  collective::ChainRules rules;
+  if (ChainsInNics()) {
+    rules = {.may_chain = [this](StepId id) { return MayChain(parts_.schedule.steps[id]); },
+             .most_followed = shm::kMostFollowed,
+             .most_followers = shm::kMostFollowers};
+  }
+  for (const OrderedStep& ordered : OrderForStream(parts_.schedule, rules)) {
     if (ordered.action == StreamAction::kCompute) {
       AddCompute(parts_.schedule.steps[ordered.step]);
       continue;
@@ -206,6 +298,9 @@ void StreamCollective::AddOrdered() {
     client::ProgramStep step;
     step.kind = ordered.action == StreamAction::kStart ? Kind::kStart : Kind::kWait;
     step.request = request_of_[ordered.step];
+    for (const StepId followed : ordered.follows) {
+      step.follows.push_back(request_of_[followed]);
+    }
     steps_.push_back(std::move(step));
   }
 }

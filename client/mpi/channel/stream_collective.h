@@ -7,6 +7,10 @@
 // only streams reach, by copies and kernels. Reductions are calls as well, but for those of device
 // memory that a device computes (op_reducer.h).
 //
+// Where the nodes' NICs carry out deferred operations, messages between nodes go by them, and a
+// send that only passes on what has been received follows the receives there (stream_order.h): no
+// CPU takes part until all are over.
+//
 // Calling thread: see request.h. Calls on the stream touch nothing but the operation's memory.
 #pragma once
 
@@ -50,6 +54,9 @@ class StreamCollective {
   explicit StreamCollective(const Parts& parts) : parts_(parts) {}
   Failure Build();
   Failure MakeScratch();
+  bool PassesOutputOn() const;
+  Failure MakeStandIn();
+  void AddStandInCopies(bool fetches);
   enum class With { kData, kNothing };
   Failure MakeRequests(With what);
   Failure MakeRequest(const collective::Step& step, With what, client::RequestHandle* handle);
@@ -59,12 +66,16 @@ class StreamCollective {
                    Portion portion);
   static bool AreCopiedByKernels(const gpu::StridedCopy& copy);
   void AddCopy(void* to, const void* from, uint64_t size_bytes);
+  bool IsToAnotherNode(const collective::Step& step) const;
+  bool MayChain(const collective::Step& step) const;
+  bool IsReachedByNics(const collective::Range& range) const;
   void AddOrdered();
   void AddCompute(const collective::Step& step);
   std::byte* Address(const collective::Range& range) const;
 
   const Parts parts_;
   void* scratch_ = nullptr;
+  void* stand_in_ = nullptr;  // for the output, where the network does not reach that
   std::vector<client::RequestHandle> requests_;
   std::vector<uint32_t> request_of_;  // by step
   std::vector<client::ProgramStep> steps_;

@@ -28,6 +28,7 @@ struct Announcement {
   uint64_t text_bytes = 0;
   uint64_t is_error = 0;  // the text is a sentence, not rules
   uint64_t compares_calls = 0;
+  uint64_t chains_in_nics = 0;
 };
 
 SelectionTable& Table() {
@@ -35,7 +36,17 @@ SelectionTable& Table() {
   return table;
 }
 
+// Allreduces of so many bytes go by all ranks' vectors rather than by sums on the way, for which
+// chains would stop.
+constexpr uint64_t kMostGatheredBytes = 64;
+
+SelectionTable& TableOfQueues() {
+  static SelectionTable& table = *new SelectionTable();
+  return table;
+}
+
 bool compares_calls = false;
+bool chains_in_nics = false;
 
 StatusOr<std::string> ReadText(const std::string& path) {
   errno = 0;
@@ -70,7 +81,10 @@ StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options) {
 
 const SelectionTable& CollectiveTable() { return Table(); }
 
+const SelectionTable& QueueTable() { return ChainsInNics() ? TableOfQueues() : Table(); }
+
 bool ComparesCalls() { return compares_calls; }
+bool ChainsInNics() { return chains_in_nics; }
 
 Failure AgreeOnCollectiveTable() {
   const auto size = static_cast<int>(front_end->size());
@@ -82,7 +96,8 @@ Failure AgreeOnCollectiveTable() {
     text = rules.ok() ? FormatSelectionRules(*rules) : rules.status().message();
     announcement = {.text_bytes = text.size(),
                     .is_error = rules.ok() ? 0U : 1U,
-                    .compares_calls = front_end->options().mpi_check};
+                    .compares_calls = front_end->options().mpi_check,
+                    .chains_in_nics = front_end->nic_defers() ? 1U : 0U};
   }
   LineToMembers line(ContextOf(kWorldNumber, Traffic::kAgreement), RankSet::Strided(0, 1, size));
   const Team team{.line = &line, .rank = rank, .size = size};
@@ -92,18 +107,25 @@ Failure AgreeOnCollectiveTable() {
     failure = Broadcast(team, text.data(), text.size());
   }
   compares_calls = announcement.compares_calls != 0;
-  if (!failure.ok() || announcement.text_bytes == 0) {
-    return failure;
-  }
-  if (announcement.is_error != 0) {
-    return {MPI_ERR_OTHER, std::move(text)};
+  chains_in_nics = announcement.chains_in_nics != 0;
+  if (!failure.ok() || announcement.is_error != 0) {
+    return failure.ok() ? Failure{MPI_ERR_OTHER, std::move(text)} : failure;
   }
   StatusOr<std::vector<SelectionRule>> rules =
       collective::ParseSelectionRules(text, "rules of rank 0");
   if (!rules.ok()) {
     return {MPI_ERR_OTHER, rules.status().message() + ": are all ranks of one release of Ferry?"};
   }
-  Table() = SelectionTable(std::move(*rules));
+  if (chains_in_nics) {
+    std::vector<SelectionRule> of_queues = *rules;
+    of_queues.push_back({.collective = collective::Collective::kAllreduce,
+                         .max_bytes = kMostGatheredBytes,
+                         .algorithm = "gathered"});
+    TableOfQueues() = SelectionTable(std::move(of_queues));
+  }
+  if (!rules->empty()) {
+    Table() = SelectionTable(std::move(*rules));
+  }
   return {};
 }
 

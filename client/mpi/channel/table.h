@@ -19,6 +19,12 @@ namespace ferry::mpi {
 const collective::SelectionTable& CollectiveTable();
 // Whether ranks compare their calls of a collective before they carry it out (option mpi_check).
 bool ComparesCalls();
+// Whether collectives on queues are chained in the nodes' NICs (option deferred_work_entries, of
+// rank 0's ferryd): their messages between nodes then go by the NICs, and follow each other there.
+bool ChainsInNics();
+// The table of matched collectives: where NICs chain them, that of CollectiveTable with algorithms
+// for it behind the rules of options.
+const collective::SelectionTable& QueueTable();
 
 // Collective over all ranks of the job, once, between joining it and the first communicator.
 // Blocks. If rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's
