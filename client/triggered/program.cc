@@ -124,11 +124,16 @@ Status Program::FindMembers() {
 
 Status Program::Follow(const Step& step) {
   std::vector<Channel*> followed;
+  bool has_failed = ChannelOf(step).Failure() != ErrorCode::kOk;
   for (const uint32_t request : step.follows) {
     followed.push_back(members_[request]);
+    has_failed |= followed.back()->Failure() != ErrorCode::kOk;
   }
-  const ErrorCode error = channels_.Follow(ChannelOf(step), followed);
-  if (error != ErrorCode::kOk && ChannelOf(step).Failure() == ErrorCode::kOk) {
+  if (has_failed) {
+    return {};  // CheckStart says so
+  }
+  if (const ErrorCode error = channels_.Follow(ChannelOf(step), followed);
+      error != ErrorCode::kOk) {
     Part(error);
     return {error, "the " + name_ + " cannot chain its messages"};
   }
