@@ -425,6 +425,11 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         EndWith(slot, error);
         effects.self = true;
       }
+      if (error == ErrorCode::kOk &&
+          arrival.descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPullDone)) {
+        statistics_.AddMessage(PathOf(slot, arrival),
+                               std::min(slot.message_bytes, slot.size_bytes));
+      }
     }
   }
   journal_.Commit();

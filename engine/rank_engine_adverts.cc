@@ -27,7 +27,6 @@ AdvertState StateOf(const RequestLayout& slot) { return static_cast<AdvertState>
 bool RankEngine::MayAdvertise(const RequestLayout& slot) const {
   return options_.receiver_first_min_bytes != 0 &&
          slot.size_bytes >= options_.receiver_first_min_bytes && slot.buffer.region != 0 &&
-         (slot.buffer.flags & shm::kLocationByStream) == 0 &&
          IsAdvertisable({slot.context, slot.peer, slot.tag}) && IsRank(slot.peer) &&
          !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local &&
          InwardPath(static_cast<uint32_t>(slot.peer)) == shm::PeerPath::kDaemon;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/pull_end.h"
 #include "engine/rank_engine.h"
 #include "engine/rendezvous/receiver_side.h"
 #include "engine/request_end.h"
@@ -483,7 +484,7 @@ void RankEngine::RepublishTransfers() {
   }
 }
 
-// The way that the matched message's data takes.
+// The way that the message's data takes: of one that is matched or, from another node, fetched.
 shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
   using shm::Path;
   const uint8_t flags = arrival.descriptor.flags;
@@ -498,10 +499,8 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
       const bool heap = transfer != nullptr && shm::LoadRelaxed(transfer->source.region) != 0;
       return heap ? Path::kHeapCopy : Path::kProcessVm;
     }
-    default:
-      if (CoreOf(arrival.lane) == Core::kDaemon &&  // a rank's own core reaches what it can
-          ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ||
-           (slot.buffer.flags & shm::kLocationByStream) != 0)) {
+    default:  // kPullDone
+      if ((flags & kPullStaged) != 0) {
         return Path::kStaged;
       }
       return (slot.flags & shm::kRequestShadow) != 0 ? Path::kBounce : Path::kRdma;
@@ -512,7 +511,10 @@ void RankEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival)
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   statistics_.Add(shm::Statistic::kMessagesReceived);
   statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
-  statistics_.AddMessage(PathOf(slot, arrival), size_bytes);
+  if (const auto kind = static_cast<DescriptorKind>(arrival.descriptor.kind);
+      kind == DescriptorKind::kEager || kind == DescriptorKind::kRts) {
+    statistics_.AddMessage(PathOf(slot, arrival), size_bytes);  // else its end says which it was
+  }
   if (runner_ == Runner::kWorker) {
     statistics_.Add(shm::Statistic::kWorkerMatches);
   }

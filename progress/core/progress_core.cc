@@ -80,8 +80,8 @@ ProgressCore::ProgressCore(const CoreOptions& options, CoreParts parts, CoreHook
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       pushes_(outbound_, options.push_max_bytes),
       landings_(pulls_, *transport_),
-      adverts_(registrar_, outbound_, options.operation_timeout_ns),
-      puts_(*transport_, outbound_, registrations_),
+      adverts_(registrar_, outbound_, depot_, options.operation_timeout_ns),
+      puts_(*transport_, outbound_, depot_, registrations_),
       one_sided_(outbound_, pulls_, feeds_, registrations_, private_memory_),
       extension_(parts.extend ? parts.extend({*transport_, outbound_, registrar_, registrations_,
                                               one_sided_, options.operation_timeout_ns})

@@ -40,9 +40,10 @@ uint32_t ServedRank::TakeOffer() {
 }
 
 void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request,
-                        uint32_t generation, ErrorCode error) {
+                        uint32_t generation, ErrorCode error, uint8_t flags) {
   shm::Descriptor answer{};
   answer.kind = static_cast<uint8_t>(kind);
+  answer.flags = flags;
   answer.source = peer;
   answer.destination = rank();
   const shm::TransferResult result{request, generation, static_cast<int32_t>(error), 0, {}};

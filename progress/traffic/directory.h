@@ -197,8 +197,9 @@ struct ServedRank {
     }
   }
   // Tells the rank how what its request began with `peer` has ended.
+  // `flags`: Descriptor::flags.
   void Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request, uint32_t generation,
-              ErrorCode error);
+              ErrorCode error, uint8_t flags = 0);
 
   shm::LaneConsumer commands;
   shm::Wake core_wake;  // of this core

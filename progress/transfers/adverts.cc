@@ -24,8 +24,8 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
     return std::nullopt;  // a node that returns may not take packets yet
   }
   ServedRegion* const found = rank.FindRegion(words.where, command.size_bytes);
-  if (found == nullptr || found->memory.by_stream) {
-    return std::nullopt;  // the message says so
+  if (found == nullptr || (found->memory.by_stream && found->memory.at_nic == nullptr)) {
+    return std::nullopt;  // the message says so, or is fetched
   }
   ServedRegion& region = *found;
   if (words.receive >= rank.advertised.size()) {
@@ -95,6 +95,9 @@ bool Adverts::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint6
   }
   entry->state = Advertised::State::kWritten;
   entry->begun_ns = now_ns;
+  if (entry->window != 0 && windows_.at(entry->window).region->memory.by_stream) {
+    depot_.CountDevice(/*is_direct=*/true);
+  }
   ++written_;
   return true;
 }
@@ -234,11 +237,15 @@ Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
   Window& window = windows_[region.window];
   window.rank = &rank;
   window.region = &region;
-  window.pinned = PinnedMemory(registrar_, {.base = region.memory.base,
-                                            .bytes = region.memory.size_bytes,
-                                            .access = transport::Access::kRemoteWrite,
-                                            .memory = region.memory.keep_alive,
-                                            .owner = region.memory.owner});
+  PinRequest request = {.base = region.memory.begin(),
+                        .bytes = region.memory.size_bytes,
+                        .access = transport::Access::kRemoteWrite,
+                        .memory = region.memory.keep_alive,
+                        .owner = region.memory.owner};
+  if (region.memory.by_stream) {
+    request.device = region.memory.for_nic;
+  }
+  window.pinned = PinnedMemory(registrar_, std::move(request));
   return nullptr;
 }
 

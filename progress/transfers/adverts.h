@@ -7,10 +7,11 @@
 // back; the other daemon agrees (kWithdrawn) unless it has said kPut before.
 //
 // Peers write by a key of its own for each region, its *window*, which is made when the region is
-// first advertised. So nobody writes into memory that is used for something else: where nobody will
-// say any more whether a write is through (the link was cut, or a write was given up), the window
-// is closed, the adverts of other peers in it are withdrawn, and only when its key is worthless are
-// those receives over. The next advert opens another one.
+// first advertised. Device memory has one where the NIC reaches it; else no advert leaves, and
+// messages are fetched. So nobody writes into memory that is used for something else: where nobody
+// will say any more whether a write is through (the link was cut, or a write was given up), the
+// window is closed, the adverts of other peers in it are withdrawn, and only when its key is
+// worthless are those receives over. The next advert opens another one.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "progress/registration/pinned_memory.h"
+#include "progress/staging/staging_depot.h"
 #include "progress/traffic/directory.h"
 #include "progress/traffic/outbound.h"
 #include "progress/traffic/reports.h"
@@ -32,9 +34,9 @@ namespace ferry::progress {
 
 class Adverts {
  public:
-  // Both outlive this.
-  Adverts(Registrar& registrar, Outbound& outbound, uint64_t timeout_ns)
-      : registrar_(registrar), outbound_(outbound), timeout_ns_(timeout_ns) {}
+  // All outlive this.
+  Adverts(Registrar& registrar, Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
+      : registrar_(registrar), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
   // Carry out a rank's commands. An advert is a hint: one that cannot leave now is dropped. Return
   // an error text when no correct rank writes such a command.
@@ -102,6 +104,7 @@ class Adverts {
 
   Registrar& registrar_;
   Outbound& outbound_;
+  StagingDepot& depot_;  // which counts ends in device memory
   const uint64_t timeout_ns_;
   std::map<uint64_t, Window> windows_;
   uint64_t last_window_ = 0;

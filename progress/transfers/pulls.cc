@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/pull_end.h"
 #include "shm/atomic.h"
 #include "shm/word_copy.h"
 
@@ -545,7 +546,9 @@ void Pulls::OnEnd(const Pull& pull, ServedRank* rank, uint64_t now_ns) {
     --rank->one_sided.pulls;
     return;
   }
-  rank->Answer(shm::DescriptorKind::kPullDone, pull.peer, pull.request, pull.generation, error);
+  const bool is_staged = pull.stage != nullptr || pull.kind == Incoming::Kind::kPrivate;
+  rank->Answer(shm::DescriptorKind::kPullDone, pull.peer, pull.request, pull.generation, error,
+               is_staged ? engine::kPullStaged : 0);
 }
 
 const char* Pulls::NameOfWant(const Pull& pull) {

@@ -97,14 +97,17 @@ ErrorCode Puts::Start(ServedRank& rank, const Descriptor& command, uint64_t now_
   AdvertNote* const note = FindNote(rank, command.destination, receive);
   ServedRegion* const found = rank.FindRegion(words.where, command.size_bytes);
   if (note == nullptr || note->context != command.context || note->tag != command.tag ||
-      command.size_bytes == 0 || found == nullptr || found->memory.by_stream) {
+      command.size_bytes == 0 || found == nullptr) {
     return ErrorCode::kNotFound;
   }
   ServedRegion& region = *found;
-  if (const ErrorCode code = registrations_.Hold(region.memory, words.where.address,
-                                                 command.size_bytes, UseFor::kTransfer, now_ns,
-                                                 &rank.claim);
-      code != ErrorCode::kOk) {  // an offer of it ends as it should
+  ClaimableRegion& memory = region.memory;
+  const ErrorCode code =
+      memory.by_stream ? registrations_.HoldDevice(memory, words.where.address, command.size_bytes,
+                                                   UseFor::kTransfer, now_ns, &rank.claim)
+                       : registrations_.Hold(memory, words.where.address, command.size_bytes,
+                                             UseFor::kTransfer, now_ns, &rank.claim);
+  if (code != ErrorCode::kOk) {  // an offer of it ends as it should, or is staged
     return code == ErrorCode::kWouldBlock ? code : ErrorCode::kNotFound;
   }
   const PacketHeader header = HeaderOf(rank, command, PacketKind::kPut);
@@ -120,7 +123,11 @@ ErrorCode Puts::Start(ServedRank& rank, const Descriptor& command, uint64_t now_
   put.generation = put.send_generation = words.send_generation;
   put.receive = receive;
   put.claim = std::move(rank.claim);
-  (void)LieIn(&region, words.where.address, &put);  // it is mapped
+  put.mapped = memory.begin() + words.where.address;
+  UseRegion(&region, &put);
+  if (memory.by_stream) {
+    depot_.CountDevice(/*is_direct=*/true);
+  }
   put.remote_address = note->address;
   put.key = note->key;
   put.size_bytes = std::min(command.size_bytes, note->size_bytes);

@@ -31,10 +31,12 @@ struct Put : Transfer {
 class Puts : public Transfers<Puts, Put, Piece> {
  public:
   // All outlive this.
-  Puts(transport::Transport& transport, Outbound& outbound, Registrations& registrations)
+  Puts(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
+       Registrations& registrations)
       : Transfers(kWritesUnderWay),
         transport_(transport),
         outbound_(outbound),
+        depot_(depot),
         registrations_(registrations) {}
 
   // Take the messages of the receivers' daemons.
@@ -76,6 +78,7 @@ class Puts : public Transfers<Puts, Put, Piece> {
 
   transport::Transport& transport_;
   Outbound& outbound_;
+  StagingDepot& depot_;  // which counts ends in device memory
   Registrations& registrations_;
 };
 

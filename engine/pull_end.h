@@ -1,0 +1,12 @@
+// What a core says of a pull's end in Descriptor::flags of kPullDone, beside its error.
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::engine {
+
+// At one end or both, the data went by staging memory. Without it the network moved it straight
+// between the buffers that the two ranks named.
+inline constexpr uint8_t kPullStaged = 64;
+
+}  // namespace ferry::engine
