@@ -52,5 +52,14 @@ TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {
   EXPECT_THAT(out, testing::HasSubstr("rank 1: told: not found: the other rank has left the job"));
 }
 
+// A rank whose barrier fails says so to those that wait for it there already.
+class BrokenBarrierTest : public testing::TestWithParam<int> {};
+
+TEST_P(BrokenBarrierTest, FailsOnEveryRank) {
+  ExpectAllRight(Leave(3, GetParam(), "barrier", {e2e::kByDaemons}), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, BrokenBarrierTest, testing::Values(1, 3));
+
 }  // namespace
 }  // namespace ferry::faults

@@ -11,6 +11,8 @@
 //   leave late      rank 0 leaves, because of the death (otherwise it would wait for the others
 //                   first), while a heap block, which stands in for its private buffer, waits for
 //                   rank 1. That receives only after rank 0 is gone
+//   leave barrier   of three ranks: dies in a barrier, once rank 0 waits there for rank 1 alone.
+//                   That one comes later, finds that its barrier fails, and does not wait
 //
 // All but the last print "rank R: all right"; with "late", rank 1 prints "told: " and the error.
 #include <poll.h>
@@ -21,6 +23,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -134,11 +137,29 @@ void Late() {
   Say((std::string("told: ") + ferry_last_error()).c_str());
 }
 
+// Once a barrier has failed on a rank, the others do not wait for it there, now and later.
+void Barrier() {
+  if (int word = 0; ferry_rank() == 1) {
+    CHECK_EQ(Receive(Last(), kWordTag, &word), FERRY_ERR_PEER_DIED);
+  }
+  CHECK_EQ(ferry_barrier(), FERRY_ERR_PEER_DIED);
+  CHECK_EQ(ferry_barrier(), FERRY_ERR_PEER_DIED);
+}
+
+// Returns once the second round's message of rank 0 has come.
+void AwaitTheSecondRound() {
+  const uint64_t before = ferry::ranks::CounterNamed("unexpected_messages");
+  std::thread([] { (void)ferry_barrier(); }).detach();
+  while (ferry::ranks::CounterNamed("unexpected_messages") == before) {
+    std::this_thread::yield();
+  }
+}
+
 }  // namespace
 
 int main(int, char** argv) {
   const std::string_view how = argv[1];
-  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  CHECK_OK(ferry_init(how == "barrier" ? FERRY_THREAD_MULTIPLE : FERRY_THREAD_SINGLE, nullptr));
   if (how == "unused") {
     ExpectMapped(1);  // its own inbox
   } else {
@@ -147,11 +168,16 @@ int main(int, char** argv) {
   if (ferry_rank() == Last()) {
     if (int word = 0; how == "staged") {
       CHECK_OK(Receive(0, kWordTag, &word));
+    } else if (how == "barrier") {
+      AwaitTheSecondRound();
     }
     raise(SIGKILL);
   }
-  const std::map<std::string_view, void (*)()> ways = {
-      {"early", Early}, {"unused", Unused}, {"staged", Staged}, {"late", Late}};
+  const std::map<std::string_view, void (*)()> ways = {{"early", Early},
+                                                       {"unused", Unused},
+                                                       {"staged", Staged},
+                                                       {"late", Late},
+                                                       {"barrier", Barrier}};
   ways.at(how)();
   if (how != "late" || ferry_rank() == 0) {
     Say("all right");
