@@ -42,6 +42,7 @@
 #include "daemon/control/secrets.h"
 #include "daemon/control/services.h"
 #include "daemon/control/tls_credentials.h"
+#include "daemon/control/unread_answers.h"
 #include "daemon/control/watchdog.h"
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/sockets/packet_socket.h"
@@ -182,6 +183,7 @@ struct ControlServer::Parts {
   const ConnectionLimits connection_limits;  // of each acceptor
   AttachServer attach;
   std::optional<Reporter> reporter;
+  UnreadAnswers unread_answers;  // of users
   std::unique_ptr<grpc::Service> client_service;
   std::unique_ptr<grpc::Service> launcher_service;
   std::unique_ptr<grpc::Service> admin_service;
@@ -298,6 +300,7 @@ Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
   builder.RegisterService(client_service.get());
   builder.RegisterService(launcher_service.get());
+  unread_answers.Watch(builder);
   user_acceptor.Sift();  // everybody may write there, and pass what gRPC would wait for
   auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
                               ServesAll(options) ? 0666 : 0600);
@@ -344,7 +347,8 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
                                          parts.directory.path(), std::move(gpus), metrics_address});
   parts.client_service = MakeClientService(parts.loop, parts.registry, data_plane, *parts.reporter);
-  parts.launcher_service = MakeLauncherService(parts.loop, parts.launchers, *parts.reporter);
+  parts.launcher_service =
+      MakeLauncherService(parts.loop, parts.launchers, *parts.reporter, parts.unread_answers);
   parts.admin_service = MakeAdminService(
       {parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,
        [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); }});

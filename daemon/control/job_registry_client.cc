@@ -200,6 +200,12 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
   if (FindRank(session, &job) == nullptr) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
   }
+  const auto asked = static_cast<uint64_t>(request.ranks_size());
+  if (asked > job->size()) {
+    return {ErrorCode::kInvalidArgument, "asked for " + std::to_string(asked) + " ranks of job " +
+                                             session.job_id + ", which has " +
+                                             std::to_string(job->size())};
+  }
   const bool shares_processes = job->SharesProcesses();
   for (const uint32_t rank : request.ranks()) {
     if (rank >= job->size()) {

@@ -11,6 +11,7 @@
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/question_gate.h"
 #include "daemon/control/services.h"
+#include "daemon/control/unread_answers.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
@@ -33,8 +34,9 @@ Outcome CheckUid(const control::CreateJobRequest& request, const Launchers::Laun
 
 class LauncherService final : public control::Launcher::Service {
  public:
-  LauncherService(ControlLoop& loop, Launchers& launchers, Reporter& reporter)
-      : loop_(loop), launchers_(launchers), reporter_(reporter) {}
+  LauncherService(ControlLoop& loop, Launchers& launchers, Reporter& reporter,
+                  UnreadAnswers& unread)
+      : loop_(loop), launchers_(launchers), reporter_(reporter), unread_(unread) {}
 
   grpc::Status CreateJob(grpc::ServerContext* context, const control::CreateJobRequest* request,
                          control::CreateJobReply*) override {
@@ -80,7 +82,7 @@ class LauncherService final : public control::Launcher::Service {
 
   grpc::Status Status(grpc::ServerContext* context, const control::StatusRequest*,
                       control::StatusReply* reply) override {
-    return Tell(*context, [&](uid_t uid) {
+    return Tell(*context, reply, [&](uid_t uid) {
       reporter_.FillStatus(uid, reply);
       return Outcome();
     });
@@ -88,7 +90,7 @@ class LauncherService final : public control::Launcher::Service {
 
   grpc::Status Sessions(grpc::ServerContext* context, const control::SessionsRequest*,
                         control::SessionsReply* reply) override {
-    return Tell(*context, [&](uid_t uid) {
+    return Tell(*context, reply, [&](uid_t uid) {
       reporter_.FillSessions(uid, reply);
       return Outcome();
     });
@@ -96,17 +98,19 @@ class LauncherService final : public control::Launcher::Service {
 
   grpc::Status Counters(grpc::ServerContext* context, const control::CountersRequest* request,
                         control::CountersReply* reply) override {
-    return Tell(*context, [&](uid_t uid) { return reporter_.FillCounters(uid, *request, reply); });
+    return Tell(*context, reply,
+                [&](uid_t uid) { return reporter_.FillCounters(uid, *request, reply); });
   }
 
   grpc::Status Why(grpc::ServerContext* context, const control::WhyRequest* request,
                    control::WhyReply* reply) override {
-    return TellInTurn(*context, [&](uid_t uid) { return reporter_.FillWhy(uid, *request, reply); });
+    return TellInTurn(*context, reply,
+                      [&](uid_t uid) { return reporter_.FillWhy(uid, *request, reply); });
   }
 
   grpc::Status Links(grpc::ServerContext* context, const control::LinksRequest*,
                      control::LinksReply* reply) override {
-    return Tell(*context, [&](uid_t uid) {
+    return Tell(*context, reply, [&](uid_t uid) {
       reporter_.FillLinks(uid, reply);
       return Outcome();
     });
@@ -114,7 +118,7 @@ class LauncherService final : public control::Launcher::Service {
 
   grpc::Status Nics(grpc::ServerContext* context, const control::NicsRequest*,
                     control::NicsReply* reply) override {
-    return Tell(*context, [&](uid_t) {
+    return Tell(*context, reply, [&](uid_t) {
       reporter_.FillNics(reply);
       return Outcome();
     });
@@ -122,7 +126,7 @@ class LauncherService final : public control::Launcher::Service {
 
   grpc::Status Gpus(grpc::ServerContext* context, const control::GpusRequest*,
                     control::GpusReply* reply) override {
-    return TellInTurn(*context, [&](uid_t) {
+    return TellInTurn(*context, reply, [&](uid_t) {
       reporter_.FillGpus(reply);
       return Outcome();
     });
@@ -133,17 +137,25 @@ class LauncherService final : public control::Launcher::Service {
     return loop_.Run([&] { return launchers_.Find(token); });
   }
 
-  // Calls answer(uid) for the call's user; without a launcher's token it is refused.
-  template <typename Answer>
-  grpc::Status Tell(const grpc::ServerContext& context, Answer answer) {
+  // Calls answer(uid) for the call's user, which fills `reply`; without a launcher's token it is
+  // refused.
+  template <typename Reply, typename Answer>
+  grpc::Status Tell(const grpc::ServerContext& context, Reply* reply, Answer answer) {
     const StatusOr<Launchers::Launcher> caller = Caller(TokenOf(context));
-    return ToGrpc(caller.ok() ? answer(caller->uid) : caller.status());
+    Outcome outcome = caller.ok() ? answer(caller->uid) : caller.status();
+    if (outcome.ok()) {
+      outcome = unread_.Keep(context, caller->uid, reply->ByteSizeLong());
+    }
+    if (!outcome.ok()) {
+      Reply().Swap(reply);  // which is kept until the refusal has been read
+    }
+    return ToGrpc(outcome);
   }
 
   // Likewise, a few at a time.
-  template <typename Answer>
-  grpc::Status TellInTurn(const grpc::ServerContext& context, Answer answer) {
-    return Tell(context, [&](uid_t uid) -> Outcome {
+  template <typename Reply, typename Answer>
+  grpc::Status TellInTurn(const grpc::ServerContext& context, Reply* reply, Answer answer) {
+    return Tell(context, reply, [&](uid_t uid) -> Outcome {
       const std::optional<QuestionGate::Place> place = gate_.Enter(uid);
       if (!place.has_value()) {
         return {ErrorCode::kLimitExceeded, "uid " + std::to_string(uid) + " has " +
@@ -157,14 +169,15 @@ class LauncherService final : public control::Launcher::Service {
   ControlLoop& loop_;
   Launchers& launchers_;
   Reporter& reporter_;
+  UnreadAnswers& unread_;
   QuestionGate gate_{kMostQuestions};
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
-                                                   Reporter& reporter) {
-  return std::make_unique<LauncherService>(loop, launchers, reporter);
+                                                   Reporter& reporter, UnreadAnswers& unread) {
+  return std::make_unique<LauncherService>(loop, launchers, reporter, unread);
 }
 
 }  // namespace ferry::daemon

@@ -23,6 +23,8 @@
 
 namespace ferry::daemon {
 
+class UnreadAnswers;
+
 // Counts the changes of a status, and wakes those who wait for one. Any thread.
 class ChangeSignal {
  public:
@@ -71,9 +73,9 @@ std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
 // For ranks, by their tokens; on gRPC's pool, but JoinJob and Detach wait without a thread.
 std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
                                                  DataPlane& data_plane, Reporter& reporter);
-// For users, by launchers' tokens; on gRPC's pool.
+// For users, by launchers' tokens; on gRPC's pool. `unread` watches its server.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
-                                                   Reporter& reporter);
+                                                   Reporter& reporter, UnreadAnswers& unread);
 // For other daemons; answered on the control thread. `certificate_of` tells the certificate of the
 // client with that grpc::ServerContext::peer, in PEM form; empty without TLS.
 std::unique_ptr<grpc::Service> MakePeerService(

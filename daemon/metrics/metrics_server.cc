@@ -325,7 +325,8 @@ using boost::asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience(5);  // for a request, and for its reader
 constexpr uint32_t kMostRequestBytes = 8 << 10;
-// Connections whose request has not come yet, from one address and in all.
+// Connections whose request has not come yet, and as many whose answer has not left, from one
+// address and in all.
 constexpr size_t kMostOfAddress = 16;
 constexpr size_t kMost = 64;
 constexpr std::chrono::milliseconds kRetry(100);  // while there is no descriptor for a connection
@@ -358,7 +359,7 @@ class Server final : public MetricsServer {
                          });
   }
   void Accept();
-  void MakeRoomFor(const std::string& from);
+  static void MakeRoomFor(const std::string& from, std::list<Connection*>& connections);
   std::string Page() const {
     return prometheus::TextSerializer().Serialize(MetricFamilies(sample_()));
   }
@@ -366,7 +367,9 @@ class Server final : public MetricsServer {
   const std::function<MetricsSample()> sample_;
   const std::string address_;
   boost::asio::io_context context_{1};
-  std::list<Connection*> waiting_;  // for a request, oldest first
+  // Oldest first.
+  std::list<Connection*> waiting_;    // for a request
+  std::list<Connection*> answering_;  // until the answer has left
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer retry_;
   std::thread thread_;
@@ -394,6 +397,7 @@ class Server::Connection : public std::enable_shared_from_this<Connection> {
   }
   void HangUp() {
     server_.waiting_.remove(this);
+    server_.answering_.remove(this);
     stream_.close();
   }
 
@@ -412,11 +416,23 @@ class Server::Connection : public std::enable_shared_from_this<Connection> {
     answer_.keep_alive(false);
     answer_.prepare_payload();
     stream_.expires_after(kPatience);
+    MakeRoomFor(from, server_.answering_);
+    server_.answering_.push_back(this);
+    KeepUnsent(false);
     http::async_write(stream_, answer_,
-                      [self = shared_from_this()](const boost::system::error_code&, size_t) {
-                        boost::system::error_code ignored;
-                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+                      [self = shared_from_this()](const boost::system::error_code& error, size_t) {
+                        self->server_.answering_.remove(self.get());
+                        if (!error) {
+                          boost::system::error_code ignored;
+                          self->KeepUnsent(true);
+                          self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+                        }
                       });
+  }
+  // Whether the kernel, once the socket is closed, keeps what its reader has not taken.
+  void KeepUnsent(bool keeps) {
+    boost::system::error_code ignored;
+    stream_.socket().set_option(tcp::socket::linger(!keeps, 0), ignored);
   }
 
   Server& server_;
@@ -435,7 +451,7 @@ void Server::Accept() {
     char text[NI_MAXHOST] = "";
     getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof(text), nullptr, 0,
                 NI_NUMERICHOST);
-    MakeRoomFor(text);
+    MakeRoomFor(text, waiting_);
     const tcp protocol = address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
     std::make_shared<Connection>(*this, std::move(fd), protocol, text)->Start();
   } else if (errno == EMFILE || errno == ENFILE) {
@@ -445,14 +461,14 @@ void Server::Accept() {
   AcceptSoon();
 }
 
-// Who has said nothing for longest gives way, so that nobody is kept out.
-void Server::MakeRoomFor(const std::string& from) {
+// Who has said, or read, nothing for longest gives way, so that nobody is kept out.
+void Server::MakeRoomFor(const std::string& from, std::list<Connection*>& connections) {
   const auto is_from = [&](const Connection* connection) { return connection->from == from; };
-  if (std::count_if(waiting_.begin(), waiting_.end(), is_from) >=
+  if (std::count_if(connections.begin(), connections.end(), is_from) >=
       static_cast<ptrdiff_t>(kMostOfAddress)) {
-    (*std::find_if(waiting_.begin(), waiting_.end(), is_from))->HangUp();
-  } else if (waiting_.size() >= kMost) {
-    waiting_.front()->HangUp();
+    (*std::find_if(connections.begin(), connections.end(), is_from))->HangUp();
+  } else if (connections.size() >= kMost) {
+    connections.front()->HangUp();
   }
 }
 

@@ -162,6 +162,17 @@ TEST_F(AttachServerTest, CounterPagesAreForFerrydsOwnUserOnly) {
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
+TEST_F(AttachServerTest, ARankThatReadsNoAnswersEnds) {
+  TestRank rank = Entered(0);
+  TestRank other = Entered(1);
+  rank.StopReading();
+  for (const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs; Connections() == 2;) {
+    ASSERT_LT(MonotonicNs(), end_ns) << "its answers are kept";
+    rank.AskPeer(Kind::kPeerInbox, 1);
+  }
+  EXPECT_EQ(other.AskPeer(Kind::kPeerInbox, 1).code(), ErrorCode::kOk);
+}
+
 TEST_F(AttachServerTest, AQuestionBeforeTheSegmentsIsMalformed) {
   TestRank rank = Attached(0);
   attach::LifeQuestion question{};

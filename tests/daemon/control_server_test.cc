@@ -348,6 +348,10 @@ TEST_F(ControlServerTest, ResolveTellsWhereRanksLive) {
   EXPECT_EQ(reply.peers(0).rank(), 2U);
   request.add_ranks(3);
   ExpectError(resolve(), ErrorCode::kInvalidRank, "its ranks are 0 to 2");
+  // A rank takes a byte of the request, and fifty of the answer.
+  request.add_ranks(2);
+  request.add_ranks(2);
+  ExpectError(resolve(), ErrorCode::kInvalidArgument, "asked for 4 ranks of job job, which has 3");
 }
 
 TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {

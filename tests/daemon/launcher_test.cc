@@ -13,11 +13,14 @@
 #include "common/hex_text.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/grpc_acceptor.h"
+#include "daemon/control/http2_guard.h"
 #include "daemon/control/launchers.h"
 #include "daemon/control/question_gate.h"
+#include "daemon/control/unread_answers.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/no_links.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/support/http2_client.h"
 
 namespace ferry::daemon {
 namespace {
@@ -312,6 +315,80 @@ TEST(LaunchersTest, NobodyTouchesTheJobOfAnother) {
   launchers.Dismiss(first);
   loop.poll();
   EXPECT_TRUE(registry.jobs().empty());
+}
+
+// Calls for the counters of all the user's ranks, by a client whose window (RFC 9113, section 5.2)
+// has no room for a byte of an answer.
+class DeafClient {
+ public:
+  DeafClient(const std::string& socket, const std::string& token, uint32_t calls)
+      : client_(tests::Http2Client::ToSocket(socket)) {
+    const std::string no_window("\0\4\0\0\0\0", 6);
+    std::string words = std::string(http2::kClientPreface) +
+                        http2::Frame(http2::FrameType::kSettings, 0, 0, no_window) +
+                        http2::Frame(http2::FrameType::kSettings, http2::kAck, 0, {});
+    std::string fields = tests::CallFields("/ferry.control.Launcher/Counters");
+    http2::AppendField("ferry-token", token, &fields);
+    const std::string message = OfAllRanks().SerializeAsString();
+    // As gRPC frames it: not compressed, and a length.
+    const std::string request = {'\0', '\0', '\0', '\0', static_cast<char>(message.size())};
+    for (uint32_t call = 0; call < calls; ++call) {
+      words +=
+          tests::BeginCall(call, fields) +
+          http2::Frame(http2::FrameType::kData, http2::kEndStream, 2 * call + 1, request + message);
+    }
+    EXPECT_TRUE(client_.Send(words));
+  }
+  static control::CountersRequest OfAllRanks() {
+    control::CountersRequest request;
+    request.set_rank(-1);
+    return request;
+  }
+
+ private:
+  tests::Http2Client client_;
+};
+
+// Of so many ranks that a part of the calls which the user may have open has too much.
+TEST_F(LauncherTest, AnswersThatNobodyReadsAreBounded) {
+  constexpr uint32_t kRanks = 64;
+  config::Options options = TestOptions(directory_.path() + "/b");
+  options.max_local_ranks = kRanks;
+  options.quota_sessions = kRanks;
+  TestDaemon daemon(options);
+  const TestLauncher launcher(daemon.attach_path());
+  ASSERT_TRUE(daemon.CreateJob("job", kRanks).ok());
+  std::vector<TestRank> ranks;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(daemon.AttachRank(rank, kRanks));
+  }
+  const auto ask = [&] {
+    control::CountersReply reply;
+    const Status status =
+        daemon.Ask(&LauncherStub::Counters, DeafClient::OfAllRanks(), &reply, launcher.token());
+    return std::pair(status, reply.ByteSizeLong());
+  };
+  const auto [status, answer_bytes] = ask();
+  ASSERT_TRUE(status.ok()) << status.message();
+  const uint64_t enough = UnreadAnswers::kMostBytes / answer_bytes + 1;
+  ASSERT_LT(enough, static_cast<uint64_t>(kCallsOfConnection));
+  {
+    const DeafClient deaf(options.run_directory + "/control.sock", launcher.token(),
+                          kCallsOfConnection);
+    Status refusal;
+    EXPECT_TRUE(e2e::Eventually([&] { return !(refusal = ask().first).ok(); }));
+    ExpectError(refusal, ErrorCode::kLimitExceeded, "bytes that nobody has read");
+  }
+  EXPECT_TRUE(e2e::Eventually([&] { return ask().first.ok(); })) << "they are given back";
+}
+
+TEST(UnreadAnswersTest, EachUserHasHisOwn) {
+  UnreadAnswers unread;
+  const grpc::ServerContext calls[4];
+  EXPECT_TRUE(unread.Keep(calls[0], 1, 2 * UnreadAnswers::kMostBytes).ok()) << "the only one";
+  ExpectError(unread.Keep(calls[1], 1, 1), ErrorCode::kLimitExceeded, "uid 1 has answers of");
+  EXPECT_TRUE(unread.Keep(calls[2], 2, UnreadAnswers::kMostBytes).ok());
+  ExpectError(unread.Keep(calls[3], 2, 1), ErrorCode::kLimitExceeded, "uid 2 has answers of");
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <set>
 #include <sstream>
@@ -21,8 +23,16 @@
 namespace ferry::daemon {
 namespace {
 
-UniqueFd Connect(const std::string& address) {
+// The least that the kernel keeps for a reader, in segments as short as any.
+constexpr int kSmall = 536;
+
+// `buffer_bytes`: of the kernel's memory for it; 0: as usual.
+UniqueFd Connect(const std::string& address, int buffer_bytes = 0) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (buffer_bytes != 0) {
+    setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_MAXSEG, &buffer_bytes, sizeof(buffer_bytes));
+  }
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -226,6 +236,27 @@ TEST_F(MetricsTest, RequestsThatNeverEndKeepNobodyOut) {
   }
   char byte = 0;
   EXPECT_EQ(read(half_sent.front().get(), &byte, 1), 0) << "it is hung up on";
+}
+
+// Of long pages, which do not fit into the kernel's memory for a client that takes little.
+TEST_F(MetricsTest, AnswersThatNobodyReadsKeepNobodyOut) {
+  for (int job = 0; job < 50; ++job) {
+    ASSERT_TRUE(daemon_.CreateJob(std::string(50, 'j') + std::to_string(job), 1).ok());
+  }
+  std::vector<UniqueFd> unread;
+  for (int i = 0; i < 100; ++i) {
+    unread.push_back(Connect(address_, kSmall));
+    Write(unread.back(), "GET /metrics HTTP/1.0\r\n\r\n");
+    if (i % 20 == 19) {
+      EXPECT_GT(Scrape(address_).size(), 200'000U) << i;
+    }
+  }
+  char bytes[4096];
+  ssize_t size = 0;
+  while ((size = read(unread.front().get(), bytes, sizeof(bytes))) > 0) {
+  }
+  EXPECT_EQ(size, -1);
+  EXPECT_EQ(errno, ECONNRESET) << "it is hung up on, and nothing of its answer is kept";
 }
 
 TEST_F(MetricsTest, AnyoneAllowsOtherAddresses) {

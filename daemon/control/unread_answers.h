@@ -1,0 +1,49 @@
+// Bounds the answers that wait in ferryd because users do not read them. Each holds a thread, and
+// is there twice, as objects and as bytes, until the last byte has left; and users may have a
+// thousand calls open.
+//
+// Any thread; nothing blocks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "common/status.h"
+
+namespace grpc {
+class ServerBuilder;
+class ServerContextBase;
+}  // namespace grpc
+
+namespace ferry::daemon {
+
+class UnreadAnswers {
+ public:
+  // Of one user, as bytes of messages. The longest answer, the counters of all ranks of a full
+  // node, has most of it.
+  static constexpr uint64_t kMostBytes = 8 << 20;
+
+  // Has that server tell of its calls' ends. Outlives the server.
+  void Watch(grpc::ServerBuilder& builder);
+  // Counts the answer of a call at such a server, until the call has ended. kLimitExceeded: with
+  // others it is too much, and must not be kept.
+  Status Keep(const grpc::ServerContextBase& call, uid_t uid, uint64_t bytes);
+
+ private:
+  class Watcher;
+  class WatcherMaker;
+  void End(const grpc::ServerContextBase* call);
+
+  struct Answer {
+    uid_t uid;
+    uint64_t bytes;
+  };
+  std::mutex mutex_;
+  std::map<const grpc::ServerContextBase*, Answer> answers_;
+  std::map<uid_t, uint64_t> bytes_;
+};
+
+}  // namespace ferry::daemon
