@@ -43,6 +43,19 @@ Status CheckSize(uint64_t size_bytes, const std::string& name) {
                                    ", as many as this machine has memory"};
 }
 
+// Whether the region lies in its dma-buf, which tells its length to everybody. The NIC's driver
+// looks, too, but what is wrong is not to get that far.
+Status CheckDmabuf(int fd, const attach::RegionRequest& request, const std::string& name) {
+  const off_t end = lseek(fd, 0, SEEK_END);
+  const uint64_t length = end < 0 ? 0 : static_cast<uint64_t>(end);
+  if (request.dmabuf_offset <= length && request.size_bytes <= length - request.dmabuf_offset) {
+    return {};
+  }
+  return {ErrorCode::kCorrupt, name + ": its dma-buf has " + std::to_string(length) +
+                                   " bytes, not " + std::to_string(request.size_bytes) +
+                                   " from offset " + std::to_string(request.dmabuf_offset) + " on"};
+}
+
 // Reads `to` from a file that was checked, without mapping it.
 template <typename T>
 Status ReadAt(int fd, uint64_t offset, const char* name, T* to) {
@@ -187,6 +200,9 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, UniqueFd* dmabuf,
   };
   if (region->by_stream && (is_no_handle(fd) || is_no_handle(dmabuf))) {
     return Status(ErrorCode::kCorrupt, name + ": its descriptor is no handle of device memory");
+  }
+  if (dmabuf != nullptr) {
+    FERRY_RETURN_IF_ERROR(CheckDmabuf(dmabuf->get(), request, name));
   }
   region->device_bytes = request.size_bytes;
   region->device = request.device;

@@ -1,5 +1,6 @@
 // Which connections may attach, and what becomes of the others.
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -160,6 +161,48 @@ TEST_F(AttachServerTest, CounterPagesAreForFerrydsOwnUserOnly) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+// What a NIC would be told to pin.
+TEST_F(AttachServerTest, ADmabufHoldsItsRegion) {
+  constexpr uint64_t kBytes = 8192;
+  const auto offer = [&](uint64_t offset, uint64_t size_bytes, const std::vector<int>& fds) {
+    Restart(20'000, {64, 64});
+    TestRank rank = Entered(0);
+    attach::RegionRequest request =
+        rank.RegionRequest(1, size_bytes, attach::kRegionByStream | attach::kRegionDmabuf);
+    request.dmabuf_offset = offset;
+    return rank.Ask(request, fds);
+  };
+  const UniqueFd dmabuf(memfd_create("dmabuf", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(dmabuf.get(), kBytes), 0);
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd pipe(ends[0]);
+  const UniqueFd other_end(ends[1]);
+  ASSERT_EQ(offer(0, kBytes, {dmabuf.get()}).code(), ErrorCode::kOk);
+  const size_t before = OpenDescriptors();
+  EXPECT_EQ(offer(kBytes / 2, kBytes / 2, {dmabuf.get(), dmabuf.get()}).code(), ErrorCode::kOk);
+  struct {
+    uint64_t offset;
+    uint64_t size_bytes;
+    std::vector<int> fds;
+    const char* words;
+  } const wrong[] = {
+      {0, kBytes + 1, {dmabuf.get()}, "has 8192 bytes, not 8193 from offset 0 on"},
+      {kBytes, 1, {dmabuf.get()}, "has 8192 bytes, not 1 from offset 8192 on"},
+      {UINT64_MAX, kBytes, {dmabuf.get()}, "from offset 18446744073709551615 on"},
+      {0, kBytes, {event.get()}, "has 0 bytes"},
+      {0, kBytes, {pipe.get()}, "its descriptor is no handle of device memory"},
+      {0, kBytes, {pipe.get(), dmabuf.get()}, "its descriptor is no handle of device memory"},
+      {0, kBytes, {}, "0 descriptors instead of 2"},
+      {0, kBytes, {dmabuf.get(), dmabuf.get(), dmabuf.get()}, "3 descriptors instead of 2"},
+  };
+  for (const auto& [offset, size_bytes, fds, words] : wrong) {
+    ExpectRefusal(offer(offset, size_bytes, fds), ErrorCode::kCorrupt, words);
+  }
+  EXPECT_LE(SettledDescriptors(before), before);
 }
 
 TEST_F(AttachServerTest, ARankThatReadsNoAnswersEnds) {

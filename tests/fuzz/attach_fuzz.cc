@@ -1,6 +1,8 @@
 // A process at the attach socket says anything, with any descriptors. One thread: the fuzzer sends,
 // then lets the server's handlers run.
 #include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,11 +22,13 @@
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
 #include "daemon/control/launchers.h"
+#include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/daemon/no_links.h"
+#include "tests/daemon/test_rank.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::daemon {
@@ -53,6 +58,7 @@ class AttachFuzz {
  public:
   AttachFuzz() : registry_(context_, plane_, RegistryLimits{1024, 4, 20'000}) {
     registry_.set_links(&links_);
+    plane_.set_counter_pages(Segment(4096));
     server_ = std::make_unique<AttachServer>(context_, registry_, launchers_, 20'000,
                                              ConnectionLimits{8, 8});
     unlink(SocketPath().c_str());
@@ -89,7 +95,7 @@ class AttachFuzz {
  private:
   void Step(FuzzInput& input) {
     const uint32_t rank = input.Below(2);
-    switch (input.Below(10)) {
+    switch (input.Below(11)) {
       case 0:
         Say(input, rank, AttachRequest(rank));
         break;
@@ -104,6 +110,9 @@ class AttachFuzz {
         Say(input, rank, request, {AnyFd(input)});
         break;
       }
+      case 9:
+        SayDevice(input, rank);
+        break;
       case 3:
       case 4: {
         attach::PeerRequest request{};
@@ -183,14 +192,31 @@ class AttachFuzz {
     request.inbox_bytes = plan.inbox_bytes();
     Say(input, rank, request, {session.get(), inbox.get()});
   }
+  // Device memory, with a dma-buf as a rule.
+  void SayDevice(FuzzInput& input, uint32_t rank) {
+    attach::RegionRequest request{};
+    request.header = Header(attach::Kind::kRegion);
+    request.region = 1 + input.Below(3);
+    request.flags = attach::kRegionByStream | (input.Below(4) == 0 ? 0 : attach::kRegionDmabuf);
+    request.size_bytes = 1 + input.Take<uint16_t>() % 8192;
+    request.dmabuf_offset = input.Take<uint16_t>() % 8192;
+    std::memcpy(request.backend, "cuda", 5);
+    std::vector<int> fds;
+    for (uint32_t count = input.Below(3); count > 0; --count) {
+      fds.push_back(AnyFd(input));
+    }
+    Say(input, rank, request, fds);
+  }
   static UniqueFd Segment(uint64_t size_bytes) {
     return std::move(*shm::CreateSegment("fuzz", size_bytes));
   }
   // A sealed memfd, one that is not, one without bytes, or no memfd at all.
   int AnyFd(FuzzInput& input) {
-    const uint32_t kind = input.Below(4);
-    UniqueFd fd(kind == 3 ? open("/dev/null", O_RDWR | O_CLOEXEC)
-                          : memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const uint32_t kind = input.Below(6);
+    UniqueFd fd(kind == 3   ? open("/dev/null", O_RDWR | O_CLOEXEC)
+                : kind == 4 ? eventfd(0, EFD_CLOEXEC)
+                : kind == 5 ? epoll_create1(EPOLL_CLOEXEC)
+                            : memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if ((kind < 2 && ftruncate(fd.get(), 4096) != 0) ||
         (kind == 0 && fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
       abort();
@@ -247,6 +273,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }();
   (void)quiet;
   ferry::fuzz::FuzzInput input(data, size);
+  static const std::string made_first = ferry::daemon::SocketPath();
+  (void)ferry::daemon::Disposal::Instance();
+  const size_t before = ferry::daemon::OpenDescriptors();
   ferry::daemon::AttachFuzz().Run(input);
+  if (const size_t after = ferry::daemon::SettledDescriptors(before); after > before) {
+    std::fprintf(stderr, "%zu descriptors before, and %zu after it\n", before, after);
+    std::abort();
+  }
   return 0;
 }
