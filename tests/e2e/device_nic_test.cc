@@ -36,9 +36,11 @@ class DeviceNic {
   }
 
   // Two ranks on two nodes whose daemons have the card.
-  std::string Run(const Vendor& vendor, const std::string& provider, Words more = {}) const {
-    return RunProgram({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/own_memory", vendor.name},
-                      vendor, provider, more);
+  std::string Run(const Vendor& vendor, const std::string& provider, const Words& more = {},
+                  const Words& what = {}) const {
+    return RunProgram({"-n", "2", "--nodes", "2"},
+                      Joined({"tests/e2e/ranks/own_memory", vendor.name}, what), vendor, provider,
+                      more);
   }
   // What ferryctl says there.
   std::string Ask(const std::string& question, const Vendor& vendor,
@@ -122,6 +124,16 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceNicTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + "By" + std::get<1>(info.param);
                          });
+
+// The program frees it by its vendor's call: what the card has of it stays until the card is done.
+TEST_P(DeviceNicTest, MemoryIsFreedWhileTheCardReadsIt) {
+  const DeviceNic nic(way());
+  EXPECT_THAT(nic.Run(vendor(), "tcp;ofi_rxm", {}, {"freed"}), HasSubstr("own memory: ok\n"));
+  Notes notes = nic.Read();
+  EXPECT_THAT(notes.bad, testing::IsEmpty());
+  EXPECT_EQ(notes.lines["register"], notes.lines["release"]);
+  EXPECT_EQ(notes.lines["register"] > 0, vendor().name != "level_zero" || way() != "dmabuf");
+}
 
 TEST(DeviceWayTest, FerryctlSaysHowTheCardGetsAtDeviceMemory) {
   const Vendor cuda = VendorsOfPrograms()[0];

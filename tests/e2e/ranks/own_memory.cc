@@ -1,7 +1,8 @@
-// own_memory cuda|hip|level_zero [LIBRARY|many]: messages from and to device memory that the
+// own_memory cuda|hip|level_zero [LIBRARY|many|freed]: messages from and to device memory that the
 // program allocates itself, by its vendor's calls. Two ranks, on one node or two. The program opens
 // the vendor's library, or this one, only after ferry_init. many: more allocations than are known
-// at a time, and nothing else.
+// at a time, and nothing else. freed: memory that goes while a message is under way, and nothing
+// else.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -236,6 +237,34 @@ void KnowsManyAllocations() {
   }
 }
 
+// What a program must not do: the data may be anything, but each end has its end, and all goes on.
+void FreesWhatIsUnderWay() {
+  constexpr size_t kSize = 8 << 20;
+  for (int round = 0; round < 4; ++round) {
+    const bool sends = ferry_rank() == round % 2;
+    const bool frees_early = sends == (round < 2);
+    uint8_t* const memory = Allocate(kSize);
+    FillAt(memory, kSize, 1);
+    ferry_request request = FERRY_REQUEST_NULL;
+    CHECK_OK(sends ? ferry_isend(memory, kSize, Partner(), 9, &request)
+                   : ferry_irecv(memory, kSize, Partner(), 9, &request));
+    int is_over = 0;
+    if (frees_early) {
+      (void)ferry_test(&request, &is_over, nullptr);  // the other end may have begun
+      Release(memory);
+    }
+    const int error = is_over != 0 ? FERRY_SUCCESS : ferry_wait(&request, nullptr);
+    CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_BUFFER || error == FERRY_ERR_SYSTEM,
+             true);
+    if (!frees_early) {
+      Release(memory);
+    }
+    uint8_t* const next = Allocate(2 * kLargest);
+    Exchange(next, next + kLargest, kLargest);
+    Release(next);
+  }
+}
+
 // Memory that nobody can send from, or receive into, is refused in words.
 void RefusesWhatIsNotThere() {
   constexpr size_t kSize = 10'000;
@@ -269,13 +298,17 @@ void RefusesWhatIsNotThere() {
 int main(int argc, char** argv) {
   CHECK_EQ(argc >= 2, true);
   vendor = argv[1];
-  const bool is_many = argc > 2 && std::string_view(argv[2]) == "many";
-  file = argc > 2 && !is_many ? argv[2] : nullptr;
+  const std::string_view what = argc > 2 ? argv[2] : "";
+  const bool is_many = what == "many";
+  const bool is_freed = what == "freed";
+  file = !what.empty() && !is_many && !is_freed ? argv[2] : nullptr;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   MovesHostMemory();
   Start();
   if (is_many) {
     KnowsManyAllocations();
+  } else if (is_freed) {
+    FreesWhatIsUnderWay();
   } else {
     MovesHostMemory();
     MovesAllSizes();
