@@ -1,10 +1,12 @@
 #include "client/core/shadow_pool.h"
 
+#include "shm/layout/session_layout.h"
+
 namespace ferry::client {
 
 void* ShadowPool::Take(uint64_t size_bytes) {
   const auto found = idle_.lower_bound(size_bytes);
-  if (found == idle_.end() || found->first / 2 > size_bytes) {
+  if (found == idle_.end() || found->first / 2 > shm::RoundUpToPage(size_bytes)) {
     return nullptr;
   }
   void* const block = found->second;

@@ -314,6 +314,8 @@ TEST_F(OffloadTableTest, ForgetsWhatWasRemoved) {
 
 class ShadowPoolTest : public testing::Test {
  protected:
+  static constexpr uint64_t kPage = 4096;
+
   void* Block(int number) { return &memory_[number]; }
   void AddIdle(int number, uint64_t size_bytes) {
     pool_.Add(Block(number), size_bytes);
@@ -331,42 +333,53 @@ TEST_F(ShadowPoolTest, HasNothingAtFirst) {
 }
 
 TEST_F(ShadowPoolTest, ABlockInUseIsNeitherTakenNorEvicted) {
-  pool_.Add(Block(0), 100);
+  pool_.Add(Block(0), 100 * kPage);
   EXPECT_EQ(pool_.idle_bytes(), 0U);
-  EXPECT_EQ(pool_.Take(100), nullptr);
+  EXPECT_EQ(pool_.Take(100 * kPage), nullptr);
   EXPECT_EQ(pool_.Evict(0), nullptr);
   EXPECT_TRUE(pool_.Give(Block(0)));
-  EXPECT_EQ(pool_.idle_bytes(), 100U);
-  EXPECT_EQ(pool_.Take(100), Block(0));
-  EXPECT_EQ(pool_.Take(100), nullptr);
+  EXPECT_EQ(pool_.idle_bytes(), 100 * kPage);
+  EXPECT_EQ(pool_.Take(100 * kPage), Block(0));
+  EXPECT_EQ(pool_.Take(100 * kPage), nullptr);
   EXPECT_EQ(pool_.Evict(0), nullptr);
 }
 
 TEST_F(ShadowPoolTest, TakesTheShortestThatSuffices) {
-  AddIdle(0, 400);
-  AddIdle(1, 100);
-  AddIdle(2, 200);
-  EXPECT_EQ(pool_.Take(150), Block(2));
-  EXPECT_EQ(pool_.Take(100), Block(1));
-  EXPECT_EQ(pool_.idle_bytes(), 400U);
+  AddIdle(0, 400 * kPage);
+  AddIdle(1, 100 * kPage);
+  AddIdle(2, 200 * kPage);
+  EXPECT_EQ(pool_.Take(150 * kPage), Block(2));
+  EXPECT_EQ(pool_.Take(100 * kPage), Block(1));
+  EXPECT_EQ(pool_.idle_bytes(), 400 * kPage);
 }
 
 TEST_F(ShadowPoolTest, AMuchLongerOneIsLeftToLongerMessages) {
-  AddIdle(0, 401);
-  EXPECT_EQ(pool_.Take(199), nullptr);
-  EXPECT_EQ(pool_.Take(402), nullptr);
-  EXPECT_EQ(pool_.Take(201), Block(0));
+  AddIdle(0, 401 * kPage);
+  EXPECT_EQ(pool_.Take(199 * kPage), nullptr);
+  EXPECT_EQ(pool_.Take(402 * kPage), nullptr);
+  EXPECT_EQ(pool_.Take(201 * kPage), Block(0));
+}
+
+// No block is shorter: each is registered by pages.
+TEST_F(ShadowPoolTest, APageServesWhateverIsShorter) {
+  AddIdle(0, kPage);
+  EXPECT_EQ(pool_.Take(16), Block(0));
+  EXPECT_EQ(pool_.Take(16), nullptr);
+  AddIdle(1, 2 * kPage);
+  EXPECT_EQ(pool_.Take(16), Block(1));
+  AddIdle(2, 3 * kPage);
+  EXPECT_EQ(pool_.Take(16), nullptr);
 }
 
 TEST_F(ShadowPoolTest, EvictsThoseThatWereIdleForLongest) {
-  AddIdle(0, 100);
-  AddIdle(1, 150);
-  AddIdle(2, 200);
-  ASSERT_EQ(pool_.Take(100), Block(0));
+  AddIdle(0, 100 * kPage);
+  AddIdle(1, 150 * kPage);
+  AddIdle(2, 200 * kPage);
+  ASSERT_EQ(pool_.Take(100 * kPage), Block(0));
   ASSERT_TRUE(pool_.Give(Block(0)));  // now the youngest
-  EXPECT_EQ(pool_.Evict(450), nullptr);
-  EXPECT_EQ(pool_.Evict(300), Block(1));
-  EXPECT_EQ(pool_.Evict(300), nullptr) << "300 are left";
+  EXPECT_EQ(pool_.Evict(450 * kPage), nullptr);
+  EXPECT_EQ(pool_.Evict(300 * kPage), Block(1));
+  EXPECT_EQ(pool_.Evict(300 * kPage), nullptr) << "300 are left";
   EXPECT_EQ(pool_.Evict(0), Block(2));
   EXPECT_EQ(pool_.Evict(0), Block(0));
   EXPECT_EQ(pool_.idle_bytes(), 0U);
