@@ -402,6 +402,39 @@ TEST_F(DaemonCopyTest, AsksForAPutWhoseSignalIsTheArrival) {
   EXPECT_EQ(pair_.arrived(1), 0u);  // ferryd's
 }
 
+// But for what the program wants of ferryd in any case.
+TEST_F(DaemonCopyTest, LeavesToAThreadThatWaitsForThisRound) {
+  struct Case {
+    const char* name;
+    uint32_t leaves;
+    uint64_t attended;
+    bool is_asked;
+  };
+  uint64_t round = 0;
+  for (const Case& each : {Case{"nobody waits", 1, 0, true},
+                           {"a thread waits", 1, 2, false},
+                           {"one waits for another round", 1, 2, true},
+                           {"ferryd is wanted", 0, 4, true}}) {
+    SCOPED_TRACE(each.name);
+    pair_.Start(++round);
+    pair_.send()->leaves_to_waiting = each.leaves;
+    pair_.state().attended = each.attended;
+    const uint64_t moved = pair_.send()->moved;
+    EXPECT_EQ(MPIX_Pready_range(0, 2, pair_.send()), MPIX_DEVICE_SUCCESS);
+    EXPECT_EQ(pair_.send()->moved - moved, each.is_asked ? 1u : 0u);
+    EXPECT_EQ(pair_.words(0).ready, round * 7);
+    EXPECT_EQ(pair_.words(0).taken, (each.is_asked ? round : round - 1) * 7);
+    shm::RingRequest request{};
+    uint64_t ticket = 0;
+    EXPECT_EQ(consumer_->Take(&request, &ticket), each.is_asked);
+    if (each.is_asked) {
+      (void)Take();
+    } else {
+      EXPECT_TRUE(pair_.TakeByHost(0, round));
+    }
+  }
+}
+
 TEST_F(DaemonCopyTest, EndsWithTheRing) {
   consumer_->End(ErrorCode::kDaemonDied);
   for (uint64_t round = 1; round <= 6; ++round) {  // more than the ring has room for

@@ -45,6 +45,14 @@ void Prequest::EndWaits(ErrorCode error) {
   shm::StoreRelease(state().error, static_cast<uint64_t>(error));
 }
 
+// A kernel that sees too late that nobody waits any more leaves its unit to the library's thread,
+// which looks after all sends to other nodes.
+void Prequest::SetAttended(uint64_t round) {
+  if (leaves_to_waiting_) {
+    shm::StoreRelaxed(state().attended, round);  // ferry_partitioned_way
+  }
+}
+
 // ---- Mistakes of kernels ------------------------------------------------------------------------
 
 bool Prequest::HasNoted() const { return plan_.is_send && shm::LoadRelaxed(state().noted) != 0; }

@@ -7,10 +7,13 @@
 //
 // Who moves a unit that kernels have completed is settled once (`way`): the kernel itself, where it
 // reaches the receiver's memory; ferryd, whom it asks by a ring that all Prequests of the device
-// share; or the hosts, as for what they ready. Units of which kernels have readied some partitions
-// only are looked after by the host (Flush): it claims those that do not change, and puts what the
-// counters say into the words that all hosts know. Kernel and host settle without atomic
-// operations between them who does that:
+// share; or the hosts, as for what they ready. But what ferryd would put is left to a thread that
+// waits for the round (SetAttended), unless the program wants it otherwise: that thread has nothing
+// else to do, and takes a direct link where there is one.
+//
+// Units of which kernels have readied some partitions only are looked after by the host (Flush): it
+// claims those that do not change, and puts what the counters say into the words that all hosts
+// know. Kernel and host settle without atomic operations between them who does that:
 //   - the host stores its claim, then looks at the counter; the kernel adds to the counter, then
 //     looks for a claim. So if the host sees a counter that is not full, the kernel will see the
 //     claim, and leaves the unit to the host;
@@ -117,6 +120,8 @@ class Prequest {
   // Marks what kernels have readied of units that stay incomplete, from `first` on: what two calls
   // with some time between them have found. Does not block, but for a copy from the device.
   void Flush(uint64_t round, uint32_t first);
+  // A thread waits for this round from now on, and moves what kernels ready; 0: none does.
+  void SetAttended(uint64_t round);
   // Once everything was taken: whether all that ferryd was asked for in this round is over. A
   // failure of it is a failure of the round.
   bool AreAsked(uint64_t round, Failure* failure);
@@ -170,6 +175,7 @@ class Prequest {
   uint32_t way_ = FERRY_PARTITIONED_BY_HOST;
   bool has_atomics_ = false;
   bool on_cpus_ = false;
+  bool leaves_to_waiting_ = false;
   DeviceBlock memory_;
   Block state_;
   std::shared_ptr<DeviceRing> ring_;

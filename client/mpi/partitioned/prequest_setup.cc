@@ -77,6 +77,11 @@ Result<Powers> CheckDevice(int device) {
   return powers;
 }
 
+// Whether CPUs do not reach one of the two.
+bool IsByStream(const shm::Location& from, const shm::Location& to) {
+  return ((from.flags | to.flags) & shm::kLocationByStream) != 0;
+}
+
 // Lets kernels of the device reach what lies at `mapped`, at `where` of a region of `peer`.
 Failure LetReach(int device, uint32_t peer, const shm::Location& where, const std::byte* mapped,
                  bool is_by_stream) {
@@ -153,6 +158,8 @@ Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
     Failure by_daemon = FindDaemonWay();
     if (by_daemon.ok()) {
       way_ = FERRY_PARTITIONED_BY_DAEMON;
+      // Only ferryd moves device memory past the CPU, beside the network.
+      leaves_to_waiting_ = wishes.copy == Copy::kAuto && !IsByStream(source_, plan_.destination);
       return {};
     }
     if (wishes.copy == Copy::kDaemon) {
@@ -195,8 +202,7 @@ Failure Prequest::FindDaemonWay() {
                          (source_.region == 0 ? "send" : "receive") +
                          " buffer, which is private memory: take it from MPI_Alloc_mem");
     }
-    if (plan_.is_near &&
-        ((source_.flags | plan_.destination.flags) & shm::kLocationByStream) != 0) {
+    if (plan_.is_near && IsByStream(source_, plan_.destination)) {
       return Unsupported(
           "inside a node ferryd leaves memory that only streams and kernels reach to these");
     }
@@ -267,6 +273,7 @@ void Prequest::Describe(MPIX_Prequest_object* object) const {
   object->destination_offset = plan_.destination.address;
   object->arrived_segment = client::SegmentOf(plan_.receiver_block);
   object->arrived_offset = plan_.receiver_block.address + ArrivedOffset(0);
+  object->leaves_to_waiting = leaves_to_waiting_ ? 1 : 0;
   object->state_region = state_.where.region;
   object->state_offset = state_.where.address;
 }

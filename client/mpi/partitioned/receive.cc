@@ -238,9 +238,9 @@ void PartitionedReceive::TellOfRest(bool rests) {
   }
 }
 
-void PartitionedReceive::TellOfWait() {
+void PartitionedReceive::TellOfWait(bool waits) {
   // Of less it would take nothing before the sender has moved it.
-  if (is_matched_.load(std::memory_order_acquire) && can_take_ &&
+  if (waits && is_matched_.load(std::memory_order_acquire) && can_take_ &&
       units_.unit_bytes() >= kLeastAttended) {
     shm::StoreRelaxed(sender_words_.block().attending, round());
   }

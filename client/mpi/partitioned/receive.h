@@ -55,7 +55,7 @@ class PartitionedReceive final : public Side {
   Failure CheckPartner() override;
   void TellOfRest(bool rests) override;
   bool TryLeaveLocked() override;
-  void TellOfWait() override;
+  void TellOfWait(bool waits) override;
   bool HasNews() override;
   bool WaitsForCpuKernels() const override;
 

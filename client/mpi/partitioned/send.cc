@@ -260,6 +260,12 @@ void PartitionedSend::TellOfRest(bool rests) {
   }
 }
 
+void PartitionedSend::TellOfWait(bool waits) {
+  if (has_prequest_.load(std::memory_order_acquire) && prequest_ != nullptr) {
+    prequest_->SetAttended(waits ? round() : 0);
+  }
+}
+
 void PartitionedSend::TellOfPrequest() {
   if (is_near_ && receiver_.is_open()) {
     receiver_.Store(offsetof(ReceiverBlock, sender_kernels), HasCpuKernels() ? 1 : 0);

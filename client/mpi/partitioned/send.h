@@ -55,6 +55,7 @@ class PartitionedSend final : public Side {
   Failure CheckPartner() override;
   void TellOfRest(bool rests) override;
   bool TryLeaveLocked() override;
+  void TellOfWait(bool waits) override;
   void TellOfPrequest() override;
 
  private:

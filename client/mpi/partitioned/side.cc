@@ -119,13 +119,17 @@ void Side::LookAfterKernels() {
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
+void Side::AwaitUntil(bool (*done)(void*), void* argument) {
+  if (!done(argument)) {
+    TellOfWait(true);
+    WaitUntil(done, argument);
+    TellOfWait(false);
+  }
+}
+
 // What comes between the last look and the sleep is told: whoever brings it looks whether this side
 // rests after that.
-void Side::AwaitUntil(bool (*done)(void*), void* argument) {
-  if (done(argument)) {
-    return;
-  }
-  TellOfWait();
+void Side::WaitUntil(bool (*done)(void*), void* argument) {
   using From = client::WordWait::From;
   const bool has_kernels = WaitsForCpuKernels();
   client::WordWait wait(*front_end, !is_near_     ? From::kNetwork

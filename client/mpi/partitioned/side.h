@@ -91,8 +91,8 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   virtual void TellOfRest(bool rests) = 0;
   // It has got a Prequest, or has none any more.
   virtual void TellOfPrequest() {}
-  // It begins to wait.
-  virtual void TellOfWait() {}
+  // A thread begins to wait for it, or ceases to.
+  virtual void TellOfWait(bool /*waits*/) {}
   // Whether it waits for kernels that run on the CPUs of this node.
   virtual bool WaitsForCpuKernels() const { return HasCpuKernels(); }
   bool HasCpuKernels() const {
@@ -144,6 +144,8 @@ class Side : public Request, public Partitioned, public PrequestSource, public W
   std::atomic<bool> rests_{false};  // a thread in AwaitUntil
 
  private:
+  void WaitUntil(bool (*done)(void*), void* argument);
+
   std::atomic<bool> has_failed_{false};
   bool has_seen_end_ = false;
   bool has_left_ = false;  // under mutex_

@@ -49,6 +49,17 @@ TEST_P(PartitionedKernelsTest, LeaveItToHosts) {
   ExpectJob(GetParam(), {kProgram, "host"}, kRight, kTwoDevices);
 }
 
+TEST_P(PartitionedKernelsTest, LeaveItToWhoWaits) {
+  if (IsOneNode(GetParam())) {
+    GTEST_SKIP() << "ferryd is asked for what goes to other nodes";
+  }
+  for (const char* const links : {"FERRY_DIRECT_LINKS=off", "FERRY_DIRECT_LINKS=always"}) {
+    std::vector<std::string> variables = kTwoDevices;
+    variables.push_back(links);
+    ExpectJob(GetParam(), {kProgram, "auto", "host", "waiting"}, kRight, variables);
+  }
+}
+
 TEST_P(PartitionedKernelsTest, CopyThemselves) {
   if (!IsOneNode(GetParam())) {
     GTEST_SKIP() << "kernels do not reach other nodes";

@@ -1,8 +1,10 @@
 // Partitioned messages between the kernels of two ranks, or of one and itself: partitioned_kernels
-// COPY MEMORY.
+// COPY MEMORY [waiting].
 #include "tests/mpi/ranks/partitioned_kernels.h"
 
 #include <ferry/stream.h>
+
+#include <thread>
 
 namespace {
 
@@ -355,6 +357,80 @@ void AsThePaperWrites(const char* min_bytes, int hosts) {
   OK(MPI_Request_free(&none));
 }
 
+// What a kernel does while its host goes on: it readies once `may_ready` says so.
+struct Later {
+  Half* send;
+  int round;
+  bool (*may_ready)(const Later&);
+};
+
+ferry_partitioned_state& StateOf(const Later& later) {
+  return *ferry_partitioned_state_of(later.send->prequest());
+}
+
+void ReadyLater(void* argument) {
+  const Later& its = *static_cast<Later*>(argument);
+  while (!its.may_ready(its)) {
+    std::this_thread::yield();
+  }
+  for (int i = 0; i < its.send->partitions(); ++i) {
+    its.send->Fill(i, its.round, Alone());
+    KERNEL_CHECK(MPIX_Pready(i, its.send->prequest()) == MPIX_DEVICE_SUCCESS);
+  }
+}
+
+// Of two nodes: who waits for a send moves what its kernels ready, past ferryd if there is a link.
+// What they ready while nobody waits ferryd moves; and what they mark for somebody who has just
+// ceased to wait, the library's thread.
+void WhoWaitsMoves(int bytes) {
+  const Half::Shape shape{.partitions = 4, .bytes = bytes, .min_bytes = "1"};
+  constexpr int kRounds = 9;
+  Half send(true, shape);
+  Half receive(false, shape);
+  send.MakePrequest();
+  receive.MakePrequest();
+  CHECK(send.prequest()->way == FERRY_PARTITIONED_BY_DAEMON);
+  ferry_stream stream = nullptr;
+  CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
+  uint64_t asked = 0;
+  for (int round = 1; round <= kRounds; ++round) {
+    receive.Start();
+    send.Start();
+    OK(MPIX_Pbuf_prepare(send.request()));
+    Later later{&send, round, [](const Later&) { return true; }};
+    const bool waits = round % 3 == 0;
+    const bool has_ceased = round % 3 == 1;
+    if (waits) {
+      later.may_ready = [](const Later& its) {
+        return ferry_device_load_acquire(&StateOf(its).attended) ==
+               static_cast<uint64_t>(its.round);
+      };
+    } else if (has_ceased) {
+      ferry_device_store_release(&StateOf(later).attended, static_cast<uint64_t>(round));
+    } else {
+      asked += static_cast<uint64_t>(shape.partitions);
+    }
+    CHECK(ferry_stream_launch(stream, ReadyLater, &later) == FERRY_SUCCESS);
+    if (waits) {
+      send.Wait();
+    }
+    CHECK(ferry_stream_synchronize(stream) == FERRY_SUCCESS);
+    // The other rank's host does nothing for it either.
+    Launch({1, 1}, [&] {
+      for (int i = 0; i < shape.partitions; ++i) {
+        KERNEL_CHECK(MPIX_Pawait(receive.prequest(), i) == MPIX_DEVICE_SUCCESS);
+        KERNEL_CHECK(receive.IsFilled(i, round));
+      }
+    });
+    receive.Wait();
+    if (!waits) {
+      send.Wait();
+    }
+    CHECK(send.prequest()->moved == asked);
+  }
+  CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
+}
+
 // Nobody is there: what is readied goes nowhere, and all has arrived.
 void Nobody() {
   step = "MPI_PROC_NULL";
@@ -409,6 +485,12 @@ int main(int argc, char** argv) {
   copy_wish = argc > 1 ? argv[1] : "auto";
   memory_kind = argc > 2 ? argv[2] : "host";
   begin(&argc, &argv);
+  if (argc > 3 && std::string(argv[3]) == "waiting") {
+    step = "who waits moves";
+    WhoWaitsMoves(1000);
+    WhoWaitsMoves(300'000);
+    return end_well("all kernels were right");
+  }
   step = "small units";
   KernelsReadyAndAwait(8, 100, 20);
   step = "large units";

@@ -64,7 +64,7 @@ struct MPIX_Prequest_object {
   ferry_device_u64 destination_offset;
   ferry_device_u64 arrived_offset;
   ferry_device_u32 state_region;
-  ferry_device_u32 reserved1;
+  ferry_device_u32 leaves_to_waiting; /* not to ferryd, while a thread of the host waits */
   ferry_device_u64 state_offset;
   ferry_device_u64 reserved2[7];
   /* By the host, at the start of each round: its number, from 1. */
@@ -97,8 +97,9 @@ typedef struct {
 
 /* In host memory. Followed, of a send, by one ferry_partitioned_unit for each unit. */
 typedef struct {
-  ferry_device_u64 error; /* by the host: why waits end */
-  ferry_device_u64 reserved0[15];
+  ferry_device_u64 error;    /* by the host: why waits end */
+  ferry_device_u64 attended; /* by the host: the round for whose end a thread waits, or 0 */
+  ferry_device_u64 reserved0[14];
   ferry_device_u64 noted; /* by kernels: the first error above 32 bits of its partition, or 0 */
   ferry_device_u64 reserved1[15];
 } ferry_partitioned_state;

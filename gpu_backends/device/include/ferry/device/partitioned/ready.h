@@ -61,6 +61,16 @@ FERRY_DEVICE_FUNCTION int ferry_partitioned_is_claimed(MPIX_Prequest preq, ferry
   return 1;
 }
 
+/* Who moves it, by now. A thread that waits has a shorter way to other nodes than ferryd. Should it
+ * cease to just then, the library's own thread finds what is marked. */
+FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_way(MPIX_Prequest preq,
+                                                             ferry_device_u64 round) {
+  return preq->leaves_to_waiting != 0 &&
+                 ferry_device_load_relaxed(&ferry_partitioned_state_of(preq)->attended) == round
+             ? FERRY_PARTITIONED_BY_HOST
+             : preq->way;
+}
+
 /* What to do about a unit that this thread has completed. */
 FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest preq,
                                                                 ferry_device_u32 unit,
@@ -68,14 +78,16 @@ FERRY_DEVICE_FUNCTION ferry_device_u32 ferry_partitioned_decide(MPIX_Prequest pr
                                                                 ferry_device_u64 full) {
   FERRY_DEVICE_GLOBAL ferry_partitioned_words* const words = ferry_partitioned_words_of(preq, unit);
   const ferry_device_u64 base = (round - 1) * full;
+  ferry_device_u32 way;
   if (ferry_partitioned_is_claimed(preq, unit, round)) {
     return FERRY_PARTITIONED_NOTHING;
   }
-  if (preq->way != FERRY_PARTITIONED_BY_HOST && ferry_partitioned_is_cleared(preq, round)) {
+  way = ferry_partitioned_way(preq, round);
+  if (way != FERRY_PARTITIONED_BY_HOST && ferry_partitioned_is_cleared(preq, round)) {
     return FERRY_PARTITIONED_MOVE;
   }
   ferry_device_store_release(&words->ready, base + full);
-  if (preq->way == FERRY_PARTITIONED_BY_HOST || !preq->has_atomics) {
+  if (way == FERRY_PARTITIONED_BY_HOST || !preq->has_atomics) {
     return FERRY_PARTITIONED_NOTHING;
   }
   ferry_device_full_fence();
