@@ -21,7 +21,7 @@ Looks LooksFor(WordWait::From from) {
     case WordWait::From::kKernels:
       return {0, 800};
     case WordWait::From::kNetwork:
-      return {20, 300};
+      return {0, 300};  // each look turns the links, which pauses would keep from it
     case WordWait::From::kQuestion:
       return {0, 0};
   }

@@ -132,12 +132,13 @@ void Side::AwaitUntil(bool (*done)(void*), void* argument) {
 void Side::WaitUntil(bool (*done)(void*), void* argument) {
   using From = client::WordWait::From;
   const bool has_kernels = WaitsForCpuKernels();
+  const bool looks_shortly = is_near_ && !has_kernels;  // else news come with a turn of the links
   client::WordWait wait(*front_end, !is_near_     ? From::kNetwork
                                     : has_kernels ? From::kKernels
                                                   : From::kNode);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
     if (wait.Pause()) {
-      for (int i = 0; !has_kernels && i < kShortLooks && !HasNews(); ++i) {
+      for (int i = 0; looks_shortly && i < kShortLooks && !HasNews(); ++i) {
         shm::CpuPause();
       }
       continue;
