@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
-#include <system_error>
+
+#include "common/number_text.h"
 
 namespace ferry {
 namespace {
@@ -30,11 +30,9 @@ bool IsName(const std::string& text) {
 
 // The number of bits that a mask says, counted in IPv6; 0 if it is none.
 bool ReadBits(const std::string& text, unsigned before, unsigned* bits) {
-  unsigned number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  *bits = before + number;
-  return error == std::errc() && stop == end && number <= kAllBits - before;
+  const std::optional<unsigned> number = NumberIn<unsigned>(text);
+  *bits = before + number.value_or(0);
+  return number && *number <= kAllBits - before;
 }
 
 }  // namespace

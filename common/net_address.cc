@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <charconv>
-
+#include "common/number_text.h"
 #include "common/unique_fd.h"
 
 namespace ferry::daemon {
@@ -105,10 +104,9 @@ StatusOr<HostPort> ParseHostPort(const std::string& text, PortZero zero) {
   const size_t colon = text.rfind(':');
   if (colon != std::string::npos) {
     address.host = text.substr(0, colon);
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-    has_port =
-        error == std::errc() && stop == end && (address.port != 0 || zero == PortZero::kAllow);
+    const auto port = NumberIn<decltype(address.port)>(std::string_view(text).substr(colon + 1));
+    has_port = port && (*port != 0 || zero == PortZero::kAllow);
+    address.port = port.value_or(0);
   }
   if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') {
     address.host = address.host.substr(1, address.host.size() - 2);

@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
-#include <system_error>
 
+#include "common/number_text.h"
 #include "common/unique_fd.h"
 
 namespace ferry {
@@ -19,14 +19,6 @@ constexpr int kSessionField = 6;
 constexpr int kCpuField = 39;
 constexpr int kHeapField = 47;
 
-// `otherwise` where no number begins.
-template <typename Number = int>
-Number NumberIn(std::string_view text, Number otherwise = -1) {
-  Number number = otherwise;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? number : otherwise;
-}
-
 }  // namespace
 
 ProcessStat ParseProcessStat(std::string_view text) {
@@ -38,26 +30,27 @@ ProcessStat ParseProcessStat(std::string_view text) {
   std::string_view rest = text.substr(name_end + 2);
   stat.state = rest.front();
   for (int field = kStateField; field <= kHeapField; ++field) {
+    const size_t length = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, length);
     switch (field) {
       case kParentField:
-        stat.parent = NumberIn(rest);
+        stat.parent = NumberIn<int>(word).value_or(-1);
         break;
       case kSessionField:
-        stat.session = NumberIn(rest);
+        stat.session = NumberIn<int>(word).value_or(-1);
         break;
       case kCpuField:
-        stat.cpu = NumberIn(rest);
+        stat.cpu = NumberIn<int>(word).value_or(-1);
         break;
       case kHeapField:
-        stat.heap_begin = NumberIn<uint64_t>(rest, 0);
+        stat.heap_begin = NumberIn<uint64_t>(word).value_or(0);
         break;
       default:
         break;
     }
-    const size_t space = rest.find(' ');
-    rest.remove_prefix(space == rest.npos ? rest.size() : space + 1);
+    rest.remove_prefix(std::min(length + 1, rest.size()));
   }
-  stat.pid = NumberIn(text);
+  stat.pid = NumberIn<int>(text.substr(0, text.find(' '))).value_or(-1);
   return stat;
 }
 

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "common/address_list.h"
 #include "common/nearest.h"
+#include "common/number_text.h"
 #include "common/topology/cpu_set.h"
 #include "config/options.h"
 #include "config/weights.h"
@@ -142,13 +141,11 @@ std::string OptionText(const Option& option, const Options& options) {
 Status SetOption(const Option& option, std::string_view text, std::string_view where,
                  Options* options) {
   if (const auto* member = std::get_if<uint64_t Options::*>(&option.member)) {
-    uint64_t number = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || stop != end || number < option.min || number > option.max) {
+    const std::optional<uint64_t> number = NumberIn<uint64_t>(text);
+    if (!number || *number < option.min || *number > option.max) {
       return BadValue(option, text, where);
     }
-    options->*(*member) = number;
+    options->*(*member) = *number;
     return {};
   }
   if (text.size() < option.min || text.size() > option.max ||

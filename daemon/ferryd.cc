@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -23,6 +22,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/number_text.h"
 #include "common/open_files.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
@@ -115,10 +115,8 @@ StatusOr<Arguments> ParseArguments(int argc, char** argv) {
       }
       arguments.options.push_back("--config_file=" + *file);
     } else if (const auto number = TakeValue("--ready-fd", argc, argv, &i)) {
-      int fd = -1;
-      const char* end = number->data() + number->size();
-      const auto [stop, error] = std::from_chars(number->data(), end, fd);
-      if (error != std::errc() || stop != end || fd < 0) {
+      const int fd = NumberIn<int>(*number).value_or(-1);
+      if (fd < 0) {
         return BadFlag("flag --ready-fd needs the number of an open descriptor, not \"" + *number +
                        "\"");
       }

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <vector>
 
+#include "common/number_text.h"
 #include "common/peer_credentials.h"
 #include "config/environment.h"
 
@@ -24,10 +24,7 @@ constexpr uid_t kRoot = 0;
 constexpr uint32_t kWholeMap = UINT32_MAX;  // users in the map of a namespace that has all
 
 std::optional<uid_t> UserOf(const std::string& text) {
-  uid_t uid = 0;
-  const char* const end = text.data() + text.size();
-  if (const auto [stop, error] = std::from_chars(text.data(), end, uid);
-      error == std::errc() && stop == end) {
+  if (const std::optional<uid_t> uid = NumberIn<uid_t>(text)) {
     return uid;
   }
   std::vector<char> room(1 << 14);

@@ -3,7 +3,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -23,6 +22,7 @@
 #include "client/pmix/pmix_library.h"
 #include "common/clock.h"
 #include "common/hex_text.h"
+#include "common/number_text.h"
 #include "common/thread.h"
 #include "config/environment.h"
 
@@ -52,13 +52,12 @@ std::string Outcome(const Status& status, const std::string& words) {
 }
 
 StatusOr<uint32_t> ReadNumber(std::string_view text) {
-  uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const std::optional<uint32_t> number = NumberIn<uint32_t>(text);
+  if (!number) {
     return Status(ErrorCode::kCorrupt,
                   "the launcher passed on \"" + std::string(text) + "\", no number");
   }
-  return number;
+  return *number;
 }
 
 // The words of a leader's outcome, or its error, which names the rank.

@@ -10,9 +10,9 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 
+#include "common/number_text.h"
 #include "config/environment.h"
 
 namespace ferry::client {
@@ -22,13 +22,6 @@ constexpr size_t kMostLineBytes = 1 << 16;  // of a launcher; PMI-1 itself allow
 constexpr char kMapping[] = "PMI_process_mapping";
 constexpr char kHostName[] = "ferry.host";  // of every rank: its machine, and its name there
 constexpr int kNoLimit = -1;
-
-std::optional<uint32_t> NumberIn(std::string_view text) {
-  uint32_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
-}
 
 std::string KeyOf(uint32_t rank, const std::string& name) {
   return name + "." + std::to_string(rank);
@@ -104,13 +97,12 @@ StatusOr<std::string> FromPmiText(std::string_view text) {
       words += text[i];
       continue;
     }
-    unsigned code = 0;
-    const char* const end = text.data() + std::min(i + 3, text.size());
-    const auto [stop, error] = std::from_chars(text.data() + i + 1, end, code, 16);
-    if (error != std::errc() || stop != text.data() + i + 3) {
+    const std::optional<uint8_t> code =
+        i + 2 < text.size() ? NumberIn<uint8_t>(text.substr(i + 1, 2), 16) : std::nullopt;
+    if (!code) {
       return Malformed(std::string(text));
     }
-    words += static_cast<char>(code);
+    words += static_cast<char>(*code);
     i += 2;
   }
   return words;
@@ -139,7 +131,7 @@ StatusOr<std::vector<uint32_t>> ParseProcessMapping(std::string_view text, uint3
     std::string_view block = rest.substr(2, end - 2);
     for (size_t i = 0; i < numbers.size(); ++i) {
       const size_t comma = i + 1 < numbers.size() ? block.find(',') : block.size();
-      numbers[i] = NumberIn(block.substr(0, comma));
+      numbers[i] = NumberIn<uint32_t>(block.substr(0, comma));
       if (comma == block.npos || !numbers[i].has_value()) {
         return malformed;
       }
@@ -203,7 +195,7 @@ Status PmiWire::Connect(const char* const* environment) {
     return std::string(config::FindVariable(environment, name).value_or(""));
   };
   const auto number = [&](const char* name, uint32_t* to) -> Status {
-    const std::optional<uint32_t> found = NumberIn(text(name));
+    const std::optional<uint32_t> found = NumberIn<uint32_t>(text(name));
     *to = found.value_or(0);
     return found.has_value() ? Status()
                              : Status(ErrorCode::kConfiguration,
@@ -231,7 +223,7 @@ Status PmiWire::Connect(const char* const* environment) {
     const StatusOr<Fields> said = Receive("set", static_cast<int>(timeout_ms_));
     FERRY_RETURN_IF_ERROR(said.status());
     const auto found = said->find(name);
-    const auto value = found == said->end() ? std::nullopt : NumberIn(found->second);
+    const auto value = found == said->end() ? std::nullopt : NumberIn<uint32_t>(found->second);
     if (!value.has_value()) {
       return Malformed("cmd=set without " + std::string(name));
     }
@@ -364,7 +356,7 @@ StatusOr<uint32_t> PmiWire::AskNumber(const std::string& line, std::string_view 
   const StatusOr<Fields> fields = Ask(line, answer);
   FERRY_RETURN_IF_ERROR(fields.status());
   const auto found = fields->find(field);
-  const auto number = found == fields->end() ? std::nullopt : NumberIn(found->second);
+  const auto number = found == fields->end() ? std::nullopt : NumberIn<uint32_t>(found->second);
   return number.has_value()
              ? StatusOr<uint32_t>(*number)
              : Malformed("cmd=" + std::string(answer) + " without " + std::string(field));

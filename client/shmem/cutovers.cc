@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "client/shmem/settings.h"
+#include "common/number_text.h"
 
 namespace ferry::shmem {
 namespace {
@@ -32,10 +32,8 @@ std::pair<std::string_view, std::optional<std::string_view>> SplitAt(std::string
 
 // The row of a crew of so many threads; none: it is no number of threads.
 std::optional<size_t> RowOf(std::string_view threads) {
-  uint64_t number = 0;
-  const char* const end = threads.data() + threads.size();
-  const auto [rest, error] = std::from_chars(threads.data(), end, number);
-  if (error != std::errc() || rest != end || number == 0) {
+  const uint64_t number = NumberIn<uint64_t>(threads).value_or(0);
+  if (number == 0) {
     return std::nullopt;
   }
   const auto row = static_cast<size_t>(std::bit_width(number) - 1);

@@ -4,12 +4,13 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
+
+#include "common/number_text.h"
 
 namespace ferry::topology {
 namespace {
@@ -27,11 +28,9 @@ CpuSet CpuClaims::Current() {
     if (at == line.npos) {
       continue;
     }
-    uint32_t cpu = 0;
-    const char* const end = line.data() + line.size();
-    const auto [stop, error] = std::from_chars(line.data() + at + text.size(), end, cpu);
-    if (error == std::errc() && stop == end && cpu < kMaxCpus) {
-      cpus.Add(cpu);
+    const auto cpu = NumberIn<uint32_t>(std::string_view(line).substr(at + text.size()));
+    if (cpu && *cpu < kMaxCpus) {
+      cpus.Add(*cpu);
     }
   }
   return cpus;

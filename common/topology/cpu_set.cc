@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <optional>
-#include <system_error>
 #include <utility>
+
+#include "common/number_text.h"
 
 namespace ferry::topology {
 namespace {
@@ -13,13 +13,8 @@ namespace {
 constexpr uint32_t kBits = 64;
 
 std::optional<uint32_t> ParseCpu(std::string_view text) {
-  uint32_t cpu = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, cpu);
-  if (error != std::errc() || stop != end || cpu >= kMaxCpus) {
-    return std::nullopt;
-  }
-  return cpu;
+  const std::optional<uint32_t> cpu = NumberIn<uint32_t>(text);
+  return cpu && *cpu < kMaxCpus ? cpu : std::nullopt;
 }
 
 // "3" or "0-3".

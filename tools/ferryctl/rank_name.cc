@@ -1,7 +1,6 @@
 #include "tools/ferryctl/rank_name.h"
 
-#include <charconv>
-#include <system_error>
+#include "common/number_text.h"
 
 namespace ferry::tools {
 
@@ -9,9 +8,9 @@ StatusOr<RankName> ParseRankName(std::string_view text) {
   RankName name;
   const size_t dot = text.rfind('.');  // the job's own name may hold dots
   if (dot != text.npos && dot > 0) {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + dot + 1, end, name.rank);
-    if (error == std::errc() && stop == end && name.rank <= INT32_MAX) {
+    const auto rank = NumberIn<decltype(name.rank)>(text.substr(dot + 1));
+    if (rank && *rank <= INT32_MAX) {
+      name.rank = *rank;
       name.job_id = text.substr(0, dot);
       return name;
     }

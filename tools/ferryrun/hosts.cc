@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include <optional>
 #include <sstream>
 
+#include "common/number_text.h"
 #include "config/environment.h"
 
 namespace ferry::tools {
@@ -28,10 +28,8 @@ constexpr std::string_view kSlots = "slots=";
 Status Refuse(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 std::optional<uint64_t> ReadSlots(std::string_view text) {
-  uint64_t slots = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && slots >= 1 && slots <= kMaxSlots ? std::optional(slots) : std::nullopt;
+  const std::optional<uint64_t> slots = NumberIn<uint64_t>(text);
+  return slots && *slots >= 1 && *slots <= kMaxSlots ? slots : std::nullopt;
 }
 
 // Names become words of a remote shell's command line, and never options of the launcher.
@@ -136,13 +134,11 @@ std::optional<Network> ParseNetwork(const std::string& text) {
   }
   Network network{*bytes, bytes->size() * 8};
   if (slash != text.npos) {
-    const char* end = text.data() + text.size();
-    size_t bits = 0;
-    const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, bits);
-    if (error != std::errc() || stop != end || bits > network.bits) {
+    const auto bits = NumberIn<size_t>(std::string_view(text).substr(slash + 1));
+    if (!bits || *bits > network.bits) {
       return std::nullopt;
     }
-    network.bits = bits;
+    network.bits = *bits;
   }
   return network;
 }

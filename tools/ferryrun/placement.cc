@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <string>
 
 #include "common/counted.h"
+#include "common/number_text.h"
 #include "common/topology/shares.h"
 
 namespace ferry::tools {
@@ -68,9 +68,8 @@ StatusOr<Mapping> ParsePerNode(std::string_view text) {
   Mapping mapping{.by = Mapping::By::kCount, .wraps = false};
   const size_t colon = text.find(':');
   const std::string_view number = text.substr(0, colon);
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), mapping.count);
-  if (error != std::errc() || end != number.data() + number.size() || mapping.count == 0) {
+  mapping.count = NumberIn<decltype(mapping.count)>(number).value_or(0);
+  if (mapping.count == 0) {
     return Refuse("--map-by ppr:" + std::string(text) + ": '" + std::string(number) +
                   "' is no number of ranks per node");
   }

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/hex_text.h"
+#include "common/number_text.h"
 #include "tools/tune/curve.h"
 #include "transports/loader/loader.h"
 
@@ -43,8 +44,9 @@ class Completions : public transport::CompletionSink {
 
 template <typename Number>
 bool ReadHex(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number, 16);
-  return error == std::errc() && end == text.data() + text.size();
+  const std::optional<Number> found = NumberIn<Number>(text, 16);
+  *number = found.value_or(0);
+  return found.has_value();
 }
 
 std::string HexNumber(uint64_t number) {

@@ -1,8 +1,9 @@
 #include "client/collective/algorithms/selection_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "common/number_text.h"
 
 namespace ferry::collective {
 namespace {
@@ -22,15 +23,6 @@ Status Wrong(std::string_view where, const std::string& why) {
 }
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
-std::optional<uint64_t> ParseNumber(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return number;
-}
 
 Status SetCollective(std::string_view text, std::string_view where, SelectionRule* rule) {
   std::string names;
@@ -130,7 +122,7 @@ class Parser {
       rule_->algorithm = text;
       return {};
     }
-    const std::optional<uint64_t> number = ParseNumber(value);
+    const std::optional<uint64_t> number = NumberIn<uint64_t>(value);
     if (key != "max_bytes" && key != "max_ranks" && key != "segment_bytes") {
       return Wrong(where, "there is no key " + Quoted(key) +
                               "; these are: collective, algorithm, nodes, max_bytes, max_ranks, "
@@ -225,7 +217,7 @@ StatusOr<std::vector<SelectionRule>> ParseAlgorithmNames(std::string_view text,
     rule.algorithm = Trim(algorithm.substr(0, colon));
     FERRY_RETURN_IF_ERROR(CheckAlgorithm(rule, where));
     if (colon != algorithm.size()) {
-      const std::optional<uint64_t> segment = ParseNumber(Trim(algorithm.substr(colon + 1)));
+      const std::optional<uint64_t> segment = NumberIn<uint64_t>(Trim(algorithm.substr(colon + 1)));
       if (!segment.has_value()) {
         return Wrong(where, "the segment in " + Quoted(item) + " is no number of bytes");
       }

@@ -1,7 +1,6 @@
 // Memory that MPI allocates (MPI 5.0, section 9.2): host memory, or what the keys below ask for.
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/runtime/fail.h"
+#include "common/number_text.h"
 
 namespace ferry::mpi {
 namespace {
@@ -44,13 +44,6 @@ Failure WrongValue(const char* key, const std::string& value, const char* allowe
   return {MPI_ERR_INFO_VALUE, std::string(key) + " is \"" + value + "\"; it must be " + allowed};
 }
 
-std::optional<uint64_t> NumberIn(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
-                                                                  : std::nullopt;
-}
-
 // Keys that are none of these are hints for others.
 Failure ReadWish(const Info& info, Wish* wish) {
   if (const auto kind = info.Find(kKindKey); kind.has_value()) {
@@ -62,14 +55,14 @@ Failure ReadWish(const Info& info, Wish* wish) {
                                      : client::MemoryKind::kDevice;
   }
   if (const auto text = info.Find(kDeviceKey); text.has_value()) {
-    const std::optional<uint64_t> device = NumberIn(*text);
+    const std::optional<uint64_t> device = NumberIn<uint64_t>(*text);
     if (!device.has_value() || *device > INT_MAX) {
       return WrongValue(kDeviceKey, *text, "the number of a device");
     }
     wish->device = static_cast<int>(*device);
   }
   if (const auto text = info.Find(kAlignmentKey); text.has_value()) {
-    const std::optional<uint64_t> alignment = NumberIn(*text);
+    const std::optional<uint64_t> alignment = NumberIn<uint64_t>(*text);
     if (!alignment.has_value() || !std::has_single_bit(*alignment) || *alignment > kMostAlignment) {
       return WrongValue(kAlignmentKey, *text, "a power of two of up to 1 GiB, in bytes");
     }

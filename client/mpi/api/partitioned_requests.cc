@@ -1,13 +1,13 @@
 #include "client/mpi/api/partitioned_requests.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/runtime/fail.h"
+#include "common/number_text.h"
 
 namespace ferry::mpi {
 namespace {
@@ -18,9 +18,8 @@ Failure ReadNumber(const Info& info, const char* key, std::optional<uint64_t>* n
   if (!text) {
     return {};
   }
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value == 0) {
+  const uint64_t value = NumberIn<uint64_t>(*text).value_or(0);
+  if (value == 0) {
     return {MPI_ERR_INFO_VALUE,
             std::string(key) + " is \"" + *text + "\", not a number of at least 1"};
   }

@@ -4,7 +4,6 @@
 #include <mpix.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "client/mpi/base/connection.h"
 #include "client/mpi/request/partitioned.h"
 #include "client/mpi/runtime/fail.h"
+#include "common/number_text.h"
 
 namespace ferry::mpi {
 namespace {
@@ -47,10 +47,8 @@ Failure ReadWishes(const Info& info, PrequestWishes* wishes) {
     wishes->copy = found->second;
   }
   if (const auto text = info.Find(kMaxKey); text.has_value()) {
-    const char* const end = text->data() + text->size();
-    const auto [rest, error] =
-        std::from_chars(text->data(), end, wishes->kernel_max_bytes.emplace());
-    if (error != std::errc() || rest != end) {
+    wishes->kernel_max_bytes = NumberIn<uint64_t>(*text);
+    if (!wishes->kernel_max_bytes) {
       return WrongValue(kMaxKey, *text, "a number of bytes");
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <climits>
 #include <cstring>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "client/mpi/comm/line_to_members.h"
 #include "client/mpi/window/attached.h"
 #include "client/mpi/window/private_memory.h"
+#include "common/number_text.h"
 
 namespace ferry::mpi {
 
@@ -47,10 +47,8 @@ Failure FindAlignment(const Info* info, uint64_t* alignment) {
   if (!text) {
     return {};
   }
-  uint64_t wanted = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), wanted);
-  if (error != std::errc() || end != text->data() + text->size() || !std::has_single_bit(wanted) ||
-      wanted > kMostAlignment) {
+  const uint64_t wanted = NumberIn<uint64_t>(*text).value_or(0);
+  if (!std::has_single_bit(wanted) || wanted > kMostAlignment) {
     return {MPI_ERR_INFO_VALUE, std::string(kAlignmentKey) + " is \"" + *text +
                                     "\"; it must be a power of two of up to 1 GiB, in bytes"};
   }
