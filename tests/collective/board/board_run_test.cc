@@ -7,21 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/collective/board/limits.h"
 #include "tests/collective/board/thread_node.h"
 #include "tests/collective/collective_case.h"
 
 namespace ferry::collective {
 namespace {
 
-BoardLimits Limits(size_t direct_min_bytes, size_t cells_max_bytes) {
-  BoardLimits limits;
-  limits.direct_min_bytes.fill(direct_min_bytes);
-  limits.cells_max_bytes = cells_max_bytes;
-  return limits;
-}
-
-const BoardLimits kPiecesOnly = Limits(SIZE_MAX, size_t{1} << 19);
-const BoardLimits kDirectOnly = Limits(1, 0);
 const BoardLimits kBoth = Limits(20000, 20000);
 
 constexpr Collective kCollectivesOfBoards[] = {

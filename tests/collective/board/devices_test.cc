@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client/collective/board/board_run.h"
+#include "tests/collective/board/limits.h"
 #include "tests/collective/board/thread_node.h"
 #include "tests/collective/collective_case.h"
 
@@ -13,14 +14,6 @@ namespace {
 
 constexpr int kMembers = 4;
 
-BoardLimits Limits(size_t direct_min_bytes, size_t cells_max_bytes) {
-  BoardLimits limits;
-  limits.direct_min_bytes.fill(direct_min_bytes);
-  limits.cells_max_bytes = cells_max_bytes;
-  return limits;
-}
-const BoardLimits kPiecesOnly = Limits(SIZE_MAX, size_t{1} << 19);
-const BoardLimits kDirectOnly = Limits(1, 0);
 // Elements: a line, a cell, several.
 constexpr size_t kCounts[] = {1, 100, 5000};
 
