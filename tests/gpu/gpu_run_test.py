@@ -2,6 +2,8 @@
 """The folder that `./dev gpu` makes works where it is copied to, and its report has its rows."""
 
 import glob
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -20,9 +22,9 @@ CALLS = ("Identify, own memory", "Identify, heap", "CopyAsync, 64 B on the devic
          "RegisterHostMemory, Unregister..., 1 MiB")
 COPIES = ["d2d_device"] + [f"{way}_{memory}" for way in ("d2h", "h2d") for memory in ("pageable", "pinned", "managed")]
 # Rows of a report by --quick: the suite, five jobs, both ways of five comparisons; and, where programs are
-# linked with the vendor's library, three of the program's own memory.
+# linked with the vendor's library, four of the program's own memory.
 ROWS = 1 + 5 + 2 * 5
-MEMORY_ROWS = 3
+MEMORY_ROWS = 4
 SIZES = [4 ** power for power in range(12)]
 NO_GPU = 3
 
@@ -64,12 +66,47 @@ class GpuRunTest(unittest.TestCase):
             self.assertEqual(len(rows), ROWS + (0 if key == "host" else MEMORY_ROWS), f"{key}: {rows}")
         self.assertIn("own memory: a symmetric heap of OpenSHMEM; two ranks, one node", text)
         self.assertIn("### `cuda_stand_in`: bcast, eight ranks, one node", text)
+        self.assertIn("- own memory: collectives: --quick", text)
+        self.assertIn("- `host`: own memory: there are no calls of a vendor's own", text)
         with open(figures, encoding="utf-8") as file:
             rows = {(row["benchmark"], row["size_bytes"], row["metric"]): row for row in json.load(file)}
         self.check_rows(rows)
         for key in KEYS:
             with self.subTest(key):
                 self.check_kernels(key, rows, text)
+
+    def test_every_program_is_named_built_and_brought_along(self):
+        """The programs that it starts, those of tests/vendor_memory, and what ./dev gpu has Bazel build agree."""
+        sys.dont_write_bytecode = True
+        loader = importlib.machinery.SourceFileLoader("run", os.path.join(self.gpu, "run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+        loader.exec_module(run)
+        started = {f"tests/gpu_backends/{program}" for program, _ in run.SUITES.values()}
+        started |= {program for _, program, _ in run.JOBS}
+        started |= {f"{program}_{vendor}" for _, program, _, _ in run.MEMORY for vendor in run.VENDORS}
+        started |= {program for _, _, (program, _, _), _ in run.COMPARISONS}
+        started |= {"tools/ferryrun/ferryrun", "daemon/ferryd", run.backends.PROGRAM}
+        there = set(glob.glob("tests/vendor_memory/*_*")) - set(glob.glob("tests/vendor_memory/two_vendors"))
+        self.assertEqual({program for program in started if program.startswith("tests/vendor_memory/")}, there)
+        for program in sorted(started):
+            self.assertTrue(os.access(os.path.join(self.gpu, program), os.X_OK), program)
+        with open("dev", encoding="utf-8") as file:
+            [function] = re.findall(r"^run_gpu\(\) \{\n  (bazel build .*?[^\\])\n", file.read(), re.MULTILINE | re.DOTALL)
+        labels = subprocess.run(["bash", "-c", f"bazel() {{ printf '%s\\n' \"${{@:2}}\"; }}\n{function}"], check=True,
+                                stdout=subprocess.PIPE, text=True).stdout.split()
+        for program in sorted(started | {os.path.relpath(path, self.gpu) for path in
+                                         glob.glob(os.path.join(self.gpu, "tests/fixtures/*/*.so"))}):
+            folder, name = os.path.split(program)
+            built = {f"//{program}", f"//{folder}:{name}", f"//{folder}:programs", f"//{folder}/..."}
+            if name == os.path.basename(folder):
+                built.add(f"//{folder}")
+            self.assertTrue(built & set(labels), f"./dev gpu does not build {program}: {labels}")
+
+    def test_it_ends_within_ten_minutes(self):
+        code, said = self.start(["--help"])
+        self.assertEqual(code, 0)
+        [limit] = re.findall(r"what runs\s+is ended \((\d+)\)", said)
+        self.assertLessEqual(int(limit), 570)
 
     def check_rows(self, rows):
         for key in KEYS:
