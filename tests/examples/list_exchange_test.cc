@@ -1,5 +1,5 @@
-// What examples/sycl_exchange does with the list of a queue of SYCL's, with lists of Level Zero's
-// stand-in.
+// examples/sycl_exchange by a stand-in for SYCL, and what it does with the list of a queue on lists
+// that are not in order by themselves: on the stand-in of Level Zero.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,15 +11,24 @@
 namespace ferry::e2e {
 namespace {
 
-class ListExchangeTest : public testing::TestWithParam<std::string> {};  // the number of nodes
+// The number of nodes.
+class ListExchangeTest : public testing::TestWithParam<std::string> {
+ protected:
+  static void Expect(const std::string& program) {
+    const std::string driver =
+        std::filesystem::absolute("tests/fixtures/level_zero/libferry_level_zero.so").string();
+    const std::string out = RunWell(PrivateJob({"-n", "2", "--nodes", GetParam()}, {program}),
+                                    {"FERRY_GPU_BACKEND=auto", "ZE_ENABLE_ALT_DRIVERS=" + driver,
+                                     "ZE_FIXTURE=atomics,imports"});
+    EXPECT_THAT(SortedLines(out), testing::ElementsAre("rank 0: right", "rank 1: right"));
+  }
+};
 
 TEST_P(ListExchangeTest, IsOrderedWithWhatElseIsOnTheList) {
-  const std::string driver =
-      std::filesystem::absolute("tests/fixtures/level_zero/libferry_level_zero.so").string();
-  const std::string out = RunWell(
-      PrivateJob({"-n", "2", "--nodes", GetParam()}, {"tests/examples/list_exchange"}),
-      {"FERRY_GPU_BACKEND=auto", "ZE_ENABLE_ALT_DRIVERS=" + driver, "ZE_FIXTURE=atomics,imports"});
-  EXPECT_THAT(SortedLines(out), testing::ElementsAre("rank 0: right", "rank 1: right"));
+  Expect("tests/examples/list_exchange");
+}
+TEST_P(ListExchangeTest, IsOrderedWithTheKernelsOfAQueueOfSycl) {
+  Expect("tests/examples/sycl_exchange");
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, ListExchangeTest, testing::Values("1", "2"));

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Ferry's declarations against the headers of every release of the vendors that PyPI and Debian have.
+"""Ferry's declarations against the headers of every release of the vendors that PyPI and Debian have; and the example of
+SYCL, compiled with Intel's headers as C++, which is all that can be had without Intel's compiler.
 
 Downloads them (a gigabyte, of which the headers are kept in a cache: /var/tmp/ferry-vendor-headers-UID, or
 FERRY_VENDOR_HEADERS); skipped where that cannot be done.
@@ -28,6 +29,9 @@ CUDA.update({f"12.{minor}": (f"nvidia-cuda-runtime-cu12==12.{minor}.*", "nvidia/
              for minor in (0, 1, 2, 3, 4, 5, 6, 8, 9)})
 CUDA.update({f"13.{minor}": (f"nvidia-cuda-runtime==13.{minor}.*", "nvidia/cu13/include") for minor in range(6)})
 # Triton brings AMD's headers: HIP 6.1 and 7.
+SYCL = {release: (f"intel-sycl-rt=={release}", f"intel_sycl_rt-{release}.data/data/include")
+        for release in ("2025.2.2", "2026.2.0")}
+SYCL_EXAMPLE = "examples/sycl_exchange"
 HIP = {"6": ("triton==3.0.0", "triton/backends/amd/include"), "7": ("triton==3.9.0", "triton/backends/amd/include")}
 
 
@@ -105,6 +109,29 @@ class VendorReleasesTest(unittest.TestCase):
             with self.subTest(release):
                 folder = self.from_wheel(f"hip-{release}", package, inside)
                 self.compare(interface.VENDORS["hip"], folder, HIP_TESTS)
+
+    def complaints(self, folder, wrong="", right=""):
+        """What the compiler says about the example of SYCL, in which `wrong` stands in place of `right`."""
+        with tempfile.TemporaryDirectory() as work:
+            for name in ("main.cc", "exchange.h"):
+                with open(os.path.join(SYCL_EXAMPLE, name), encoding="utf-8") as source, \
+                        open(os.path.join(work, name), "w", encoding="utf-8") as copy:
+                    text = source.read()
+                    copy.write(text.replace(right, wrong) if name == "main.cc" else text)
+            done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-Iclient/include",
+                                   "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-isystem", folder,
+                                   os.path.join(work, "main.cc")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, check=False)
+        return done.stdout if done.returncode else ""
+
+    def test_the_example_of_sycl(self):
+        for release, (package, inside) in SYCL.items():
+            with self.subTest(release):
+                folder = self.from_wheel(f"sycl-{release}", package, inside)
+                self.assertEqual(self.complaints(folder), "")
+                # What SYCL gives for another backend is no variant with a list.
+                self.assertIn("get_if", self.complaints(folder, "get_native<sycl::backend::opencl>",
+                                                        "get_native<sycl::backend::ext_oneapi_level_zero>"))
 
     def test_debians_hip(self):
         folder = self.from_debian("hip-debian", "libamdhip64-dev", "usr/include")
