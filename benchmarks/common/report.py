@@ -89,6 +89,30 @@ def comparison(groups):
     return table(cells)
 
 
+def gain(row, name):
+    """How many times as good Ferry's figure is as that of the peer `name`, another way of Ferry's included."""
+    theirs = row.peers.get(name)
+    if not row.ferry or not theirs:
+        return None
+    return theirs / row.ferry if row.metric == "latency" else row.ferry / theirs
+
+
+def beside_ways(rows):
+    """A table of one benchmark by size: Ferry's figures, those of its peers, and how many times as good Ferry is as
+    each other way of using it (as by hand)."""
+    names = list(rows[0].peers)
+    ways = [name for name in names if name.startswith("Ferry")]
+    has_ratio = len(ways) < len(names)
+    cells = [["size", "Ferry", *names, *(["ratio"] if has_ratio else []),
+              *(f"times as good as {name.removeprefix('Ferry, ')}" for name in ways)]]
+    for row in rows:
+        cells.append([size_text(row.size_bytes)] +
+                     [figure_text(value, "gave up") for value in [row.ferry, *(row.peers[name] for name in names)]] +
+                     ([figure_text(row.ratio())] if has_ratio else []) +
+                     [figure_text(gain(row, name)) for name in ways])
+    return table(cells)
+
+
 def describe_commit():
     """Of the checkout; in a folder of programs that was copied here, what a file named commit says."""
     try:
@@ -110,8 +134,9 @@ def describe_machine():
 
 
 def describe_ranks():
-    """The machine, and how ranks are bound on it: nobody changes what launchers do by default."""
-    return (f"{describe_machine()}; ranks as each launcher places them by default (Ferry, Open MPI and Intel MPI bind "
+    """The machine, how busy it is with this and all else, and how ranks are bound on it: nobody changes what launchers
+    do by default."""
+    return (f"{describe_machine()}; load {os.getloadavg()[0]:.1f}; ranks as each launcher places them by default (Ferry, Open MPI and Intel MPI bind "
             "them to cores of their own where these are enough, MPICH does not)")
 
 

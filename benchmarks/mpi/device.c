@@ -1,18 +1,21 @@
 /* Messages and collectives of device memory: given to MPI, or copied through host memory by hand,
  * as programs do whose MPI knows host memory only.
  *
- *   device latency|bcast|reduce|allreduce|allgather straight|pinned|pageable BATCH_MICROSECONDS
- *          BYTES...
+ *   device latency|bandwidth|bibw|bcast|reduce|allreduce|allgather straight|pinned|pageable
+ *          BATCH_MICROSECONDS BYTES...
  *
  * By hand, a rank copies all that it contributes to pinned or private host memory, calls MPI with
- * that, and copies all it got back: the naive approach of Chen et al. (section V). Rank 0 prints
- * "BYTES MICROSECONDS": of a collective measured as in collective.h; latency is that of one way of
- * a ping-pong of rank 0 and the rank in the middle.
+ * that, and copies all it got back: the naive approach of Chen et al. (section V). Of a window of
+ * messages it copies one while others travel, through a few buffers in turn. Rank 0 prints "BYTES
+ * FIGURE": the microseconds of a collective measured as in collective.h; latency is that of one way
+ * of a ping-pong of rank 0 and the rank in the middle; bandwidth and bibw are those of osu_bw and
+ * osu_bibw between two ranks, in 10^6 bytes per second.
  */
+#include "benchmarks/mpi/pair.h"
 #include "benchmarks/mpi/pattern.h"
 #include "ferry/ferry.h"
 
-enum { kRoot = 0 };
+enum { kRoot = 0, kSlots = 4 }; /* kSlots: the buffers that a window is staged through */
 
 #define FERRY_CHECK(call)                                             \
   do {                                                                \
@@ -37,6 +40,7 @@ typedef struct Collective {
   size_t (*in_bytes)(const Side* side);  /* what it gets */
   int from_in;                           /* its contribution lies in the buffer for what it gets */
   int sums;
+  int window; /* of messages, in place of a ping-pong: 1, or 2 for both ways at once */
 } Collective;
 
 static int IsRoot(const Side* side) { return side->rank == kRoot; }
@@ -88,17 +92,67 @@ static void PingPong(const Device* device) {
   }
 }
 
+/* A window by hand. Messages between two ranks arrive in order, so that they need no tags. */
+static void StageWindow(const Device* device, int sends, int receives) {
+  const Side* side = &device->side;
+  const int peer = Peer(side);
+  Request out[kSlots];
+  Request in[kSlots];
+  for (int slot = 0; receives && slot < kSlots; ++slot) {
+    StartReceive(side->in + (size_t)slot * side->size, side->size, peer, &in[slot]);
+  }
+  for (int i = 0; i < kWindow; ++i) {
+    const int slot = i % kSlots;
+    const size_t offset = (size_t)slot * side->size;
+    if (sends) {
+      if (i >= kSlots) {
+        WaitAll(1, &out[slot]);
+      }
+      FERRY_CHECK(ferry_memcpy(side->out + offset, device->device_out, side->size));
+      StartSend(side->out + offset, side->size, peer, &out[slot]);
+    }
+    if (receives) {
+      WaitAll(1, &in[slot]);
+      FERRY_CHECK(ferry_memcpy(device->device_in, side->in + offset, side->size));
+      if (i + kSlots < kWindow) {
+        StartReceive(side->in + offset, side->size, peer, &in[slot]);
+      }
+    }
+  }
+  if (sends) {
+    WaitAll(kSlots, out);
+  }
+}
+
+static void Window(const Device* device) {
+  const Side* side = &device->side;
+  const int both = device->collective->window == 2;
+  if (!device->staged) {
+    ExchangeWindow(side, both);
+    return;
+  }
+  StageWindow(device, both || Leads(side), both || !Leads(side));
+  EndWindow(side);
+}
+
+/* What has no call is of pairs. */
 static const Collective kCollectives[] = {
-    {"latency", NULL, Own, Own, 0, 0},
-    {"bcast", CallBcast, OfRoot, OfOthers, 1, 0},
-    {"reduce", CallReduce, Own, OfRoot, 0, 1},
-    {"allreduce", CallAllreduce, Own, Own, 0, 1},
-    {"allgather", CallAllgather, Own, All, 0, 0},
+    {"latency", NULL, Own, Own, 0, 0, 0},
+    {"bandwidth", NULL, Own, Own, 0, 0, 1},
+    {"bibw", NULL, Own, Own, 0, 0, 2},
+    {"bcast", CallBcast, OfRoot, OfOthers, 1, 0, 0},
+    {"reduce", CallReduce, Own, OfRoot, 0, 1, 0},
+    {"allreduce", CallAllreduce, Own, Own, 0, 1, 0},
+    {"allgather", CallAllgather, Own, All, 0, 0, 0},
 };
 
 static void Call(const Device* device) {
   const Side* side = &device->side;
   const Collective* collective = device->collective;
+  if (collective->window != 0) {
+    Window(device);
+    return;
+  }
   if (collective->call == NULL) {
     PingPong(device);
     return;
@@ -126,10 +180,9 @@ static double Repeat(void* context, int rounds) {
   if (device->collective->call == NULL) {
     const double start = Now();
     for (int i = 0; i < rounds; ++i) {
-      PingPong(device);
+      Call(device);
     }
-    /* One way, on the two ranks that take part. */
-    return FromRoot(Now() - start) / 2;
+    return FromRoot(Now() - start);
   }
   for (int i = 0; i < rounds; ++i) {
     const double start = Now();
@@ -138,6 +191,16 @@ static double Repeat(void* context, int rounds) {
     Barrier();
   }
   return MeanOverRanks(inside_s, device->side.ranks);
+}
+
+/* What is printed, for the seconds that a round takes. */
+static double FigureOf(const Device* device, double round_s) {
+  const Side* side = &device->side;
+  if (device->collective->window != 0) {
+    return 1e-6 * WindowBytes(side) * device->collective->window / round_s;
+  }
+  /* One way, on the two ranks that take part. */
+  return Microseconds(side, device->collective->call == NULL ? round_s / 2 : round_s);
 }
 
 /* One call whose result is compared, in host memory. */
@@ -161,7 +224,8 @@ static void Check(const Device* device, char* scratch) {
     CompareSums(&host);
   } else if (collective->call == NULL) {
     const int middle = host.ranks / 2;
-    if (host.rank == kRoot || host.rank == middle) {
+    const int sends_only = collective->window == 1 && host.rank == kRoot;
+    if ((host.rank == kRoot || host.rank == middle) && !sends_only) {
       CompareBytes(&host, scratch, middle - host.rank, 0, host.size);
     }
   } else if (collective->call == CallBcast) {
@@ -212,12 +276,13 @@ int main(int argc, char** argv) {
   Side* side = &device.side;
   Start(&side->rank, &side->ranks);
   device.collective = argc > 1 ? FindCollective(argv[1]) : NULL;
-  if (argc < 5 || device.collective == NULL ||
+  const int is_window = device.collective != NULL && device.collective->window != 0;
+  if (argc < 5 || device.collective == NULL || (is_window && side->ranks != 2) ||
       (strcmp(argv[2], "straight") != 0 && strcmp(argv[2], "pinned") != 0 &&
        strcmp(argv[2], "pageable") != 0)) {
     fprintf(stderr,
-            "usage: device latency|bcast|reduce|allreduce|allgather straight|pinned|pageable "
-            "BATCH_MICROSECONDS BYTES...\n");
+            "usage: device latency|bandwidth|bibw|bcast|reduce|allreduce|allgather "
+            "straight|pinned|pageable BATCH_MICROSECONDS BYTES..., windows on two ranks\n");
     return 2;
   }
   size_t largest = 0;
@@ -229,7 +294,7 @@ int main(int argc, char** argv) {
     }
     largest = All(side) > largest ? All(side) : largest;
   }
-  AllocateAll(&device, argv[2], largest);
+  AllocateAll(&device, argv[2], is_window ? kSlots * largest : largest);
   char* scratch = PatternMemory("private", largest);
   for (int i = 4; i < argc; ++i) {
     side->size = strtoull(argv[i], NULL, 10);
@@ -238,7 +303,7 @@ int main(int argc, char** argv) {
         MeasureTogether(Repeat, &device, strtod(argv[3], NULL) * 1e-6, side->rank, side->ranks);
     Check(&device, scratch);
     if (side->rank == kRoot) {
-      printf("%zu %.4f\n", side->size, round_s * 1e6);
+      printf("%zu %.4f\n", side->size, FigureOf(&device, round_s));
       fflush(stdout);
     }
   }

@@ -12,6 +12,16 @@ static inline int Peer(const Side* side) { return (side->rank + side->ranks / 2)
 
 static inline size_t MessageBytes(const Side* side) { return side->size; }
 
+/* The one who leads knows then that all of the window have come. */
+static inline void EndWindow(const Side* side) {
+  char answer = 0;
+  if (Leads(side)) {
+    Receive(&answer, 0, Peer(side));
+  } else {
+    Send(&answer, 0, Peer(side));
+  }
+}
+
 /* Windows of messages from the leading rank (or from both, if `both`), each answered by an empty
  * message. All messages of a window leave from one buffer and arrive in another, as OSU's do. */
 static inline void ExchangeWindow(const Side* side, int both) {
@@ -24,12 +34,7 @@ static inline void ExchangeWindow(const Side* side, int both) {
     StartSend(side->out, side->size, Peer(side), &requests[count++]);
   }
   WaitAll(count, requests);
-  char answer = 0;
-  if (Leads(side)) {
-    Receive(&answer, 0, Peer(side));
-  } else {
-    Send(&answer, 0, Peer(side));
-  }
+  EndWindow(side);
 }
 
 static inline double RepeatWindows(const Side* side, int both, int rounds) {

@@ -5,6 +5,8 @@ A speed is how many times as fast as another library Ferry is: above 1 is better
 
 import math
 
+import report
+
 COLLECTIVES = ("barrier", "bcast", "datatype", "allreduce", "allgather", "alltoall", "reduce")
 NONBLOCKING = ("ibcast", "iallreduce", "iallgather", "ialltoall", "ireduce")
 WINDOWS = ("put", "get", "puts", "gets", "accumulate", "fetch_and_op", "compare_and_swap", "fence", "put_fence")
@@ -39,6 +41,8 @@ def target_of(row):
         if row.layout == "tcp":
             return Target(cell=1.0, peer="Ferry, staged in pinned memory")
         return Target(cell=1.8, peer="Ferry, staged in pinned memory") if row.size_bytes <= 8192 else Target(cell=1.0)
+    if row.benchmark in ("mpi_device/bandwidth", "mpi_device/bibw"):
+        return Target(cell=1.0, peer="Ferry, staged in pinned memory")
     if row.benchmark.startswith("mpi_device/"):
         return Target(mean=2.0, peer="Ferry, naive")
     if pattern.endswith("_computing"):
@@ -80,13 +84,10 @@ def point_to_point_target(pattern, layout, size):
 
 def speed(row, peer=None):
     """Ferry's against the peer's, or the best one's; None when one of them has no figure."""
-    if row.ferry is None:
-        return None
-    better = (lambda value: value / row.ferry) if row.metric == "latency" else (lambda value: row.ferry / value)
     # Other ways of Ferry's are no peers unless they are named.
-    speeds = [better(value) for name, value in row.peers.items()
-              if value and (name == peer if peer else not name.startswith("Ferry"))]
-    return min(speeds) if speeds else None
+    speeds = [report.gain(row, name) for name in row.peers
+              if (name == peer if peer else not name.startswith("Ferry"))]
+    return min((value for value in speeds if value is not None), default=None)
 
 
 def geometric_mean(values):

@@ -65,6 +65,22 @@ def of_goodput(text, plain, partitioned):
     return Aim(f"goodput of {text} over send after synchronise, least of the sizes", least, 1, "", at_least=True)
 
 
+def of_granularity(text, blocks, others):
+    """Blocks, beside warps and threads: the least of the sizes."""
+    found = [gain for other in others for gain in gains(other, blocks)]
+    least = min(found) if found and None not in found else None
+    return Aim(f"goodput of MPIX_Pready_block over _warp and _thread, {text}, least of the sizes", least, 1, "",
+               at_least=True)
+
+
+def shares_of_waiting(steps):
+    """Of launch and wait: percent that is not the kernel, and percent of the wait."""
+    if None in steps.values():
+        return None, None
+    both = steps["launch"] + steps["synchronise"]
+    return 100 * max(0, 1 - steps["kernel"] / both), 100 * steps["synchronise"] / both
+
+
 def of_allreduce(ranks, plain, partitioned):
     found = [gain for gain in gains(plain, partitioned) if gain is not None]
     return Aim(f"MPI_Allreduce after synchronise over MPIX_Pallreduce, {ranks} ranks, mean of the sizes",

@@ -2,18 +2,25 @@
 // waits for before it sends; and what the calls cost that prepare this.
 //
 //   device goodput synchronised|COPY BATCH_MICROSECONDS BYTES...              on two ranks
+//   device granularity synchronised|thread|warp|block BATCH_MICROSECONDS BYTES...   on two ranks
+//   device synchronise - BATCH_MICROSECONDS BYTES...                          on any number
 //   device allreduce synchronised|partitioned BATCH_MICROSECONDS BYTES...     on any number
 //   device calls                                                              on two ranks
 //
 // The kernel adds two vectors. goodput: rank 0's kernel makes what rank 1 gets. synchronised:
 // launch, wait for the stream, MPI_Send. COPY (auto, kernel, host, daemon: ferry_partitioned_copy):
 // one launch, whose work-groups ready a partition each (MPIX_Pready_work_group), and MPI_Wait.
+// granularity: the same by auto, with a partition for each thread, warp or block of a launch in
+// blocks of 1024 threads, of which each makes a double, and MPIX_Pready_thread, _warp or _block.
+// synchronise: what the host spends on a kernel alone.
 // allreduce: the sums of all ranks are added up; partitioned: the host readies each part as soon as
 // the kernel has made it. Rank 0 prints "BYTES MICROSECONDS", from the launch to the end of
-// communication at the other ranks; calls prints "CALL MICROSECONDS".
+// communication at the other ranks; calls prints "CALL MICROSECONDS"; synchronise "BYTES/WHAT
+// MICROSECONDS" of the launch, of the wait for the stream after it, and of the kernel by itself.
 //
 // The device has one compute unit: the thread of the stream runs a launch's work-groups one after
-// another, and starts no threads for them.
+// another, as if each were one thread that makes all of the group's, and starts no threads for
+// them. So a call of a warp or a block has no barriers to wait at.
 #include <mpi.h>
 #include <mpix.h>
 
@@ -28,147 +35,20 @@
 // C headers, which count on sched_setaffinity and the like.
 #include "benchmarks/common/shim.h"
 #include "benchmarks/common/timing.h"
-#include "ferry/device/partitioned.h"
-#include "ferry/ferry.h"
-#include "ferry/stream.h"
+#include "benchmarks/partitioned/vectors.h"
 
 namespace {
 
 constexpr uint64_t kPartitionBytes = 8192;  // what a work-group of 1024 threads makes
+constexpr uint64_t kWarpBytes = 256;
+constexpr uint64_t kThreadBytes = 8;
 constexpr int kMostPartitions = 64;
 constexpr uint64_t kPartBytes = 65536;  // of the allreduce
 constexpr int kMostParts = 8;
 constexpr int kTimes = 31;
 constexpr int kLaterRounds = 8;
 
-#define FERRY_CHECK(call)                                                  \
-  do {                                                                     \
-    if ((call) != FERRY_SUCCESS) {                                         \
-      std::fprintf(stderr, "device: %s: %s\n", #call, ferry_last_error()); \
-      std::exit(1);                                                        \
-    }                                                                      \
-  } while (0)
-
 // MPI's calls end the job when they fail (MPI_ERRORS_ARE_FATAL), and say why.
-
-double* DeviceVector(uint64_t bytes) {
-  void* memory = nullptr;
-  FERRY_CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &memory));
-  return static_cast<double*>(memory);
-}
-
-// ---- The kernel --------------------------------------------------------------------------------
-
-struct Kernel {
-  const double* a = nullptr;
-  const double* b = nullptr;
-  double* sum = nullptr;
-  uint64_t count = 0;  // of each partition
-  int partitions = 0;
-  MPIX_Prequest request = MPIX_PREQUEST_NULL;
-  // A word of each partition, into which its group stores `round` when it is done; or null.
-  ferry_device_u64* done = nullptr;
-  uint64_t round = 0;
-};
-
-// A work-group's share: one partition.
-void AddAndReady(const Kernel& kernel) {
-  const int partition = static_cast<int>(ferry_device_group());
-  const uint64_t begin = static_cast<uint64_t>(partition) * kernel.count;
-  for (uint64_t i = begin; i < begin + kernel.count; ++i) {
-    kernel.sum[i] = kernel.a[i] + kernel.b[i];
-  }
-  if (kernel.request != MPIX_PREQUEST_NULL) {
-    (void)MPIX_Pready_work_group(partition, kernel.request);  // MPI_Wait says what is wrong
-  }
-  if (kernel.done != nullptr) {
-    ferry_device_store_release(kernel.done + partition, kernel.round);
-  }
-}
-
-// On the stream's thread.
-void RunGroups(void* argument) {
-  const Kernel& kernel = *static_cast<const Kernel*>(argument);
-  const auto groups = static_cast<ferry_device_u32>(kernel.partitions);
-  for (ferry_device_u32 group = 0; group < groups; ++group) {
-    ferry_device_host_thread = {group, groups};
-    AddAndReady(kernel);
-  }
-  ferry_device_host_thread = {0, 1};
-}
-
-double AddendOf(int rank, uint64_t i) { return static_cast<double>((rank + 1) * (i % 7 + 1)); }
-
-// The vectors of one rank, and a stream.
-class Device {
- public:
-  Device(int rank, uint64_t most_bytes)
-      : rank_(rank),
-        a_(DeviceVector(most_bytes)),
-        b_(DeviceVector(most_bytes)),
-        sum_(DeviceVector(most_bytes)),
-        in_(DeviceVector(most_bytes)) {
-    for (uint64_t i = 0; i < most_bytes / sizeof(double); ++i) {
-      a_[i] = AddendOf(rank, i);
-      b_[i] = 1;
-    }
-    FERRY_CHECK(ferry_stream_create(0, &stream_));
-  }
-  ~Device() {
-    (void)ferry_stream_destroy(&stream_);
-    for (double* const vector : {a_, b_, sum_, in_}) {
-      (void)ferry_free(vector);
-    }
-  }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-
-  double* sum() const { return sum_; }
-  double* in() const { return in_; }
-
-  // Each partition by a work-group. It must last as long as the launch.
-  Kernel KernelFor(uint64_t count, int partitions, MPIX_Prequest request) const {
-    Kernel kernel;
-    kernel.a = a_;
-    kernel.b = b_;
-    kernel.sum = sum_;
-    kernel.count = count;
-    kernel.partitions = partitions;
-    kernel.request = request;
-    return kernel;
-  }
-  void Launch(Kernel* kernel) const {
-    FERRY_CHECK(ferry_stream_launch(stream_, RunGroups, kernel));
-  }
-  void Synchronize() const { FERRY_CHECK(ferry_stream_synchronize(stream_)); }
-
-  void Forget(uint64_t count) const {
-    std::fill_n(sum_, count, 0.0);
-    std::fill_n(in_, count, 0.0);
-  }
-  // Whether `in` is what ranks [first, last] have computed, added up.
-  void Compare(uint64_t count, int first, int last) const {
-    for (uint64_t i = 0; i < count; ++i) {
-      double wanted = 0;
-      for (int rank = first; rank <= last; ++rank) {
-        wanted += AddendOf(rank, i) + 1;
-      }
-      if (in_[i] != wanted) {
-        std::fprintf(stderr, "device: rank %d, %llu doubles: wrong sum at %llu\n", rank_,
-                     static_cast<unsigned long long>(count), static_cast<unsigned long long>(i));
-        MPI_Abort(MPI_COMM_WORLD, 1);
-      }
-    }
-  }
-
- private:
-  int rank_;
-  double* a_;
-  double* b_;
-  double* sum_;
-  double* in_;
-  ferry_stream stream_ = nullptr;
-};
 
 // ---- Goodput: a kernel and a send --------------------------------------------------------------
 
@@ -254,7 +134,22 @@ double RepeatTransfer(void* context, int rounds) {
   return Now() - start;
 }
 
-void MeasureGoodput(const char* way, int rank, double batch_s, const std::vector<uint64_t>& sizes) {
+// Who readies a partition, and what it has made.
+struct Granularity {
+  const char* name;
+  uint64_t bytes;
+  uint64_t most_partitions;
+  int (*ready)(int partition, MPIX_Prequest request);
+};
+constexpr Granularity kGroups = {"", kPartitionBytes, kMostPartitions, MPIX_Pready_work_group};
+constexpr Granularity kGranularities[] = {
+    {"thread", kThreadBytes, UINT64_MAX, MPIX_Pready_thread},
+    {"warp", kWarpBytes, UINT64_MAX, MPIX_Pready_warp},
+    {"block", kPartitionBytes, UINT64_MAX, MPIX_Pready_block},
+};
+
+void MeasureGoodput(const char* way, const Granularity& granularity, int rank, double batch_s,
+                    const std::vector<uint64_t>& sizes) {
   const Device device(rank, *std::max_element(sizes.begin(), sizes.end()));
   for (const uint64_t bytes : sizes) {
     Transfer transfer;
@@ -262,11 +157,12 @@ void MeasureGoodput(const char* way, int rank, double batch_s, const std::vector
     transfer.rank = rank;
     transfer.is_partitioned = std::strcmp(way, "synchronised") != 0;
     transfer.partitions = static_cast<int>(
-        std::clamp<uint64_t>(bytes / kPartitionBytes, 1, uint64_t{kMostPartitions}));
+        std::clamp<uint64_t>(bytes / granularity.bytes, 1, granularity.most_partitions));
     transfer.count = bytes / sizeof(double) / static_cast<uint64_t>(transfer.partitions);
     const uint64_t total = transfer.count * static_cast<uint64_t>(transfer.partitions);
     MakeTransfer(way, &transfer);
     transfer.kernel = device.KernelFor(transfer.count, transfer.partitions, transfer.prequest);
+    transfer.kernel.ready = granularity.ready;
     device.Forget(total);
     (void)RepeatTransfer(&transfer, 1);
     const double seconds = MeasureTogether(RepeatTransfer, &transfer, batch_s, rank, 2);
@@ -278,6 +174,77 @@ void MeasureGoodput(const char* way, int rank, double batch_s, const std::vector
     }
     FreeTransfer(&transfer);
     Barrier();
+  }
+}
+
+bool MeasureGranularity(const std::string& name, int rank, double batch_s,
+                        const std::vector<uint64_t>& sizes) {
+  if (name == "synchronised") {
+    MeasureGoodput(name.c_str(), kGroups, rank, batch_s, sizes);
+    return true;
+  }
+  for (const Granularity& granularity : kGranularities) {
+    if (granularity.name == name) {
+      MeasureGoodput("auto", granularity, rank, batch_s, sizes);
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- A kernel that the host waits for ----------------------------------------------------------
+
+enum Step { kLaunch, kSynchronise, kKernel, kSteps };
+constexpr const char* kStepNames[kSteps] = {"launch", "synchronise", "kernel"};
+
+struct HostTime {
+  const Device* device = nullptr;
+  Kernel kernel;
+  double seconds[kSteps] = {};  // of the rounds so far
+  int rounds = 0;
+};
+
+double RepeatKernel(void* context, int rounds) {
+  auto* const time = static_cast<HostTime*>(context);
+  const double start = Now();
+  for (int i = 0; i < rounds; ++i) {
+    const double begin = Now();
+    time->device->Launch(&time->kernel);
+    const double launched = Now();
+    time->device->Synchronize();
+    const double synchronised = Now();
+    RunGroups(&time->kernel);
+    time->seconds[kLaunch] += launched - begin;
+    time->seconds[kSynchronise] += synchronised - launched;
+    time->seconds[kKernel] += Now() - synchronised;
+  }
+  time->rounds += rounds;
+  return Now() - start;
+}
+
+void MeasureSynchronise(int rank, double batch_s, const std::vector<uint64_t>& sizes) {
+  const Device device(rank, *std::max_element(sizes.begin(), sizes.end()));
+  for (const uint64_t bytes : sizes) {
+    constexpr int kTurns = 7;
+    const auto partitions = std::clamp<uint64_t>(bytes / kPartitionBytes, 1, kMostPartitions);
+    std::vector<double> found[kSteps];
+    for (int turn = 0; turn < kTurns; ++turn) {
+      HostTime time;
+      time.device = &device;
+      time.kernel = device.KernelFor(bytes / sizeof(double) / partitions,
+                                     static_cast<int>(partitions), MPIX_PREQUEST_NULL);
+      for (double spent_s = 0; spent_s < batch_s;) {
+        spent_s += RepeatKernel(&time, 1);
+      }
+      for (int step = 0; step < kSteps; ++step) {
+        found[step].push_back(time.seconds[step] / time.rounds);
+      }
+    }
+    for (int step = 0; rank == 0 && step < kSteps; ++step) {
+      std::printf("%llu/%s %.5f\n", static_cast<unsigned long long>(bytes), kStepNames[step],
+                  Median(found[step].data(), found[step].size()) * 1e6);
+    }
+    std::fflush(stdout);
   }
 }
 
@@ -451,6 +418,8 @@ int Usage() {
       stderr,
       "usage: device goodput synchronised|auto|kernel|host|daemon BATCH_US BYTES..., on two "
       "ranks\n"
+      "       device granularity synchronised|thread|warp|block BATCH_US BYTES..., on two ranks\n"
+      "       device synchronise - BATCH_US BYTES...\n"
       "       device allreduce synchronised|partitioned BATCH_US BYTES...\n"
       "       device calls, on two ranks\n"
       "sizes are whole kibibytes, up to 64 MiB\n");
@@ -482,19 +451,23 @@ int main(int argc, char** argv) {
                             way == "host" || way == "daemon");
   const bool is_allreduce = mode == "allreduce" && (way == "synchronised" || way == "partitioned");
   const std::vector<uint64_t> sizes = ReadSizes(std::max(argc - 4, 0), argv + std::min(argc, 4));
-  const bool has_sizes = (is_goodput || is_allreduce) && !sizes.empty();
-  if ((!has_sizes && mode != "calls") || (!is_allreduce && ranks != 2)) {
+  const bool is_alone = mode == "synchronise";
+  const bool has_sizes =
+      (is_goodput || is_allreduce || is_alone || mode == "granularity") && !sizes.empty();
+  if ((!has_sizes && mode != "calls") || (!is_allreduce && !is_alone && ranks != 2)) {
     return Usage();
   }
-  if (has_sizes) {
-    const double batch_s = std::strtod(argv[3], nullptr) * 1e-6;
-    if (is_goodput) {
-      MeasureGoodput(way.c_str(), rank, batch_s, sizes);
-    } else {
-      MeasureAllreduce(way.c_str(), rank, ranks, batch_s, sizes);
-    }
-  } else {
+  const double batch_s = has_sizes ? std::strtod(argv[3], nullptr) * 1e-6 : 0;
+  if (is_goodput) {
+    MeasureGoodput(way.c_str(), kGroups, rank, batch_s, sizes);
+  } else if (is_allreduce) {
+    MeasureAllreduce(way.c_str(), rank, ranks, batch_s, sizes);
+  } else if (is_alone) {
+    MeasureSynchronise(rank, batch_s, sizes);
+  } else if (mode == "calls") {
     MeasureCalls(rank);
+  } else if (!MeasureGranularity(way, rank, batch_s, sizes)) {
+    return Usage();
   }
   Barrier();
   Finish();

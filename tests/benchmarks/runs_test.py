@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The pages that `./dev bench p2p`, `mpi`, `kernels` and `partitioned` write, of programs that only print figures."""
+"""The pages that `./dev bench p2p`, `mpi`, `exchange`, `kernels` and `partitioned` write, of programs that only print
+figures."""
 
 import json
 import os
@@ -48,14 +49,39 @@ case $1 in
   rate) echo "ready 60.00000" ;;
   inits) echo "psend_init 9.00000"; echo "precv_init 11.00000" ;;
   calls) echo "prequest_create 19.00000"; echo "pbuf_prepare_later 0.50000" ;;
-  goodput | allreduce)
-    case $2 in synchronised) figure=$plain ;; *) figure=5.00000 ;; esac
+  synchronise)
+    shift 3
+    for size; do
+      echo "$size/launch 5.00000"; echo "$size/synchronise 15.00000"; echo "$size/kernel 4.00000"
+    done ;;
+  goodput | granularity | allreduce)
+    case $2 in synchronised) figure=$plain ;; thread) figure=2.50000 ;; *) figure=5.00000 ;; esac
     shift 3
     for size; do echo "$size $figure"; done ;;
   *)
     shift 4
     for cell; do case $cell in */plain) echo "$cell $plain" ;; *) echo "$cell 5.00000" ;; esac; done ;;
 esac
+"""
+# Of device memory: given to Ferry, copied by hand through pinned and through ordinary memory.
+DEVICE = """
+while [ "${1##*/}" != device ]; do shift; done
+case $2 in bandwidth) given=60 pinned=20 ;; *) given=10 pinned=20 ;; esac
+case $3 in straight) figure=$given ;; pinned) figure=$pinned ;; *) figure=30 ;; esac
+shift 4
+for size; do echo "$size $figure"; done
+"""
+EXCHANGE = """
+link=${FERRY_HOST_LINK_LATENCY_US:-none}
+while case ${1##*/} in exchange | stencil*) false ;; esac; do shift; done
+case ${1##*/} in stencil*)
+  figure=10 ; [ $link != none ] || figure=15
+  echo "straight: 0.001 s, $figure.0 us per iteration"; echo "  device memory 100 %%"
+  echo "staged by hand: 0.002 s, 20.0 us per iteration"; echo "serial solve: 0.003 s; every point equal"; exit ;;
+esac
+case $3 in straight) figure=%s ;; staged) figure=8 ;; pageable) figure=16 ;; *) figure=9 ;; esac
+shift 5
+for size; do echo "exchange $size $figure"; done
 """
 
 
@@ -214,6 +240,48 @@ echo "reduce 0.4"
         self.assertRegex(page, r"partitioned_jacobi, rows: [^|]+\| +at least 1 \| +2.00 \| +reached")
         self.assertEqual(rows["partitioned/goodput", 4096]["ferry"], 4096 / 5)
         self.assertIn(("partitioned/allreduce/4", 4096), rows)
+
+    def test_kernels_ready_by_blocks_warps_and_threads(self):
+        self.write_partitioned("10.00000")
+        code, page, rows = self.start("partitioned", "--alone", "--part", "granularity", "--part", "synchronise")
+        self.assertEqual(code, 0, self.said)
+        self.assertRegex(page, r"_block over _warp and _thread, two ranks on one node, [^|]+\| +at least 1 \| +0.50 \| +missed")
+        self.assertEqual(rows["partitioned/granularity", 8192]["peers"]["thread"], 8192 / 2.5)
+        # Of 20 us the kernel has 4, and the wait 15; a send that does not wait has 5 of 10.
+        self.assertRegex(page, r"\| +4 KiB \| +5.00 \| +15.00 \| +4.00 \| +80.00 \| +75.00 \| +5.00 \| +50.00 \|")
+        self.assertEqual(rows["partitioned/synchronise/kernel", 4096]["ferry"], 4)
+
+    def test_device_memory_stands_beside_copies_by_hand_and_the_paper(self):
+        self.write(FERRYRUN, DEVICE)
+        self.write("out/bin/benchmarks/mpi/device", "")
+        code, page, rows = self.start("mpi", "--part", "device", "--pattern", "latency", "--pattern", "bandwidth",
+                                      "--pattern", "bcast", "--nodes", "1")
+        self.assertEqual(code, 0, self.said)
+        self.assertNotIn("two nodes", page)
+        self.assertRegex(page, r"\| +latency \| +16 B \| +1.79 \| +2.12 \| +2.00 \| +3.00 \|")
+        self.assertRegex(page, r"\| +bandwidth \| +4 MiB \| +1.40 \| +- \| +3.00 \| +2.00 \|")
+        self.assertEqual(rows["mpi_device/bandwidth", 4194304]["ferry"], 60)
+        self.assertNotIn("mpi_device/bandwidth, same_node", page[page.index("## What misses"):])
+
+    def test_exchanges_stand_beside_copies_by_hand_and_the_papers(self):
+        self.write(FERRYRUN, EXCHANGE % 4)
+        for program in ("benchmarks/exchange/exchange", "examples/stencil5/stencil5", "examples/stencil3d/stencil3d"):
+            self.write(f"out/bin/{program}", "")
+        code, page, rows = self.start("exchange", "--alone", "--part", "stencil3d", "--part", "programs", limit=())
+        self.assertEqual(code, 0, self.said)
+        self.assertRegex(page, r"figure 9a\) \| +1.64 [^|]+\| +2.00 \| +4.00 \|")
+        self.assertNotIn("figure 10", page)
+        self.assertEqual(rows["exchange/link_stencil3d_4", 16]["peers"]["Ferry, staged pageable"], 16)
+        self.assertRegex(page, r"\| +stencil5 \| +1 \| +1 \| +10.00 \| +20.00 \| +2.00 \| +3.00 \|")
+        self.assertEqual(rows["exchange/stencil5/1x1", 0]["ferry"], 15)
+
+    def test_a_stencil_that_does_not_say_its_times_fails_the_benchmark(self):
+        self.write(FERRYRUN, "echo nothing\n")
+        for program in ("benchmarks/exchange/exchange", "examples/stencil5/stencil5", "examples/stencil3d/stencil3d"):
+            self.write(f"out/bin/{program}", "")
+        code, page, _ = self.start("exchange", "--part", "programs", limit=())
+        self.assertEqual(code, 1, self.said)
+        self.assertIn("stencil5 does not say how long it took", page)
 
     def test_what_is_left_out_is_named(self):
         self.write(FERRYRUN, PATTERN % (2, 1))
