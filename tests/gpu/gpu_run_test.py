@@ -105,7 +105,7 @@ class GpuRunTest(unittest.TestCase):
     def test_it_ends_within_ten_minutes(self):
         code, said = self.start(["--help"])
         self.assertEqual(code, 0)
-        [limit] = re.findall(r"what runs\s+is ended \((\d+)\)", said)
+        [limit] = re.findall(r"\n +--limit SECONDS\s[^(]+\((\d+)\)", said)
         self.assertLessEqual(int(limit), 570)
 
     def check_rows(self, rows):
