@@ -41,6 +41,13 @@ class GpuBackend {
   // Says what `pointer` points to. Safe for any value: it never touches the memory. O(log n) in the
   // number of allocations; it is called on every send.
   virtual PointerInfo Identify(const void* pointer) const = 0;
+  // What of the allocation around `pointer`, of which Identify has said `info`, is surely there:
+  // all of it, unless the program has mapped memory to its addresses piece by piece. Then there may
+  // be none behind this piece.
+  virtual MemoryPiece PieceAround(const void* /*pointer*/, const PointerInfo& info) const {
+    const auto* const base = static_cast<const std::byte*>(info.base);
+    return {base, base + info.size_bytes};
+  }
 
   // All return memory aligned to at least 256 bytes, of unspecified content, already backed by
   // pages that count as this process's (managed memory may be backed later). kInvalidArgument for

@@ -20,8 +20,9 @@ Status OfProcess(ErrorCode error) {
 
 Status NoPinnedMemory() { return {ErrorCode::kOutOfMemory, "no pinned memory for a copy"}; }
 
+// One end, or both, is device memory.
 Status CopyAndWait(Stream& stream, void* destination, const void* source, uint64_t size_bytes) {
-  FERRY_RETURN_IF_ERROR(stream.CopyAsync(destination, source, size_bytes));
+  FERRY_RETURN_IF_ERROR(stream.CopyDeviceAsync(destination, source, size_bytes));
   return stream.Synchronize();
 }
 
@@ -43,23 +44,50 @@ CopyStreams::~CopyStreams() {
   }
 }
 
-Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_bytes) {
+// What lies there. An answer that did not come is none: the memory may be anything.
+StatusOr<PointerInfo> CopyStreams::Look(const void* pointer) const {
+  PointerInfo info = backend_.Identify(pointer);
+  FERRY_RETURN_IF_ERROR(info.failure);
+  return info;
+}
+
+StatusOr<PointerInfo> CopyStreams::LookAtDevice(const void* pointer, int device) const {
+  if (device >= 0) {
+    PointerInfo known;
+    known.kind = PointerKind::kDevice;
+    known.device = device;
+    return known;
+  }
+  StatusOr<PointerInfo> info = Look(pointer);
+  return info.ok() && info->kind == PointerKind::kUnknown
+             ? Status(ErrorCode::kInvalidBuffer,
+                      "there is no memory that " + std::string(backend_.name()) +
+                          " knows where a copy was to find a device's: was it freed?")
+             : info;
+}
+
+Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_bytes,
+                         const DeviceEnds& ends) {
   if (size_bytes == 0) {
     return {};
   }
-  const PointerKind to = backend_.Identify(destination).kind;
-  const PointerKind from = backend_.Identify(source).kind;
-  if (to != PointerKind::kDevice && from != PointerKind::kDevice) {
+  const StatusOr<PointerInfo> to =
+      ends.destination ? LookAtDevice(destination, ends.destination_device) : Look(destination);
+  FERRY_RETURN_IF_ERROR(to.status());
+  const StatusOr<PointerInfo> from =
+      ends.source ? LookAtDevice(source, ends.source_device) : Look(source);
+  FERRY_RETURN_IF_ERROR(from.status());
+  if (to->kind != PointerKind::kDevice && from->kind != PointerKind::kDevice) {
     shm::CopyWords(destination, source, size_bytes);
     return {};
   }
-  return With(DeviceOf(destination, source), [&](const Lane& lane) {
+  return With(DeviceFor(to->kind == PointerKind::kDevice ? *to : *from), [&](const Lane& lane) {
     const bool is_short = lane.pinned != nullptr && size_bytes <= kPinnedBytes;
-    if (is_short && from == PointerKind::kUnknown) {
+    if (is_short && from->kind == PointerKind::kUnknown) {
       std::memcpy(lane.pinned, source, size_bytes);
       return CopyAndWait(*lane.stream, destination, lane.pinned, size_bytes);
     }
-    if (is_short && to == PointerKind::kUnknown) {
+    if (is_short && to->kind == PointerKind::kUnknown) {
       FERRY_RETURN_IF_ERROR(CopyAndWait(*lane.stream, lane.pinned, source, size_bytes));
       shm::CopyWords(destination, lane.pinned, size_bytes);
       return Status();
@@ -75,10 +103,14 @@ Status CopyStreams::CopyStrided(const StridedCopy& copy) {
   if (copy.block_bytes > kLongBlockBytes) {
     return {ErrorCode::kUnsupported, "long blocks are copied one by one"};
   }
-  return With(DeviceOf(copy.blocks, copy.packed), [&](const Lane& lane) {
-    return backend_.Identify(copy.packed).kind == PointerKind::kUnknown
-               ? CopyStridedByPinned(lane, copy)
-               : CopyAndWait(*lane.stream, copy);
+  const StatusOr<PointerInfo> blocks = Look(copy.blocks);
+  FERRY_RETURN_IF_ERROR(blocks.status());
+  const StatusOr<PointerInfo> packed = Look(copy.packed);
+  FERRY_RETURN_IF_ERROR(packed.status());
+  const PointerInfo& owner = blocks->kind == PointerKind::kDevice ? *blocks : *packed;
+  return With(DeviceFor(owner), [&](const Lane& lane) {
+    return packed->kind == PointerKind::kUnknown ? CopyStridedByPinned(lane, copy)
+                                                 : CopyAndWait(*lane.stream, copy);
   });
 }
 
@@ -111,9 +143,17 @@ Status CopyStreams::Reduce(const Reduction& reduction) {
   if (reduction.count == 0) {
     return {};
   }
-  const bool is_right = backend_.Identify(reduction.right).kind == PointerKind::kDevice;
-  const void* const operand = is_right ? reduction.right : reduction.left;
-  return With(DeviceOf(reduction.to, operand), [&](const Lane& lane) {
+  PointerInfo owner;
+  for (const void* buffer :
+       {static_cast<const void*>(reduction.to), reduction.right, reduction.left}) {
+    const StatusOr<PointerInfo> info = Look(buffer);
+    FERRY_RETURN_IF_ERROR(info.status());
+    if (info->kind == PointerKind::kDevice) {
+      owner = *info;
+      break;
+    }
+  }
+  return With(DeviceFor(owner), [&](const Lane& lane) {
     FERRY_RETURN_IF_ERROR(lane.stream->Reduce(reduction));
     return lane.stream->Synchronize();
   });
@@ -137,8 +177,11 @@ bool CopyStreams::CanReduce(int device, ReductionType type, ReductionOp op) {
   return reduces_[{device, type}] = answer.ok();
 }
 
-Status CopyStreams::Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes) {
-  return With(DeviceOf(destination, nullptr), [&](const Lane& lane) {
+Status CopyStreams::Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes,
+                         int device) {
+  const StatusOr<PointerInfo> to = LookAtDevice(destination, device);
+  FERRY_RETURN_IF_ERROR(to.status());
+  return With(DeviceFor(*to), [&](const Lane& lane) {
     if (lane.pinned == nullptr) {
       return NoPinnedMemory();
     }
@@ -152,8 +195,11 @@ Status CopyStreams::Read(void* destination, pid_t pid, uint64_t address, uint64_
   });
 }
 
-Status CopyStreams::Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes) {
-  return With(DeviceOf(nullptr, source), [&](const Lane& lane) {
+Status CopyStreams::Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes,
+                          int device) {
+  const StatusOr<PointerInfo> from = LookAtDevice(source, device);
+  FERRY_RETURN_IF_ERROR(from.status());
+  return With(DeviceFor(*from), [&](const Lane& lane) {
     if (lane.pinned == nullptr) {
       return NoPinnedMemory();
     }
@@ -168,10 +214,8 @@ Status CopyStreams::Write(pid_t pid, uint64_t address, const void* source, uint6
 }
 
 // Imported memory may be of a device that this process does not have.
-int CopyStreams::DeviceOf(const void* destination, const void* source) const {
-  const PointerInfo to = backend_.Identify(destination);
-  const int device = to.kind == PointerKind::kDevice ? to.device : backend_.Identify(source).device;
-  return device >= 0 && device < backend_.device_count() ? device : 0;
+int CopyStreams::DeviceFor(const PointerInfo& memory) const {
+  return memory.device >= 0 && memory.device < backend_.device_count() ? memory.device : 0;
 }
 
 template <typename Use>

@@ -31,9 +31,12 @@ class CopyStreams {
   CopyStreams(const CopyStreams&) = delete;
   CopyStreams& operator=(const CopyStreams&) = delete;
 
-  // Copies between any two kinds of memory. Errors as of Stream::CopyAsync and
-  // GpuBackend::CreateStream, or the error of the copy itself.
-  Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // Copies between any two kinds of memory; `ends` says what the caller knows of them. CPUs copy
+  // only where the backend has answered that neither end is device memory. Errors as of
+  // Stream::CopyAsync and GpuBackend::CreateStream, or the error of the copy itself, or
+  // PointerInfo::failure; kInvalidBuffer if the backend knows no memory where there is to be some.
+  Status Copy(void* destination, const void* source, uint64_t size_bytes,
+              const DeviceEnds& ends = {});
   // Errors as of Stream::CopyStrided, except that the packed place may be any memory; kUnsupported
   // also for blocks so long that this does not pay.
   Status CopyStrided(const StridedCopy& copy);
@@ -41,10 +44,11 @@ class CopyStreams {
   Status Reduce(const Reduction& reduction);
   // Whether the device has a working kernel for it; the first call for a type finds out.
   bool CanReduce(int device, ReductionType type, ReductionOp op);
-  // Copies from and to private memory of another process, in pieces. Errors also as of
-  // common/process_memory.h.
-  Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes);
-  Status Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes);
+  // Copies between device memory and private memory of another process, in pieces. `device`: the
+  // memory's; -1: it is looked up. Errors also as of common/process_memory.h.
+  Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes, int device = -1);
+  Status Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes,
+               int device = -1);
 
  private:
   struct Lane {
@@ -53,7 +57,9 @@ class CopyStreams {
   };
 
   Status CopyStridedByPinned(const Lane& lane, const StridedCopy& copy);
-  int DeviceOf(const void* destination, const void* source) const;
+  StatusOr<PointerInfo> Look(const void* pointer) const;
+  int DeviceFor(const PointerInfo& memory) const;
+  StatusOr<PointerInfo> LookAtDevice(const void* pointer, int device) const;
   StatusOr<Lane> Take(int device);
   void Give(int device, Lane lane);
   // Takes a lane for the duration of `use(lane)`.

@@ -44,6 +44,16 @@ enum class WaitCondition : uint8_t {
   kEqual,           // may be missed if the word moves on: use it only on words that then stay
 };
 
+// What the caller of a copy knows of its ends: which of them are device memory. Others are looked
+// up, and a vendor that fails then is not taken to have said that they are ordinary memory.
+struct DeviceEnds {
+  bool destination = false;
+  bool source = false;
+  // The devices of such ends; -1: it is looked up.
+  int destination_device = -1;
+  int source_device = -1;
+};
+
 // The bytes of one message of a matched pair whose ends share a node
 // (docs/stream_triggered.md). The blocks of both ends lie in host memory that several processes map
 // (shm/layout/channel_layout.h); shm/pair_move.h defines how the ends use them, by 64-bit atomic
@@ -52,6 +62,7 @@ struct MatchedMove {
   void* destination = nullptr;
   const void* source = nullptr;
   uint64_t size_bytes = 0;
+  DeviceEnds ends;
   // The blocks of this end and of the other, and the life of the other's block that is meant.
   shm::ChannelLayout* own = nullptr;
   shm::ChannelLayout* other = nullptr;
@@ -77,6 +88,10 @@ class Stream {
   // bytes do nothing. kInvalidArgument for null pointers and overlap; kInvalidBuffer for a range
   // that starts inside an allocation and runs past its end.
   virtual Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) = 0;
+  // The same where the caller knows that one end, or both, is device memory: nobody looks it up.
+  virtual Status CopyDeviceAsync(void* destination, const void* source, uint64_t size_bytes) {
+    return CopyAsync(destination, source, size_bytes);
+  }
 
   // Enqueues one small kernel of Ferry's own that moves all of the blocks by loads and stores. Both
   // places must be device, pinned, managed or registered memory (kInvalidBuffer otherwise, and

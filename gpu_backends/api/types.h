@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "common/status.h"
 #include "common/unique_fd.h"
 
 namespace ferry::gpu {
@@ -63,6 +65,14 @@ struct PointerInfo {
   // address for the old memory. 0: the vendor gives none.
   uint64_t allocation_id = 0;
   DirectAccess direct;  // that of its device; both for kPinned
+  // Not ok: the vendor's own call failed, so that kUnknown memory may be anything.
+  Status failure;
+};
+
+// Addresses of an allocation that are backed by one piece of memory.
+struct MemoryPiece {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
 };
 
 // One exported allocation. The descriptor travels by SCM_RIGHTS, the other fields as they are; the

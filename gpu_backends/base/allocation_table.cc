@@ -34,8 +34,13 @@ std::string RangeText(const Allocation& allocation) {
 }
 
 PointerInfo InfoOf(const Allocation& allocation) {
-  return {allocation.kind,       allocation.device, allocation.base,
-          allocation.size_bytes, allocation.id,     {}};
+  return {allocation.kind,
+          allocation.device,
+          allocation.base,
+          allocation.size_bytes,
+          allocation.id,
+          {},
+          {}};
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ inline constexpr int kCudaPointerIsManaged = 8;
 inline constexpr int kCudaPointerDeviceOrdinal = 9;
 inline constexpr int kCudaPointerRangeStart = 11;
 inline constexpr int kCudaPointerRangeSize = 12;
+inline constexpr int kCudaPointerMappingSize = 18;
+inline constexpr int kCudaPointerMappingBase = 19;
 
 // CUmemorytype
 inline constexpr unsigned kCudaMemoryHost = 1;

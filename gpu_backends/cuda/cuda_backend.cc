@@ -90,6 +90,7 @@ class CudaDriver final : public CudaLikeDriver<CudaVendor> {
   }
   Status Free(PointerKind kind, void* pointer) override;
   PointerInfo Identify(const void* pointer) override;
+  StatusOr<MemoryPiece> PieceAround(const void* pointer) override;
   StatusOr<void*> Import(int device, const IpcHandle& handle) override;
   Status CloseImport(void* base) override;
   StatusOr<Dmabuf> ExportDmabuf(void* base, uint64_t size_bytes) override;
@@ -212,6 +213,10 @@ Status CudaDriver::Free(PointerKind kind, void* pointer) {
 
 PointerInfo CudaDriver::Identify(const void* pointer) {
   const StatusOr<PointerAttributes> attributes = Ask(pointer);
+  // Of other memory CUDA says that it is of no type, or calls the pointer invalid.
+  if (!attributes.ok() && attributes.status().code() != ErrorCode::kInvalidArgument) {
+    return LookupFailed(attributes.status());
+  }
   if (!attributes.ok() || attributes->memory_type == 0) {
     return {};
   }
@@ -237,6 +242,23 @@ PointerInfo CudaDriver::Identify(const void* pointer) {
   return info;
 }
 
+// Of memory that was mapped by cuMemMap the range above is all that was reserved together.
+StatusOr<MemoryPiece> CudaDriver::PieceAround(const void* pointer) {
+  CudaDevicePtr begin = 0;
+  size_t size_bytes = 0;
+  std::array<int, 2> attributes = {kCudaPointerMappingBase, kCudaPointerMappingSize};
+  std::array<void*, 2> data = {&begin, &size_bytes};
+  FERRY_RETURN_IF_ERROR(
+      Check("PointerGetAttributes",
+            api_.pointer_get_attributes(static_cast<unsigned>(attributes.size()), attributes.data(),
+                                        data.data(), ToAddress(pointer))));
+  if (ToAddress(pointer) - begin >= size_bytes) {  // of a release that does not tell
+    return Status(ErrorCode::kUnsupported, "CUDA tells of no mapping at this address");
+  }
+  const auto* const piece = static_cast<const std::byte*>(ToPointer(begin));
+  return MemoryPiece{piece, piece + size_bytes};
+}
+
 StatusOr<void*> CudaDriver::Import(int device, const IpcHandle& handle) {
   CudaIpcMemHandle native{};
   std::memcpy(&native, handle.opaque.data(), sizeof(native));
@@ -250,16 +272,21 @@ StatusOr<void*> CudaDriver::Import(int device, const IpcHandle& handle) {
 }
 
 Status CudaDriver::CloseImport(void* base) {
-  int device = 0;
+  std::multimap<void*, int>::node_type import;
   {
     std::lock_guard lock(imports_mutex_);
-    auto known = importing_devices_.extract(base);
-    if (known.empty()) {
-      return {ErrorCode::kInvalidArgument, "this memory was not imported by CUDA"};
-    }
-    device = known.mapped();
+    import = importing_devices_.extract(base);
   }
-  return Call(device, "IpcCloseMemHandle", api_.ipc_close_mem_handle, ToAddress(base));
+  if (import.empty()) {
+    return {ErrorCode::kInvalidArgument, "this memory was not imported by CUDA"};
+  }
+  Status closed =
+      Call(import.mapped(), "IpcCloseMemHandle", api_.ipc_close_mem_handle, ToAddress(base));
+  if (!closed.ok()) {
+    std::lock_guard lock(imports_mutex_);
+    importing_devices_.insert(std::move(import));
+  }
+  return closed;
 }
 
 StatusOr<Dmabuf> CudaDriver::ExportDmabuf(void* base, uint64_t size_bytes) {

@@ -52,6 +52,13 @@ struct KernelPowers {
   bool may_wait = false;
 };
 
+// The answer of Driver::Identify where the vendor gives none.
+inline PointerInfo LookupFailed(const Status& failure) {
+  PointerInfo nothing;
+  nothing.failure = {failure.code(), "the GPU's driver does not answer: " + failure.message()};
+  return nothing;
+}
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -73,9 +80,14 @@ class Driver {
   virtual Status Free(PointerKind kind, void* pointer) = 0;
 
   // What the vendor says about memory that others allocated with its library; kUnknown for any
-  // other value. Never touches the memory. `allocation_id` is the vendor's, below 2^63; 0 where it
-  // gives none.
+  // other value, and with `failure` if the vendor's call fails (LookupFailed). Never touches the
+  // memory. `allocation_id` is the vendor's, below 2^63; 0 where it gives none.
   virtual PointerInfo Identify(const void* pointer) = 0;
+  // GpuBackend::PieceAround, of memory that Identify knows; kUnsupported where the vendor does not
+  // tell, or has allocations in one piece only.
+  virtual StatusOr<MemoryPiece> PieceAround(const void* /*pointer*/) {
+    return Status(ErrorCode::kUnsupported, "this driver tells of whole allocations");
+  }
 
   // Fills `fd`, `opaque` or both, for the allocation that begins at `base`.
   virtual Status Export(void* base, IpcHandle* handle) = 0;

@@ -72,6 +72,9 @@ class Imports {
     }
   };
 
+  // Closes the driver's import. One that the driver fails to close is closed later.
+  Status CloseSurely(void* base);
+  void CloseLate();
   // The import of the handle's allocation; null: there is none.
   Import* FindLocked(const IpcHandle& handle);
   StatusOr<Import*> MapLocked(int device, const IpcHandle& handle);
@@ -81,7 +84,31 @@ class Imports {
   ParkedStreams& parked_;
   std::mutex mutex_;
   std::list<Import> imports_;  // in the order of their opening
+  std::mutex unclosed_mutex_;
+  std::vector<void*> unclosed_;
 };
+
+Status Imports::CloseSurely(void* base) {
+  Status closed = driver_.CloseImport(base);
+  if (closed.code() == ErrorCode::kSystem) {
+    std::lock_guard lock(unclosed_mutex_);
+    unclosed_.push_back(base);
+  }
+  return closed;
+}
+
+// The exporter's memory is free only then. Before another import, which may lie at the address of
+// one that has been closed although the driver said that it had failed to.
+void Imports::CloseLate() {
+  std::vector<void*> unclosed;
+  {
+    std::lock_guard lock(unclosed_mutex_);
+    unclosed.swap(unclosed_);
+  }
+  for (void* const base : unclosed) {
+    (void)CloseSurely(base);
+  }
+}
 
 Imports::Import* Imports::FindLocked(const IpcHandle& handle) {
   const auto found = std::find_if(imports_.begin(), imports_.end(), [&](const Import& each) {
@@ -91,8 +118,13 @@ Imports::Import* Imports::FindLocked(const IpcHandle& handle) {
 }
 
 StatusOr<Imports::Import*> Imports::MapLocked(int device, const IpcHandle& handle) {
+  CloseLate();
   StatusOr<void*> base = driver_.Import(device, handle);
   FERRY_RETURN_IF_ERROR(base.status());
+  {
+    std::lock_guard lock(unclosed_mutex_);
+    std::erase(unclosed_, *base);
+  }
   Import import;
   import.base = static_cast<std::byte*>(*base);
   import.size_bytes = handle.size_bytes;
@@ -111,7 +143,7 @@ StatusOr<Imports::Import*> Imports::MapLocked(int device, const IpcHandle& handl
   allocation.base = *base;
   allocation.size_bytes = handle.size_bytes;
   if (Status status = table_.Insert(std::move(allocation)); !status.ok()) {
-    (void)driver_.CloseImport(*base);
+    (void)CloseSurely(*base);
     return status;
   }
   return &imports_.emplace_back(std::move(import));
@@ -155,7 +187,7 @@ Status Imports::Close(void* pointer) {
   if (was_listed) {
     FERRY_RETURN_IF_ERROR(table_.Remove(base, Origin::kImported, "CloseIpc").status());
   }
-  return parked_.Release([this, base] { return driver_.CloseImport(base); });
+  return parked_.Release([this, base] { return CloseSurely(base); });
 }
 
 class DriverBackend final : public GpuBackend {
@@ -169,6 +201,7 @@ class DriverBackend final : public GpuBackend {
   int device_count() const override { return driver().device_count(); }
   StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
   PointerInfo Identify(const void* pointer) const override;
+  MemoryPiece PieceAround(const void* pointer, const PointerInfo& info) const override;
 
   StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
   StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
@@ -295,8 +328,16 @@ PointerInfo DriverBackend::Identify(const void* pointer) const {
   return info;
 }
 
+MemoryPiece DriverBackend::PieceAround(const void* pointer, const PointerInfo& info) const {
+  const StatusOr<MemoryPiece> piece = driver().PieceAround(pointer);
+  return piece.ok() ? *piece : GpuBackend::PieceAround(pointer, info);
+}
+
 PointerInfo DriverBackend::AskDriver(const void* pointer) const {
   PointerInfo info = driver().Identify(pointer);
+  if (!info.failure.ok()) {
+    return info;
+  }
   // Vendors round sizes up: memory behind an allocation of the table is no allocation.
   if (info.kind == PointerKind::kUnknown ||
       table_.Identify(info.base).kind != PointerKind::kUnknown) {
@@ -389,6 +430,7 @@ StatusOr<PointerInfo> DriverBackend::Exportable(const void* pointer) const {
   StatusOr<PointerInfo> info = table_.Exportable(pointer);
   if (info.ok() && info->kind == PointerKind::kUnknown && pointer != nullptr) {
     info = AskDriver(pointer);
+    FERRY_RETURN_IF_ERROR(info->failure);
   }
   if (info.ok() && info->kind != PointerKind::kDevice) {
     return Status(ErrorCode::kInvalidBuffer,
@@ -437,6 +479,7 @@ Status DriverBackend::CloseIpc(void* pointer) {
 Status DriverBackend::LetKernelsReach(int device, const void* pointer) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
   const PointerInfo info = Identify(pointer);
+  FERRY_RETURN_IF_ERROR(info.failure);
   if (info.kind != PointerKind::kDevice) {
     return {ErrorCode::kUnsupported,
             "LetKernelsReach: " + std::string(name()) + " knows no device memory at this address"};

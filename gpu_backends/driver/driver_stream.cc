@@ -146,7 +146,9 @@ Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t s
     return {};
   }
   FERRY_RETURN_IF_ERROR(around_.checks.Copy(destination, source, size_bytes, "CopyAsync"));
-  if (IsOrdinary(destination, source)) {
+  const StatusOr<bool> is_ordinary = IsOrdinary(destination, source);
+  FERRY_RETURN_IF_ERROR(is_ordinary.status());
+  if (*is_ordinary) {
     return Enqueue([&](uint64_t place) {
       return HostFunction(place, [destination, source, size_bytes] {
         shm::CopyWords(destination, source, size_bytes);
@@ -157,19 +159,29 @@ Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t s
   return Enqueue([&](uint64_t) { return Copy(destination, source, size_bytes); });
 }
 
+Status DriverStream::CopyDeviceAsync(void* destination, const void* source, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  if (size_bytes == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(around_.checks.Copy(destination, source, size_bytes, "CopyDeviceAsync"));
+  return Enqueue([&](uint64_t) { return Copy(destination, source, size_bytes); });
+}
+
 // Vendors copy ordinary memory at once, or wait for the stream, which may itself wait for something
 // that comes after this call. Between two places on the host a step of the stream makes the copy.
-bool DriverStream::IsOrdinary(const void* destination, const void* source) const {
+StatusOr<bool> DriverStream::IsOrdinary(const void* destination, const void* source) const {
   bool is_ordinary = false;
   for (const void* end : {destination, source}) {
-    PointerKind kind = around_.table.Identify(end).kind;
-    if (kind == PointerKind::kUnknown) {
-      kind = around_.driver->Identify(end).kind;
+    PointerInfo info = around_.table.Identify(end);
+    if (info.kind == PointerKind::kUnknown) {
+      info = around_.driver->Identify(end);
+      FERRY_RETURN_IF_ERROR(info.failure);
     }
-    if (kind == PointerKind::kDevice || kind == PointerKind::kManaged) {
+    if (info.kind == PointerKind::kDevice || info.kind == PointerKind::kManaged) {
       return false;
     }
-    is_ordinary = is_ordinary || kind == PointerKind::kUnknown;
+    is_ordinary = is_ordinary || info.kind == PointerKind::kUnknown;
   }
   return is_ordinary;
 }
@@ -278,9 +290,12 @@ StatusOr<bool> DriverStream::CpusReach(const uint64_t* word, bool must) {
   if (!must) {
     return false;  // device memory, or known to the vendor only: it does not matter
   }
-  if (known.kind == PointerKind::kUnknown &&
-      around_.driver->Identify(word).kind == PointerKind::kPinned) {
-    return true;
+  if (known.kind == PointerKind::kUnknown) {
+    const PointerInfo info = around_.driver->Identify(word);
+    FERRY_RETURN_IF_ERROR(info.failure);
+    if (info.kind == PointerKind::kPinned) {
+      return true;
+    }
   }
   return Status(ErrorCode::kInvalidBuffer,
                 "streams of " + std::string(around_.driver->name()) +

@@ -64,6 +64,7 @@ class DriverStream final : public Stream {
   ~DriverStream() override;
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
+  Status CopyDeviceAsync(void* destination, const void* source, uint64_t size_bytes) override;
   Status Reduce(const Reduction& reduction) override;
   Status RecordEvent(Event* event) override;
   Status WaitEvent(Event* event) override;
@@ -96,7 +97,7 @@ class DriverStream final : public Stream {
   Status Enqueue(Operation&& operation);
   // Copies as one operation, with the order held.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
-  bool IsOrdinary(const void* destination, const void* source) const;
+  StatusOr<bool> IsOrdinary(const void* destination, const void* source) const;
   Status Step(std::function<bool()> run);
   Status HostFunction(uint64_t place, std::function<Status()> function);
   Status Write(uint64_t place, uint64_t* word, uint64_t value);

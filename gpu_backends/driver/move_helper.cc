@@ -77,9 +77,9 @@ void MoveHelper::Main() {
 }
 
 void MoveHelper::Move(const MatchedMove& move) {
-  const Status status = move.size_bytes == 0
-                            ? Status()
-                            : copies_.Copy(move.destination, move.source, move.size_bytes);
+  const Status status = move.size_bytes == 0 ? Status()
+                                             : copies_.Copy(move.destination, move.source,
+                                                            move.size_bytes, move.ends);
   if (status.ok()) {
     shm::CompleteMove(EndsOf(move));
   } else {

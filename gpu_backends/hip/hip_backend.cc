@@ -227,8 +227,12 @@ PointerInfo HipDriver::Identify(const void* pointer) {
   HipScope scope(devices_, kAnyDevice);
   HipPointerAttributes attributes{};
   // Other memory is an error up to ROCm 5, and of no type since.
-  if (api_.pointer_get_attributes(&attributes, pointer) != kHipSuccess) {
+  const HipError known = api_.pointer_get_attributes(&attributes, pointer);
+  if (known == kHipErrorInvalidValue || known == kHipErrorInvalidDevicePointer) {
     return {};
+  }
+  if (known != kHipSuccess) {
+    return LookupFailed(Check("PointerGetAttributes", known));
   }
   PointerInfo info;
   info.kind = KindOf(attributes);
@@ -247,16 +251,24 @@ PointerInfo HipDriver::Identify(const void* pointer) {
   size_t size_bytes = 0;
   // Without a known range the size is 0 bytes, so no operation assumes more than is there.
   info.base = const_cast<void*>(pointer);
-  if (api_.mem_get_address_range(&base, &size_bytes, seen_by_devices) == kHipSuccess) {
+  const Status ranged =
+      Check("MemGetAddressRange", api_.mem_get_address_range(&base, &size_bytes, seen_by_devices));
+  if (ranged.ok()) {
     info.base = static_cast<std::byte*>(const_cast<void*>(pointer)) -
                 (static_cast<std::byte*>(seen_by_devices) - static_cast<std::byte*>(base));
     info.size_bytes = size_bytes;
+  } else if (info.kind == PointerKind::kDevice) {
+    return LookupFailed(ranged);
   }
   uint64_t id = 0;  // some releases write 32 bits of it
-  if (api_.pointer_get_attribute != nullptr &&
-      api_.pointer_get_attribute(&id, kHipPointerAttributeBufferId, seen_by_devices) ==
-          kHipSuccess) {
-    info.allocation_id = id;
+  if (api_.pointer_get_attribute != nullptr) {
+    const Status named =
+        Check("PointerGetAttribute",
+              api_.pointer_get_attribute(&id, kHipPointerAttributeBufferId, seen_by_devices));
+    if (named.code() == ErrorCode::kSystem) {  // else this release knows no ids
+      return LookupFailed(named);
+    }
+    info.allocation_id = named.ok() ? id : 0;
   }
   return info;
 }

@@ -87,7 +87,7 @@ class LevelZeroDriver final : public Driver {
   Status OpenDriver(ze_driver_handle_t driver);
   // The context that knows the pointer, and what it says of it; null if none does.
   LevelZeroContext* Find(const void* pointer, ze_memory_allocation_properties_t* properties,
-                         ze_device_handle_t* device) const;
+                         ze_device_handle_t* device, Status* failure) const;
   LevelZeroContext& ContextOf(const void* pointer) const;
   int OrdinalOf(ze_device_handle_t handle) const;
   // Null if the stream is not Ferry's.
@@ -225,11 +225,19 @@ Status LevelZeroDriver::Free(PointerKind /*kind*/, void* pointer) {
 PointerInfo LevelZeroDriver::Identify(const void* pointer) {
   ze_memory_allocation_properties_t properties{};
   ze_device_handle_t device = nullptr;
-  const LevelZeroContext* context = Find(pointer, &properties, &device);
+  Status failure;
+  const LevelZeroContext* context = Find(pointer, &properties, &device, &failure);
   size_t size_bytes = 0;
   PointerInfo info;
-  if (context == nullptr || api_.mem_get_address_range(context->handle(), pointer, &info.base,
-                                                       &size_bytes) != ZE_RESULT_SUCCESS) {
+  if (context != nullptr) {
+    failure =
+        ZeStatus("zeMemGetAddressRange",
+                 api_.mem_get_address_range(context->handle(), pointer, &info.base, &size_bytes));
+  }
+  if (!failure.ok()) {
+    return LookupFailed(failure);
+  }
+  if (context == nullptr) {
     return {};
   }
   info.size_bytes = size_bytes;
@@ -256,14 +264,18 @@ PointerInfo LevelZeroDriver::Identify(const void* pointer) {
 
 LevelZeroContext* LevelZeroDriver::Find(const void* pointer,
                                         ze_memory_allocation_properties_t* properties,
-                                        ze_device_handle_t* device) const {
+                                        ze_device_handle_t* device, Status* failure) const {
   for (const std::unique_ptr<LevelZeroContext>& context : contexts_) {
     *properties = {};
     properties->stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES;
-    if (api_.mem_get_alloc_properties(context->handle(), pointer, properties, device) ==
-            ZE_RESULT_SUCCESS &&
-        properties->type != ZE_MEMORY_TYPE_UNKNOWN) {
+    const Status known =
+        ZeStatus("zeMemGetAllocProperties",
+                 api_.mem_get_alloc_properties(context->handle(), pointer, properties, device));
+    if (known.ok() && properties->type != ZE_MEMORY_TYPE_UNKNOWN) {
       return context.get();
+    }
+    if (!known.ok() && known.code() != ErrorCode::kInvalidArgument) {
+      *failure = known;
     }
   }
   return nullptr;
@@ -273,7 +285,9 @@ LevelZeroContext& LevelZeroDriver::ContextOf(const void* pointer) const {
   if (contexts_.size() > 1) {
     ze_memory_allocation_properties_t properties{};
     ze_device_handle_t device = nullptr;
-    if (LevelZeroContext* context = Find(pointer, &properties, &device); context != nullptr) {
+    Status failure;
+    if (LevelZeroContext* context = Find(pointer, &properties, &device, &failure);
+        context != nullptr) {
       return *context;
     }
   }
