@@ -1,12 +1,15 @@
 // The C API of one_sided.h over client/core/one_sided.h. It checks arguments, turns codes into
 // sentences and strided transfers into plain ones.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "client/core/block_moves.h"
 #include "client/core/failure_words.h"
 #include "client/include/ferry/one_sided.h"
 #include "client/running.h"
@@ -24,6 +27,7 @@ using ferry::client::OneSidedContext;
 using ferry::client::Place;
 using ferry::client::WhenDone;
 using ferry::client::WithClient;
+using ferry::gpu::StridedCopy;
 using ferry::shm::CopyWords;
 using ferry::shm::OneSidedOperation;
 using ferry::shm::SignalUpdate;
@@ -120,8 +124,7 @@ Status Call::Explained(ErrorCode error, uint32_t rank) const {
   if (error == ErrorCode::kOk) [[likely]] {
     return {};
   }
-  const std::string words = FailureWords::Take(error);
-  if (!words.empty() && error != ErrorCode::kInvalidBuffer) {  // ferryd calls segments regions
+  if (const std::string words = FailureWords::Take(error); !words.empty()) {
     return Refuse(error, words);
   }
   const std::string who = "rank " + std::to_string(rank);
@@ -209,6 +212,10 @@ int Atomic(const char* name, ferry_context context, ferry_atomic_operation opera
 
 // Small blocks that are neighbours in the other rank's memory travel together, in so many bytes.
 constexpr size_t kPackBytes = 8192;
+// What is to move by steps of a device goes through so much host memory at a time. Of longer blocks
+// each may as well be a step.
+constexpr size_t kPassBytes = size_t{256} << 10;
+constexpr size_t kLongBlockBytes = size_t{64} << 10;
 
 struct Strided {
   ferry_place there;
@@ -225,10 +232,18 @@ struct Strided {
   bool are_neighbours_there() const { return there_stride == static_cast<ptrdiff_t>(block_bytes); }
   bool are_neighbours_here() const { return here_stride == static_cast<ptrdiff_t>(block_bytes); }
   bool is_plain() const { return blocks == 1 || (are_neighbours_there() && are_neighbours_here()); }
-  // Whether it pays to copy several blocks to, or from, one buffer. Only CPUs do that.
+  bool IsOfNode(const Client& client) const {
+    return client.NodeOf(static_cast<uint32_t>(there.rank)) == client.NodeOf(client.rank());
+  }
+  // Whether it pays to copy several blocks to, or from, one buffer, by the CPU.
   bool IsWorthPacking(const Client& client) const {
-    return are_neighbours_there() && block_bytes <= kPackBytes / 2 && client.DeviceOf(here) < 0 &&
-           client.NodeOf(static_cast<uint32_t>(there.rank)) != client.NodeOf(client.rank());
+    return are_neighbours_there() && block_bytes <= kPackBytes / 2 && !IsOfNode(client);
+  }
+  // Whether a device takes one step for many blocks at one end, at least, and one for each else.
+  bool IsForDevices(const Client& client) const {
+    return block_bytes <= kLongBlockBytes &&
+           (client.IsByStream(here) ||
+            ((there.segment & ferry::client::kSegmentByStream) != 0 && IsOfNode(client)));
   }
 };
 
@@ -260,10 +275,69 @@ ErrorCode PutPacked(const Call& call, const Strided& strided) {
   return ErrorCode::kOk;
 }
 
+// Gathers the blocks here, or scatters them, by one step of a device if it is one's memory.
+ErrorCode MoveHere(const Call& call, const Strided& strided, StridedCopy move) {
+  // In memory that only streams reach all of them have to be, and what lies between, too.
+  const std::byte* const last = static_cast<std::byte*>(move.blocks) +
+                                strided.here_stride * static_cast<ptrdiff_t>(move.block_count - 1);
+  const auto* const lowest = std::min<const std::byte*>(static_cast<std::byte*>(move.blocks), last);
+  const auto* const highest =
+      std::max<const std::byte*>(static_cast<std::byte*>(move.blocks), last);
+  Status moved = call.client.memory().LookAt(
+      lowest, static_cast<uint64_t>(highest - lowest) + strided.block_bytes);
+  if (moved.ok()) {
+    move.stride_bytes = strided.here_stride;
+    moved = ferry::client::MoveBlocks(call.client, move, call.client.IsByStream(lowest));
+  }
+  return FailureWords::Tell(moved.code(), moved.message());
+}
+
+// Calls move(first block, packed) for as many blocks at a time as the pass holds.
+template <typename Move>
+ErrorCode InPasses(const Strided& strided, Move&& move) {
+  const size_t most = std::min(kPassBytes / strided.block_bytes, strided.blocks);
+  const auto pass = std::make_unique_for_overwrite<std::byte[]>(most * strided.block_bytes);
+  ErrorCode error = ErrorCode::kOk;
+  for (size_t first = 0; first < strided.blocks && error == ErrorCode::kOk; first += most) {
+    error = move(first, StridedCopy{.blocks = strided.BlockHere(first),
+                                    .packed = pass.get(),
+                                    .block_bytes = strided.block_bytes,
+                                    .block_count = std::min(most, strided.blocks - first)});
+  }
+  return error;
+}
+
+ErrorCode PutByDevices(const Call& call, const Strided& strided) {
+  return InPasses(strided, [&](size_t first, StridedCopy pass) {
+    ErrorCode error = MoveHere(call, strided, pass);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    if (strided.IsOfNode(call.client)) {
+      pass.stride_bytes = strided.there_stride;
+      pass.is_pack = false;
+      return call.one_sided().MoveBlocksInNode(strided.BlockThere(first), pass);
+    }
+    const auto* const packed = static_cast<const std::byte*>(pass.packed);
+    if (strided.are_neighbours_there()) {
+      return call.one_sided().Put(call.context, strided.BlockThere(first), packed,
+                                  pass.size_bytes());
+    }
+    for (size_t i = 0; i < pass.block_count && error == ErrorCode::kOk; ++i) {
+      error = call.one_sided().Put(call.context, strided.BlockThere(first + i),
+                                   packed + i * strided.block_bytes, strided.block_bytes);
+    }
+    return error;
+  });
+}
+
 ErrorCode PutBlocks(const Call& call, const Strided& strided) {
   if (strided.is_plain()) {
     return call.one_sided().Put(call.context, strided.BlockThere(0), strided.here,
                                 strided.block_bytes * strided.blocks);
+  }
+  if (strided.IsForDevices(call.client)) {
+    return PutByDevices(call, strided);
   }
   if (strided.IsWorthPacking(call.client)) {
     return PutPacked(call, strided);
@@ -278,22 +352,8 @@ ErrorCode PutBlocks(const Call& call, const Strided& strided) {
 
 // Gets all at once, so that the way back and forth is paid for once. By a context of its own: the
 // caller's may have other things under way, which this call must not wait for.
-ErrorCode GetBlocks(const Call& call, const Strided& strided) {
+ErrorCode GetOneByOne(const Call& call, const Strided& strided) {
   OneSided& one_sided = call.one_sided();
-  const size_t size_bytes = strided.block_bytes * strided.blocks;
-  if (strided.is_plain()) {
-    return one_sided.Get(call.context, strided.here, strided.BlockThere(0), size_bytes,
-                         WhenDone::kAtReturn);
-  }
-  if (strided.IsWorthPacking(call.client)) {
-    std::vector<std::byte> pack(size_bytes);
-    const ErrorCode error = one_sided.Get(call.context, pack.data(), strided.BlockThere(0),
-                                          size_bytes, WhenDone::kAtReturn);
-    for (size_t i = 0; i < strided.blocks && error == ErrorCode::kOk; ++i) {
-      CopyWords(strided.BlockHere(i), pack.data() + i * strided.block_bytes, strided.block_bytes);
-    }
-    return error;
-  }
   OneSidedContext* const own = one_sided.MakeContext();
   ErrorCode error = ErrorCode::kOk;
   for (size_t i = 0; i < strided.blocks && error == ErrorCode::kOk; ++i) {
@@ -305,9 +365,53 @@ ErrorCode GetBlocks(const Call& call, const Strided& strided) {
   return error == ErrorCode::kOk ? ended : error;
 }
 
-using MoveBlocks = ErrorCode (*)(const Call&, const Strided&);
+ErrorCode GetByDevices(const Call& call, const Strided& strided) {
+  return InPasses(strided, [&](size_t first, StridedCopy pass) {
+    ErrorCode error = ErrorCode::kOk;
+    if (strided.IsOfNode(call.client)) {
+      pass.stride_bytes = strided.there_stride;
+      error = call.one_sided().MoveBlocksInNode(strided.BlockThere(first), pass);
+    } else if (strided.are_neighbours_there()) {
+      error = call.one_sided().Get(call.context, pass.packed, strided.BlockThere(first),
+                                   pass.size_bytes(), WhenDone::kAtReturn);
+    } else {
+      Strided packed = strided;
+      packed.there.offset = strided.BlockThere(first).offset;
+      packed.here = static_cast<std::byte*>(pass.packed);
+      packed.here_stride = static_cast<ptrdiff_t>(strided.block_bytes);
+      packed.blocks = pass.block_count;
+      error = GetOneByOne(call, packed);
+    }
+    pass.is_pack = false;
+    return error == ErrorCode::kOk ? MoveHere(call, strided, pass) : error;
+  });
+}
 
-int MoveStrided(const char* name, ferry_context context, const Strided& strided, MoveBlocks move) {
+ErrorCode GetBlocks(const Call& call, const Strided& strided) {
+  OneSided& one_sided = call.one_sided();
+  const size_t size_bytes = strided.block_bytes * strided.blocks;
+  if (strided.is_plain()) {
+    return one_sided.Get(call.context, strided.here, strided.BlockThere(0), size_bytes,
+                         WhenDone::kAtReturn);
+  }
+  if (strided.IsForDevices(call.client)) {
+    return GetByDevices(call, strided);
+  }
+  if (strided.IsWorthPacking(call.client)) {
+    std::vector<std::byte> pack(size_bytes);
+    const ErrorCode error = one_sided.Get(call.context, pack.data(), strided.BlockThere(0),
+                                          size_bytes, WhenDone::kAtReturn);
+    for (size_t i = 0; i < strided.blocks && error == ErrorCode::kOk; ++i) {
+      CopyWords(strided.BlockHere(i), pack.data() + i * strided.block_bytes, strided.block_bytes);
+    }
+    return error;
+  }
+  return GetOneByOne(call, strided);
+}
+
+using MoveAll = ErrorCode (*)(const Call&, const Strided&);
+
+int MoveStrided(const char* name, ferry_context context, const Strided& strided, MoveAll move) {
   return With(name, context, [&](const Call& call) -> Status {
     FERRY_RETURN_IF_ERROR(CheckStrided(call, strided));
     return strided.block_bytes * strided.blocks == 0

@@ -10,6 +10,7 @@ namespace {
 struct Told {
   ErrorCode error = ErrorCode::kOk;  // kOk: of none since it last asked
   std::string words;
+  Status found;  // what it is about to be told
 };
 
 }  // namespace
@@ -38,8 +39,23 @@ ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
   if (error != ErrorCode::kOk) {
     Told& told = OfThisThread<Told>();
     const bool is_only_one = told.error == ErrorCode::kOk;
-    told = {error, is_only_one ? std::move(words) : std::string()};
+    if (words.empty() && told.found.code() == error) {
+      words = told.found.message();
+    }
+    told = {error, is_only_one ? std::move(words) : std::string(), Status()};
   }
+  return error;
+}
+
+void FailureWords::NoteFound(uint32_t request, uint32_t generation, ErrorCode error) {
+  Status found = std::exchange(OfThisThread<Told>().found, Status());
+  if (found.code() == error) {
+    Note(request, generation, std::move(found));
+  }
+}
+
+ErrorCode FailureWords::Find(ErrorCode error, std::string words) {
+  OfThisThread<Told>().found = {error, std::move(words)};
   return error;
 }
 

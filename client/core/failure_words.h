@@ -28,6 +28,11 @@ class FailureWords {
     return error == ErrorCode::kOk ? error : Tell(error, {});
   }
   static ErrorCode Tell(ErrorCode error, std::string words);
+  // Keeps the words for an error that the calling thread is about to be told of without any;
+  // returns the error. If it is told of another one instead they are forgotten.
+  static ErrorCode Find(ErrorCode error, std::string words);
+  // Notes them for a request that ends with this error, of which the thread is told later.
+  void NoteFound(uint32_t request, uint32_t generation, ErrorCode error);
   // The words for `error`, if it is the only error that the calling thread was told of since it
   // last asked; else empty.
   static std::string Take(ErrorCode error);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "client/core/failure_words.h"
 #include "common/library_words.h"
 #include "shm/layout/session_layout.h"
 #include "shm/word_copy.h"
@@ -22,6 +23,11 @@ uint64_t MachineBytes() {
   struct sysinfo machine {};
   sysinfo(&machine);
   return (uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+}
+
+// Of a copy whose callers go by its code alone.
+ErrorCode FindWords(const Status& copied) {
+  return copied.ok() ? ErrorCode::kOk : FailureWords::Find(copied.code(), copied.message());
 }
 
 }  // namespace
@@ -428,7 +434,9 @@ Status Memory::Register(void* pointer, uint64_t size_bytes) {
             "ferry_alloc returned this memory, so it needs no registration"};
   }
   if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
-    const gpu::PointerKind kind = gpu->Identify(pointer).kind;
+    const gpu::PointerInfo info = gpu->Identify(pointer);
+    FERRY_RETURN_IF_ERROR(info.failure);
+    const gpu::PointerKind kind = info.kind;
     if (kind == gpu::PointerKind::kDevice) {
       return {ErrorCode::kAlreadyExists,
               "this is device memory, which needs no registration: messages take it as it is"};
@@ -468,11 +476,30 @@ bool Memory::CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op)
 }
 
 Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) {
+  const bool is_destination_by_stream = !IsPlain(destination);
+  const bool is_source_by_stream = !IsPlain(source);
   if (streams() != nullptr) {
-    return streams()->Copy(destination, source, size_bytes);
+    return streams()->Copy(
+        destination, source, size_bytes,
+        EndsOf(destination, is_destination_by_stream, source, is_source_by_stream));
+  }
+  if (is_destination_by_stream || is_source_by_stream) {
+    return LookAt(is_destination_by_stream ? destination : source, size_bytes);
   }
   shm::CopyWords(destination, source, size_bytes);
   return {};
+}
+
+gpu::DeviceEnds Memory::EndsOf(const void* destination, bool is_destination_by_stream,
+                               const void* source, bool is_source_by_stream) const {
+  gpu::DeviceEnds ends{.destination = is_destination_by_stream, .source = is_source_by_stream};
+  if (ends.destination) {
+    ends.destination_device = regions_.Around(destination).device;
+  }
+  if (ends.source) {
+    ends.source_device = regions_.Around(source).device;
+  }
+  return ends;
 }
 
 bool Memory::IsRegionByStream(const void* pointer) const {
@@ -484,8 +511,14 @@ bool Memory::IsDevice(const void* pointer) const {
   return gpu != nullptr && gpu->Identify(pointer).kind == gpu::PointerKind::kDevice;
 }
 
-ErrorCode Memory::CopyByStream(void* destination, const void* source, uint64_t size_bytes) {
-  return streams()->Copy(destination, source, size_bytes).code();
+ErrorCode Memory::CopyToDevice(void* application, const void* source, uint64_t size_bytes) {
+  return FindWords(
+      streams()->Copy(application, source, size_bytes, EndsOf(application, true, source, false)));
+}
+
+ErrorCode Memory::CopyFromDevice(void* destination, const void* application, uint64_t size_bytes) {
+  return FindWords(streams()->Copy(destination, application, size_bytes,
+                                   EndsOf(destination, false, application, true)));
 }
 
 }  // namespace ferry::client

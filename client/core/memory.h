@@ -85,8 +85,11 @@ class Memory {
   // Tells the user why malloc's memory stays private, if it does although he asked for Ferry's.
   void ExplainMalloc(uint32_t rank) const;
 
-  // Copies between any two kinds of memory; returns when it is done.
+  // Copies between any two kinds of memory; returns when it is done. Asks the vendor if need be.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // What CopyStreams is to know of two ends: the flags tell which only streams reach.
+  gpu::DeviceEnds EndsOf(const void* destination, bool is_destination_by_stream, const void* source,
+                         bool is_source_by_stream) const;
   // As in gpu::CopyStreams.
   Status CopyStrided(const gpu::StridedCopy& copy);
   Status Reduce(const gpu::Reduction& reduction);
@@ -96,14 +99,14 @@ class Memory {
   // only streams reach.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
     if (IsByStream(application)) {
-      return CopyByStream(application, source, size_bytes);
+      return CopyToDevice(application, source, size_bytes);
     }
     shm::CopyWords(application, source, size_bytes);
     return ErrorCode::kOk;
   }
   ErrorCode CopyFrom(void* destination, const void* application, uint64_t size_bytes) {
     if (IsByStream(application)) {
-      return CopyByStream(destination, application, size_bytes);
+      return CopyFromDevice(destination, application, size_bytes);
     }
     if (size_bytes != 0) {  // else either may be null
       std::memcpy(destination, application, size_bytes);
@@ -128,7 +131,9 @@ class Memory {
   bool IsByStream(const void* pointer) const {
     return regions_.addresses().by_stream().Contains(pointer) && IsRegionByStream(pointer);
   }
-  // The device that owns this memory, if only streams reach it; else -1. Looks at it.
+  // The device that owns this memory, if only streams reach it; else -1. Looks at it. Of memory
+  // that CPUs do not reach, and of which nobody knows more just now, some device: copies say what
+  // is wrong with it.
   int DeviceByStream(const void* pointer);
   // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it. As
   // FrontEnd::LocateHere.
@@ -163,6 +168,10 @@ class Memory {
     OwnRegion region;
     uint64_t allocation_id = 0;  // 0: the vendor gives none,
     gpu::IpcHandle handle{};     // so its handle of the memory tells
+    // Mapped to its addresses piece by piece, with holes. Nobody else maps it, so no piece is
+    // stale.
+    bool in_pieces = false;
+    const void* seen = nullptr;  // where there was some of it at the last look
     bool is_gone = false;        // freed; and nothing else has been seen there since
     bool is_located = false;     // others may name it at any time
     uint64_t last_look = 0;
@@ -193,14 +202,16 @@ class Memory {
   Status LookCloser(const void* pointer, uint64_t size_bytes);
   Status LookAtProgramsOwn(const void* pointer, uint64_t size_bytes);
   bool IsHiddenByDriver(const void* pointer, uint64_t size_bytes);
-  Status Adopt(const gpu::PointerInfo& info);
-  bool IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info);
+  Status CheckPieces(const void* pointer, uint64_t size_bytes);
+  Status Adopt(const void* pointer, const gpu::PointerInfo& info);
+  StatusOr<bool> IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info);
   void NoteGone(Adopted* adopted);
   void WithdrawFreed(size_t most_looks);
   void MakeRoom();
   void WithdrawBetween(const std::byte* begin, const std::byte* end);
   void Withdraw(const Adopted& adopted);
-  ErrorCode CopyByStream(void* destination, const void* source, uint64_t size_bytes);
+  ErrorCode CopyToDevice(void* application, const void* source, uint64_t size_bytes);
+  ErrorCode CopyFromDevice(void* destination, const void* application, uint64_t size_bytes);
 
   const uint64_t heap_bytes_;
   gpu::BackendRegistry* const backends_;

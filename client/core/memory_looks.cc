@@ -68,16 +68,21 @@ bool IsReadable(const void* pointer) {
   return false;
 }
 
-// A driver that fails knows no memory: then it is the cause.
-std::string TroubleOf(gpu::GpuBackend& backend) {
-  const Status answer = backend.CreateStream(0).status();
-  return answer.ok() ? "" : "; the GPU's driver does not answer: " + answer.message();
-}
-
 std::string AddressText(const void* pointer) {
   char text[32];
   std::snprintf(text, sizeof(text), "%p", pointer);
   return text;
+}
+
+Status NotMapped(const void* hole, const void* pointer, uint64_t size_bytes) {
+  return {ErrorCode::kInvalidBuffer,
+          "a buffer of " + std::to_string(size_bytes) + " bytes at " + AddressText(pointer) +
+              " lies where no memory is mapped, from " + AddressText(hole) + " on"};
+}
+
+Status NotKnown(const void* pointer, const Status& failure) {
+  return {ErrorCode::kInvalidBuffer, "whether there is device memory at " + AddressText(pointer) +
+                                         " is not known: " + failure.message()};
 }
 
 }  // namespace
@@ -203,7 +208,7 @@ int Memory::DeviceByStream(const void* pointer) {
   }
   (void)LookCloser(pointer, 1);  // a call with the whole buffer says what is wrong with it
   const OwnRegion region = regions_.Around(pointer);
-  return region.by_stream ? region.device : -1;
+  return region.by_stream ? region.device : IsPlain(pointer) ? -1 : 0;
 }
 
 Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
@@ -215,9 +220,18 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
       return LookCloser(pointer, size_bytes);  // another thread was here
     }
     Adopted& adopted = adopted_.at(region.base);
-    if (IsDeviceOnly(info) && IsStillThere(adopted, info)) {
+    const StatusOr<bool> is_still_there = IsStillThere(adopted, info);
+    if (!is_still_there.ok()) {
+      return NotKnown(pointer, is_still_there.status());
+    }
+    if (*is_still_there) {
       adopted.last_look = ++looks_;
-      return CheckEnd(region, pointer, size_bytes);
+      adopted.seen = pointer;
+      FERRY_RETURN_IF_ERROR(CheckEnd(region, pointer, size_bytes));
+      return adopted.in_pieces ? CheckPieces(pointer, size_bytes) : Status();
+    }
+    if (adopted.in_pieces && info.kind == gpu::PointerKind::kUnknown && !IsReadable(pointer)) {
+      return NotMapped(pointer, pointer, size_bytes);
     }
     if (!IsDeviceOnly(info)) {
       NoteGone(&adopted);
@@ -227,24 +241,44 @@ Status Memory::LookAtProgramsOwn(const void* pointer, uint64_t size_bytes) {
       }
       return {ErrorCode::kInvalidBuffer,
               "the buffer lies in device memory (" + RangeText(region) +
-                  ") that the program has freed since it was last used here" +
-                  TroubleOf(*backend())};
+                  ") that the program has freed since it was last used here"};
     }
   }
   if (!IsDeviceOnly(info)) {
-    return info.kind != gpu::PointerKind::kUnknown || IsSurelyReadable(pointer)
-               ? Status()
+    if (info.kind != gpu::PointerKind::kUnknown || IsSurelyReadable(pointer)) {
+      return {};
+    }
+    return !info.failure.ok()
+               ? NotKnown(pointer, info.failure)
                : Status(ErrorCode::kInvalidBuffer,
                         "there is no memory at " + AddressText(pointer) + " that CPUs reach, or " +
                             std::string(backend()->name()) +
-                            " knows: was it freed, or is it another process's?" +
-                            TroubleOf(*backend()));
+                            " knows: was it freed, or is it another process's?");
   }
   auto* const base = static_cast<const std::byte*>(info.base);
   WithdrawBetween(base, base + std::max<uint64_t>(info.size_bytes, 1));
   MakeRoom();
-  FERRY_RETURN_IF_ERROR(Adopt(info));
-  return CheckEnd(adopted_.at(base).region, pointer, size_bytes);
+  FERRY_RETURN_IF_ERROR(Adopt(pointer, info));
+  const Adopted& adopted = adopted_.at(base);
+  FERRY_RETURN_IF_ERROR(CheckEnd(adopted.region, pointer, size_bytes));
+  return adopted.in_pieces ? CheckPieces(pointer, size_bytes) : Status();
+}
+
+// Whether there is memory from one end of the buffer to the other, of as many pieces as there are.
+Status Memory::CheckPieces(const void* pointer, uint64_t size_bytes) {
+  const auto* at = static_cast<const std::byte*>(pointer);
+  const std::byte* const end = at + size_bytes;
+  while (at < end) {
+    const gpu::PointerInfo info = backend()->Identify(at);
+    if (!info.failure.ok()) {
+      return NotKnown(at, info.failure);
+    }
+    if (!IsDeviceOnly(info)) {
+      return NotMapped(at, pointer, size_bytes);
+    }
+    at = std::max(at + 1, backend()->PieceAround(at, info).end);
+  }
+  return {};
 }
 
 shm::Location Memory::LocateForGood(const void* pointer, uint64_t size_bytes) {
@@ -270,7 +304,8 @@ bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
     return false;
   }
   const gpu::PointerInfo info = backend()->Identify(pointer);
-  return info.kind == gpu::PointerKind::kManaged || info.kind == gpu::PointerKind::kDevice ||
+  return !info.failure.ok() ||  // it may be anything, and a shadow serves for all
+         info.kind == gpu::PointerKind::kManaged || info.kind == gpu::PointerKind::kDevice ||
          (info.kind == gpu::PointerKind::kPinned &&
           !(IsReachedByKernel(pointer) &&
             IsReachedByKernel(static_cast<const std::byte*>(pointer) + size_bytes - 1)));
@@ -278,8 +313,12 @@ bool Memory::IsHiddenByDriver(const void* pointer, uint64_t size_bytes) {
 
 // Other processes cannot map what vendors export no handle of: memory of pools, of cuMemCreate, and
 // what this process has imported itself.
-Status Memory::Adopt(const gpu::PointerInfo& info) {
+Status Memory::Adopt(const void* pointer, const gpu::PointerInfo& info) {
+  const gpu::MemoryPiece piece = backend()->PieceAround(pointer, info);
+  const auto* const begin = static_cast<const std::byte*>(info.base);
   Adopted adopted;
+  adopted.in_pieces = piece.begin > begin || piece.end < begin + info.size_bytes;
+  adopted.seen = pointer;
   adopted.allocation_id = info.allocation_id;
   adopted.last_look = ++looks_;
   OwnRegion& region = adopted.region;
@@ -289,7 +328,9 @@ Status Memory::Adopt(const gpu::PointerInfo& info) {
             .device = std::max(info.device, 0),
             .by_stream = true,
             .adopted = true};
-  StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
+  StatusOr<gpu::IpcHandle> handle = adopted.in_pieces
+                                        ? Status(ErrorCode::kUnsupported, "mapped piece by piece")
+                                        : backend()->ExportIpc(info.base);
   const Status announced =
       handle.ok() ? AnnounceDevice(*backend(), &region, *handle, info.direct) : handle.status();
   if (announced.code() == ErrorCode::kDaemonDied) {
@@ -306,15 +347,21 @@ Status Memory::Adopt(const gpu::PointerInfo& info) {
   return {};
 }
 
-bool Memory::IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info) {
-  if (adopted.is_gone || info.base != adopted.region.base ||
-      info.size_bytes != adopted.region.size_bytes || info.allocation_id != adopted.allocation_id) {
+// A driver that fails has not said that it is gone.
+StatusOr<bool> Memory::IsStillThere(const Adopted& adopted, const gpu::PointerInfo& info) {
+  FERRY_RETURN_IF_ERROR(info.failure);
+  if (!IsDeviceOnly(info) || adopted.is_gone || info.base != adopted.region.base ||
+      info.size_bytes != adopted.region.size_bytes ||
+      (info.allocation_id != adopted.allocation_id && !adopted.in_pieces)) {
     return false;
   }
   if (info.allocation_id != 0 || adopted.region.hidden) {
     return true;
   }
   const StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(info.base);
+  if (handle.status().code() == ErrorCode::kSystem) {
+    return handle.status();
+  }
   return handle.ok() && handle->opaque == adopted.handle.opaque;
 }
 
@@ -331,7 +378,9 @@ void Memory::WithdrawFreed(size_t most_looks) {
                     [](const Adopted* a, const Adopted* b) { return a->last_look < b->last_look; });
   oldest.resize(looks);
   for (Adopted* const adopted : oldest) {
-    if (!IsStillThere(*adopted, backend()->Identify(adopted->region.base))) {
+    const StatusOr<bool> is_still_there =
+        IsStillThere(*adopted, backend()->Identify(adopted->seen));
+    if (is_still_there.ok() && !*is_still_there) {
       NoteGone(adopted);
     }
   }

@@ -28,6 +28,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "gpu_backends/api/strided_copy.h"
 #include "shm/accumulate.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/one_sided_layout.h"
@@ -91,6 +92,10 @@ class OneSided {
   // kAtReturn: blocks until the data are there.
   virtual ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
                         WhenDone when) = 0;
+  // Moves blocks of a rank of this node into packed host memory of the caller's, or out of it: the
+  // first at `there`, the rest as `move` says (`blocks` is not looked at). Where only streams reach
+  // them it is one step of their device. Over when it returns.
+  virtual ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) = 0;
   // `found`: what was there before, of fewer than 8 bytes in the lowest; null: it is of no
   // interest, and the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,

@@ -371,12 +371,15 @@ ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach
   }
   if (destination.by_stream || source.by_stream) {
     gpu::CopyStreams& streams = *memory_->streams();
-    const Status status =
-        destination.mapped == nullptr
-            ? streams.Write(destination.pid, destination.address, source.mapped, size_bytes)
-        : source.mapped == nullptr
-            ? streams.Read(destination.mapped, source.pid, source.address, size_bytes)
-            : streams.Copy(destination.mapped, source.mapped, size_bytes);
+    const gpu::DeviceEnds ends =
+        memory_->EndsOf(destination.mapped, destination.by_stream, source.mapped, source.by_stream);
+    const Status status = destination.mapped == nullptr
+                              ? streams.Write(destination.pid, destination.address, source.mapped,
+                                              size_bytes, ends.source_device)
+                          : source.mapped == nullptr
+                              ? streams.Read(destination.mapped, source.pid, source.address,
+                                             size_bytes, ends.destination_device)
+                              : streams.Copy(destination.mapped, source.mapped, size_bytes, ends);
     if (!status.ok()) {
       found_ = status;
     }

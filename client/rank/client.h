@@ -223,6 +223,16 @@ class Client final : public FrontEnd {
   void AwaitArrivals(uint64_t timeout_ns);
   void EnterLibrary();
   void LeaveLibrary();
+  // Once there is news of some rank's end: lets go of what that has shared, which is free only
+  // then.
+  void HearOfDeaths() {
+    // Pairs with the daemon's bump, behind the rank's state.
+    const uint32_t deaths = shm::LoadAcquire(*death_epoch_);
+    if (deaths != shm::LoadRelaxed(deaths_heard_)) [[unlikely]] {
+      shm::StoreRelaxed(deaths_heard_, deaths);
+      one_sided_->DropDead();
+    }
+  }
   bool UsesLinks() {
     return links_.has_value() && (progress_->engine().UsesLinks() || links_->NeedsTurns());
   }
@@ -262,6 +272,7 @@ class Client final : public FrontEnd {
   uint32_t barriers_ = 0;
   Absence absence_;        // with a transfer that the link thread carries on
   uint32_t has_long_ = 0;  // some request is, or was, of a transfer that the link thread carries on
+  uint32_t deaths_heard_ = 0;
   uint32_t has_looked_ = 0;  // 1: a thread has run the engine since the watcher looked last
   std::optional<DaemonLife> life_;
   std::optional<Watcher> watcher_;

@@ -46,7 +46,7 @@ bool Client::Advance(uint32_t request) {
     case RequestState::kInactive:
       return !Receiver::IsHeld(slot) || (!receiver_->IsHeldUp(request) && Advance(request));
     case RequestState::kLanded:
-      requests_->CopyLanded(slot);
+      requests_->CopyLanded(request);
       return true;
     case RequestState::kTransferring:
       if (Requests::IsMoved(slot)) {
@@ -129,6 +129,7 @@ void Client::WaitInside(Done&& done, const shm::WaitPolicy& policy, uint64_t end
       waiter.Reset();
       continue;
     }
+    HearOfDeaths();
     const engine::LaneSet forgotten = engine.ForgetLanes();
     const uint32_t sequence = wake.PrepareToSleep();
     if (engine.HasWork(forgotten) || progress_->has_copies_elsewhere() || done()) {
@@ -158,6 +159,7 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_
 // worker.
 void Client::LeaveLibrary() {
   shm::Wake& wake = progress_->wake();
+  HearOfDeaths();
   wake.Leave();
   const bool has_arrivals = wake.TakeUrgent() && progress_->engine().HasArrivals();
   if (has_arrivals || requests_->LeaveBehind()) {

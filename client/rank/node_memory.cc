@@ -73,7 +73,9 @@ NodeMemory::Reached NodeMemory::FindSlowly(uint32_t rank, uint32_t segment, uint
   }
   StatusOr<PeerMemory::ForGood> mapped = peer_memory_.MapForGood(rank, {segment, 0, 0}, 0);
   if (!mapped.ok()) {
-    return Refuse(mapped.status().code(), mapped.status().message());
+    // The words for kInvalidBuffer speak of regions, which callers call otherwise.
+    const bool is_told = mapped.status().code() != ErrorCode::kInvalidBuffer;
+    return Refuse(mapped.status().code(), is_told ? mapped.status().message() : std::string());
   }
   const Segment found{segment, mapped->by_stream, mapped->region_bytes, mapped->memory};
   Add(rank, found);
@@ -182,15 +184,17 @@ void NodeMemory::Reap() {
   has_retired_.store(false, std::memory_order_relaxed);
 }
 
-ErrorCode NodeMemory::Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) {
-  if (!by_stream) [[likely]] {
+ErrorCode NodeMemory::Copy(void* to, bool is_to_by_stream, const void* from, bool is_from_by_stream,
+                           uint64_t size_bytes) {
+  if (!is_to_by_stream && !is_from_by_stream) [[likely]] {
     shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
   if (size_bytes == 0) {  // then either may be null
     return ErrorCode::kOk;
   }
-  const Status copied = memory_.streams()->Copy(to, from, size_bytes);
+  const Status copied = memory_.streams()->Copy(
+      to, from, size_bytes, memory_.EndsOf(to, is_to_by_stream, from, is_from_by_stream));
   return copied.ok() ? ErrorCode::kOk : FailureWords::Tell(copied.code(), copied.message());
 }
 
@@ -213,7 +217,8 @@ ErrorCode NodeMemory::Accumulate(const Reached& there, const shm::Accumulation& 
     const std::byte* from =
         what.takes_operands() ? static_cast<const std::byte*>(operands) + done * size : nullptr;
     if (lends) {
-      if (const ErrorCode error = Copy(piece.data(), from, bytes, true); error != ErrorCode::kOk) {
+      if (const ErrorCode error = Copy(piece.data(), false, from, true, bytes);
+          error != ErrorCode::kOk) {
         return error;
       }
       from = piece.data();
@@ -221,7 +226,7 @@ ErrorCode NodeMemory::Accumulate(const Reached& there, const shm::Accumulation& 
     std::byte* const to = found == nullptr ? nullptr : static_cast<std::byte*>(found) + done * size;
     what.Apply(there.address + done * size, from, brings ? piece_found.data() : to, elements);
     if (brings) {
-      if (const ErrorCode error = Copy(to, piece_found.data(), bytes, true);
+      if (const ErrorCode error = Copy(to, true, piece_found.data(), false, bytes);
           error != ErrorCode::kOk) {
         return error;
       }

@@ -101,10 +101,10 @@ class NodeMemory {
   }
   // Copies between such a place and a buffer of this rank, of any kind.
   ErrorCode CopyTo(const Reached& there, const void* from, uint64_t size_bytes) {
-    return Copy(there.address, from, size_bytes, there.by_stream || memory_.IsByStream(from));
+    return Copy(there.address, there.by_stream, from, memory_.IsByStream(from), size_bytes);
   }
   ErrorCode CopyFrom(void* to, const Reached& there, uint64_t size_bytes) {
-    return Copy(to, there.address, size_bytes, there.by_stream || memory_.IsByStream(to));
+    return Copy(to, memory_.IsByStream(to), there.address, there.by_stream, size_bytes);
   }
   // Such places have to be where CPUs work, and the elements where one operation changes them.
   ErrorCode Accumulate(const Reached& there, const shm::Accumulation& what, const void* operands,
@@ -136,7 +136,8 @@ class NodeMemory {
   void RetireWithdrawn(uint32_t rank);
   void Replace(uint32_t lane, Segments segments);
   void Reap();
-  ErrorCode Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream);
+  ErrorCode Copy(void* to, bool is_to_by_stream, const void* from, bool is_from_by_stream,
+                 uint64_t size_bytes);
 
   const uint32_t own_rank_;
   const Progress& progress_;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <optional>
 
+#include "client/core/block_moves.h"
 #include "client/core/failure_words.h"
 #include "shm/atomic_operation.h"
 
@@ -125,6 +126,32 @@ ErrorCode OneSidedOperations::Get(OneSidedContext* context, void* to, const Plac
   return there.error == ErrorCode::kOk ? node_.CopyFrom(to, there, size_bytes) : there.error;
 }
 
+ErrorCode OneSidedOperations::MoveBlocksInNode(const Place& there, gpu::StridedCopy move) {
+  const ErrorCode state = StateOf(there.rank);
+  if (state != ErrorCode::kOk || move.block_count == 0 || move.block_bytes == 0) {
+    return FailureWords::Tell(state);
+  }
+  const uint64_t step = move.stride_bytes < 0 ? 0 - static_cast<uint64_t>(move.stride_bytes)
+                                              : static_cast<uint64_t>(move.stride_bytes);
+  uint64_t between = 0;  // the begins of the first and the last block
+  uint64_t extent = 0;
+  if (__builtin_mul_overflow(step, move.block_count - 1, &between) ||
+      __builtin_add_overflow(between, move.block_bytes, &extent)) {
+    return FailureWords::Tell(ErrorCode::kInvalidBuffer);
+  }
+  // Below the segment's begin it is beyond the end of all.
+  const uint64_t lowest = move.stride_bytes < 0 ? there.offset - between : there.offset;
+  const NodeMemory::Use use(&node_);
+  const NodeMemory::Reached all = node_.Find(there.rank, RegionOf(there.segment), lowest, extent);
+  if (all.error != ErrorCode::kOk) {
+    return all.error;
+  }
+  move.blocks = all.address + (there.offset - lowest);
+  const Status moved =
+      all.by_stream ? MoveBlocks(*memory_.streams(), move, true) : MoveBlocks(memory_, move, false);
+  return moved.ok() ? ErrorCode::kOk : FailureWords::Tell(moved.code(), moved.message());
+}
+
 ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall& call,
                                      uint64_t* found, WhenDone when) {
   if (!IsAligned(call.place.offset, call.width)) {
@@ -179,16 +206,19 @@ ErrorCode OneSidedOperations::Accumulate(OneSidedContext* context, const Accumul
 // Elements that no CPU changes at once are for ferryd.
 ErrorCode OneSidedOperations::AccumulateInNode(OneSidedContext& context, const AccumulateCall& call,
                                                const void* operands, void* found, WhenDone when) {
-  const NodeMemory::Use use(&node_);
-  const NodeMemory::Reached there =
-      node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
-                 call.count * call.what.element_bytes());
-  if (there.error != ErrorCode::kOk || there.by_stream) {
-    return CpuError(there);
+  {
+    const NodeMemory::Use use(&node_);
+    const NodeMemory::Reached there =
+        node_.Find(call.place.rank, RegionOf(call.place.segment), call.place.offset,
+                   call.count * call.what.element_bytes());
+    if (there.error != ErrorCode::kOk || there.by_stream) {
+      return CpuError(there);
+    }
+    if (call.what.IsAtomicAt(reinterpret_cast<uint64_t>(there.address))) {
+      return node_.Accumulate(there, call.what, operands, found, call.count);
+    }
   }
-  return call.what.IsAtomicAt(reinterpret_cast<uint64_t>(there.address))
-             ? node_.Accumulate(there, call.what, operands, found, call.count)
-             : FailureWords::Tell(remote_.Accumulate(context, call, operands, found, when));
+  return FailureWords::Tell(remote_.Accumulate(context, call, operands, found, when));
 }
 
 // ---- Order --------------------------------------------------------------------------------------

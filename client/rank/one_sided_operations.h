@@ -46,6 +46,7 @@ class OneSidedOperations final : public OneSided {
                 const Signal& signal, WhenDone when) override;
   ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
                 WhenDone when) override;
+  ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) override;
   ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                    WhenDone when) override;
   ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call, const void* operands,

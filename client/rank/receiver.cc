@@ -47,17 +47,27 @@ bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Comp
   if (error == ErrorCode::kOk && found.size_bytes > message.size_bytes) {
     error = ErrorCode::kTruncated;
   }
-  *completion = {static_cast<int>(found.source), found.tag, FailureWords::Tell(error), size_bytes};
+  *completion = {static_cast<int>(found.source), found.tag, error, size_bytes};
   *message_bytes = found.size_bytes;
   return true;
 }
 
-bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
+// The same for a receive that is over with it: the caller is told.
+bool Receiver::EndByEager(const Message& message, uint32_t lane, bool waits,
+                          Completion* completion) {
   uint64_t message_bytes = 0;
+  if (!TakeEager(message, lane, waits, completion, &message_bytes)) {
+    return false;
+  }
+  (void)FailureWords::Tell(completion->error);
+  return true;
+}
+
+bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
   const uint32_t lane = engine_.LaneOf(message.peer);
   return !has_held() && engine_.HasMessage(lane) && memory_.IsPlain(message.buffer) &&
          progress_.poison() == ErrorCode::kOk &&
-         TakeEager(message, lane, false, completion, &message_bytes);
+         EndByEager(message, lane, false, completion);
 }
 
 // The lane is looked at with a pause between (most of a microsecond in all), before anything is
@@ -75,9 +85,8 @@ bool Receiver::AwaitAtOnce(const Message& message, Completion* completion) {
       return false;
     }
   }
-  uint64_t message_bytes = 0;
   return progress_.poison() == ErrorCode::kOk &&
-         (TakeEager(message, lane, true, completion, &message_bytes) ||
+         (EndByEager(message, lane, true, completion) ||
           (is_long && TakeOffered(message, lane, completion)));
 }
 
@@ -135,6 +144,7 @@ bool Receiver::ReceiveAtOnce(uint32_t request, const Message& message, uint32_t 
   slot.status_source = found.source;
   slot.status_tag = found.tag;
   slot.message_bytes = message_bytes;
+  requests_.NoteFound(request, found.error);
   Requests::Complete(slot, found.error);
   return true;
 }

@@ -84,6 +84,7 @@ class Receiver {
 
   bool TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                  uint64_t* message_bytes);
+  bool EndByEager(const Message& message, uint32_t lane, bool waits, Completion* completion);
   bool TakeOffered(const Message& message, uint32_t lane, Completion* completion);
   bool ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane);
   bool MayHold(const shm::RequestLayout& slot) const;

@@ -461,7 +461,8 @@ void Requests::Finish(uint32_t request, uint32_t generation, ErrorCode error) {
   ended_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Requests::CopyLanded(RequestLayout& slot) {
+void Requests::CopyLanded(uint32_t request) {
+  RequestLayout& slot = Slot(request);
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   ErrorCode error = ErrorCode::kOk;
   if ((slot.descriptor_flags & shm::kFlagCell) != 0) {
@@ -472,6 +473,7 @@ void Requests::CopyLanded(RequestLayout& slot) {
     error = parts_.memory->CopyTo(UserOf(slot), slot.payload, size_bytes);
   }
   if (error != ErrorCode::kOk) [[unlikely]] {
+    NoteFound(request, error);
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   }
   SetState(slot, RequestState::kComplete);

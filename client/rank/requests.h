@@ -103,7 +103,13 @@ class Requests {
   // How many large messages inside the node this rank has found to be over.
   uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
   // Copies a message that came through a lane to where the application wants it.
-  void CopyLanded(shm::RequestLayout& slot);
+  void CopyLanded(uint32_t request);
+  // Keeps what is known of an error with which the request ends.
+  void NoteFound(uint32_t request, ErrorCode error) {
+    if (error != ErrorCode::kOk) [[unlikely]] {
+      failure_words_.NoteFound(request, shm::LoadRelaxed(Slot(request).generation), error);
+    }
+  }
   // Remembers transfers of receives that the calling thread may not be waiting for.
   void NoteTransfers(const engine::Effects& effects);
   // The same for messages that were there already when a receive started. While the rank computes,

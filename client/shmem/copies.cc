@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/collective/messages/front_messenger.h"
+#include "client/core/block_moves.h"
 #include "client/shmem/fail.h"
 #include "shm/word_copy.h"
 
@@ -19,48 +20,8 @@ void Check(const char* call, size_t bytes, const Status& copied) {
   }
 }
 
-// Between blocks and packed host memory.
-struct BlockMove {
-  std::byte* blocks;
-  std::byte* packed;
-  bool by_stream;
-  ptrdiff_t stride_bytes;
-  size_t block_bytes;
-  bool is_pack;
-};
-
-// copy(to, from, bytes), for each of the blocks.
-template <typename Copy>
-void CopyOneByOne(const BlockMove& move, size_t count, Copy&& copy) {
-  std::byte* block = move.blocks;
-  std::byte* packed = move.packed;
-  for (size_t i = 0; i < count; ++i) {
-    copy(move.is_pack ? packed : block, move.is_pack ? block : packed, move.block_bytes);
-    block += move.stride_bytes;
-    packed += move.block_bytes;
-  }
-}
-
-void MoveBlocks(const char* call, const BlockMove& move, size_t count) {
-  if (!move.by_stream) {
-    return CopyOneByOne(move, count, shm::CopyWords);
-  }
-  if (static_cast<size_t>(move.stride_bytes) == move.block_bytes || count == 1) {
-    return CopyByStream(call, move.is_pack ? move.packed : move.blocks,
-                        move.is_pack ? move.blocks : move.packed, move.block_bytes * count);
-  }
-  const Status copied = job.front_end->CopyStrided({.blocks = move.blocks,
-                                                    .packed = move.packed,
-                                                    .block_bytes = move.block_bytes,
-                                                    .block_count = count,
-                                                    .stride_bytes = move.stride_bytes,
-                                                    .is_pack = move.is_pack});
-  if (copied.code() == ErrorCode::kUnsupported) {
-    return CopyOneByOne(move, count, [call](void* to, const void* from, size_t bytes) {
-      CopyByStream(call, to, from, bytes);
-    });
-  }
-  Check(call, move.block_bytes * count, copied);
+void MoveBlocks(const char* call, const gpu::StridedCopy& move, bool by_stream) {
+  Check(call, move.size_bytes(), client::MoveBlocks(*job.front_end, move, by_stream));
 }
 
 }  // namespace
@@ -90,12 +51,12 @@ void PackBlocks(const char* call, void* packed, const std::byte* blocks, bool by
                 ptrdiff_t stride_bytes, size_t block_bytes, size_t count) {
   MoveBlocks(call,
              {.blocks = const_cast<std::byte*>(blocks),
-              .packed = static_cast<std::byte*>(packed),
-              .by_stream = by_stream,
-              .stride_bytes = stride_bytes,
+              .packed = packed,
               .block_bytes = block_bytes,
+              .block_count = count,
+              .stride_bytes = stride_bytes,
               .is_pack = true},
-             count);
+             by_stream);
 }
 
 // Long blocks one by one; others by way of host memory, many at a time.
@@ -116,11 +77,11 @@ void CopyBlocksByStream(const char* call, std::byte* to, bool to_by_stream, cons
       MoveBlocks(call,
                  {.blocks = to,
                   .packed = pass.data(),
-                  .by_stream = to_by_stream,
-                  .stride_bytes = stride.dest_stride_bytes,
                   .block_bytes = bytes,
+                  .block_count = count,
+                  .stride_bytes = stride.dest_stride_bytes,
                   .is_pack = false},
-                 count);
+                 to_by_stream);
     }
     to += stride.dest_stride_bytes * static_cast<ptrdiff_t>(count);
     from += stride.source_stride_bytes * static_cast<ptrdiff_t>(count);

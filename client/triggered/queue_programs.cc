@@ -122,7 +122,9 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
     } else if (step.kind == Kind::kWait) {
       status = Wait(stream, program.ChannelOf(step));
     } else if (step.kind == Kind::kCopy) {
-      status = stream.CopyAsync(step.to, step.from, step.size_bytes);
+      const bool is_device = memory_.IsByStream(step.to) || memory_.IsByStream(step.from);
+      status = is_device ? stream.CopyDeviceAsync(step.to, step.from, step.size_bytes)
+                         : stream.CopyAsync(step.to, step.from, step.size_bytes);
     } else if (step.kind == Kind::kStrided) {
       status = stream.CopyStrided(step.strided);
     } else if (step.kind == Kind::kReduce) {

@@ -146,7 +146,7 @@ Status Queues::DestroyStream(FerryStream* stream) {
   std::lock_guard lock(mutex_);
   for (const QueueHandle handle : bereft) {
     if (const auto found = queues_.find(handle); found != queues_.end()) {
-      FailStarted(handle, found->second);
+      FailStarted(handle, found->second, ErrorCode::kCancelled);
     }
   }
   return {};
@@ -175,18 +175,18 @@ void Queues::WithdrawStarted(QueueHandle handle, Queue& queue) {
                 [&](Channel* channel) { withdraw(*channel); });
 }
 
-// Fails the open starts of a queue without a stream.
-void Queues::FailStarted(QueueHandle handle, Queue& queue) {
+// Fails the open starts of a queue whose stream is gone, or has failed.
+void Queues::FailStarted(QueueHandle handle, Queue& queue, ErrorCode error) {
   for (Channel* channel : queue.waited) {
-    Fail(*channel, ErrorCode::kCancelled);
+    Fail(*channel, error);
   }
   channels_.ForEach([&](Channel& channel) {
     if (channel.queue == handle && channel.wants_wait) {
-      Fail(channel, ErrorCode::kCancelled);
+      Fail(channel, error);
     }
   });
   for (Program* const program : StartedPrograms(handle)) {
-    program->Fail(ErrorCode::kCancelled);
+    program->Fail(error);
   }
   queue.open_starts = 0;
 }
@@ -271,7 +271,7 @@ Status Queues::Free(QueueHandle handle) {
   }
   Queue& queue = found->second;
   if (queue.owner == nullptr) {
-    FailStarted(handle, queue);  // if its stream is still being destroyed
+    FailStarted(handle, queue, ErrorCode::kCancelled);  // if its stream is still being destroyed
   } else {
     if (queue.open_starts != 0) {
       return {ErrorCode::kInvalidRequest,
@@ -315,6 +315,13 @@ Status Queues::Await(QueueHandle handle) {
   std::lock_guard lock(mutex_);
   StatusOr<Queue*> queue = Lookup(handle);
   FERRY_RETURN_IF_ERROR(queue.status());
+  if (!status.ok()) {
+    // A stream that has failed does nothing more, and their partners wait for what it was to do.
+    const ErrorCode failure = stream->Query().code();
+    if (failure != ErrorCode::kOk && failure != ErrorCode::kWouldBlock) {
+      FailStarted(handle, **queue, failure);
+    }
+  }
   std::erase_if((*queue)->waited, [&](Channel* channel) {
     const bool is_own = channel->queue == handle;  // else the rank itself has started it since
     // Leaves starts that another thread enqueued meanwhile for the next call.
@@ -464,10 +471,16 @@ Status Queues::StartRequest(QueueHandle handle, Queue& queue, Channel& channel, 
   return Start(queue.stream(), channel);
 }
 
+// One end is the channel's buffer, the other one host memory.
+Status Queues::CopyBuffer(gpu::Stream& stream, const Channel& channel, void* to, const void* from) {
+  return channel.buffer.by_stream ? stream.CopyDeviceAsync(to, from, channel.size_bytes)
+                                  : stream.CopyAsync(to, from, channel.size_bytes);
+}
+
 Status Queues::Start(gpu::Stream& stream, Channel& channel) {
   if (channel.is_send && channel.has_window_of_its_own()) {
     FERRY_RETURN_IF_ERROR(
-        stream.CopyAsync(channel.window.address, channel.buffer.address, channel.size_bytes));
+        CopyBuffer(stream, channel, channel.window.address, channel.buffer.address));
   }
   if (channel.local) {
     return StartInNode(stream, channel);
@@ -492,9 +505,12 @@ Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
 // The move of a channel; between nodes it has no other end.
 gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
   gpu::MatchedMove move;
-  move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;
-  move.source = channel.is_send ? channel.window.address : channel.peer_window.address;
+  const ChannelMemory& to = channel.is_send ? channel.peer_window : channel.window;
+  const ChannelMemory& from = channel.is_send ? channel.window : channel.peer_window;
+  move.destination = to.address;
+  move.source = from.address;
   move.size_bytes = channel.size_bytes;
+  move.ends = {.destination = to.by_stream, .source = from.by_stream};
   move.own = channel.end;
   move.other = channel.peer_end;
   move.other_life = channel.peer_life;
@@ -555,7 +571,7 @@ Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()
-             : stream.CopyAsync(channel.buffer.address, landing, channel.size_bytes);
+             : CopyBuffer(stream, channel, channel.buffer.address, landing);
 }
 
 void Queues::Release(uint32_t request) {

@@ -126,6 +126,7 @@ class Queues {
   Status WaitRequest(Queue& queue, Channel& channel);
   Status Start(gpu::Stream& stream, Channel& channel);
   Status StartInNode(gpu::Stream& stream, Channel& channel);
+  static Status CopyBuffer(gpu::Stream& stream, const Channel& channel, void* to, const void* from);
   static gpu::MatchedMove MoveOf(const Channel& channel);
   static Status Wait(gpu::Stream& stream, Channel& channel);
   void RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error);
@@ -133,7 +134,7 @@ class Queues {
   void Unlist(Channel* channel);
   void Fail(Channel& channel, ErrorCode error);
   void WithdrawStarted(QueueHandle handle, Queue& queue);
-  void FailStarted(QueueHandle handle, Queue& queue);
+  void FailStarted(QueueHandle handle, Queue& queue, ErrorCode error);
   void Refuse(Queue& queue, Channel& channel, ErrorCode error);
   // Whether this is the first look at the channel or program since mark_ was raised.
   template <typename Startable>

@@ -129,7 +129,9 @@ ErrorCode WorkerMemory::Copy(const engine::Reach& destination, const engine::Rea
             ? gpu_->streams.Write(destination.pid, destination.address, source.mapped, size_bytes)
         : source.mapped == nullptr
             ? gpu_->streams.Read(destination.mapped, source.pid, source.address, size_bytes)
-            : gpu_->streams.Copy(destination.mapped, source.mapped, size_bytes);
+            : gpu_->streams.Copy(
+                  destination.mapped, source.mapped, size_bytes,
+                  {.destination = destination.by_stream, .source = source.by_stream});
     return status.code();
   }
   if (destination.mapped != nullptr && source.mapped != nullptr) {
