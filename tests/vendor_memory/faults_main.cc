@@ -1,7 +1,6 @@
 // faults_VENDOR CASE: what goes wrong with memory of the vendor's calls is told in words, and
 // leaves nothing behind. Two ranks; the cases of the stand-in's faults end well where there is no
 // stand-in.
-#include <dlfcn.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,24 +8,11 @@
 #include <cstdint>
 #include <thread>
 
-#include "config/environment.h"
-#include "ferry/ferry.h"
-#include "ferry/one_sided.h"
-#include "tests/vendor_memory/buffer.h"
+#include "tests/vendor_memory/ferry_calls.h"
 #include "tests/vendor_memory/holdings.h"
 
 namespace ferry::vendor_memory {
 namespace {
-
-#define VENDOR_FERRY(call) CheckFerry(__FILE__, __LINE__, #call, (call))
-
-void CheckFerry(const char* file, int line, const char* call, int code) {
-  if (code != FERRY_SUCCESS) {
-    const std::string text =
-        std::string(call) + ": " + ferry_error_string(code) + ": " + ferry_last_error();
-    Fail(file, line, text.c_str());
-  }
-}
 
 // Checks that the call failed so, with words that hold the text.
 void ExpectRefused(int code, int expected, const char* text) {
@@ -37,37 +23,6 @@ void ExpectRefused(int code, int expected, const char* text) {
           ferry_error_string(expected) + ": ..." + text)
              .c_str());
   }
-}
-
-int Peer() { return 1 - ferry_rank(); }
-
-template <typename T>
-T Exchanged(const T& mine) {
-  T theirs{};
-  ferry_request receive = FERRY_REQUEST_NULL;
-  VENDOR_FERRY(ferry_irecv(&theirs, sizeof(theirs), Peer(), 1, &receive));
-  VENDOR_FERRY(ferry_send(&mine, sizeof(mine), Peer(), 1));
-  VENDOR_FERRY(ferry_wait(&receive, nullptr));
-  return theirs;
-}
-
-ferry_place PlaceOf(const void* memory, size_t bytes) {
-  ferry_place place{};
-  VENDOR_FERRY(ferry_locate(memory, bytes, &place));
-  return place;
-}
-
-// False: this is a real library.
-bool SetFaults(const std::string& faults) {
-  static auto* const set = [] {
-    const auto driver = config::FindVariable(config::ProcessEnvironment(), "ZE_ENABLE_ALT_DRIVERS");
-    void* const library = driver.has_value()
-                              ? dlopen(std::string(*driver).c_str(), RTLD_NOW | RTLD_NOLOAD)
-                              : RTLD_DEFAULT;
-    return reinterpret_cast<int (*)(const char*)>(dlsym(library, "ferry_fixture_set_faults"));
-  }();
-  VENDOR_CHECK(set == nullptr || set(faults.c_str()) == 0);
-  return set != nullptr;
 }
 
 // ---- Cases ----
@@ -268,6 +223,8 @@ void LoseRank() {
       raise(SIGKILL);
     }
     ExpectRefused(ferry_recv(plain.data(), 8, 1, 9, nullptr), FERRY_ERR_PEER_DIED, "");
+    // The news is enough: nothing names that rank's memory from then on.
+    VENDOR_CHECK(DeviceMappings() <= before + all.size());
     ExpectRefused(ferry_put(FERRY_CONTEXT_DEFAULT, places[0], out.data(), kBytes),
                   FERRY_ERR_PEER_DIED, "");
     for (void* const memory : all) {

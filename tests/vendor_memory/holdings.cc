@@ -10,6 +10,8 @@
 namespace ferry::vendor_memory {
 namespace {
 
+constexpr char kDeviceMemory[] = "memfd:ferry-device-memory";
+
 size_t LinesOf(const std::string& path, const std::string& text) {
   std::ifstream file(path);
   size_t lines = 0;
@@ -57,13 +59,15 @@ Holdings FindHoldings() {
     if (pid == std::to_string(getpid()) || (is_ours && name.rfind("ferry", 0) == 0)) {
       const std::string path = "/proc/" + pid;
       holdings[name + " " + pid + " maps"] = LinesOf(path + "/maps", "");
+      holdings[name + " " + pid + " device memory"] = LinesOf(path + "/maps", kDeviceMemory);
       holdings[name + " " + pid + " fds"] = FilesOf(path + "/fd");
+      holdings[name + " " + pid + " threads"] = FilesOf(path + "/task");
     }
   }
   VENDOR_CHECK(holdings.size() >= 4);  // this rank's and a daemon's, at least
   return holdings;
 }
 
-size_t DeviceMappings() { return LinesOf("/proc/self/maps", "memfd:ferry-device-memory"); }
+size_t DeviceMappings() { return LinesOf("/proc/self/maps", kDeviceMemory); }
 
 }  // namespace ferry::vendor_memory

@@ -22,6 +22,7 @@ void SendPartitions(const Kind& kind);
 void SendByQueues(const Kind& kind);
 void RunCollectives(const Kind& kind);
 void RunNonblockingCollectives(const Kind& kind);
+void ExchangeHalos(const Kind& kind);  // of blocks on a torus, with all neighbours
 void UseWindows(const Kind& kind);
 void UseWindowByThreads(const Kind& kind);  // memory of all kinds goes there
 void ReuseAddresses(const Kind& kind);      // frees and allocates anew at the same address

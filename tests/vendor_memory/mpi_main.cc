@@ -19,6 +19,7 @@ constexpr Case kCases[] = {
     {"queues", SendByQueues},
     {"collectives", RunCollectives},
     {"nonblocking", RunNonblockingCollectives},
+    {"halo", ExchangeHalos},
     {"windows", UseWindows},
     {"window_threads", UseWindowByThreads},
     {"reuse", ReuseAddresses},

@@ -1,0 +1,355 @@
+// calls_VENDOR CASE: while rank 0 is in one of Ferry's calls, each call of the driver's fails in
+// turn, from the first look at new memory on. Ferry's call succeeds, or names the driver's error;
+// the next one succeeds, and nothing is left behind. Two ranks; without a stand-in nothing fails.
+#include <algorithm>
+#include <map>
+
+#include "ferry/stream.h"
+#include "tests/vendor_memory/ferry_calls.h"
+#include "tests/vendor_memory/holdings.h"
+
+namespace ferry::vendor_memory {
+namespace {
+
+constexpr int kCalls = 30;  // more than any of Ferry's calls makes
+constexpr size_t kShort = 300;
+constexpr size_t kLong = 40'000;
+constexpr int kTag = 2;
+
+const Kind& Device() { return *FindKind("device"); }
+
+int failed = 0;
+
+// The driver's calls fail while this lives, on rank 0.
+class Failing {
+ public:
+  explicit Failing(const std::string& faults) {
+    if (ferry_rank() == 0) {
+      SetFaults(faults);
+    }
+  }
+  ~Failing() { SetFaults(""); }
+  Failing(const Failing&) = delete;
+  Failing& operator=(const Failing&) = delete;
+};
+
+// Whether the call succeeded; else its words name what the driver said, its error 999, or what has
+// failed by it on a stream.
+bool Succeeds(int code) {
+  if (code == FERRY_SUCCESS) {
+    return true;
+  }
+  ++failed;
+  const std::string said = ferry_last_error();
+  for (const char* name : {"CUDA_ERROR_UNKNOWN", "hipErrorUnknown", "result 0x000003e7",
+                           "ZE_RESULT_ERROR_DEVICE_LOST", "the send to rank 1 with tag"}) {
+    if (said.find(name) != std::string::npos) {
+      return false;
+    }
+  }
+  Fail(__FILE__, __LINE__, (std::string(ferry_error_string(code)) + ": " + said).c_str());
+}
+
+struct Round {
+  std::string faults;
+  unsigned seed;
+  size_t bytes;
+};
+
+// ---- One-sided calls ----
+
+// The memory of the other rank: Ferry's, then the program's own.
+struct Target {
+  Target() {
+    VENDOR_FERRY(ferry_alloc(kLong, FERRY_MEMORY_HOST, 0, &host));
+    in_host = Exchanged(PlaceOf(host, kLong));
+    in_device = Exchanged(PlaceOf(device.data(), kLong));
+  }
+  ~Target() {
+    VENDOR_FERRY(ferry_barrier());
+    VENDOR_FERRY(ferry_free(host));
+  }
+  void* host = nullptr;
+  Buffer device{Device(), kLong};
+  ferry_place in_host{};
+  ferry_place in_device{};
+};
+
+Target* target;
+
+void Put(const Round& round) {
+  Buffer memory(Device(), round.bytes);
+  memory.Fill(round.seed);
+  const bool to_device = round.seed % 2 == 0;
+  const ferry_place& to = to_device ? target->in_device : target->in_host;
+  const auto put = [&] { return ferry_put(FERRY_CONTEXT_DEFAULT, to, memory.data(), round.bytes); };
+  const auto quiet = [] { return ferry_quiet(FERRY_CONTEXT_DEFAULT); };
+  {
+    const Failing failing(round.faults);
+    (void)Succeeds(put());
+    (void)Succeeds(quiet());
+  }
+  VENDOR_FERRY(put());
+  VENDOR_FERRY(quiet());
+  VENDOR_FERRY(ferry_barrier());
+  std::vector<unsigned char> found(round.bytes);
+  if (to_device) {
+    Copy(found.data(), target->device.data(), round.bytes);
+  } else {
+    std::memcpy(found.data(), target->host, round.bytes);
+  }
+  VENDOR_CHECK(found == Buffer::Pattern(round.bytes, round.seed));
+  VENDOR_FERRY(ferry_barrier());
+}
+
+void Get(const Round& round) {
+  Buffer memory(Device(), round.bytes);
+  const std::vector<unsigned char> pattern = Buffer::Pattern(round.bytes, round.seed);
+  const bool from_device = round.seed % 2 == 0;
+  if (from_device) {
+    Copy(target->device.data(), pattern.data(), round.bytes);
+  } else {
+    std::memcpy(target->host, pattern.data(), round.bytes);
+  }
+  VENDOR_FERRY(ferry_barrier());
+  const auto get = [&] {
+    return ferry_get(FERRY_CONTEXT_DEFAULT, memory.data(),
+                     from_device ? target->in_device : target->in_host, round.bytes);
+  };
+  bool is_here = false;
+  {
+    const Failing failing(round.faults);
+    is_here = Succeeds(get());
+  }
+  VENDOR_CHECK(!is_here || memory.IsFilled(round.seed));
+  memory.Clear();
+  VENDOR_FERRY(get());
+  VENDOR_CHECK(memory.IsFilled(round.seed));
+  VENDOR_FERRY(ferry_barrier());
+}
+
+// ---- Messages ----
+
+// Sends until the other rank has got it. What it gets by chance twice is taken out.
+void SendSurely(const Round& round, const Buffer& memory, bool blocks) {
+  bool was_sent = true;
+  {
+    const Failing failing(round.faults);
+    ferry_request request = FERRY_REQUEST_NULL;
+    was_sent = blocks ? Succeeds(ferry_send(memory.data(), round.bytes, 1, kTag))
+                      : Succeeds(ferry_isend(memory.data(), round.bytes, 1, kTag, &request)) &&
+                            Succeeds(ferry_wait(&request, nullptr));
+  }
+  ferry_request again = FERRY_REQUEST_NULL;
+  if (!was_sent) {
+    VENDOR_FERRY(ferry_isend(memory.data(), round.bytes, 1, kTag, &again));
+  }
+  if (const bool came = Exchanged(was_sent); was_sent && !came) {
+    VENDOR_FERRY(ferry_isend(memory.data(), round.bytes, 1, kTag, &again));
+  }
+  VENDOR_FERRY(ferry_wait(&again, nullptr));
+}
+
+void ReceiveSurely(const Round& round, const Buffer& memory) {
+  const auto receive = [&] {
+    ferry_request request = FERRY_REQUEST_NULL;
+    VENDOR_FERRY(ferry_irecv(memory.data(), round.bytes, 0, kTag, &request));
+    return ferry_wait(&request, nullptr) == FERRY_SUCCESS;
+  };
+  const bool came = receive();
+  VENDOR_CHECK(!came || memory.IsFilled(round.seed));
+  const bool was_sent = Exchanged(came);
+  int is_there = 0;
+  VENDOR_FERRY(ferry_iprobe(0, kTag, &is_there, nullptr));
+  VENDOR_CHECK(came || was_sent || is_there != 0);
+  if (!came || (!was_sent && is_there != 0)) {
+    memory.CheckMargins();
+    VENDOR_CHECK(receive());
+  }
+  VENDOR_CHECK(memory.IsFilled(round.seed));
+}
+
+void Send(const Round& round) {
+  Buffer memory(Device(), round.bytes);
+  if (ferry_rank() == 0) {
+    memory.Fill(round.seed);
+    SendSurely(round, memory, round.seed % 2 == 0);
+  } else {
+    ReceiveSurely(round, memory);
+  }
+  VENDOR_FERRY(ferry_barrier());
+}
+
+// Rank 1 sends again what rank 0 could not take.
+void Receive(const Round& round) {
+  Buffer memory(Device(), round.bytes);
+  if (ferry_rank() == 1) {
+    memory.Fill(round.seed);
+    ferry_request request = FERRY_REQUEST_NULL;
+    VENDOR_FERRY(ferry_isend(memory.data(), round.bytes, 0, kTag, &request));
+    const bool was_sent = ferry_wait(&request, nullptr) == FERRY_SUCCESS;
+    const bool came = Exchanged(was_sent);
+    VENDOR_CHECK(was_sent || !came);
+    if (!came) {
+      VENDOR_FERRY(ferry_send(memory.data(), round.bytes, 0, kTag));
+    }
+  } else {
+    ferry_request request = FERRY_REQUEST_NULL;
+    const auto post = [&] { return ferry_irecv(memory.data(), round.bytes, 1, kTag, &request); };
+    bool is_posted = false;
+    bool came = false;
+    {
+      const Failing failing(round.faults);
+      is_posted = Succeeds(post());
+      came = is_posted && Succeeds(ferry_wait(&request, nullptr));
+    }
+    if (!is_posted) {
+      VENDOR_FERRY(post());
+      came = Succeeds(ferry_wait(&request, nullptr));
+      VENDOR_CHECK(came);
+    }
+    VENDOR_CHECK(!came || memory.IsFilled(round.seed));
+    (void)Exchanged(came);
+    if (!came) {
+      VENDOR_FERRY(ferry_recv(memory.data(), round.bytes, 1, kTag, nullptr));
+    }
+    VENDOR_CHECK(memory.IsFilled(round.seed));
+  }
+  VENDOR_FERRY(ferry_barrier());
+}
+
+// ---- Queues ----
+
+// A start by a stream that fails ends the pair, at both ends; another one works.
+void MoveByQueue(const Round& round, const std::string& faults, bool* is_over) {
+  Buffer memory(Device(), round.bytes);
+  static int tag = kTag;
+  ++tag;  // another pair
+  const bool is_send = ferry_rank() == 0;
+  if (is_send) {
+    memory.Fill(round.seed);
+  }
+  ferry_stream stream = nullptr;
+  ferry_queue queue = FERRY_QUEUE_NULL;
+  ferry_request request = FERRY_REQUEST_NULL;
+  VENDOR_FERRY(ferry_stream_create(0, &stream));
+  VENDOR_FERRY(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &queue));
+  const auto make = [&] {
+    return is_send ? ferry_send_init(memory.data(), round.bytes, 1, tag, &request)
+                   : ferry_recv_init(memory.data(), round.bytes, 0, tag, &request);
+  };
+  bool is_made = false;
+  {
+    const Failing failing(round.seed % 2 == 0 ? faults : "");
+    is_made = Succeeds(make());
+  }
+  if (!is_made) {
+    VENDOR_FERRY(make());
+  }
+  VENDOR_FERRY(ferry_match(request));
+  VENDOR_FERRY(ferry_barrier());  // else the partner may hear of the failure before of the match
+  bool moved = false;
+  {
+    const Failing failing(round.seed % 2 == 0 ? "" : faults);
+    const auto succeeds = [&](int code) {
+      return is_send ? Succeeds(code) : code == FERRY_SUCCESS;
+    };
+    const bool is_started = succeeds(ferry_enqueue_start(queue, request));
+    const bool is_enqueued = is_started && succeeds(ferry_enqueue_wait(queue, request));
+    moved = succeeds(ferry_queue_wait(queue)) && is_enqueued;
+  }
+  *is_over = Exchanged(moved) && moved;
+  VENDOR_CHECK(is_send || !*is_over || memory.IsFilled(round.seed));
+  (void)ferry_request_free(&request);
+  (void)ferry_queue_free(&queue);
+  (void)ferry_stream_destroy(&stream);
+}
+
+void Enqueue(const Round& round) {
+  bool is_over = false;
+  MoveByQueue(round, round.faults, &is_over);
+  if (!is_over) {
+    MoveByQueue(round, "", &is_over);
+    VENDOR_CHECK(is_over);
+  }
+  VENDOR_FERRY(ferry_barrier());
+}
+
+// ---- All calls in turn ----
+
+struct Case {
+  const char* name;
+  void (*run)(const Round& round);
+};
+constexpr Case kCases[] = {
+    {"put", Put}, {"get", Get}, {"send", Send}, {"receive", Receive}, {"queue", Enqueue},
+};
+
+// What processes hold once what is kept for later has come and what was freed is gone.
+Holdings Settle(const Case& each) {
+  for (unsigned round = 0; round < 40; ++round) {
+    each.run({"", round, round % 2 == 0 ? kShort : kLong});
+  }
+  VENDOR_FERRY(ferry_barrier());
+  Holdings found = FindHoldings();
+  VENDOR_FERRY(ferry_barrier());
+  return found;
+}
+
+void RunCase(const Case& each) {
+  constexpr int kSweeps = 3;
+  constexpr size_t kFew = 5;  // of what caches keep; a leak grows with the sweeps
+  Holdings before = Settle(each);
+  unsigned seed = 0;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (const size_t bytes : {kShort, kLong}) {
+      for (int number = 1; number <= kCalls; ++number, ++seed) {
+        step = std::string(each.name) + " of " + std::to_string(bytes) + " bytes, call " +
+               std::to_string(number);
+        each.run({"*:" + std::to_string(number) + ":999", seed + (sweep % 2), bytes});
+      }
+    }
+  }
+  bool is_more = false;
+  for (const auto& [what, count] : Settle(each)) {
+    // What the heap and stacks of threads have mapped comes and goes.
+    const bool counts = what.find(" maps") == std::string::npos;
+    if (counts && (before.count(what) == 0 || count > before[what] + kFew)) {
+      std::fprintf(stderr, "%s: %zu after %zu\n", what.c_str(), count, before[what]);
+      is_more = true;
+    }
+  }
+  VENDOR_CHECK(!is_more);
+  VENDOR_CHECK(ferry_rank() != 0 || !SetFaults("") || failed > kSweeps);  // else nothing failed
+}
+
+int Run(const std::string& name) {
+  for (const Case& each : kCases) {
+    if (each.name != name) {
+      continue;
+    }
+    VENDOR_FERRY(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+    {
+      Target memory;
+      target = &memory;
+      RunCase(each);
+    }
+    if (ferry_rank() == 0) {
+      std::printf("%d calls failed; %s memory was right\n", failed, VendorName());
+    }
+    VENDOR_FERRY(ferry_finalize());
+    return 0;
+  }
+  return 2;
+}
+
+}  // namespace
+}  // namespace ferry::vendor_memory
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    return 2;
+  }
+  ferry::vendor_memory::Begin();
+  return ferry::vendor_memory::Run(argv[1]);
+}
