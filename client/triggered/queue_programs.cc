@@ -146,6 +146,8 @@ Status Queues::StartTogether(gpu::Stream& stream, Program& program, size_t first
     Channel& channel = program.ChannelOf(program.steps()[i]);
     if (SharedStarts::MayShareInProgram(channel)) {
       sharing_.push_back(&channel);
+    } else {
+      channels_.shared_starts().Leave(channel);  // it has a page of its own now
     }
   }
   SharedStart* const shared = channels_.shared_starts().Join(sharing_);

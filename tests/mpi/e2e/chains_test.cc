@@ -11,7 +11,9 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kProgram[] = "tests/mpi/ranks/chains";
-const std::vector<std::string> kSockets = {"FERRY_PROVIDER=sockets"};
+// On a busy machine an operation of this network takes seconds.
+const std::vector<std::string> kSockets = {"FERRY_PROVIDER=sockets",
+                                           "FERRY_OPERATION_TIMEOUT_MS=300000"};
 
 std::vector<std::string> With(const std::string& variable) {
   std::vector<std::string> variables = kSockets;
