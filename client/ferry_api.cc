@@ -77,7 +77,10 @@ Status CheckRunning() {
   return {};
 }
 
-int ReportFailure(ErrorCode error) { return Fail(client->Explain(error)); }
+int ReportFailure(ErrorCode error) {
+  client->HearOfDeaths();  // a call that is refused because its peer is dead has not waited
+  return Fail(client->Explain(error));
+}
 
 int Report(ErrorCode error) {
   return error == ErrorCode::kOk ? FERRY_SUCCESS : ReportFailure(error);

@@ -339,7 +339,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 26;
+inline constexpr uint32_t kFrontEndVersion = 27;
 
 }  // namespace ferry::client
 

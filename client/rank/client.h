@@ -192,6 +192,17 @@ class Client final : public FrontEnd {
   // The rank's poison, explained in the watcher's words.
   Status Health() const;
 
+  // After news of a rank's end: lets go of the memory that the rank has shared, which is free only
+  // then. For a thread that is in no other call.
+  void HearOfDeaths() {
+    // Pairs with the daemon's bump, behind the rank's state.
+    const uint32_t deaths = shm::LoadAcquire(*death_epoch_);
+    if (deaths != shm::LoadRelaxed(deaths_heard_)) [[unlikely]] {
+      shm::StoreRelaxed(deaths_heard_, deaths);
+      one_sided_->DropDead();
+    }
+  }
+
  private:
   Client() = default;
 
@@ -223,16 +234,6 @@ class Client final : public FrontEnd {
   void AwaitArrivals(uint64_t timeout_ns);
   void EnterLibrary();
   void LeaveLibrary();
-  // Once there is news of some rank's end: lets go of what that has shared, which is free only
-  // then.
-  void HearOfDeaths() {
-    // Pairs with the daemon's bump, behind the rank's state.
-    const uint32_t deaths = shm::LoadAcquire(*death_epoch_);
-    if (deaths != shm::LoadRelaxed(deaths_heard_)) [[unlikely]] {
-      shm::StoreRelaxed(deaths_heard_, deaths);
-      one_sided_->DropDead();
-    }
-  }
   bool UsesLinks() {
     return links_.has_value() && (progress_->engine().UsesLinks() || links_->NeedsTurns());
   }

@@ -246,7 +246,10 @@ FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
  */
 FERRY_API int ferry_cancel(ferry_request request);
 
-/* Returns when every rank of the job has called it. Blocks. Collective. */
+/* Returns when every rank of the job has called it. Blocks. Collective. If a rank dies before it has
+ * taken part, the call fails on each rank that it has not let through yet (FERRY_ERR_PEER_DIED,
+ * FERRY_ERR_NODE_UNREACHABLE, FERRY_ERR_LINK_DOWN): none waits for another that has failed.
+ */
 FERRY_API int ferry_barrier(void);
 
 /* ---- Counters ---------------------------------------------------------------------------------
