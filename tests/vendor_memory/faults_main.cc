@@ -223,18 +223,17 @@ void LoseRank() {
       raise(SIGKILL);
     }
     ExpectRefused(ferry_recv(plain.data(), 8, 1, 9, nullptr), FERRY_ERR_PEER_DIED, "");
-    // The news is enough: nothing names that rank's memory from then on.
-    VENDOR_CHECK(DeviceMappings() <= before + all.size());
-    ExpectRefused(ferry_put(FERRY_CONTEXT_DEFAULT, places[0], out.data(), kBytes),
-                  FERRY_ERR_PEER_DIED, "");
     for (void* const memory : all) {
       kind.free(memory, kBytes);
     }
-  }
-  const size_t after = DeviceMappings();
-  if (after > before) {
-    std::fprintf(stderr, "%zu pieces of device memory before, %zu after\n", before, after);
-    VENDOR_CHECK(!"memory of the dead rank is let go of");
+    // The news is enough: no call names that rank's memory from then on.
+    const size_t after = DeviceMappings();
+    if (after > before) {
+      std::fprintf(stderr, "%zu pieces of device memory before, %zu after\n", before, after);
+      VENDOR_CHECK(!"memory of the dead rank is let go of");
+    }
+    ExpectRefused(ferry_put(FERRY_CONTEXT_DEFAULT, places[0], out.data(), kBytes),
+                  FERRY_ERR_PEER_DIED, "");
   }
 }
 

@@ -48,11 +48,10 @@ void ReceiveOne(Buffer& coming, int round, size_t size) {
   coming.Check(0, size, NumberOf(Right(), round, size));
 }
 
-// Rank 0 sends once it knows that the receive is posted.
-void OneCopy(Kind to) {
+// Rank 0 sends once it knows that the receive is posted. Whether all messages have taken one copy:
+// one whose receiver has no CPU just then may be sent on in two.
+bool TakesOneCopy(Buffer& going, Buffer& coming) {
   constexpr int kRounds = 10;
-  Buffer going(kDevice, kMost);
-  Buffer coming(to, kMost);
   const uint64_t before = CounterNamed("path_heap_copy_messages");
   int messages = 0;
   for (const size_t size : kSizes) {
@@ -69,8 +68,22 @@ void OneCopy(Kind to) {
       }
     }
   }
+  int all = CounterNamed("path_heap_copy_messages") - before == static_cast<uint64_t>(messages);
   if (ferry_rank() == 1) {
-    CHECK_EQ(CounterNamed("path_heap_copy_messages") - before, messages);
+    CHECK_OK(ferry_send(&all, sizeof(all), 0, kGo));
+  } else {
+    CHECK_OK(ferry_recv(&all, sizeof(all), 1, kGo, nullptr));
+  }
+  return all != 0;
+}
+
+void OneCopy(Kind to) {
+  constexpr int kMostTries = 100;  // on a machine that is busy
+  Buffer going(kDevice, kMost);
+  Buffer coming(to, kMost);
+  int tries = 1;
+  while (!TakesOneCopy(going, coming)) {
+    CHECK_EQ(++tries <= kMostTries, true);
   }
 }
 
