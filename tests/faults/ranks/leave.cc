@@ -137,13 +137,15 @@ void Late() {
   Say((std::string("told: ") + ferry_last_error()).c_str());
 }
 
-// Once a barrier has failed on a rank, the others do not wait for it there, now and later.
+// Once a barrier has failed on a rank, the others do not wait for it there, now and later. By then
+// the other one may have left.
 void Barrier() {
   if (int word = 0; ferry_rank() == 1) {
     CHECK_EQ(Receive(Last(), kWordTag, &word), FERRY_ERR_PEER_DIED);
   }
   CHECK_EQ(ferry_barrier(), FERRY_ERR_PEER_DIED);
-  CHECK_EQ(ferry_barrier(), FERRY_ERR_PEER_DIED);
+  const int later = ferry_barrier();
+  CHECK_EQ(later == FERRY_ERR_PEER_DIED || later == FERRY_ERR_NOT_FOUND, true);
 }
 
 // Returns once the second round's message of rank 0 has come.
