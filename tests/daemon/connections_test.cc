@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -144,15 +145,23 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout &&
            status.code() != ErrorCode::kLimitExceeded;
   }
+  // Polls the condition; false if it does not become true.
+  static bool Soon(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + tests::kPatience;
+    bool is_true = condition();
+    while (!is_true && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      is_true = condition();
+    }
+    return is_true;
+  }
   // Waits until closed connections have gone.
   void ExpectServedSoon() {
-    const auto deadline = std::chrono::steady_clock::now() + tests::kPatience;
-    Status last = Call();
-    while (!WasServed(last) && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Status last;
+    EXPECT_TRUE(Soon([&] {
       last = Call();
-    }
-    EXPECT_TRUE(WasServed(last)) << last.message();
+      return WasServed(last);
+    })) << last.message();
   }
   // The descriptors that the daemon has open.
   std::set<int> Descriptors() const {
@@ -165,11 +174,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
   }
   // Waits until the daemon has closed all but `most`.
   void ExpectDescriptorsSoon(size_t most) {
-    const auto deadline = std::chrono::steady_clock::now() + tests::kPatience;
-    while (Descriptors().size() > most && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    EXPECT_LE(Descriptors().size(), most);
+    EXPECT_TRUE(Soon([&] { return Descriptors().size() <= most; })) << Descriptors().size();
   }
   // Leaves the daemon `more` descriptors beside those that it has.
   void LeaveDescriptors(int more) {
