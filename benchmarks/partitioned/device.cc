@@ -134,7 +134,7 @@ double RepeatTransfer(void* context, int rounds) {
   return Now() - start;
 }
 
-// Who readies a partition, and what it has made.
+// A group of threads that readies a partition, and the bytes that it makes.
 struct Granularity {
   const char* name;
   uint64_t bytes;

@@ -119,7 +119,7 @@ class Device {
     std::fill_n(sum_, count, 0.0);
     std::fill_n(in_, count, 0.0);
   }
-  // Whether `in` is what ranks [first, last] have computed, added up.
+  // Aborts the job unless `in` is the sum of what ranks [first, last] have computed.
   void Compare(uint64_t count, int first, int last) const {
     for (uint64_t i = 0; i < count; ++i) {
       double wanted = 0;

@@ -10,7 +10,7 @@
 namespace ferry::collective {
 namespace {
 
-// What a stream has to wait for, and what it may leave to chains.
+// Divides the waits of a schedule into those of the stream and those of chains.
 class Chains {
  public:
   Chains(const Schedule& schedule, const ChainRules& rules)
@@ -93,7 +93,7 @@ class Chains {
   engine::StepGraph graph_;
   std::vector<std::vector<StepId>> follows_;
   std::vector<size_t> followers_;
-  // What would be over before a chained step without chains, and may not be.
+  // The waits that a chained step leaves out: these steps may still run when it ends.
   std::vector<std::vector<StepId>> unawaited_;
   std::vector<StepId> waits_;  // of the step being added
 };

@@ -35,9 +35,9 @@ struct OrderedStep {
   std::vector<StepId> follows = {};  // kStart of a send: receives, started before their waits
 };
 
-// What of a schedule can be chained.
+// Which steps of a schedule may be parts of chains.
 struct ChainRules {
-  // Whether that send or receive can be part of a chain; null: none can.
+  // Returns true if that send or receive may be part of a chain; null: no step may.
   std::function<bool(StepId)> may_chain;
   size_t most_followed = 0;   // by one send; with more it waits for its stream
   size_t most_followers = 0;  // of one receive; further ones wait

@@ -66,8 +66,7 @@ bool Receiver::EndByEager(const Message& message, uint32_t lane, bool waits,
 bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
   const uint32_t lane = engine_.LaneOf(message.peer);
   return !has_held() && engine_.HasMessage(lane) && memory_.IsPlain(message.buffer) &&
-         progress_.poison() == ErrorCode::kOk &&
-         EndByEager(message, lane, false, completion);
+         progress_.poison() == ErrorCode::kOk && EndByEager(message, lane, false, completion);
 }
 
 // The lane is looked at with a pause between (most of a microsecond in all), before anything is

@@ -22,7 +22,8 @@ namespace ferry::gpu {
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options);
 
 // The same for a program's process, in which a library that is loaded stays: where the program has
-// loaded none, and there is no device, "auto" loads none either. LateVendors finds what comes later.
+// loaded none, and there is no device, "auto" loads none either. LateVendors finds what comes
+// later.
 StatusOr<std::unique_ptr<GpuBackend>> OpenProgramsBackend(config::Options options);
 
 // A source that opens the backend when it is needed, and closes it once nobody has needed it for

@@ -44,8 +44,8 @@ void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   AddTreeBcast(builder, nodes.local, tree, output, problem.segment_bytes);
 }
 
-// Everybody gets all vectors, of its node's leader those of all nodes, and reduces them by itself:
-// no message waits for a reduction, so that networks can chain them.
+// Each node reduces its own vectors; its leader gets those of all nodes, and reduces them in order:
+// no message between leaders waits for another leader's reduction, so that NICs can chain them.
 void Gathered(const Problem& problem, ScheduleBuilder* builder) {
   const Nodes nodes = NodesOf(problem, -1);
   const Tree tree = BinomialTree(nodes.local.self, 0, nodes.local.size());
