@@ -6,6 +6,7 @@
  * Prints "call NAME NANOSECONDS" for a request, the median of several times. While calls are timed
  * that enqueue, the stream is held by a kernel that waits: the calls alone are timed.
  */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
