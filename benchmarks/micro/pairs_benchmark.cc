@@ -69,7 +69,8 @@ void BM_TurnWithIdlePairs(benchmark::State& state) {
   Pairs known(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
   progress::Job job(PlanOfTwoNodes());
   const std::shared_ptr<Session> session = MakeSession();
-  progress::ServedRank rank(session, progress::DaemonSeat(*session), &job, 64, 1 << 20);
+  progress::ServedRank rank(session, progress::DaemonSeat(*session), &job, 64, 1 << 20,
+                            job.hold_budget);
   const std::shared_ptr<Region> heap =
       MakeHeap((pairs + 1) * (sizeof(shm::ChannelLayout) + kBytes));
   for (uint64_t i = 0; i < pairs; ++i) {
