@@ -39,7 +39,4 @@ void CheckStridedMove(const char* call, const Target& there, const char* local_n
 // A put with signal: the signal is no part of the data.
 void CheckSignal(const char* call, const Target& to, size_t bytes, const Target& signal);
 
-// At the end of the job: tells, on PE 0, what the program has not given back.
-void WarnOfLeftovers(const char* call);
-
 }  // namespace ferry::shmem
