@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "common/error_code.h"
 #include "gpu_backends/api/strided_copy.h"
@@ -96,6 +97,12 @@ class OneSided {
   // first at `there`, the rest as `move` says (`blocks` is not looked at). Where only streams reach
   // them it is one step of their device. Over when it returns.
   virtual ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) = 0;
+  // Brings blocks of ranks of this node, one behind the other, to each of the other places, by one
+  // small kernel: all is device memory, and the first destination this rank's own. There are at
+  // most gpu::SpreadCopy::kMost of each. Over when it returns. kUnsupported: the device does not
+  // reach all of it, or has no such kernel; nothing was done.
+  virtual ErrorCode SpreadInNode(std::span<const Place> from, std::span<const Place> to,
+                                 uint64_t block_bytes) = 0;
   // `found`: what was there before, of fewer than 8 bytes in the lowest; null: it is of no
   // interest, and the call is over as a put is. Else kAtReturn blocks until it is there.
   virtual ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,

@@ -152,6 +152,37 @@ ErrorCode OneSidedOperations::MoveBlocksInNode(const Place& there, gpu::StridedC
   return moved.ok() ? ErrorCode::kOk : FailureWords::Tell(moved.code(), moved.message());
 }
 
+// What cannot be mapped here is left to other ways, which tell what is wrong with it.
+ErrorCode OneSidedOperations::SpreadInNode(std::span<const Place> from, std::span<const Place> to,
+                                           uint64_t block_bytes) {
+  gpu::SpreadCopy copy{.block_bytes = block_bytes};
+  if (from.size() > gpu::SpreadCopy::kMost || to.size() > gpu::SpreadCopy::kMost ||
+      memory_.streams() == nullptr) {
+    return ErrorCode::kUnsupported;
+  }
+  const NodeMemory::Use use(&node_);
+  for (const Place& place : from) {
+    const NodeMemory::Reached source =
+        node_.Find(place.rank, RegionOf(place.segment), place.offset, block_bytes);
+    if (source.error != ErrorCode::kOk || !source.by_stream) {
+      return ErrorCode::kUnsupported;
+    }
+    copy.sources[copy.source_count++] = source.address;
+  }
+  for (const Place& place : to) {
+    const NodeMemory::Reached destination = node_.Find(
+        place.rank, RegionOf(place.segment), place.offset, block_bytes * copy.source_count);
+    if (destination.error != ErrorCode::kOk || !destination.by_stream) {
+      return ErrorCode::kUnsupported;
+    }
+    copy.destinations[copy.destination_count++] = destination.address;
+  }
+  const Status copied = memory_.streams()->CopySpread(copy);
+  return copied.ok() || copied.code() == ErrorCode::kUnsupported
+             ? copied.code()
+             : FailureWords::Tell(copied.code(), copied.message());
+}
+
 ErrorCode OneSidedOperations::Atomic(OneSidedContext* context, const AtomicCall& call,
                                      uint64_t* found, WhenDone when) {
   if (!IsAligned(call.place.offset, call.width)) {

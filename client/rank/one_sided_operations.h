@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "client/core/memory.h"
@@ -47,6 +48,8 @@ class OneSidedOperations final : public OneSided {
   ErrorCode Get(OneSidedContext* context, void* to, const Place& from, uint64_t size_bytes,
                 WhenDone when) override;
   ErrorCode MoveBlocksInNode(const Place& there, gpu::StridedCopy move) override;
+  ErrorCode SpreadInNode(std::span<const Place> from, std::span<const Place> to,
+                         uint64_t block_bytes) override;
   ErrorCode Atomic(OneSidedContext* context, const AtomicCall& call, uint64_t* found,
                    WhenDone when) override;
   ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call, const void* operands,

@@ -139,6 +139,39 @@ Status CopyStreams::CopyStridedByPinned(const Lane& lane, const StridedCopy& cop
   return {};
 }
 
+// Kernels of the device reach its own memory in any case.
+Status CopyStreams::LetReach(int device, const void* pointer) {
+  const StatusOr<PointerInfo> info = Look(pointer);
+  FERRY_RETURN_IF_ERROR(info.status());
+  if (info->kind != PointerKind::kDevice || info->device == device) {
+    return {};
+  }
+  const Status reached = backend_.LetKernelsReach(device, pointer);
+  return reached.ok() ? Status() : Status(ErrorCode::kUnsupported, reached.message());
+}
+
+Status CopyStreams::CopySpread(const SpreadCopy& copy) {
+  if (copy.block_bytes == 0) {
+    return {};
+  }
+  const StatusOr<PointerInfo> owner = Look(copy.destinations[0]);
+  FERRY_RETURN_IF_ERROR(owner.status());
+  if (owner->kind != PointerKind::kDevice) {
+    return {ErrorCode::kUnsupported, "CopySpread: the first destination is no device memory"};
+  }
+  const int device = DeviceFor(*owner);
+  for (uint64_t i = 0; i < std::min(copy.source_count, SpreadCopy::kMost); ++i) {
+    FERRY_RETURN_IF_ERROR(LetReach(device, copy.sources[i]));
+  }
+  for (uint64_t i = 0; i < std::min(copy.destination_count, SpreadCopy::kMost); ++i) {
+    FERRY_RETURN_IF_ERROR(LetReach(device, copy.destinations[i]));
+  }
+  return With(device, [&](const Lane& lane) {
+    FERRY_RETURN_IF_ERROR(lane.stream->CopySpread(copy));
+    return lane.stream->Synchronize();
+  });
+}
+
 Status CopyStreams::Reduce(const Reduction& reduction) {
   if (reduction.count == 0) {
     return {};

@@ -40,6 +40,9 @@ class CopyStreams {
   // Errors as of Stream::CopyStrided, except that the packed place may be any memory; kUnsupported
   // also for blocks so long that this does not pay.
   Status CopyStrided(const StridedCopy& copy);
+  // Errors as of Stream::CopySpread, on the device of the first destination; kUnsupported also
+  // where that is no device memory, or its device's kernels do not reach the memory of another one.
+  Status CopySpread(const SpreadCopy& copy);
   // Errors as of Stream::Reduce, on the device whose memory the result is, or else an operand.
   Status Reduce(const Reduction& reduction);
   // Whether the device has a working kernel for it; the first call for a type finds out.
@@ -56,6 +59,7 @@ class CopyStreams {
     void* pinned = nullptr;  // kPinnedBytes; null: none was available
   };
 
+  Status LetReach(int device, const void* pointer);
   Status CopyStridedByPinned(const Lane& lane, const StridedCopy& copy);
   StatusOr<PointerInfo> Look(const void* pointer) const;
   int DeviceFor(const PointerInfo& memory) const;

@@ -14,6 +14,7 @@
 
 #include "common/status.h"
 #include "gpu_backends/api/reduction.h"
+#include "gpu_backends/api/spread_copy.h"
 #include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::shm {
@@ -99,6 +100,14 @@ class Stream {
   // null, for sizes beyond 2^63, for a packed place between the blocks, and where blocks to be
   // written overlap. kUnsupported where the device has no kernel for it: then copy block by block.
   virtual Status CopyStrided(const StridedCopy& copy) = 0;
+
+  // Enqueues one small kernel of Ferry's own that brings all blocks to all destinations by loads
+  // and stores. They must be device, pinned, managed or registered memory (kInvalidBuffer
+  // otherwise), and what is another device's such as GpuBackend::LetKernelsReach has allowed for
+  // this stream's. No bytes do nothing. kInvalidArgument for null, for no or too many places, for
+  // sizes beyond 2^63, and where a destination overlaps another or a source that does not lie in
+  // its place. kUnsupported where the device has no kernel for it.
+  virtual Status CopySpread(const SpreadCopy& copy) = 0;
 
   // Enqueues one small kernel of Ferry's own that reduces. The three buffers must be device,
   // pinned, managed or registered memory (kInvalidBuffer otherwise), aligned to their type;

@@ -80,6 +80,44 @@ Status ArgumentChecks::Strided(const StridedCopy& copy) const {
              : Status();
 }
 
+Status ArgumentChecks::Spread(const SpreadCopy& copy) const {
+  if (copy.source_count == 0 || copy.source_count > SpreadCopy::kMost ||
+      copy.destination_count == 0 || copy.destination_count > SpreadCopy::kMost) {
+    return InvalidArgument("CopySpread: there must be 1 to " + std::to_string(SpreadCopy::kMost) +
+                           " sources, and as many destinations");
+  }
+  if (copy.block_bytes > kMostBytes / copy.source_count) {
+    return InvalidArgument("CopySpread: blocks of " + std::to_string(copy.block_bytes) +
+                           " bytes are no range of memory");
+  }
+  for (uint64_t i = 0; i < copy.source_count; ++i) {
+    if (copy.sources[i] == nullptr) {
+      return InvalidArgument("CopySpread: no source must be null");
+    }
+    FERRY_RETURN_IF_ERROR(Reachable(copy.sources[i], copy.block_bytes));
+  }
+  for (uint64_t to = 0; to < copy.destination_count; ++to) {
+    if (copy.destinations[to] == nullptr) {
+      return InvalidArgument("CopySpread: no destination must be null");
+    }
+    FERRY_RETURN_IF_ERROR(Reachable(copy.destinations[to], copy.size_bytes()));
+    for (uint64_t other = 0; other < to; ++other) {
+      FERRY_RETURN_IF_ERROR(CheckNoOverlap(copy.destinations[to], copy.destinations[other],
+                                           copy.size_bytes(), "CopySpread"));
+    }
+    for (uint64_t from = 0; from < copy.source_count; ++from) {
+      const auto begin = reinterpret_cast<uintptr_t>(copy.destinations[to]);
+      const auto source = reinterpret_cast<uintptr_t>(copy.sources[from]);
+      if (copy.sources[from] != copy.Place(to, from) && source < begin + copy.size_bytes() &&
+          begin < source + copy.block_bytes) {
+        return InvalidArgument("CopySpread: source " + std::to_string(from) +
+                               " lies in a destination, and not in its place there");
+      }
+    }
+  }
+  return {};
+}
+
 Status ArgumentChecks::Reduce(const Reduction& reduction) const {
   if (!IsReducible(reduction.type, reduction.op)) {
     return InvalidArgument("Reduce: operation " + std::to_string(static_cast<int>(reduction.op)) +

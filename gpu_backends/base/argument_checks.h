@@ -28,6 +28,8 @@ class ArgumentChecks {
               const char* call) const;
   // As for Stream::CopyStrided; there must be bytes to copy.
   Status Strided(const StridedCopy& copy) const;
+  // As for Stream::CopySpread; there must be bytes to copy.
+  Status Spread(const SpreadCopy& copy) const;
   // As for Stream::Reduce.
   Status Reduce(const Reduction& reduction) const;
   // As for Stream::WriteValue64.

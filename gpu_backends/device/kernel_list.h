@@ -25,6 +25,7 @@ namespace ferry::gpu {
   X(Copy, copy, 4)                         \
   X(Pack, pack, 6)                         \
   X(Unpack, unpack, 6)                     \
+  X(Spread, spread, 20)                    \
   X(RingAsk, ring_ask, 8)                  \
   X(ReduceI8, reduce_i8, 6)                \
   X(ReduceU8, reduce_u8, 6)                \
@@ -63,7 +64,7 @@ inline constexpr std::array kKernels = {FERRY_KERNELS(FERRY_KERNEL)
                                             FERRY_DOUBLE_KERNELS(FERRY_KERNEL)};
 #undef FERRY_KERNEL
 
-inline constexpr size_t kMostKernelArguments = 8;
+inline constexpr size_t kMostKernelArguments = 20;
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const KernelDescription& kernel) {
   return kernel.argument_count <= kMostKernelArguments;
 }));

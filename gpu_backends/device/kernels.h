@@ -128,4 +128,44 @@ FERRY_DEVICE_KERNEL ferry_unpack(const ferry_device_word* control,
   }
 }
 
+/* Each of the destinations gets the blocks of all sources, one behind the other; of both there are
+   at most eight. A block that lies in its place stays. */
+FERRY_DEVICE_KERNEL ferry_spread(
+    const ferry_device_word* control, ferry_device_u64 block_bytes, ferry_device_u64 source_count,
+    ferry_device_u64 destination_count, const FERRY_DEVICE_GLOBAL ferry_device_u8* from0,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from1,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from2,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from3,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from4,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from5,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from6,
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* from7, FERRY_DEVICE_GLOBAL ferry_device_u8* to0,
+    FERRY_DEVICE_GLOBAL ferry_device_u8* to1, FERRY_DEVICE_GLOBAL ferry_device_u8* to2,
+    FERRY_DEVICE_GLOBAL ferry_device_u8* to3, FERRY_DEVICE_GLOBAL ferry_device_u8* to4,
+    FERRY_DEVICE_GLOBAL ferry_device_u8* to5, FERRY_DEVICE_GLOBAL ferry_device_u8* to6,
+    FERRY_DEVICE_GLOBAL ferry_device_u8* to7) {
+  const FERRY_DEVICE_GLOBAL ferry_device_u8* const sources[] = {from0, from1, from2, from3,
+                                                                from4, from5, from6, from7};
+  FERRY_DEVICE_GLOBAL ferry_device_u8* const destinations[] = {to0, to1, to2, to3,
+                                                               to4, to5, to6, to7};
+  const ferry_device_u64 thread = ferry_device_thread();
+  const ferry_device_u64 threads = ferry_device_thread_count();
+  const ferry_device_u64 pairs = source_count * destination_count;
+  const ferry_device_u64 each = threads > pairs ? threads / pairs : 1; /* threads of a pair */
+  const ferry_device_u64 teams = threads / each;
+  ferry_device_u64 pair;
+  if (thread >= teams * each || !ferry_device_goes_on(control)) {
+    return;
+  }
+  for (pair = thread / each; pair < pairs; pair += teams) {
+    const ferry_device_u64 to = pair / source_count;
+    const FERRY_DEVICE_GLOBAL ferry_device_u8* const source = sources[pair - to * source_count];
+    FERRY_DEVICE_GLOBAL ferry_device_u8* const place =
+        destinations[to] + (pair - to * source_count) * block_bytes;
+    if (place != source) {
+      ferry_device_copy_part(place, source, block_bytes, thread % each, each);
+    }
+  }
+}
+
 #endif

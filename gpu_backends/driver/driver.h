@@ -33,13 +33,14 @@ using HostStep = bool (*)(void* argument);
 // One argument of a kernel: a number, or an address as the host knows it. Drivers pass on the one
 // by which the device knows the same memory.
 struct KernelArgument {
+  KernelArgument() = default;
   KernelArgument(const void* address)  // NOLINT(google-explicit-constructor): in lists
       : value(reinterpret_cast<uint64_t>(address)), is_address(true) {}
   KernelArgument(uint64_t number)  // NOLINT(google-explicit-constructor)
       : value(number), is_address(false) {}
 
-  uint64_t value;
-  bool is_address;
+  uint64_t value = 0;
+  bool is_address = false;
 };
 
 // What kernels on a device can do, besides computing.

@@ -437,6 +437,21 @@ Status DriverStream::CopyStrided(const StridedCopy& copy) {
   });
 }
 
+// The checks have found all memory to be the device's, or such as the caller has let it reach.
+Status DriverStream::CopySpread(const SpreadCopy& copy) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  if (copy.block_bytes == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(around_.checks.Spread(copy));
+  return Enqueue([&](uint64_t) -> Status {
+    if (const Status ready = body_->kernels->Prepare(); !ready.ok()) {
+      return {ErrorCode::kUnsupported, "CopySpread: no kernels: " + ready.message()};
+    }
+    return body_->kernels->CopySpread(copy);
+  });
+}
+
 Status DriverStream::Reduce(const Reduction& reduction) {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   FERRY_RETURN_IF_ERROR(around_.checks.Reduce(reduction));

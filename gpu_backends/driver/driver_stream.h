@@ -65,6 +65,7 @@ class DriverStream final : public Stream {
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
   Status CopyDeviceAsync(void* destination, const void* source, uint64_t size_bytes) override;
+  Status CopySpread(const SpreadCopy& copy) override;
   Status Reduce(const Reduction& reduction) override;
   Status RecordEvent(Event* event) override;
   Status WaitEvent(Event* event) override;

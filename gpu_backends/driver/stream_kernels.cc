@@ -19,8 +19,7 @@ constexpr uint64_t kLineWords = 128 / sizeof(uint64_t);  // no two streams share
 // Up to this size a copy by one thread takes less time than three launches.
 constexpr uint64_t kSmallMoveBytes = 512;
 constexpr uint64_t kBytesOfThread = 64;
-constexpr uint64_t kBytesOfUnit =
-    16;  // the widest access, of which strided copies have few in a row
+constexpr uint64_t kBytesOfUnit = 16;  // the widest access, of which blocks have few in a row
 
 // Checks the offsets of an end's words in pair_move.h against the layout.
 static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, value) ==
@@ -81,10 +80,9 @@ Status StreamKernels::Prepare() {
 }
 
 Status StreamKernels::Launch(Kernel kernel, uint64_t threads,
-                             std::initializer_list<KernelArgument> arguments) {
-  std::array<KernelArgument, kMostKernelArguments> all = {control_.get(), uint64_t{0}, uint64_t{0},
-                                                          uint64_t{0},    uint64_t{0}, uint64_t{0},
-                                                          uint64_t{0},    uint64_t{0}};
+                             std::span<const KernelArgument> arguments) {
+  std::array<KernelArgument, kMostKernelArguments> all{};
+  all[0] = control_.get();
   std::copy(arguments.begin(), arguments.end(), all.begin() + 1);
   return driver_->Launch(device_, stream_, kernel, threads, {all.data(), arguments.size() + 1});
 }
@@ -106,6 +104,21 @@ Status StreamKernels::CopyStrided(const StridedCopy& copy) {
                       {copy.packed, copy.blocks, copy.block_count, copy.block_bytes, stride})
              : Launch(Kernel::kUnpack, threads,
                       {copy.blocks, copy.packed, copy.block_count, copy.block_bytes, stride});
+}
+
+Status StreamKernels::CopySpread(const SpreadCopy& copy) {
+  constexpr size_t kNumbers = 3;
+  std::array<KernelArgument, kNumbers + 2 * SpreadCopy::kMost> arguments{};
+  static_assert(std::size(arguments) + 1 == Describe(Kernel::kSpread).argument_count);
+  arguments[0] = copy.block_bytes;
+  arguments[1] = copy.source_count;
+  arguments[2] = copy.destination_count;
+  std::copy(copy.sources.begin(), copy.sources.end(), arguments.begin() + kNumbers);
+  std::copy(copy.destinations.begin(), copy.destinations.end(),
+            arguments.begin() + kNumbers + SpreadCopy::kMost);
+  const uint64_t stored_bytes = copy.size_bytes() * copy.destination_count;
+  return Launch(Kernel::kSpread, std::max<uint64_t>(stored_bytes / kBytesOfUnit, 1),
+                std::span<const KernelArgument>(arguments));
 }
 
 Status StreamKernels::Reduce(const Reduction& reduction) {

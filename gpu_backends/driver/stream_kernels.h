@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "common/status.h"
@@ -60,6 +61,7 @@ class StreamKernels {
   Status WriteWord(uint64_t* word, uint64_t value);
   Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
   Status CopyStrided(const StridedCopy& copy);
+  Status CopySpread(const SpreadCopy& copy);
   // The operation must be defined for the type. kUnsupported: the device lacks such numbers.
   Status Reduce(const Reduction& reduction);
   // As Stream::LaunchMove.
@@ -67,7 +69,10 @@ class StreamKernels {
   // Closes the pair if the round has failed. Behind the wait for it.
   Status CloseFailedPair(const MatchedMove& move);
   // Launches any kernel; puts its first argument, the stream's control words, in front.
-  Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments);
+  Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments) {
+    return Launch(kernel, threads, std::span(arguments.begin(), arguments.size()));
+  }
+  Status Launch(Kernel kernel, uint64_t threads, std::span<const KernelArgument> arguments);
 
   // Whether any kernels have been launched that Abandon would affect.
   bool in_use() const { return control_ != nullptr; }

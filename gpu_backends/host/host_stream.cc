@@ -1,5 +1,6 @@
 #include "gpu_backends/host/host_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/clock.h"
@@ -83,6 +84,32 @@ Status HostStream::CopyStrided(const StridedCopy& copy) {
                                        : CopyOf(copy.blocks, copy.packed, copy.size_bytes())};
   operation.copy.blocks = table_->Behind(copy.blocks);
   operation.copy.packed = table_->Behind(copy.packed);
+  return worker_->Enqueue(operation);
+}
+
+Status HostStream::CopySpread(const SpreadCopy& copy) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (copy.block_bytes == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(checks_.Spread(copy));
+  SpreadOperation operation{copy, {}};
+  const uint64_t stored_bytes = copy.size_bytes() * copy.destination_count;
+  // The link to another device counts, where there is one: it is the slower part.
+  for (uint64_t i = 0; i < std::max(copy.source_count, copy.destination_count); ++i) {
+    const uint64_t to = std::min(i, copy.destination_count - 1);
+    const uint64_t from = std::min(i, copy.source_count - 1);
+    const CopyOperation cost = CopyOf(copy.destinations[to], copy.sources[from], stored_bytes);
+    if (i == 0 || cost.route.from_device != cost.route.to_device) {
+      operation.cost = cost;
+    }
+  }
+  for (void*& destination : operation.copy.destinations) {
+    destination = table_->Behind(destination);
+  }
+  for (const void*& source : operation.copy.sources) {
+    source = table_->Behind(source);
+  }
   return worker_->Enqueue(operation);
 }
 

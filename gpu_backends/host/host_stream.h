@@ -48,6 +48,7 @@ class HostStream final : public Stream {
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
   Status CopyStrided(const StridedCopy& copy) override;
+  Status CopySpread(const SpreadCopy& copy) override;
   Status Reduce(const Reduction& reduction) override;
   Status RecordEvent(Event* event) override;
   Status WaitEvent(Event* event) override;

@@ -165,6 +165,10 @@ Status StreamWorker::Run(const Operation& operation) {
             RunStrided(strided);
             return Status();
           },
+          [this](const SpreadOperation& spread) {
+            RunSpread(spread);
+            return Status();
+          },
           [this](const ReduceOperation& reduce) {
             OverLink(reduce.cost, [&reduce] { ReduceOnHost(reduce.reduction); });
             return Status();
@@ -225,6 +229,19 @@ void StreamWorker::RunStrided(const StridedOperation& strided) {
                      copy.block_bytes);
       block += copy.stride_bytes;
       packed += copy.block_bytes;
+    }
+  });
+}
+
+void StreamWorker::RunSpread(const SpreadOperation& spread) {
+  OverLink(spread.cost, [&copy = spread.copy] {
+    for (uint64_t to = 0; to < copy.destination_count; ++to) {
+      for (uint64_t from = 0; from < copy.source_count; ++from) {
+        void* const place = copy.Place(to, from);
+        if (place != copy.sources[from]) {
+          shm::CopyWords(place, copy.sources[from], copy.block_bytes);
+        }
+      }
     }
   });
 }

@@ -30,6 +30,10 @@ struct StridedOperation {
   StridedCopy copy;
   CopyOperation cost;  // its use of the link: as for a copy of all bytes
 };
+struct SpreadOperation {
+  SpreadCopy copy;
+  CopyOperation cost;  // its use of the link: as for one copy of all that is stored
+};
 struct ReduceOperation {
   Reduction reduction;
   CopyOperation cost;  // its use of the link: as for a copy of the result's bytes
@@ -59,9 +63,10 @@ struct AwaitMoveOperation {
 struct HostOperation {
   std::function<Status()> function;
 };
-using Operation = std::variant<CopyOperation, StridedOperation, ReduceOperation, RecordOperation,
-                               WaitEventOperation, WriteOperation, WaitValueOperation,
-                               MoveOperation, AwaitMoveOperation, HostOperation>;
+using Operation =
+    std::variant<CopyOperation, StridedOperation, SpreadOperation, ReduceOperation, RecordOperation,
+                 WaitEventOperation, WriteOperation, WaitValueOperation, MoveOperation,
+                 AwaitMoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
@@ -99,6 +104,7 @@ class StreamWorker {
   void OverLink(const CopyOperation& cost, Move&& move);
   void RunCopy(const CopyOperation& copy);
   void RunStrided(const StridedOperation& strided);
+  void RunSpread(const SpreadOperation& spread);
   void RunMove(const MoveOperation& operation);
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);

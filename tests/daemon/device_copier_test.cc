@@ -26,6 +26,7 @@ class BreakingStream final : public gpu::Stream {
   BreakingStream(std::unique_ptr<gpu::Stream> real, const std::atomic<bool>& broken)
       : real_(std::move(real)), broken_(broken) {}
   Status CopyStrided(const gpu::StridedCopy& copy) override { return real_->CopyStrided(copy); }
+  Status CopySpread(const gpu::SpreadCopy& copy) override { return real_->CopySpread(copy); }
   Status Reduce(const gpu::Reduction& reduction) override { return real_->Reduce(reduction); }
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override {
     return broken_ ? real_->LaunchHost([] { return Status(ErrorCode::kSystem, "broken"); })

@@ -192,6 +192,9 @@ TEST(DeviceKernelsTest, AnAbandonedStreamWaitsNoMoreAndDoesNothing) {
   RunKernel(Kernel::kUnpack, 4, abandoned, to.data(), from.data(), 4, 4, 8);
   RunKernel(Kernel::kReduceU8, 4, abandoned, to.data(), from.data(), to.data(), 64,
             ReductionOp::kSum);
+  uint8_t* const none = nullptr;
+  RunKernel(Kernel::kSpread, 4, abandoned, 64, 1, 1, from.data(), none, none, none, none, none,
+            none, none, to.data(), none, none, none, none, none, none, none);
   EXPECT_EQ(to, Bytes(64));
 }
 
@@ -255,6 +258,40 @@ TEST(DeviceKernelsTest, BlocksMayGoBackwards) {
   RunKernel(Kernel::kPack, 2, control, packed.data(), blocks.data() + 48, 4, 4, int64_t{-16});
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_TRUE(std::equal(&packed[i * 4], &packed[i * 4] + 4, &blocks[48 - i * 16]));
+  }
+}
+
+// The places of those that are not there are null.
+TEST(DeviceKernelsTest, BlocksAreSpreadToAllPlaces) {
+  constexpr size_t kMost = 8;
+  const auto at = [](std::vector<Bytes>& list, size_t i) {
+    return i < list.size() ? list[i].data() + i : nullptr;  // aligned differently
+  };
+  for (const size_t block : {1, 3, 4, 8, 16, 100, 1000}) {
+    for (const size_t sources : {1, 3, 8}) {
+      for (const size_t places : {1, 2, 8}) {
+        for (const uint32_t threads : {1U, 5U, 64U, 200U}) {
+          std::vector<Bytes> from;
+          Bytes all;
+          for (size_t i = 0; i < sources; ++i) {
+            from.push_back(Pattern(block + kMost, static_cast<unsigned>(i + 1)));
+            all.insert(all.end(), from[i].begin() + static_cast<ptrdiff_t>(i),
+                       from[i].begin() + static_cast<ptrdiff_t>(i + block));
+          }
+          std::vector<Bytes> to(places, Bytes(all.size() + kMost, 0xee));
+          RunKernel(Kernel::kSpread, threads, control, block, sources, places, at(from, 0),
+                    at(from, 1), at(from, 2), at(from, 3), at(from, 4), at(from, 5), at(from, 6),
+                    at(from, 7), at(to, 0), at(to, 1), at(to, 2), at(to, 3), at(to, 4), at(to, 5),
+                    at(to, 6), at(to, 7));
+          for (size_t i = 0; i < places; ++i) {
+            Bytes expected(all.size() + kMost, 0xee);
+            std::copy(all.begin(), all.end(), expected.begin() + static_cast<ptrdiff_t>(i));
+            ASSERT_EQ(to[i], expected) << sources << " blocks of " << block << " to " << places
+                                       << " places, threads: " << threads;
+          }
+        }
+      }
+    }
   }
 }
 

@@ -87,6 +87,21 @@ TEST_P(VendorMemoryTest, AnothersAddressIsNobodys) { Run("faults", {"another"});
 TEST_P(VendorMemoryTest, WhatOthersFreeIsLetGoOf) { Run("faults", {"places"}); }
 TEST_P(VendorMemoryTest, WhatOthersFreeIsLetGoOfBesideThreads) { Run("faults", {"threads"}); }
 TEST_P(VendorMemoryTest, ALostDeviceIsTheCauseThatIsNamed) { Run("faults", {"lost"}); }
+// Where no kernel can be launched it fails, which the collectives before it have not.
+TEST_P(VendorMemoryTest, AShortAllgatherIsOneKernel) {
+  const auto& [vendor, placement] = GetParam();
+  if (!HasKernels(vendor) || placement.name != kOneNode.name) {
+    GTEST_SKIP() << "one node, and kernels of this build for " << vendor << ", are needed";
+  }
+  const std::string launch = vendor == "cuda"  ? "cuLaunchKernel"
+                             : vendor == "hip" ? "hipModuleLaunchKernel"
+                                               : "zeCommandListAppendLaunchKernel";
+  const CommandResult result =
+      RunCleanly(PrivateJob(placement.flags, {"tests/vendor_memory/mpi_" + vendor, "collectives"}),
+                 Joined(Installed(vendor), {"FIXTURE_FAULTS=" + launch + ":1+:719"}));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("MPI_Allgather"));
+}
 // Each of the driver's calls fails in turn, while rank 0 is in one of Ferry's.
 TEST_P(VendorMemoryTest, DriversThatFailInPutsAreNamed) { Run("calls", {"put"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInGetsAreNamed) { Run("calls", {"get"}); }

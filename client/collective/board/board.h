@@ -82,9 +82,9 @@ class Board {
   const std::byte* OfferOf(int member, Slot slot) const {
     return DataOf(HeaderOf(member, SlotIndex(0, slot), slot), slot);
   }
-  // Pieces count from here on: what was posted so far is over, on all members that go on.
+  // Pieces count anew from this one on: what was posted so far is over, on all members that go on.
   void GoOnFrom(uint32_t piece) {
-    first_piece_ = piece;
+    first_piece_ += piece;
     has_offer_ = false;
   }
   // Remembers that members do not reach each other's offers in that collective.
@@ -92,6 +92,9 @@ class Board {
   bool IsApart(Collective collective) const {
     return (apart_ >> static_cast<uint32_t>(collective) & 1) != 0;
   }
+  // Remembers that no member spreads what all of them have (NodeLink::Spread).
+  void SetUnspread() { is_unspread_ = true; }
+  bool IsUnspread() const { return is_unspread_; }
   // Waits for what the member posts as this piece, which stays until Consume or End. Null: failed.
   const std::byte* Await(int member, uint32_t piece, Slot slot) {
     const uint64_t stamp = StampOf(piece);
@@ -241,6 +244,7 @@ class Board {
   bool has_offer_ = false;
   uint32_t first_piece_ = 0;
   uint32_t apart_ = 0;  // bits by Collective
+  bool is_unspread_ = false;
   RunFailure failure_;
 };
 

@@ -1,14 +1,17 @@
 // Collectives of device memory that only streams reach: the streams of the ranks copy between it.
 //
 // A copy costs its start, so what counts is how many follow each other. Of a broadcast it is one:
-// each rank reads the root's memory. Of an allgather it is two: each rank writes its block into the
-// first one's output, and reads the whole from there; through host memory it would be two, too, but
-// over the link to the host, and blocks of each rank from each other rank would be as many as there
-// are ranks.
+// each rank reads the root's memory. Of a short allgather it is one, too: a kernel of the first
+// rank stores the blocks of all in the output of each. Of a longer one it is two: each rank writes
+// its block into the first one's output, and reads the whole from there; through host memory it
+// would be two, too, but over the link to the host, and blocks of each rank from each other rank
+// would be as many as there are ranks.
 //
 // The first piece of a member says that it does so, and where its memory lies. Members whose own
 // memory is the host's meet that where they would have taken data.
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "client/collective/board/board_run.h"
 #include "client/collective/board/task.h"
@@ -28,6 +31,30 @@ constexpr std::byte kOutOfReach{1};
 // Beyond, ranks had better read from each other than all from one, whose device would serve all.
 constexpr size_t kMostGathered = size_t{4} << 20;
 
+// The most that one member's kernel stores for all: about as much as its device moves in the time
+// that the start of another copy takes, and no more members than the kernel takes.
+constexpr size_t kMostSpread = size_t{1} << 20;
+constexpr int kMostMembersSpread = 8;
+
+// What the first member says with its offer, which comes last, of a short allgather.
+enum class Spread : uint64_t {
+  kNone,        // it is none
+  kDone,        // all have got it
+  kOutOfReach,  // its device does not reach all memory
+  kElsewhere    // some have offered none
+};
+
+// A member's first piece: where its block lies, and its output.
+struct Offered {
+  NodeAddress input;
+  NodeAddress output;
+  Spread spread = Spread::kNone;
+};
+static_assert(sizeof(Offered) <= kBoardLineBytes);
+
+// Pieces count on from here where nothing was spread.
+constexpr uint32_t kAfterSpread = 1;
+
 class Devices {
  public:
   Devices(const BoardTask& task, Board::Slot slot) : task_(task), board_(task.board), slot_(slot) {}
@@ -37,7 +64,7 @@ class Devices {
       const std::byte* const data = board_.Await(task_.problem.root, 0, slot_);
       return data != nullptr ? ByDevices::kNotForThem : ReadFromRoot();
     }
-    if (!CanOffer(task_.output, task_.problem.block_bytes)) {
+    if (!CanOffer(task_.output, task_.output, task_.problem.block_bytes)) {
       return ByDevices::kNotForThem;
     }
     bool all_reach = true;
@@ -53,8 +80,8 @@ class Devices {
       return ByDevices::kOver;
     }
     const int root = task_.problem.root;
-    const bool reaches = Note(
-        root, board_.link().Read(root, OfferOf(root), task_.output, task_.problem.block_bytes));
+    const bool reaches = Note(root, board_.link().Read(root, OfferOf(root).output, task_.output,
+                                                       task_.problem.block_bytes));
     if (!Post(kRead, reaches)) {
       return ByDevices::kOver;
     }
@@ -63,14 +90,85 @@ class Devices {
 
   ByDevices Allgather() {
     const size_t all_bytes = OutputBytes(task_.problem);
-    if (all_bytes > kMostGathered || !CanOffer(task_.output, all_bytes) ||
+    if (all_bytes > kMostGathered || !CanOffer(task_.OwnInput(), task_.output, all_bytes) ||
         !IsOfDevice(task_.OwnInput())) {
       return ByDevices::kNotForThem;
     }
+    const bool may_spread = !board_.IsUnspread() && task_.size() <= kMostMembersSpread &&
+                            all_bytes * static_cast<size_t>(task_.size()) <= kMostSpread;
+    if (may_spread && SpreadByFirst()) {
+      return ByDevices::kOver;
+    }
+    return Gather(all_bytes);
+  }
+
+ private:
+  static constexpr int kFirst = 0;
+
+  // ---- By one kernel ---------------------------------------------------------------------------
+
+  // The first member waits for the offers of all others, and offers when it is done, so that the
+  // others wait once. Whether it is over; else, on all members, its kernels do not reach all
+  // memory.
+  bool SpreadByFirst() {
+    const Spread spread = task_.self() == kFirst ? SpreadFromHere() : AwaitSpread();
+    if (spread == Spread::kElsewhere) {
+      board_.GoElsewhere();
+    }
+    if (board_.has_failed()) {
+      board_.Settle(kWritten);  // nobody posts that: until all have ended
+      return true;
+    }
+    if (spread != Spread::kOutOfReach) {
+      return true;
+    }
+    board_.SetUnspread();
+    board_.GoOnFrom(kAfterSpread);
+    own_.spread = Spread::kNone;
+    return false;
+  }
+
+  Spread SpreadFromHere() {
+    own_.spread = MeetOffers() ? SpreadAll() : Spread::kElsewhere;
+    (void)Offer();  // nobody sees it if this has failed
+    return own_.spread;
+  }
+
+  Spread SpreadAll() {
+    std::array<NodeAddress, kMostMembersSpread> blocks;
+    std::array<NodeAddress, kMostMembersSpread> places;
+    const auto count = static_cast<size_t>(task_.size());
+    for (size_t i = 0; i < count; ++i) {
+      const Offered offered = OfferOf(static_cast<int>(i));
+      if (offered.input.region == 0) {
+        return Spread::kOutOfReach;  // only its own rank's streams reach it
+      }
+      blocks[i] = offered.input;
+      places[i] = offered.output;
+    }
+    const ErrorCode error = board_.link().Spread({blocks.data(), count}, {places.data(), count},
+                                                 task_.problem.block_bytes);
+    return Note(kFirst, error) ? Spread::kDone : Spread::kOutOfReach;
+  }
+
+  Spread AwaitSpread() {
+    if (!Offer() || !MeetOffer(kFirst)) {
+      return Spread::kNone;
+    }
+    const Spread spread = OfferOf(kFirst).spread;
+    if (spread == Spread::kNone) {  // the two have come to think differently of this board
+      board_.Fail({.code = ErrorCode::kCancelled, .peer = kFirst});
+    }
+    return spread;
+  }
+
+  // ---- By two copies ---------------------------------------------------------------------------
+
+  ByDevices Gather(size_t all_bytes) {
     if (!Offer() || !MeetOffers()) {
       return board_.is_elsewhere() ? ByDevices::kOver : GiveUp();
     }
-    const NodeAddress gathered = OfferOf(kFirst);
+    const NodeAddress gathered = OfferOf(kFirst).output;
     const bool reaches = Contribute(gathered);
     bool all_reach = reaches;
     if (!Post(kWritten, reaches) || !AwaitAll(kWritten, &all_reach)) {
@@ -88,18 +186,19 @@ class Devices {
     return ByDevices::kOver;
   }
 
- private:
-  static constexpr int kFirst = 0;
+  // ---- Parts of both ---------------------------------------------------------------------------
 
   bool IsOfDevice(const void* memory) { return board_.link().IsByStream(memory); }
 
-  // Whether others may import this memory, as far as is known.
-  bool CanOffer(const void* memory, size_t bytes) {
-    if (board_.IsApart(task_.problem.collective) || !IsOfDevice(memory)) {
+  // Whether others may import the output, as far as is known.
+  bool CanOffer(const void* input, const void* output, size_t output_bytes) {
+    if (board_.IsApart(task_.problem.collective) || !IsOfDevice(output)) {
       return false;
     }
-    own_ = board_.link().Locate(memory, bytes);
-    return own_.region != 0;
+    own_.output = board_.link().Locate(output, output_bytes);
+    own_.input =
+        input == output ? own_.output : board_.link().Locate(input, task_.problem.block_bytes);
+    return own_.output.region != 0;
   }
 
   bool Offer() {
@@ -112,26 +211,27 @@ class Devices {
     return true;
   }
 
-  NodeAddress OfferOf(int member) const {
+  Offered OfferOf(int member) const {
     if (member == task_.self()) {
       return own_;
     }
-    NodeAddress offer;
+    Offered offer;
     std::memcpy(&offer, board_.OfferOf(member, slot_), sizeof(offer));
     return offer;
   }
 
-  // Waits until all others have offered their memory. Where some have not, all go elsewhere: each
-  // sees that, or an offer that it cannot take.
+  // Waits until that member has offered its memory. Where it has not, all go elsewhere.
+  bool MeetOffer(int member) {
+    if (board_.Await(member, 0, slot_) != nullptr) {
+      board_.GoElsewhere();
+    }
+    return !board_.has_failed() && !board_.is_elsewhere();
+  }
+
+  // The same for all others: each sees that some have not, or an offer that it cannot take.
   bool MeetOffers() {
     for (int i = 0; i < task_.size(); ++i) {
-      if (i == task_.self()) {
-        continue;
-      }
-      if (board_.Await(i, 0, slot_) != nullptr) {
-        board_.GoElsewhere();
-      }
-      if (board_.has_failed() || board_.is_elsewhere()) {
+      if (i != task_.self() && !MeetOffer(i)) {
         return false;
       }
     }
@@ -204,7 +304,7 @@ class Devices {
   const BoardTask& task_;
   Board& board_;
   const Board::Slot slot_;
-  NodeAddress own_;
+  Offered own_;
 };
 
 }  // namespace

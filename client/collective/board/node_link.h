@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/error_code.h"
 
@@ -44,7 +45,15 @@ class NodeLink {
   virtual ErrorCode Write(int member, const NodeAddress& to, const void* from,
                           size_t size_bytes) = 0;
 
-  // The same within this member's memory, where CPUs cannot load from all of it.
+  // Brings a block of each member, one behind the other, to a place of each member, by one small
+  // kernel of this member's device; both lists are by member. Blocks. kUnsupported: that does not
+  // reach all of it, and nothing was done.
+  virtual ErrorCode Spread(std::span<const NodeAddress> /*blocks*/,
+                           std::span<const NodeAddress> /*places*/, size_t /*block_bytes*/) {
+    return ErrorCode::kUnsupported;
+  }
+
+  // Copies within this member's memory, where CPUs cannot load from all of it.
   virtual bool IsByStream(const void* pointer) = 0;
   virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
   // Memory that such copies are fast with. Null: there is none left.

@@ -222,6 +222,20 @@ ErrorCode FrontNode::Write(int member, const NodeAddress& to, const void* from, 
   return front_end->CopyToPeer(RankOf(member), LocationOf(to), from, size_bytes);
 }
 
+std::vector<client::Place> FrontNode::PlacesOf(std::span<const NodeAddress> addresses) const {
+  std::vector<client::Place> places(addresses.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    places[i] = {RankOf(static_cast<int>(i)), client::SegmentOf(LocationOf(addresses[i])),
+                 addresses[i].address};
+  }
+  return places;
+}
+
+ErrorCode FrontNode::Spread(std::span<const NodeAddress> blocks,
+                            std::span<const NodeAddress> places, size_t block_bytes) {
+  return front_end->one_sided().SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
+}
+
 bool FrontNode::IsByStream(const void* pointer) { return front_end->IsByStream(pointer); }
 
 ErrorCode FrontNode::Copy(void* to, const void* from, size_t size_bytes) {

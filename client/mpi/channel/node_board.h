@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "client/collective/board/board.h"
 #include "client/collective/board/board_run.h"
 #include "client/collective/board/node_link.h"
+#include "client/core/one_sided.h"
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"
@@ -54,6 +56,8 @@ class FrontNode : public collective::NodeLink {
                  size_t size_bytes) override;
   ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
                   size_t size_bytes) override;
+  ErrorCode Spread(std::span<const collective::NodeAddress> blocks,
+                   std::span<const collective::NodeAddress> places, size_t block_bytes) override;
   bool IsByStream(const void* pointer) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
@@ -63,6 +67,8 @@ class FrontNode : public collective::NodeLink {
   uint32_t RankOf(int member) const {
     return static_cast<uint32_t>(world_ranks_[static_cast<size_t>(member)]);
   }
+
+  std::vector<client::Place> PlacesOf(std::span<const collective::NodeAddress> addresses) const;
 
   const std::vector<int> world_ranks_;
   const Pauses pauses_;

@@ -16,6 +16,8 @@ constexpr int kMembers = 4;
 
 // Elements: a line, a cell, several.
 constexpr size_t kCounts[] = {1, 100, 5000};
+// Of an allgather that is too long for one kernel.
+constexpr size_t kLong = 40'000;
 
 class DevicesTest : public ::testing::Test {
  protected:
@@ -40,6 +42,7 @@ class DevicesTest : public ::testing::Test {
     ++number_;
     copies_ = node_.copies();
     moves_ = node_.moves();
+    spreads_ = node_.spreads();
     std::vector<BoardResult> results(kMembers);
     node_.Run([&](int member) {
       RunFailure failure;
@@ -64,12 +67,14 @@ class DevicesTest : public ::testing::Test {
   }
   uint64_t copies() const { return node_.copies() - copies_; }
   uint64_t moves() const { return node_.moves() - moves_; }
+  uint64_t spreads() const { return node_.spreads() - spreads_; }
 
   ThreadNode node_{kMembers, true};
   std::vector<CaseRank> ranks_;
   uint64_t number_ = 0;
   uint64_t copies_ = 0;
   uint64_t moves_ = 0;
+  uint64_t spreads_ = 0;
 };
 
 TEST_F(DevicesTest, ABroadcastIsReadFromTheRoot) {
@@ -102,17 +107,47 @@ TEST_F(DevicesTest, ABroadcastFromHostMemoryIsBroughtToDevices) {
   }
 }
 
-TEST_F(DevicesTest, AnAllgatherIsGatheredWithTheFirst) {
+TEST_F(DevicesTest, AShortAllgatherIsOneKernelOfTheFirst) {
   for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
-    for (const size_t count : kCounts) {
+    for (const size_t count : {size_t{1}, size_t{100}, size_t{2000}}) {
       for (const bool in_place : {false, true}) {
         Make(Collective::kAllgather, count, in_place);
         SetDevices({0, 1, 2, 3});
         EXPECT_EQ(Run(limits), BoardResult::kDone);
         ExpectRight();
-        EXPECT_EQ(copies(), in_place ? 0U : 1U);
-        EXPECT_EQ(moves(), 6U);
+        EXPECT_EQ(spreads(), 1U);
+        EXPECT_EQ(copies() + moves(), 0U);
       }
+    }
+  }
+}
+
+TEST_F(DevicesTest, ALongAllgatherIsGatheredWithTheFirst) {
+  for (const BoardLimits& limits : {kPiecesOnly, kDirectOnly}) {
+    for (const bool in_place : {false, true}) {
+      Make(Collective::kAllgather, kLong, in_place);
+      SetDevices({0, 1, 2, 3});
+      EXPECT_EQ(Run(limits), BoardResult::kDone);
+      ExpectRight();
+      EXPECT_EQ(copies(), in_place ? 0U : 1U);
+      EXPECT_EQ(moves(), 6U);
+      EXPECT_EQ(spreads(), 0U);
+    }
+  }
+}
+
+// It is tried once.
+TEST_F(DevicesTest, AnAllgatherWhoseBlocksNoKernelReachesIsGathered) {
+  node_.RefuseSpreads();
+  for (const uint64_t tries : {1U, 0U, 0U}) {
+    for (const bool in_place : {false, true}) {
+      Make(Collective::kAllgather, 100, in_place);
+      SetDevices({0, 1, 2, 3});
+      EXPECT_EQ(Run(kPiecesOnly), BoardResult::kDone);
+      ExpectRight();
+      EXPECT_EQ(spreads(), in_place ? 0U : tries);
+      EXPECT_EQ(copies(), in_place ? 0U : 1U);
+      EXPECT_EQ(moves(), 6U);
     }
   }
 }
@@ -125,7 +160,7 @@ TEST_F(DevicesTest, AnAllgatherOfBothKindsGoesElsewhere) {
         Make(Collective::kAllgather, count);
         SetDevices(devices);
         EXPECT_EQ(Run(limits), BoardResult::kElsewhere);
-        EXPECT_EQ(copies() + moves(), 0U);
+        EXPECT_EQ(copies() + moves() + spreads(), 0U);
       }
       Make(Collective::kAllgather, 100);
       SetDevices({});
@@ -138,6 +173,7 @@ TEST_F(DevicesTest, AnAllgatherOfBothKindsGoesElsewhere) {
 // Then it goes by the host: at once the first time, and from the beginning later.
 TEST_F(DevicesTest, WhoReachesNobodysMemoryGetsACopy) {
   node_.SetApart(2);
+  node_.RefuseSpreads();
   for (const size_t count : kCounts) {
     for (const Collective collective : {Collective::kBcast, Collective::kAllgather}) {
       Make(collective, count);
@@ -157,6 +193,7 @@ TEST_F(DevicesTest, WhoReachesNobodysMemoryGetsACopy) {
 // Long ones are left to messages, once it is known.
 TEST_F(DevicesTest, WhoReachesNobodysMemoryGetsACopyOfALongVector) {
   node_.SetApart(2);
+  node_.RefuseSpreads();
   for (const Collective collective : {Collective::kBcast, Collective::kAllgather}) {
     for (const BoardResult wanted : {BoardResult::kDone, BoardResult::kElsewhere}) {
       Make(collective, 5000);

@@ -63,6 +63,20 @@ class ThreadNode::Link : public NodeLink {
   ErrorCode Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) override {
     return Move(member, reinterpret_cast<void*>(to.address), from, size_bytes);
   }
+  ErrorCode Spread(std::span<const NodeAddress> blocks, std::span<const NodeAddress> places,
+                   size_t block_bytes) override {
+    node_->spreads_++;
+    if (node_->refuses_spreads_) {
+      return ErrorCode::kUnsupported;
+    }
+    for (const NodeAddress& place : places) {
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        std::memmove(reinterpret_cast<std::byte*>(place.address) + i * block_bytes,
+                     reinterpret_cast<const void*>(blocks[i].address), block_bytes);
+      }
+    }
+    return ErrorCode::kOk;
+  }
   bool IsByStream(const void* pointer) override { return node_->IsByStream(pointer); }
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override {
     node_->copies_++;

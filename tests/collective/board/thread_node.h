@@ -40,7 +40,11 @@ class ThreadNode {
   void AddByStream(const void* memory, size_t bytes);
   // That member reaches no such memory of others.
   void SetApart(int member);
+  // No member's kernels reach such memory of others.
+  void RefuseSpreads() { refuses_spreads_ = true; }
   uint64_t copies() const { return copies_; }
+  // How often a member has spread blocks of all, or was refused that.
+  uint64_t spreads() const { return spreads_; }
   // How often a member has read or written such memory of others.
   uint64_t moves() const { return moves_; }
   // Blocks until the member sleeps, or has slept.
@@ -67,6 +71,8 @@ class ThreadNode {
   std::vector<std::pair<uintptr_t, size_t>> by_stream_;
   std::atomic<uint64_t> copies_{0};
   std::atomic<uint64_t> moves_{0};
+  std::atomic<uint64_t> spreads_{0};
+  bool refuses_spreads_ = false;
 
   // Threads last as long as the node: under a sanitizer it takes longer to start one than to run
   // a collective.
