@@ -202,8 +202,16 @@ class RankEngine {
   shm::PeerPath PathTo(uint32_t peer) const {
     return static_cast<shm::PeerPath>(shm::LoadRelaxed(view_.layout->peers[peer].path));
   }
-  // By a direct link: whether the data of an offer may follow it at once. The same.
+  // By a direct link: whether the receiver has room for the data of an offer that leaves now. The
+  // same.
   bool MayPush(uint32_t destination, uint64_t size_bytes) const;
+  // Whether a send that starts now takes a direct link and its data follows at once, so that it
+  // ends without its receive: also nothing waits before it, which would take that room. Calling
+  // thread: the holder of the lease.
+  bool PushesAtOnce(uint32_t destination, uint64_t size_bytes) {
+    return CoreTo(destination) == Core::kLink && CanLeave(destination) &&
+           MayPush(destination, size_bytes) && ProducerOf(Core::kLink).HasRoom();
+  }
   // Whether some direction, to or from this rank, takes a direct link, or is about to.
   bool UsesLinks() const { return shm::LoadRelaxed(view_.layout->linked_peers) != 0; }
   // Whether messages to some rank that lives take a direct link, or do not yet go by the daemons.

@@ -243,7 +243,7 @@ inline ErrorCode Requests::CopyOut(RequestLayout& slot) {
              : parts_.memory->CopyFrom(ShadowOf(slot), user, slot.size_bytes);
 }
 
-ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later) {
+ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later, bool to_push) {
   engine::RankEngine& engine = progress_.engine();
   RequestLayout& slot = Slot(request);
   const bool is_send = IsSend(slot);
@@ -260,6 +260,9 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later) {
   engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
     if (is_send) {
+      if (to_push && !engine.PushesAtOnce(static_cast<uint32_t>(slot.peer), slot.size_bytes)) {
+        return ErrorCode::kWouldBlock;
+      }
       engine.StartSend(request, effects);
       if (effects.to_link && later == nullptr) {
         effects.to_link = !progress_.Gathers(static_cast<uint32_t>(slot.peer), slot.size_bytes);
@@ -282,7 +285,7 @@ ErrorCode Requests::Start(uint32_t request, engine::LaneSet* later) {
     std::erase_if(offered_, [this](uint32_t other) { return !IsTransferring(other); });
     offered_.push_back(request);
   }
-  return FailureWords::Tell(error);
+  return error == ErrorCode::kWouldBlock ? error : FailureWords::Tell(error);
 }
 
 // If opening the lane fails, so will the request.

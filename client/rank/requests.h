@@ -86,7 +86,9 @@ class Requests {
     return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
   }
   // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
-  ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr);
+  // `to_push`: only a send that ends without its receive (RankEngine::PushesAtOnce). kWouldBlock:
+  // it would not, and was not started.
+  ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr, bool to_push = false);
   // Ends one that was not started.
   void GiveUp(uint32_t request);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "common/process_memory.h"
 #include "engine/request_end.h"
@@ -68,7 +69,8 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     is_over = !in_place && SendEager(sent);
   }
   *request = 0;
-  if (is_over || (IsForShadow(sent, is_blocking) && SendFromShadow(sent))) {
+  const Shadow shadow = is_over ? Shadow::kNone : ShadowFor(sent, is_blocking);
+  if (is_over || (shadow == Shadow::kAtOnce && SendFromShadow(sent))) {
     return ErrorCode::kOk;
   }
   ErrorCode error = requests_.Take(sent, RequestKind::kSend, request);
@@ -81,7 +83,14 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
   // One that may move needs no worker at its receiver: that comes, or the message moves.
   engine::LaneSet uncalled;
   const bool may_move = MayMove(requests_.Slot(*request)) && (is_blocking || !progress_.threads());
-  error = requests_.Start(*request, may_move ? &uncalled : later);
+  error = requests_.Start(*request, may_move ? &uncalled : later, shadow == Shadow::kUnlessPushed);
+  if (error == ErrorCode::kWouldBlock) {
+    if (SendFromShadow(sent)) {
+      requests_.GiveUp(std::exchange(*request, 0));
+      return ErrorCode::kOk;
+    }
+    error = requests_.Start(*request, later);
+  }
   if (error != ErrorCode::kOk) {
     requests_.GiveUp(*request);
   } else if (may_move && !is_blocking) {
@@ -98,7 +107,8 @@ ErrorCode Sender::Restart(uint32_t request) {
                         slot.tag,
                         slot.context,
                         (slot.flags & shm::kRequestSynchronous) != 0};
-  if (!SendEager(message) && !(IsForShadow(message, false) && SendFromShadow(message))) {
+  if (!SendEager(message) &&
+      !(ShadowFor(message, false) == Shadow::kAtOnce && SendFromShadow(message))) {
     return requests_.Start(request);
   }
   Requests::SetState(slot, RequestState::kComplete);
@@ -327,30 +337,34 @@ bool Sender::IsLate(uint32_t rank) {
 
 // ---- Sends from shadows -------------------------------------------------------------------------
 
-// An eager message to another node waits for credit, not for anybody to read the buffer; by a link
-// nobody waits for what is pushed, either. Inside the node a shadow is for receivers that are late,
-// and for memory that they do not reach.
-bool Sender::IsForShadow(const Message& message, bool blocking) {
+// An eager message to another node waits for credit, not for anybody to read the buffer. By a link
+// nobody waits for what is pushed, either; whether a message will be is known once it starts.
+// Inside the node a shadow is for receivers that are late, and for memory that they do not reach.
+Sender::Shadow Sender::ShadowFor(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
   const uint64_t size_bytes = message.size_bytes;
   const auto is_of_program = [&] {
     return memory_.regions().Find(message.buffer, size_bytes).region == 0;
   };
   if (message.synchronous || memory_.IsByStream(message.buffer)) {
-    return false;
+    return Shadow::kNone;
   }
   if (!peers_.by_rank[peer].local) {
-    return size_bytes > eager_max_bytes_ && size_bytes <= kRemoteShadowMaxBytes &&
-           !(progress_.SendsByLink(message.peer) &&
-             (!blocking || engine_.MayPush(peer, size_bytes))) &&
-           is_of_program();
+    const bool is_by_link = progress_.SendsByLink(message.peer);
+    if (size_bytes <= eager_max_bytes_ || size_bytes > kRemoteShadowMaxBytes ||
+        (is_by_link && !blocking) || !is_of_program()) {
+      return Shadow::kNone;
+    }
+    return is_by_link && engine_.MayPush(peer, size_bytes) ? Shadow::kUnlessPushed
+                                                           : Shadow::kAtOnce;
   }
   if (size_bytes == 0 || size_bytes > kShadowMaxBytes) {
-    return false;
+    return Shadow::kNone;
   }
-  return (blocking && IsLate(peer) && is_of_program()) ||
-         (!requests_.is_private_reachable() &&
-          memory_.LocateForNode(message.buffer, size_bytes).region == 0);
+  const bool is_wanted = (blocking && IsLate(peer) && is_of_program()) ||
+                         (!requests_.is_private_reachable() &&
+                          memory_.LocateForNode(message.buffer, size_bytes).region == 0);
+  return is_wanted ? Shadow::kAtOnce : Shadow::kNone;
 }
 
 // False: the message has to go another way.

@@ -6,6 +6,7 @@
 // a copy in the heap, from which the receiver takes it later, and the send is over. So do small
 // messages from device memory that the receiver's streams may reach. To another node
 // such a message is sent from a shadow at once: the sender does not wait for the daemon's answer.
+// By a direct link that is for blocking sends that the receiver has no room for.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
 #pragma once
@@ -54,6 +55,8 @@ class Sender {
   bool HaveArrived();
 
  private:
+  // Whether a message is sent from a shadow. kUnlessPushed: only if it would wait for its receive.
+  enum class Shadow { kNone, kAtOnce, kUnlessPushed };
   struct InPlace {
     uint32_t request;
     uint32_t generation;
@@ -72,7 +75,7 @@ class Sender {
   bool CopySource(void* shadow, const shm::RequestLayout& slot);
   bool Move(uint32_t request, bool patient);
   bool IsLate(uint32_t rank);
-  bool IsForShadow(const Message& message, bool blocking);
+  Shadow ShadowFor(const Message& message, bool blocking);
   bool SendFromShadow(const Message& message);
   void* TakeShadow(uint64_t size_bytes);
   void GiveShadow(void* shadow, uint64_t size_bytes);

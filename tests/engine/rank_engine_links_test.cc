@@ -129,6 +129,28 @@ TEST_F(RankEngineLinksTest, OffersByTheLinkArePushedUpToTheWindow) {
   EXPECT_EQ(peer().pushed - peer().pushed_credited, 10 * kSize) << "nobody gives back more";
 }
 
+// The room is for what waits before it.
+TEST_F(RankEngineLinksTest, NothingIsPushedAtOnceBehindWhatWaits) {
+  constexpr uint64_t kSize = 100'000;
+  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "by the daemons";
+  UseAndAnswer();
+  EXPECT_TRUE(engine().PushesAtOnce(kFar, kSize));
+  EXPECT_FALSE(engine().PushesAtOnce(kFar, options_.push_max_bytes + 1));
+  while (peer().queue_first == 0) {
+    rank().Isend(kFar, kTag, "x");
+  }
+  EXPECT_TRUE(engine().MayPush(kFar, kSize));
+  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "without credit";
+  (void)core_.Take();
+  ASSERT_TRUE(core_.Push(DescriptorKind::kCredit, kFar, 0, 0,
+                         shm::CreditReturn{peer().sent, 0, 0, 0, {}}));
+  rank().Progress();
+  (void)core_.Take();
+  EXPECT_TRUE(engine().PushesAtOnce(kFar, kSize));
+  core_.FillLane();
+  EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "no room in the lane";
+}
+
 TEST_F(RankEngineLinksTest, GivesPushedBytesBackOnceTheyAreMatchedOrRetracted) {
   constexpr uint64_t kSize = kPushWindow / 2 - 1;
   PeerSwitches(daemon_, 1);

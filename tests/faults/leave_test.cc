@@ -45,6 +45,11 @@ TEST(SendByLinkTest, MoreThanTheReceiverTakesWaitsInTheSendersHeap) {
   ExpectAllRight(Leave(3, 3, "staged", {"--direct_links=always"}), 2);
 }
 
+// What waits before a blocking send takes the room that the receiver has, and leaves none.
+TEST(SendByLinkTest, WaitsForNoReceiveBehindWhatIsStarted) {
+  ExpectAllRight(Leave(2, 2, "stopped", {"--direct_links=always"}), 1);
+}
+
 // This needs one node: a block of this size travels to another node at once.
 TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {
   const std::string out = Leave(3, 1, "late");

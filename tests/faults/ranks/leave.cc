@@ -8,6 +8,10 @@
 //                   its node before that
 //   leave staged    rank 0 fills all the heap blocks that stand in for its private buffers with
 //                   messages to the last rank, which receives none. Then it needs them for rank 1
+//   leave stopped   of two ranks with a link, the last is stopped: it takes nothing. Rank 0 starts
+//                   more messages to it than may be on their way, then sends it blocks: what waits
+//                   before these would take the room that the receiver has for them. Then it is
+//                   killed
 //   leave late      rank 0 leaves, because of the death (otherwise it would wait for the others
 //                   first), while a heap block, which stands in for its private buffer, waits for
 //                   rank 1. That receives only after rank 0 is gone
@@ -31,6 +35,7 @@
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/mapped.h"
 #include "tests/faults/ranks/say.h"
+#include "tests/support/processes.h"
 
 namespace {
 
@@ -118,6 +123,41 @@ void Staged() {
   }
 }
 
+void Stopped() {
+  constexpr int kStarted = 200;  // more than wait for the receiver without its credit
+  pid_t other = 0;
+  CHECK_OK(ferry_recv(&other, sizeof(other), Last(), kWordTag, nullptr));
+  while (ferry::ranks::CounterNamed("link_messages_sent") == 0) {
+    CHECK_OK(ferry_send(nullptr, 0, Last(), kDataTag));
+    CHECK_OK(ferry_recv(nullptr, 0, Last(), kDataTag, nullptr));
+  }
+  ferry::tests::Stop(other);
+  const std::vector<char> small(1000);
+  std::vector<ferry_request> requests(kStarted);
+  for (ferry_request& request : requests) {
+    CHECK_OK(ferry_isend(small.data(), small.size(), Last(), kDataTag, &request));
+  }
+  std::vector<char> buffer(kBlock);
+  for (int i = 0; i < kBlocks; ++i) {
+    CHECK_OK(ferry_send(buffer.data(), kBlock, Last(), kDataTag));
+  }
+  (void)kill(other, SIGKILL);
+  for (ferry_request& request : requests) {
+    const int code = ferry_wait(&request, nullptr);
+    CHECK_EQ(code == FERRY_SUCCESS || code == FERRY_ERR_PEER_DIED, true);
+  }
+}
+
+// The last rank's part in that.
+void EchoUntilStopped() {
+  const pid_t self = getpid();
+  CHECK_OK(ferry_send(&self, sizeof(self), 0, kWordTag));
+  for (;;) {
+    CHECK_OK(ferry_recv(nullptr, 0, 0, kDataTag, nullptr));
+    CHECK_OK(ferry_send(nullptr, 0, 0, kDataTag));
+  }
+}
+
 void Late() {
   std::vector<char> buffer(kBlock);
   if (ferry_rank() == 0) {
@@ -170,6 +210,8 @@ int main(int, char** argv) {
   if (ferry_rank() == Last()) {
     if (int word = 0; how == "staged") {
       CHECK_OK(Receive(0, kWordTag, &word));
+    } else if (how == "stopped") {
+      EchoUntilStopped();
     } else if (how == "barrier") {
       AwaitTheSecondRound();
     }
@@ -178,6 +220,7 @@ int main(int, char** argv) {
   const std::map<std::string_view, void (*)()> ways = {{"early", Early},
                                                        {"unused", Unused},
                                                        {"staged", Staged},
+                                                       {"stopped", Stopped},
                                                        {"late", Late},
                                                        {"barrier", Barrier}};
   ways.at(how)();
