@@ -78,21 +78,36 @@ struct Channel {
     return uses_cells() ? cells + (starts - 1) % cell_count * cell_bytes : window.address;
   }
   // The number of complete messages; a failure does not undo them.
-  uint64_t Done() const {
-    const uint64_t value = shm::Counter(&end->done).Value();
-    return value >= shm::kCounterFailure ? value - shm::kCounterFailure : value;
-  }
+  uint64_t Done() const { return CountIn(shm::Counter(&end->done).Value()); }
   // Why the messages that are not complete never will be.
-  ErrorCode Failure() const {
-    return error != ErrorCode::kOk ? error : shm::Counter(&end->done).error();
-  }
+  ErrorCode Failure() const { return OutcomeOf(UINT64_MAX); }
   bool IsUnderWay() const { return Done() < starts; }
-  // Why it cannot be started again. A message that came ahead of its start is still received, even
-  // if its sender has freed its request since.
-  ErrorCode FailureOfNext() const { return Done() > starts ? ErrorCode::kOk : Failure(); }
+  // What has become of the message of the last start: kOk, so it came, even if its partner, which
+  // has what it wanted, has freed its request since; else Failure().
+  ErrorCode Outcome() const { return OutcomeOf(starts); }
+  // Why it cannot be started again; kOk if its message has come ahead of that.
+  ErrorCode FailureOfNext() const { return OutcomeOf(starts + 1); }
   // The request belongs to a queue: neither its start nor its wait is over.
   bool IsEnqueued() const {
     return queue != 0 && (wants_wait || (IsUnderWay() && Failure() == ErrorCode::kOk));
+  }
+
+ private:
+  static uint64_t CountIn(uint64_t done) {
+    return done >= shm::kCounterFailure ? done - shm::kCounterFailure : done;
+  }
+  // kOk: message `number` is complete, or may still be. Looks at the word once: between two looks
+  // the message may come and the pair end.
+  ErrorCode OutcomeOf(uint64_t number) const {
+    const uint64_t done = shm::Counter(&end->done).Value();
+    if (CountIn(done) >= number) {
+      return ErrorCode::kOk;
+    }
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    return done < shm::kCounterFailure ? ErrorCode::kOk
+                                       : static_cast<ErrorCode>(shm::LoadRelaxed(end->done.error));
   }
 };
 

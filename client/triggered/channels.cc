@@ -432,7 +432,7 @@ bool Channels::IsOver(Channel& channel, ErrorCode* error) {
                  : Copy(channel.buffer, {channel.Landing(), false}, channel.size_bytes);
     return true;
   }
-  *error = channel.Failure();
+  *error = channel.Outcome();
   if (*error == ErrorCode::kOk) {
     *error = parts_.poison();
   }

@@ -24,7 +24,20 @@ static int next, before;                   /* the ranks around this one in a rin
       MPI_Abort(MPI_COMM_WORLD, 1);                                                        \
     }                                                                                      \
   } while (0)
-#define OK(call) CHECK((call) == MPI_SUCCESS)
+/* A call that is to succeed. */
+#define OK(call)                                                         \
+  do {                                                                   \
+    const int check_error = (call);                                      \
+    if (check_error != MPI_SUCCESS) say_error(step, #call, check_error); \
+    CHECK(check_error == MPI_SUCCESS);                                   \
+  } while (0)
+
+static inline void say_error(const char* in, const char* call, int error) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length;
+  MPI_Error_string(error, text, &length);
+  fprintf(stderr, "in %s: %s: %s\n", in, call, text);
+}
 
 /* Bytes that differ between messages, and between places. */
 static inline void fill(unsigned char* bytes, size_t size, unsigned seed) {
