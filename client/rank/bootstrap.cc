@@ -365,30 +365,6 @@ Status Client::Leave() {
   return control_.Detach();
 }
 
-// The first message of a barrier is from the rank before this one. If it does not come, the daemon
-// knows what that rank does, or whom it waits for. If a later one does not come, another rank
-// misses its first one, and tells.
-void Client::AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from) {
-  struct Awaited {
-    Client* client;
-    RequestHandle receive;
-  } awaited{this, receive};
-  const auto is_there = [](void* argument) {
-    const auto& [client, handle] = *static_cast<Awaited*>(argument);
-    return client->IsComplete(handle);
-  };
-  while (watch->due_ns() != UINT64_MAX && !IsComplete(receive) && poison() == ErrorCode::kOk) {
-    WaitFor(is_there, &awaited, from, watch->due_ns());
-    if (!IsComplete(receive) && watch->IsDue()) {
-      watch->TellAnswer([this]() -> StatusOr<std::string> {
-        StatusOr<std::string> verdict = control_.Why();
-        FERRY_RETURN_IF_ERROR(verdict.status());
-        return ": " + *verdict;
-      });
-    }
-  }
-}
-
 // Returns once messages to all peers take the daemons again, or after a time. So what this rank has
 // sent by direct links has been drained before the daemon says that it has left. Peers that are
 // gone do not answer.

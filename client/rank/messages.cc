@@ -525,7 +525,7 @@ void Client::Rest(uint64_t longest_ns) {
   changes_seen = wake.changes();
 }
 
-// ---- Probe, barrier -----------------------------------------------------------------------------
+// ---- Probe --------------------------------------------------------------------------------------
 
 ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
   receiver_->PostHeld();
@@ -581,48 +581,6 @@ ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceiv
       return error;
     }
   }
-}
-
-// Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
-// A rank that has failed sends its error in the later rounds, and receives nothing in them: their
-// ranks may be alive, and know of no failure.
-ErrorCode Client::BarrierUnder(MeetingWatch* watch) {
-  const uint32_t barrier = barriers_++ & 0x7f'ffffU;
-  ErrorCode failure = ErrorCode::kOk;
-  for (uint32_t distance = 1, round = 0; distance < size(); distance *= 2, ++round) {
-    const auto tag = static_cast<int32_t>(barrier << 8 | round);
-    const auto to = static_cast<int32_t>((rank() + distance) % size());
-    const auto from = static_cast<int32_t>((rank() + size() - distance) % size());
-    ErrorCode theirs = ErrorCode::kOk;  // they send it if it is another
-    RequestHandle receive = 0;
-    if (failure == ErrorCode::kOk) {
-      failure = StartReceive({&theirs, sizeof(theirs), from, tag, kInternalContext}, &receive);
-    }
-    const bool has_receive = failure == ErrorCode::kOk;
-    ErrorCode ours = failure;
-    const uint64_t size_bytes = ours == ErrorCode::kOk ? 0 : sizeof(ours);
-    RequestHandle send = 0;
-    Completion sent;
-    sent.error = StartSend({&ours, size_bytes, to, tag, kInternalContext}, &send);
-    if (sent.error == ErrorCode::kOk) {
-      Wait(send, &sent);
-    }
-    failure = failure == ErrorCode::kOk ? sent.error : failure;
-    if (!has_receive) {
-      continue;
-    }
-    Completion received;
-    if (failure != ErrorCode::kOk) {
-      (void)Cancel(receive);
-    } else if (watch != nullptr && round == 0) {
-      AwaitUnder(watch, receive, from);
-    }
-    Wait(receive, &received);
-    if (failure == ErrorCode::kOk) {
-      failure = received.error != ErrorCode::kOk ? received.error : theirs;
-    }
-  }
-  return failure;
 }
 
 }  // namespace ferry::client

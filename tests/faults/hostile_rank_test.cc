@@ -64,6 +64,16 @@ TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
   daemon.Stop();
 }
 
+// What it says of a barrier is believed only if it is an error that there is.
+TEST(HostileRankTest, WrongWordsInABarrierAreNamed) {
+  for (const int nodes : {1, 2}) {
+    const e2e::CommandResult result = e2e::RunCleanly(
+        e2e::PrivateJob({"-n", "2", "--nodes", std::to_string(nodes)}, {kHostile, "barrier"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    ExpectAllRight(result.out, 2);
+  }
+}
+
 struct Mistake {
   const char* mode;
   const char* words;

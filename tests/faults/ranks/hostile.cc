@@ -3,9 +3,11 @@
 //
 //   hostile own|all SEED
 //   hostile command|cycle
+//   hostile barrier
 //
 // own: its session, its inbox, its lanes in its peers' inboxes; all: their whole inboxes, too.
-// command: only one wrong command to its daemon; cycle: only a cycle in its match table. Peers
+// command: only one wrong command to its daemon; cycle: only a cycle in its match table; barrier:
+// wrong words in barriers to rank 1, which names them, and prints "all right" at the end. Peers
 // print "rank R: error CODE at NS: text" when a message from rank 0 fails, and "pair all right"
 // once they have exchanged more messages afterwards.
 #include <fcntl.h>
@@ -22,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "client/core/front_end.h"
 #include "ferry/ferry.h"
 #include "shm/atomic.h"
 #include "shm/lane.h"
@@ -205,6 +208,41 @@ class Scribbler {
   std::_Exit(1);
 }
 
+// ---- Both of two ranks --------------------------------------------------------------------------
+
+// Rank 0 tells the other one, ahead of its message in each barrier, that it has failed there.
+void LieInBarriers() {
+  struct Lie {
+    int32_t error;
+    size_t size_bytes;
+  };
+  int32_t barrier = 0;  // that of main was the first
+  for (const Lie& lie : {Lie{12'345, 4}, Lie{-1, 4}, Lie{INT32_MIN, 4}, Lie{FERRY_SUCCESS, 4},
+                         Lie{FERRY_PENDING, 4}, Lie{FERRY_ERR_PEER_DIED, 3}}) {
+    ++barrier;
+    if (ferry_rank() == 0) {
+      ferry::client::FrontEnd* const front_end = ferry_front_end(ferry::client::kFrontEndVersion);
+      ferry::client::RequestHandle send = 0;
+      int32_t error = lie.error;
+      const ferry::client::Message words{&error, lie.size_bytes, 1, barrier << 8,
+                                         ferry::client::kInternalContext};
+      ferry::client::Completion sent;
+      CHECK_EQ(front_end->StartSend(words, &send) == ferry::ErrorCode::kOk, true);
+      front_end->Wait(send, &sent);
+      CHECK_OK(ferry_barrier());
+      continue;
+    }
+    CHECK_EQ(ferry_barrier(), FERRY_ERR_CORRUPT);
+    const std::string said = ferry_last_error();
+    CHECK_EQ(said.find("rank 0 says that the barrier has failed with error " +
+                       std::to_string(lie.error) + " in " + std::to_string(lie.size_bytes) +
+                       " bytes, which is none") != std::string::npos,
+             true);
+  }
+  Say("all right");
+  CHECK_OK(ferry_finalize());
+}
+
 // ---- The others --------------------------------------------------------------------------------
 
 // Prints the error once, without ending the program.
@@ -289,6 +327,10 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "own";
   if (ferry_rank() == 0 && (mode == "command" || mode == "cycle")) {
     BeWrong(mode == "command");
+  }
+  if (mode == "barrier") {
+    LieInBarriers();
+    return 0;
   }
   Neighbour neighbour;
   if (ferry_rank() != 0) {
