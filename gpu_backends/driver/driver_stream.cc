@@ -525,7 +525,13 @@ Status DriverStream::Synchronize() {
     point = std::move(*recorded);
     return {};
   }));
-  status = Await([&] { return point->Query(); });
+  status = Await([&] {
+    Status reached = point->Query();
+    if (reached.code() == ErrorCode::kWouldBlock) {
+      (void)state().Query();  // fails the points of a stream that never comes to them
+    }
+    return reached;
+  });
   if (status.ok()) {
     state().NotePassed(point->place());
   }

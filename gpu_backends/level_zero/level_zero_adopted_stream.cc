@@ -49,6 +49,7 @@ class AdoptedStream final : public LevelZeroStream {
   LevelZeroThread thread_;
   bool abandoned_ = false;
   std::deque<Item> items_;                 // under the thread's mutex; the first is the thread's
+  Status failure_;                         // likewise: nobody signals what the list waits for
   std::vector<ze_event_handle_t> passed_;  // the thread's own: the list may still wait for them
 };
 
@@ -60,6 +61,9 @@ AdoptedStream::~AdoptedStream() {
   for (const Item& item : items_) {
     if (item.step != nullptr && !item.taken) {
       static_cast<void>(item.step(item.argument));  // there is no stream that could go on
+    }
+    if (!failure_.ok()) {  // the rest of the list is the application's
+      static_cast<void>(context().api().event_host_signal(item.passed));
     }
   }
   for (const ze_event_handle_t event : passed_) {
@@ -115,6 +119,10 @@ Status AdoptedStream::EnqueueStep(HostStep step, void* argument) {
 
 Status AdoptedStream::Query() {
   std::lock_guard lock(mutex_);
+  {
+    std::lock_guard items_lock(thread_.mutex());
+    FERRY_RETURN_IF_ERROR(failure_);
+  }
   return list_.Query();
 }
 
@@ -150,6 +158,9 @@ void AdoptedStream::Main() {
     const Status status = Run(item);
     lock.lock();
     if (!status.ok()) {
+      if (status.code() != ErrorCode::kCancelled) {
+        failure_ = status;
+      }
       return;  // leaves the item, and those behind it, queued
     }
     items_.pop_front();

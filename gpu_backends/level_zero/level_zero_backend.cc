@@ -92,7 +92,7 @@ class LevelZeroDriver final : public Driver {
   int OrdinalOf(ze_device_handle_t handle) const;
   // Null if the stream is not Ferry's.
   LevelZeroStream* FindStream(NativeStream stream) const;
-  // Turns kWouldBlock into an error if the device is lost.
+  // Turns kWouldBlock, and other failures, into an error that says so if the device is lost.
   Status UnlessLost(int device, Status status) const;
   template <typename Call>
   Status OnStream(NativeStream stream, Call&& call) const;
@@ -429,6 +429,7 @@ StatusOr<NativeStream> LevelZeroDriver::CreateStream(int device) {
   StatusOr<ze_command_list_handle_t> list = target.CreateList(/*copies=*/true);
   FERRY_RETURN_IF_ERROR(list.status());
   std::unique_ptr<LevelZeroStream> stream = MakeOwnStream(&target, *list);
+  stream->SetLossesBefore(target.losses());
   std::unique_lock lock(streams_mutex_);
   streams_[*list].stream = std::move(stream);
   return static_cast<NativeStream>(*list);
@@ -441,6 +442,7 @@ Status LevelZeroDriver::CheckStream(int device, NativeStream stream) {
   if (added) {
     entry->second.stream = MakeAdoptedStream(&devices_[device]->context(),
                                              static_cast<ze_command_list_handle_t>(stream));
+    entry->second.stream->SetLossesBefore(devices_[device]->losses());
   } else if (&entry->second.stream->context() != &devices_[device]->context()) {
     return {ErrorCode::kInvalidArgument,
             "AdoptStream: the command list is known as one of another driver's device"};
@@ -477,14 +479,20 @@ Status LevelZeroDriver::OnStream(NativeStream stream, Call&& call) const {
 }
 
 Status LevelZeroDriver::UnlessLost(int device, Status status) const {
-  if (status.code() == ErrorCode::kWouldBlock) {
+  if (!status.ok()) {
     FERRY_RETURN_IF_ERROR(devices_[device]->Check());
   }
   return status;
 }
 
 Status LevelZeroDriver::QueryStream(int device, NativeStream stream) {
-  return UnlessLost(device, OnStream(stream, [](LevelZeroStream& found) { return found.Query(); }));
+  return OnStream(stream, [&](LevelZeroStream& found) {
+    if (found.losses_before() < devices_[device]->losses()) {
+      return Status(ErrorCode::kSystem,
+                    "Level Zero: ZE_RESULT_ERROR_DEVICE_LOST, since the stream was made");
+    }
+    return UnlessLost(device, found.Query());
+  });
 }
 
 Status LevelZeroDriver::Copy(int /*device*/, NativeStream stream, void* destination,
@@ -521,7 +529,8 @@ Status LevelZeroDriver::QueryEvent(int device, NativeEvent event) {
     case HeldEvent::Stage::kInList:
       break;
   }
-  return ZeStatus("zeEventQueryStatus", api_.event_query_status(held.handle()));
+  Status status = ZeStatus("zeEventQueryStatus", api_.event_query_status(held.handle()));
+  return status.code() == ErrorCode::kWouldBlock ? status : UnlessLost(device, std::move(status));
 }
 
 Status LevelZeroDriver::WaitEvent(int /*device*/, NativeStream stream, NativeEvent event) {

@@ -173,9 +173,11 @@ Status LevelZeroDevice::Check() const {
   }
   // Drivers may lack this call: only errors about the device count.
   const ze_result_t result = api.device_get_status(handle_);
-  return result == ZE_RESULT_ERROR_DEVICE_LOST || result == ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
-             ? ZeStatus("zeDeviceGetStatus", result)
-             : Status();
+  if (result != ZE_RESULT_ERROR_DEVICE_LOST && result != ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET) {
+    return {};
+  }
+  ++losses_;
+  return ZeStatus("zeDeviceGetStatus", result);
 }
 
 StatusOr<ze_command_list_handle_t> LevelZeroDevice::CreateList(bool copies) {

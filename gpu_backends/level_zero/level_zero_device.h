@@ -35,8 +35,11 @@ class LevelZeroDevice {
   // Whether they can change host memory by atomic operations while CPUs do.
   bool has_host_atomics() const { return has_host_atomics_; }
 
-  // Fails once the device is lost.
+  // Fails while the device is lost.
   Status Check() const;
+  // How often Check has failed. Whatever was made before the last time never ends, even if the
+  // device is reset.
+  uint64_t losses() const { return losses_.load(); }
   // Whether it has a copy engine: a group of queues that only copy. Its copies take no part of the
   // device from kernels.
   bool has_copy_engine() const { return copies_.count != 0; }
@@ -69,6 +72,7 @@ class LevelZeroDevice {
   bool runs_kernels_ = false;
   bool reaches_system_ = false;
   bool has_host_atomics_ = false;
+  mutable std::atomic<uint64_t> losses_{0};
 };
 
 }  // namespace ferry::gpu

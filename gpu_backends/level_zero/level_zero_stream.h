@@ -40,6 +40,9 @@ class LevelZeroStream {
   // long as it likes. After a step that returns false nothing behind it ever runs.
   virtual Status EnqueueStep(HostStep step, void* argument) = 0;
   virtual Status Query() = 0;
+  // LevelZeroDevice::losses of its device when it was made.
+  void SetLossesBefore(uint64_t losses) { losses_before_ = losses; }
+  uint64_t losses_before() const { return losses_before_; }
 
   // For a stream with something in it that will never end. Ends the thread, after a step in
   // progress, and abandons the rest, the context included.
@@ -47,6 +50,9 @@ class LevelZeroStream {
 
  protected:
   LevelZeroStream() = default;
+
+ private:
+  uint64_t losses_before_ = 0;
 };
 
 // Makes a stream of a list that Ferry made and will destroy: by LevelZeroDevice::CreateList(true),

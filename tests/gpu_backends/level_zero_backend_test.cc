@@ -32,19 +32,6 @@ constexpr int kDeviceLost = 0x70000001;
 constexpr int kUnsupportedFeature = 0x78000003;
 constexpr int kUnknown = 0x7ffffffe;
 
-// The faults of the driver in this process, which the loader has opened.
-bool SetFaults(const std::string& text) {
-  void* const driver = dlopen(kSoftwareDriver, RTLD_NOW | RTLD_NOLOAD);
-  if (driver == nullptr) {
-    return text.empty();
-  }
-  auto* const set =
-      reinterpret_cast<int (*)(const char*)>(dlsym(driver, "ferry_fixture_set_faults"));
-  const bool done = set != nullptr && set(text.c_str()) == 0;
-  dlclose(driver);
-  return done;
-}
-
 // Copies that were appended to lists of a group of queues; the first has only copy engines.
 uint64_t CopiesOfGroup(uint32_t group) {
   void* const driver = dlopen(kSoftwareDriver, RTLD_NOW | RTLD_NOLOAD);
@@ -504,6 +491,26 @@ TEST_F(LevelZeroBackendTest, ACopyThatFailsOnTheDeviceReachesWhoWaits) {
   ASSERT_TRUE(Fault("engine_copy", kDeviceLost));
   EXPECT_TRUE(stream->CopyAsync(memory, host.data(), kSize).ok());
   ExpectFails(stream->Synchronize(), ErrorCode::kSystem, "ZE_RESULT_ERROR_DEVICE_LOST");
+}
+
+// A reset does not bring back what was in its lists.
+TEST_F(LevelZeroBackendTest, AStreamOfADeviceThatWasLostAndResetEnds) {
+  EXPECT_EQ(SaidByChild("end_after_loss", {FixtureOptions("words,imports")}), "ok");
+}
+
+// The list waits for the step to be taken; the application's own commands go on.
+TEST_F(LevelZeroBackendTest, AStepThatNobodySignalsFailsAnAdoptedList) {
+  Application application;
+  std::unique_ptr<Stream> stream = Must(backend_->AdoptStream(0, application.list()));
+  ASSERT_TRUE(Fault("zeEventHostSignal", kOutOfHostMemory));
+  EXPECT_TRUE(stream->LaunchHost([] { return Status(); }).ok());
+  ExpectFails(stream->Synchronize(), ErrorCode::kOutOfMemory, "zeEventHostSignal");
+  ASSERT_TRUE(SetFaults(""));
+  stream.reset();
+  std::vector<uint8_t> received(kSize);
+  stream = Must(backend_->AdoptStream(0, application.list()));
+  EXPECT_TRUE(stream->CopyAsync(received.data(), application.memory(), kSize).ok());
+  EXPECT_TRUE(stream->Synchronize().ok());
 }
 
 // ---- Handles of other processes ----

@@ -1,5 +1,8 @@
 #include "tests/gpu_backends/level_zero_children.h"
 
+#include <dlfcn.h>
+#include <level_zero/ze_api.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -115,6 +118,35 @@ std::string EndWhileWaiting(std::unique_ptr<GpuBackend> backend) {
   return failure.empty() ? "ok" : failure;
 }
 
+// The device is lost in a copy that runs once all that follows it is in the list.
+std::string EndAfterLoss(GpuBackend& backend) {
+  StatusOr<void*> word = backend.AllocatePinned(8);
+  StatusOr<void*> memory = backend.AllocateDevice(0, kSize);
+  StatusOr<std::unique_ptr<Stream>> stream = backend.CreateStream(0);
+  StatusOr<std::unique_ptr<Event>> event = backend.CreateEvent(0);
+  if (!word.ok() || !memory.ok() || !stream.ok() || !event.ok() ||
+      !SetFaults("engine_copy:1:" + std::to_string(ZE_RESULT_ERROR_DEVICE_LOST))) {
+    return "no stream";
+  }
+  std::memset(*word, 0, 8);
+  std::vector<uint8_t> host(kSize);
+  const std::string failure = First({
+      (*stream)->WaitValue64(static_cast<uint64_t*>(*word), 1, kAtLeast),
+      (*stream)->CopyAsync(*memory, host.data(), kSize),
+      (*stream)->RecordEvent(event->get()),
+  });
+  if (!failure.empty() || (*stream)->Query().code() != ErrorCode::kWouldBlock) {
+    return failure.empty() ? "the stream did not wait" : failure;
+  }
+  shm::StoreRelease(*static_cast<uint64_t*>(*word), 1);
+  const Status lost = (*stream)->Synchronize();
+  if (lost.message().find("DEVICE_LOST") == std::string::npos || !SetFaults("")) {
+    return "not lost: " + lost.ToString();
+  }
+  stream->reset();
+  return "ok";
+}
+
 std::string Export(std::unique_ptr<GpuBackend> backend) {
   StatusOr<void*> memory = backend->AllocateDevice(0, kSize);
   if (!memory.ok()) {
@@ -141,6 +173,9 @@ std::string Play(const std::string& role) {
   if (role == "end_while_waiting") {
     return EndWhileWaiting(std::move(*backend));
   }
+  if (role == "end_after_loss") {
+    return EndAfterLoss(**backend);
+  }
   return role == "export" ? Export(std::move(*backend)) : "no role";
 }
 
@@ -163,6 +198,18 @@ std::string SaidByChild(const std::string& role, const std::vector<std::string>&
   }
   const int ended = pclose(pipe);
   return ended == 0 ? said : said + " (it ended with status " + std::to_string(ended) + ")";
+}
+
+bool SetFaults(const std::string& text) {
+  void* const driver = dlopen(kSoftwareDriver, RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) {
+    return text.empty();
+  }
+  auto* const set =
+      reinterpret_cast<int (*)(const char*)>(dlsym(driver, "ferry_fixture_set_faults"));
+  const bool done = set != nullptr && set(text.c_str()) == 0;
+  dlclose(driver);
+  return done;
 }
 
 std::string FixtureOptions(const std::string& options) { return "ZE_FIXTURE=" + options; }

@@ -17,8 +17,13 @@ inline constexpr char kSoftwareDriver[] = "tests/fixtures/level_zero/libferry_le
 //   describe           what the first device is, or why there is no backend
 //   two_drivers        "ok" if the devices of two drivers work, beside each other and together
 //   end_while_waiting  "ok", and streams wait as it ends
+//   end_after_loss     "ok": a stream whose device was lost, and reset, ends
 //   export             the opaque part of an IPC handle, in hexadecimal
 std::string SaidByChild(const std::string& role, const std::vector<std::string>& variables);
+
+// The faults of the driver in this process, which the loader has opened. A device that was lost is
+// well again.
+bool SetFaults(const std::string& text);
 
 // The variable that chooses those options of the software driver.
 std::string FixtureOptions(const std::string& options);

@@ -107,12 +107,7 @@ TEST_P(VendorMemoryTest, DriversThatFailInPutsAreNamed) { Run("calls", {"put"});
 TEST_P(VendorMemoryTest, DriversThatFailInGetsAreNamed) { Run("calls", {"get"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInSendsAreNamed) { Run("calls", {"send"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInReceivesAreNamed) { Run("calls", {"receive"}); }
-TEST_P(VendorMemoryTest, DriversThatFailInQueuesAreNamed) {
-  if (vendor() == "level_zero" && std::get<1>(GetParam()).name == kTwoNodes.name) {
-    GTEST_SKIP() << "the destruction of a stream waits now and then for what a failed call left";
-  }
-  Run("calls", {"queue"});
-}
+TEST_P(VendorMemoryTest, DriversThatFailInQueuesAreNamed) { Run("calls", {"queue"}); }
 TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
   const CommandResult result =
       RunCleanly(PrivateJob(Joined({"--keep-going"}, std::get<1>(GetParam()).flags),
