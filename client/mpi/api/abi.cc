@@ -54,7 +54,7 @@ std::array<char, 16> TruthValue(bool value) { return {static_cast<char>(value ? 
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Abi_get_info, (MPI_Info * info)) {
+FERRY_MPI_CALL(int, MPI_Abi_get_info, (MPI_Info * info)) {
   Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
   return call.Then([&] {
@@ -66,7 +66,7 @@ FERRY_MPI_CALL(int, Abi_get_info, (MPI_Info * info)) {
   });
 }
 
-FERRY_MPI_CALL(int, Abi_get_fortran_info, (MPI_Info * info)) {
+FERRY_MPI_CALL(int, MPI_Abi_get_fortran_info, (MPI_Info * info)) {
   Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
   return call.Then([&] {
@@ -78,7 +78,7 @@ FERRY_MPI_CALL(int, Abi_get_fortran_info, (MPI_Info * info)) {
   });
 }
 
-FERRY_MPI_CALL(int, Abi_set_fortran_info, (MPI_Info info)) {
+FERRY_MPI_CALL(int, MPI_Abi_set_fortran_info, (MPI_Info info)) {
   Call call(FERRY_MPI_NAME);
   const Info* const given = call.Find(info);
   FERRY_RETURN_ERROR(call.result());
@@ -93,7 +93,7 @@ FERRY_MPI_CALL(int, Abi_set_fortran_info, (MPI_Info info)) {
   return MPI_SUCCESS;
 }
 
-FERRY_MPI_CALL(int, Abi_get_fortran_booleans,
+FERRY_MPI_CALL(int, MPI_Abi_get_fortran_booleans,
                (int logical_size, void* logical_true, void* logical_false, int* is_set)) {
   Call call(FERRY_MPI_NAME);
   NeedLogical(call, logical_size, logical_true, logical_false);
@@ -108,7 +108,7 @@ FERRY_MPI_CALL(int, Abi_get_fortran_booleans,
   });
 }
 
-FERRY_MPI_CALL(int, Abi_set_fortran_booleans,
+FERRY_MPI_CALL(int, MPI_Abi_set_fortran_booleans,
                (int logical_size, void* logical_true, void* logical_false)) {
   Call call(FERRY_MPI_NAME);
   NeedLogical(call, logical_size, logical_true, logical_false);
@@ -127,7 +127,7 @@ FERRY_MPI_CALL(int, Abi_set_fortran_booleans,
 }
 
 // Hardware that the process is bound to has no names yet, so there is nothing to say of it.
-FERRY_MPI_CALL(int, Get_hw_resource_info, (MPI_Info * hw_info)) {
+FERRY_MPI_CALL(int, MPI_Get_hw_resource_info, (MPI_Info * hw_info)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(hw_info, "hw_info");
@@ -159,20 +159,20 @@ constexpr PredefinedOnly<MPI_File> kFiles;
 
 }  // namespace
 
-#define FERRY_HANDLE_NUMBER(kind, Handle, table)                                          \
-  FERRY_MPI_CALL(int, kind##_toint, (Handle handle)) { return (table).NumberOf(handle); } \
-  FERRY_MPI_CALL(Handle, kind##_fromint, (int number)) { return (table).HandleOf(number); }
+#define FERRY_HANDLE_NUMBER(to_number, to_handle, Handle, table)                       \
+  FERRY_MPI_CALL(int, to_number, (Handle handle)) { return (table).NumberOf(handle); } \
+  FERRY_MPI_CALL(Handle, to_handle, (int number)) { return (table).HandleOf(number); }
 
-FERRY_HANDLE_NUMBER(Comm, MPI_Comm, comms)
-FERRY_HANDLE_NUMBER(Errhandler, MPI_Errhandler, error_handlers)
-FERRY_HANDLE_NUMBER(File, MPI_File, kFiles)
-FERRY_HANDLE_NUMBER(Group, MPI_Group, groups)
-FERRY_HANDLE_NUMBER(Info, MPI_Info, infos)
-FERRY_HANDLE_NUMBER(Message, MPI_Message, matched_messages)
-FERRY_HANDLE_NUMBER(Op, MPI_Op, ops)
-FERRY_HANDLE_NUMBER(Request, MPI_Request, requests)
-FERRY_HANDLE_NUMBER(Session, MPI_Session, sessions)
-FERRY_HANDLE_NUMBER(Type, MPI_Datatype, datatypes)
-FERRY_HANDLE_NUMBER(Win, MPI_Win, wins)
+FERRY_HANDLE_NUMBER(MPI_Comm_toint, MPI_Comm_fromint, MPI_Comm, comms)
+FERRY_HANDLE_NUMBER(MPI_Errhandler_toint, MPI_Errhandler_fromint, MPI_Errhandler, error_handlers)
+FERRY_HANDLE_NUMBER(MPI_File_toint, MPI_File_fromint, MPI_File, kFiles)
+FERRY_HANDLE_NUMBER(MPI_Group_toint, MPI_Group_fromint, MPI_Group, groups)
+FERRY_HANDLE_NUMBER(MPI_Info_toint, MPI_Info_fromint, MPI_Info, infos)
+FERRY_HANDLE_NUMBER(MPI_Message_toint, MPI_Message_fromint, MPI_Message, matched_messages)
+FERRY_HANDLE_NUMBER(MPI_Op_toint, MPI_Op_fromint, MPI_Op, ops)
+FERRY_HANDLE_NUMBER(MPI_Request_toint, MPI_Request_fromint, MPI_Request, requests)
+FERRY_HANDLE_NUMBER(MPI_Session_toint, MPI_Session_fromint, MPI_Session, sessions)
+FERRY_HANDLE_NUMBER(MPI_Type_toint, MPI_Type_fromint, MPI_Datatype, datatypes)
+FERRY_HANDLE_NUMBER(MPI_Win_toint, MPI_Win_fromint, MPI_Win, wins)
 
 }  // namespace ferry::mpi

@@ -187,20 +187,20 @@ AnyFunction Any(Function* function) {
     return DeleteAttribute(FERRY_MPI_NAME, object, keyval);                       \
   }
 
-FERRY_KEYVALS(Comm_create_keyval, Comm_free_keyval, kComm, MPI_Comm_copy_attr_function,
+FERRY_KEYVALS(MPI_Comm_create_keyval, MPI_Comm_free_keyval, kComm, MPI_Comm_copy_attr_function,
               MPI_Comm_delete_attr_function)
-FERRY_ATTRIBUTES(Comm_set_attr, Comm_get_attr, Comm_delete_attr, MPI_Comm)
+FERRY_ATTRIBUTES(MPI_Comm_set_attr, MPI_Comm_get_attr, MPI_Comm_delete_attr, MPI_Comm)
 
 // The deprecated names of these.
-FERRY_KEYVALS(Keyval_create, Keyval_free, kComm, MPI_Copy_function, MPI_Delete_function)
-FERRY_ATTRIBUTES(Attr_put, Attr_get, Attr_delete, MPI_Comm)
+FERRY_KEYVALS(MPI_Keyval_create, MPI_Keyval_free, kComm, MPI_Copy_function, MPI_Delete_function)
+FERRY_ATTRIBUTES(MPI_Attr_put, MPI_Attr_get, MPI_Attr_delete, MPI_Comm)
 
-FERRY_KEYVALS(Type_create_keyval, Type_free_keyval, kType, MPI_Type_copy_attr_function,
+FERRY_KEYVALS(MPI_Type_create_keyval, MPI_Type_free_keyval, kType, MPI_Type_copy_attr_function,
               MPI_Type_delete_attr_function)
-FERRY_ATTRIBUTES(Type_set_attr, Type_get_attr, Type_delete_attr, MPI_Datatype)
+FERRY_ATTRIBUTES(MPI_Type_set_attr, MPI_Type_get_attr, MPI_Type_delete_attr, MPI_Datatype)
 
-FERRY_KEYVALS(Win_create_keyval, Win_free_keyval, kWin, MPI_Win_copy_attr_function,
+FERRY_KEYVALS(MPI_Win_create_keyval, MPI_Win_free_keyval, kWin, MPI_Win_copy_attr_function,
               MPI_Win_delete_attr_function)
-FERRY_ATTRIBUTES(Win_set_attr, Win_get_attr, Win_delete_attr, MPI_Win)
+FERRY_ATTRIBUTES(MPI_Win_set_attr, MPI_Win_get_attr, MPI_Win_delete_attr, MPI_Win)
 
 }  // namespace ferry::mpi

@@ -345,56 +345,56 @@ int CallAlltoall(const CollectiveCall& call, const Data& send, const Data& recei
 
 // ---- The functions ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Barrier, (MPI_Comm comm)) { return CallBarrier({FERRY_MPI_NAME}, comm); }
+FERRY_MPI_CALL(int, MPI_Barrier, (MPI_Comm comm)) { return CallBarrier({FERRY_MPI_NAME}, comm); }
 
-FERRY_MPI_CALL(int, Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
+FERRY_MPI_CALL(int, MPI_Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
   return CallBarrier({FERRY_MPI_NAME, CallMode::kNonblocking, request}, comm);
 }
 
-FERRY_MPI_CALL(int, Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
+FERRY_MPI_CALL(int, MPI_Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
   return CallBarrier({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, comm);
 }
 
 #define FERRY_BCAST void *buffer, Count count, MPI_Datatype datatype, int root, MPI_Comm comm
-FERRY_COLLECTIVE(Bcast, Ibcast, CallBcast, FERRY_BCAST, {buffer, count, datatype, "datatype"}, root,
-                 comm);
+FERRY_COLLECTIVE(MPI_Bcast, MPI_Ibcast, CallBcast, FERRY_BCAST,
+                 {buffer, count, datatype, "datatype"}, root, comm);
 
 #define FERRY_ROOTED FERRY_ONE_BLOCK_EACH, int root, MPI_Comm comm
-FERRY_COLLECTIVE(Gather, Igather, CallGather, FERRY_ROOTED, FERRY_SENT_RUN, FERRY_RECEIVED_RUN,
-                 root, comm);
-FERRY_COLLECTIVE(Scatter, Iscatter, CallScatter, FERRY_ROOTED, FERRY_SENT_RUN, FERRY_RECEIVED_RUN,
-                 root, comm);
+FERRY_COLLECTIVE(MPI_Gather, MPI_Igather, CallGather, FERRY_ROOTED, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_RUN, root, comm);
+FERRY_COLLECTIVE(MPI_Scatter, MPI_Iscatter, CallScatter, FERRY_ROOTED, FERRY_SENT_RUN,
+                 FERRY_RECEIVED_RUN, root, comm);
 
-FERRY_COLLECTIVE(Allgather, Iallgather, CallAllgather, FERRY_ALLGATHER, FERRY_SENT_RUN,
+FERRY_COLLECTIVE(MPI_Allgather, MPI_Iallgather, CallAllgather, FERRY_ALLGATHER, FERRY_SENT_RUN,
                  FERRY_RECEIVED_RUN, comm);
-FERRY_COLLECTIVE(Alltoall, Ialltoall, CallAlltoall, FERRY_ALLGATHER, FERRY_SENT_RUN,
+FERRY_COLLECTIVE(MPI_Alltoall, MPI_Ialltoall, CallAlltoall, FERRY_ALLGATHER, FERRY_SENT_RUN,
                  FERRY_RECEIVED_RUN, comm);
 
-FERRY_COLLECTIVE(Allgatherv, Iallgatherv, CallAllgather, FERRY_ALLGATHERV, FERRY_SENT_RUN,
+FERRY_COLLECTIVE(MPI_Allgatherv, MPI_Iallgatherv, CallAllgather, FERRY_ALLGATHERV, FERRY_SENT_RUN,
                  FERRY_RECEIVED_BLOCKS(displs), comm);
 
 #define FERRY_GATHERV                                                                         \
   const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf,                 \
       const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Gatherv, Igatherv, CallGather, FERRY_GATHERV, FERRY_SENT_RUN,
+FERRY_COLLECTIVE(MPI_Gatherv, MPI_Igatherv, CallGather, FERRY_GATHERV, FERRY_SENT_RUN,
                  FERRY_RECEIVED_BLOCKS(displs), root, comm);
 
 #define FERRY_SCATTERV                                                                        \
   const void *sendbuf, const Count sendcounts[], const Displacement displs[],                 \
       MPI_Datatype sendtype, void *recvbuf, Count recvcount, MPI_Datatype recvtype, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Scatterv, Iscatterv, CallScatter, FERRY_SCATTERV, FERRY_SENT_BLOCKS(displs),
-                 FERRY_RECEIVED_RUN, root, comm);
+FERRY_COLLECTIVE(MPI_Scatterv, MPI_Iscatterv, CallScatter, FERRY_SCATTERV,
+                 FERRY_SENT_BLOCKS(displs), FERRY_RECEIVED_RUN, root, comm);
 
-FERRY_COLLECTIVE(Alltoallv, Ialltoallv, CallAlltoall, FERRY_ALLTOALLV, FERRY_SENT_BLOCKS(sdispls),
-                 FERRY_RECEIVED_BLOCKS(rdispls), comm);
+FERRY_COLLECTIVE(MPI_Alltoallv, MPI_Ialltoallv, CallAlltoall, FERRY_ALLTOALLV,
+                 FERRY_SENT_BLOCKS(sdispls), FERRY_RECEIVED_BLOCKS(rdispls), comm);
 
 #define FERRY_ALLTOALLW                                                        \
   const void *sendbuf, const Count sendcounts[], const Displacement sdispls[], \
       const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
       const Displacement rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-FERRY_COLLECTIVE(Alltoallw, Ialltoallw, CallAlltoall, FERRY_ALLTOALLW, FERRY_SENT_TYPES,
+FERRY_COLLECTIVE(MPI_Alltoallw, MPI_Ialltoallw, CallAlltoall, FERRY_ALLTOALLW, FERRY_SENT_TYPES,
                  FERRY_RECEIVED_TYPES, comm);
 
 }  // namespace ferry::mpi

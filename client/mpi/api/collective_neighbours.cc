@@ -95,20 +95,20 @@ int CallAlltoall(const CollectiveCall& call, const Data& send, const Data& recei
 
 // ---- The functions ------------------------------------------------------------------------------
 
-FERRY_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, CallAllgather, FERRY_ALLGATHER,
+FERRY_COLLECTIVE(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, CallAllgather, FERRY_ALLGATHER,
                  FERRY_SENT_RUN, FERRY_RECEIVED_RUN, comm);
-FERRY_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, CallAllgather, FERRY_ALLGATHERV,
+FERRY_COLLECTIVE(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, CallAllgather, FERRY_ALLGATHERV,
                  FERRY_SENT_RUN, FERRY_RECEIVED_BLOCKS(displs), comm);
-FERRY_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, CallAlltoall, FERRY_ALLGATHER,
+FERRY_COLLECTIVE(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, CallAlltoall, FERRY_ALLGATHER,
                  FERRY_SENT_RUN, FERRY_RECEIVED_RUN, comm);
-FERRY_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, CallAlltoall, FERRY_ALLTOALLV,
+FERRY_COLLECTIVE(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, CallAlltoall, FERRY_ALLTOALLV,
                  FERRY_SENT_BLOCKS(sdispls), FERRY_RECEIVED_BLOCKS(rdispls), comm);
 
 #define FERRY_NEIGHBOR_ALLTOALLW                                               \
   const void *sendbuf, const Count sendcounts[], const MPI_Aint sdispls[],     \
       const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
       const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-FERRY_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, CallAlltoall, FERRY_NEIGHBOR_ALLTOALLW,
-                 FERRY_SENT_TYPES, FERRY_RECEIVED_TYPES, comm);
+FERRY_COLLECTIVE(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, CallAlltoall,
+                 FERRY_NEIGHBOR_ALLTOALLW, FERRY_SENT_TYPES, FERRY_RECEIVED_TYPES, comm);
 
 }  // namespace ferry::mpi

@@ -252,24 +252,24 @@ int CallReduceScatter(const CollectiveCall& call, const Vector& vector, Numbers 
 #define FERRY_REDUCE                                                                           \
   const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, int root, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Reduce, Ireduce, CallWholeVector, FERRY_REDUCE, Collective::kReduce, FERRY_VECTOR,
-                 root, comm);
+FERRY_COLLECTIVE(MPI_Reduce, MPI_Ireduce, CallWholeVector, FERRY_REDUCE, Collective::kReduce,
+                 FERRY_VECTOR, root, comm);
 
 #define FERRY_REDUCE_TO_ALL \
   const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
-FERRY_COLLECTIVE(Allreduce, Iallreduce, CallWholeVector, FERRY_REDUCE_TO_ALL,
+FERRY_COLLECTIVE(MPI_Allreduce, MPI_Iallreduce, CallWholeVector, FERRY_REDUCE_TO_ALL,
                  Collective::kAllreduce, FERRY_VECTOR, 0, comm);
-FERRY_COLLECTIVE(Scan, Iscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kScan, FERRY_VECTOR,
-                 0, comm);
-FERRY_COLLECTIVE(Exscan, Iexscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kExscan,
+FERRY_COLLECTIVE(MPI_Scan, MPI_Iscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kScan,
                  FERRY_VECTOR, 0, comm);
-FERRY_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, CallReduceScatterBlock,
+FERRY_COLLECTIVE(MPI_Exscan, MPI_Iexscan, CallWholeVector, FERRY_REDUCE_TO_ALL, Collective::kExscan,
+                 FERRY_VECTOR, 0, comm);
+FERRY_COLLECTIVE(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, CallReduceScatterBlock,
                  FERRY_REDUCE_TO_ALL, FERRY_VECTOR, comm);
 
 #define FERRY_REDUCE_SCATTER                                                                      \
   const void *sendbuf, void *recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op, \
       MPI_Comm comm
-FERRY_COLLECTIVE(Reduce_scatter, Ireduce_scatter, CallReduceScatter, FERRY_REDUCE_SCATTER,
+FERRY_COLLECTIVE(MPI_Reduce_scatter, MPI_Ireduce_scatter, CallReduceScatter, FERRY_REDUCE_SCATTER,
                  {sendbuf, recvbuf, 0, datatype, op}, recvcounts, comm);
 
 }  // namespace ferry::mpi

@@ -218,21 +218,21 @@ int CompareSides(const Comm& a, const Comm& b) {
 
 // ---- What a communicator is ---------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_size, (MPI_Comm comm, int* size)) {
+FERRY_MPI_CALL(int, MPI_Comm_size, (MPI_Comm comm, int* size)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(size, "size");
   return call.Then([&] { *size = found->size(); });
 }
 
-FERRY_MPI_CALL(int, Comm_rank, (MPI_Comm comm, int* rank)) {
+FERRY_MPI_CALL(int, MPI_Comm_rank, (MPI_Comm comm, int* rank)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(rank, "rank");
   return call.Then([&] { *rank = found->rank(); });
 }
 
-FERRY_MPI_CALL(int, Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
+FERRY_MPI_CALL(int, MPI_Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const first = call.Find(comm1);
   const Comm* const second = call.Find(comm2);
@@ -242,7 +242,7 @@ FERRY_MPI_CALL(int, Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result))
   });
 }
 
-FERRY_MPI_CALL(int, Comm_group, (MPI_Comm comm, MPI_Group* group)) {
+FERRY_MPI_CALL(int, MPI_Comm_group, (MPI_Comm comm, MPI_Group* group)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(group, "group");
@@ -251,24 +251,24 @@ FERRY_MPI_CALL(int, Comm_group, (MPI_Comm comm, MPI_Group* group)) {
 
 // ---- New communicators --------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
+FERRY_MPI_CALL(int, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
   return Dup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm);
 }
 
-FERRY_MPI_CALL(int, Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
+FERRY_MPI_CALL(int, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
   return Dup(FERRY_MPI_NAME, comm, true, info, newcomm);
 }
 
-FERRY_MPI_CALL(int, Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
+FERRY_MPI_CALL(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
   return BeginDup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm, request);
 }
 
-FERRY_MPI_CALL(int, Comm_idup_with_info,
+FERRY_MPI_CALL(int, MPI_Comm_idup_with_info,
                (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
   return BeginDup(FERRY_MPI_NAME, comm, true, info, newcomm, request);
 }
 
-FERRY_MPI_CALL(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
+FERRY_MPI_CALL(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
   call.Need(newcomm, "newcomm");
@@ -278,7 +278,7 @@ FERRY_MPI_CALL(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* ne
   });
 }
 
-FERRY_MPI_CALL(int, Comm_split_type,
+FERRY_MPI_CALL(int, MPI_Comm_split_type,
                (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
@@ -287,7 +287,7 @@ FERRY_MPI_CALL(int, Comm_split_type,
   return call.Then([&] { call.Give(SplitByType(*parent, split_type, key, hints), newcomm); });
 }
 
-FERRY_MPI_CALL(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
+FERRY_MPI_CALL(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
   const Group* const members = call.Find(group);
@@ -299,7 +299,7 @@ FERRY_MPI_CALL(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newc
   });
 }
 
-FERRY_MPI_CALL(int, Comm_create_group,
+FERRY_MPI_CALL(int, MPI_Comm_create_group,
                (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm);
@@ -309,14 +309,16 @@ FERRY_MPI_CALL(int, Comm_create_group,
   return call.Then([&] { call.Give(CreateGroup(*parent, members->ranks, tag), newcomm); });
 }
 
-FERRY_MPI_CALL(int, Comm_free, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, false); }
+FERRY_MPI_CALL(int, MPI_Comm_free, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, false); }
 
 // A program ends its operations on it before it calls this, so all that is left is to wait until
 // all have called it.
-FERRY_MPI_CALL(int, Comm_disconnect, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, true); }
+FERRY_MPI_CALL(int, MPI_Comm_disconnect, (MPI_Comm * comm)) {
+  return Free(FERRY_MPI_NAME, comm, true);
+}
 
 // Nobody spawns processes yet.
-FERRY_MPI_CALL(int, Comm_get_parent, (MPI_Comm * parent)) {
+FERRY_MPI_CALL(int, MPI_Comm_get_parent, (MPI_Comm * parent)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(parent, "parent");
@@ -325,7 +327,7 @@ FERRY_MPI_CALL(int, Comm_get_parent, (MPI_Comm * parent)) {
 
 // ---- Names and hints ----------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
+FERRY_MPI_CALL(int, MPI_Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   call.Need(comm_name, "comm_name");
@@ -333,7 +335,7 @@ FERRY_MPI_CALL(int, Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
       [&] { found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1)); });
 }
 
-FERRY_MPI_CALL(int, Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {
+FERRY_MPI_CALL(int, MPI_Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Comm* const found = comm == MPI_COMM_NULL ? nullptr : call.Find(comm);
@@ -345,7 +347,7 @@ FERRY_MPI_CALL(int, Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultl
   });
 }
 
-FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
+FERRY_MPI_CALL(int, MPI_Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   const Info* const given = call.FindOrNull(info);
@@ -355,7 +357,7 @@ FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
+FERRY_MPI_CALL(int, MPI_Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(info_used, "info_used");

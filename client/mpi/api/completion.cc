@@ -339,7 +339,7 @@ int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI
 
 // ---- One ----------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Wait, (MPI_Request * handle, MPI_Status* status)) {
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, handle, "request"));
   Request* request = nullptr;
   FERRY_RETURN_ERROR(Find(FERRY_MPI_NAME, *handle, &request));
@@ -355,7 +355,7 @@ FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
   return Finish(FERRY_MPI_NAME, handle, *request, status);
 }
 
-FERRY_MPI_CALL(int, Test, (MPI_Request * handle, int* flag, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Test, (MPI_Request * handle, int* flag, MPI_Status* status)) {
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, handle, "request"));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   Request* request = nullptr;
@@ -369,7 +369,7 @@ FERRY_MPI_CALL(int, Test, (MPI_Request * handle, int* flag, MPI_Status* status))
   return *flag == 0 ? MPI_SUCCESS : Finish(FERRY_MPI_NAME, handle, *request, status);
 }
 
-FERRY_MPI_CALL(int, Request_get_status, (MPI_Request handle, int* flag, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Request_get_status, (MPI_Request handle, int* flag, MPI_Status* status)) {
   Request* request = nullptr;
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   FERRY_RETURN_ERROR(Find(FERRY_MPI_NAME, handle, &request));
@@ -385,7 +385,7 @@ FERRY_MPI_CALL(int, Request_get_status, (MPI_Request handle, int* flag, MPI_Stat
 
 // ---- All ----------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statuses[])) {
+FERRY_MPI_CALL(int, MPI_Waitall, (int count, MPI_Request handles[], MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   EndAbandoned();
   Sweep sweep({handles, static_cast<size_t>(count)}, statuses);
@@ -393,7 +393,8 @@ FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statu
   return sweep.Report(FERRY_MPI_NAME);
 }
 
-FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_Status statuses[])) {
+FERRY_MPI_CALL(int, MPI_Testall,
+               (int count, MPI_Request handles[], int* flag, MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   EndAbandoned();
@@ -406,7 +407,7 @@ FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_S
   return sweep.Report(FERRY_MPI_NAME);
 }
 
-FERRY_MPI_CALL(int, Request_get_status_all,
+FERRY_MPI_CALL(int, MPI_Request_get_status_all,
                (int count, const MPI_Request handles[], int* flag, MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
@@ -424,7 +425,8 @@ FERRY_MPI_CALL(int, Request_get_status_all,
 
 // ---- Any ----------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Waitany,
+               (int count, MPI_Request handles[], int* index, MPI_Status* status)) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, index, "index"));
   EndAbandoned();
@@ -437,7 +439,7 @@ FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_
   return TakeAny(FERRY_MPI_NAME, all, found, index, status);
 }
 
-FERRY_MPI_CALL(int, Testany,
+FERRY_MPI_CALL(int, MPI_Testany,
                (int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status)) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, index, "index"));
@@ -450,7 +452,7 @@ FERRY_MPI_CALL(int, Testany,
   return *flag == 0 ? MPI_SUCCESS : TakeAny(FERRY_MPI_NAME, all, found, index, status);
 }
 
-FERRY_MPI_CALL(int, Request_get_status_any,
+FERRY_MPI_CALL(int, MPI_Request_get_status_any,
                (int count, const MPI_Request handles[], int* index, int* flag,
                 MPI_Status* status)) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
@@ -469,7 +471,7 @@ FERRY_MPI_CALL(int, Request_get_status_any,
 
 // ---- Some ---------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Waitsome,
+FERRY_MPI_CALL(int, MPI_Waitsome,
                (int count, MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
@@ -479,7 +481,7 @@ FERRY_MPI_CALL(int, Waitsome,
   return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 
-FERRY_MPI_CALL(int, Testsome,
+FERRY_MPI_CALL(int, MPI_Testsome,
                (int count, MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
@@ -489,7 +491,7 @@ FERRY_MPI_CALL(int, Testsome,
   return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 
-FERRY_MPI_CALL(int, Request_get_status_some,
+FERRY_MPI_CALL(int, MPI_Request_get_status_some,
                (int count, const MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
   FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
@@ -504,13 +506,13 @@ FERRY_MPI_CALL(int, Request_get_status_some,
 
 // ---- Start, free, cancel ------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Start, (MPI_Request * handle)) {
+FERRY_MPI_CALL(int, MPI_Start, (MPI_Request * handle)) {
   Request* request = nullptr;
   FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
   return Conclude(FERRY_MPI_NAME, *request, request->Start());
 }
 
-FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
+FERRY_MPI_CALL(int, MPI_Startall, (int count, MPI_Request handles[])) {
   FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   for (int i = 0; i < count; ++i) {
     Request* const request = requests.Find(handles[i]);
@@ -525,7 +527,7 @@ FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
   return MPI_SUCCESS;
 }
 
-FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
+FERRY_MPI_CALL(int, MPI_Request_free, (MPI_Request * handle)) {
   Request* request = nullptr;
   FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
   if (request->is_active() && request->partitioned() != nullptr) {
@@ -543,20 +545,20 @@ FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
   return failure.ok() ? MPI_SUCCESS : Fail(FERRY_MPI_NAME, nullptr, failure);
 }
 
-FERRY_MPI_CALL(int, Cancel, (MPI_Request * handle)) {
+FERRY_MPI_CALL(int, MPI_Cancel, (MPI_Request * handle)) {
   Request* request = nullptr;
   FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
   return Conclude(FERRY_MPI_NAME, *request, request->Cancel());
 }
 
-FERRY_MPI_CALL(int, Test_cancelled, (const MPI_Status* status, int* flag)) {
+FERRY_MPI_CALL(int, MPI_Test_cancelled, (const MPI_Status* status, int* flag)) {
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, status, "status"));
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   *flag = status->MPI_internal[kStatusCancelled];
   return MPI_SUCCESS;
 }
 
-FERRY_MPI_CALL(int, Status_set_cancelled, (MPI_Status * status, int flag)) {
+FERRY_MPI_CALL(int, MPI_Status_set_cancelled, (MPI_Status * status, int flag)) {
   FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, status, "status"));
   status->MPI_internal[kStatusCancelled] = flag != 0 ? 1 : 0;
   return MPI_SUCCESS;

@@ -66,40 +66,40 @@ const Process::Joining& HowToJoin() {
 
 // ---- Start and end ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Init, (int*, char***)) {
+FERRY_MPI_CALL(int, MPI_Init, (int*, char***)) {
   return Begin(FERRY_MPI_NAME, MPI_THREAD_SINGLE, nullptr);
 }
 
-FERRY_MPI_CALL(int, Init_thread, (int*, char***, int required, int* provided)) {
+FERRY_MPI_CALL(int, MPI_Init_thread, (int*, char***, int required, int* provided)) {
   return Begin(FERRY_MPI_NAME, required, provided);
 }
 
-FERRY_MPI_CALL(int, Finalize, (void)) {
+FERRY_MPI_CALL(int, MPI_Finalize, (void)) {
   Call call(FERRY_MPI_NAME);
   call.NeedWorld();
   return call.Then(Process::Finalize);
 }
 
-FERRY_MPI_CALL(int, Initialized, (int* flag)) {
+FERRY_MPI_CALL(int, MPI_Initialized, (int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::phase() == Phase::kBefore ? 0 : 1; });
 }
 
-FERRY_MPI_CALL(int, Finalized, (int* flag)) {
+FERRY_MPI_CALL(int, MPI_Finalized, (int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::phase() == Phase::kAfter ? 1 : 0; });
 }
 
-FERRY_MPI_CALL(int, Query_thread, (int* provided)) {
+FERRY_MPI_CALL(int, MPI_Query_thread, (int* provided)) {
   Call call(FERRY_MPI_NAME);
   call.NeedWorld();
   call.NeedPlace(provided, kNoResult);
   return call.Then([&] { *provided = Process::thread_level(); });
 }
 
-FERRY_MPI_CALL(int, Is_thread_main, (int* flag)) {
+FERRY_MPI_CALL(int, MPI_Is_thread_main, (int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.NeedWorld();
   call.NeedPlace(flag, kNoResult);
@@ -107,7 +107,7 @@ FERRY_MPI_CALL(int, Is_thread_main, (int* flag)) {
 }
 
 // The whole job ends, whatever the communicator.
-FERRY_MPI_CALL(int, Abort, (MPI_Comm comm, int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Abort, (MPI_Comm comm, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   (void)call.Find(comm);
   return call.Then([&] {
@@ -116,11 +116,11 @@ FERRY_MPI_CALL(int, Abort, (MPI_Comm comm, int errorcode)) {
 }
 
 // For tools that replace it: the library itself has no levels of profiling.
-FERRY_MPI_CALL(int, Pcontrol, (const int, ...)) { return MPI_SUCCESS; }
+FERRY_MPI_CALL(int, MPI_Pcontrol, (const int, ...)) { return MPI_SUCCESS; }
 
 // ---- Versions, place and clock ------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Get_version, (int* version, int* subversion)) {
+FERRY_MPI_CALL(int, MPI_Get_version, (int* version, int* subversion)) {
   Call call(FERRY_MPI_NAME);
   call.NeedPlace(version, kNoResult);
   call.NeedPlace(subversion, kNoResult);
@@ -130,7 +130,7 @@ FERRY_MPI_CALL(int, Get_version, (int* version, int* subversion)) {
   });
 }
 
-FERRY_MPI_CALL(int, Get_library_version, (char* version, int* length)) {
+FERRY_MPI_CALL(int, MPI_Get_library_version, (char* version, int* length)) {
   Call call(FERRY_MPI_NAME);
   call.NeedPlace(version, kNoResult);
   call.NeedPlace(length, kNoResult);
@@ -140,7 +140,7 @@ FERRY_MPI_CALL(int, Get_library_version, (char* version, int* length)) {
   });
 }
 
-FERRY_MPI_CALL(int, Abi_get_version, (int* major, int* minor)) {
+FERRY_MPI_CALL(int, MPI_Abi_get_version, (int* major, int* minor)) {
   Call call(FERRY_MPI_NAME);
   call.NeedPlace(major, kNoResult);
   call.NeedPlace(minor, kNoResult);
@@ -150,7 +150,7 @@ FERRY_MPI_CALL(int, Abi_get_version, (int* major, int* minor)) {
   });
 }
 
-FERRY_MPI_CALL(int, Get_processor_name, (char* name, int* length)) {
+FERRY_MPI_CALL(int, MPI_Get_processor_name, (char* name, int* length)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.NeedPlace(name, kNoResult);
@@ -164,11 +164,11 @@ FERRY_MPI_CALL(int, Get_processor_name, (char* name, int* length)) {
   });
 }
 
-FERRY_MPI_CALL(double, Wtime, (void)) {
+FERRY_MPI_CALL(double, MPI_Wtime, (void)) {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-FERRY_MPI_CALL(double, Wtick, (void)) {
+FERRY_MPI_CALL(double, MPI_Wtick, (void)) {
   return static_cast<double>(Clock::period::num) / static_cast<double>(Clock::period::den);
 }
 

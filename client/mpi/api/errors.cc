@@ -79,7 +79,7 @@ void NeedFileNull(Call& call, MPI_File file) {
 
 // ---- Classes and codes --------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Error_class, (int errorcode, int* errorclass)) {
+FERRY_MPI_CALL(int, MPI_Error_class, (int errorcode, int* errorclass)) {
   Call call(FERRY_MPI_NAME);
   call.Need(errorclass, "errorclass");
   return call.Then([&] { return ProcessErrorCodes().ClassOf(errorcode, errorclass); });
@@ -87,7 +87,7 @@ FERRY_MPI_CALL(int, Error_class, (int errorcode, int* errorclass)) {
 
 // Gives the meaning of a predefined class, and the sentence of this thread's last call to fail with
 // it.
-FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen)) {
+FERRY_MPI_CALL(int, MPI_Error_string, (int errorcode, char* string, int* resultlen)) {
   Call call(FERRY_MPI_NAME);
   call.Need(string, "string", resultlen, "resultlen");
   std::string text;
@@ -105,41 +105,41 @@ FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen))
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Add_error_class, (int* errorclass)) {
+FERRY_MPI_CALL(int, MPI_Add_error_class, (int* errorclass)) {
   Call call(FERRY_MPI_NAME);
   call.Need(errorclass, "errorclass");
   return call.Then([&] { return ProcessErrorCodes().AddClass(errorclass); });
 }
 
-FERRY_MPI_CALL(int, Add_error_code, (int errorclass, int* errorcode)) {
+FERRY_MPI_CALL(int, MPI_Add_error_code, (int errorclass, int* errorcode)) {
   Call call(FERRY_MPI_NAME);
   call.Need(errorcode, "errorcode");
   return call.Then([&] { return ProcessErrorCodes().AddCode(errorclass, errorcode); });
 }
 
-FERRY_MPI_CALL(int, Add_error_string, (int errorcode, const char* string)) {
+FERRY_MPI_CALL(int, MPI_Add_error_string, (int errorcode, const char* string)) {
   Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().AddText(errorcode, string));
 }
 
-FERRY_MPI_CALL(int, Remove_error_class, (int errorclass)) {
+FERRY_MPI_CALL(int, MPI_Remove_error_class, (int errorclass)) {
   Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveClass(errorclass));
 }
 
-FERRY_MPI_CALL(int, Remove_error_code, (int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Remove_error_code, (int errorcode)) {
   Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveCode(errorcode));
 }
 
-FERRY_MPI_CALL(int, Remove_error_string, (int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Remove_error_string, (int errorcode)) {
   Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveText(errorcode));
 }
 
 // ---- Handlers -----------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
+FERRY_MPI_CALL(int, MPI_Errhandler_free, (MPI_Errhandler * errhandler)) {
   Call call(FERRY_MPI_NAME);
   call.Need(errhandler, "errhandler");
   if (!call.ok() || call.Find(*errhandler) == nullptr) {
@@ -155,26 +155,26 @@ FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
 
 // ---- Communicators ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_create_errhandler,
+FERRY_MPI_CALL(int, MPI_Comm_create_errhandler,
                (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
   return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
-FERRY_MPI_CALL(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
+FERRY_MPI_CALL(int, MPI_Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   ErrorHandler* const handler = call.FindFor(Owner::kComm, errhandler);
   return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
 }
 
-FERRY_MPI_CALL(int, Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
+FERRY_MPI_CALL(int, MPI_Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(errhandler, "errhandler");
   return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
 }
 
-FERRY_MPI_CALL(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   CheckCode(call, errorcode);
@@ -185,12 +185,12 @@ FERRY_MPI_CALL(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
 
 // ---- Files --------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, File_create_errhandler,
+FERRY_MPI_CALL(int, MPI_File_create_errhandler,
                (MPI_File_errhandler_function * function, MPI_Errhandler* errhandler)) {
   return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
-FERRY_MPI_CALL(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
+FERRY_MPI_CALL(int, MPI_File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   ErrorHandler* const handler = call.FindFor(Owner::kFile, errhandler);
@@ -200,14 +200,14 @@ FERRY_MPI_CALL(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandl
   });
 }
 
-FERRY_MPI_CALL(int, File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
+FERRY_MPI_CALL(int, MPI_File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
   Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   call.Need(errhandler, "errhandler");
   return call.Then([&] { Hand(call, FileHandler(), errhandler); });
 }
 
-FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
+FERRY_MPI_CALL(int, MPI_File_call_errhandler, (MPI_File file, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   CheckCode(call, errorcode);
@@ -226,26 +226,26 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
 
 // ---- Windows ------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Win_create_errhandler,
+FERRY_MPI_CALL(int, MPI_Win_create_errhandler,
                (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
   return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
-FERRY_MPI_CALL(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler)) {
+FERRY_MPI_CALL(int, MPI_Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   ErrorHandler* const handler = call.FindFor(Owner::kWindow, errhandler);
   return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
 }
 
-FERRY_MPI_CALL(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler)) {
+FERRY_MPI_CALL(int, MPI_Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler)) {
   Call call(FERRY_MPI_NAME);
   const Win* const found = call.Find(win);
   call.Need(errhandler, "errhandler");
   return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
 }
 
-FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Win_call_errhandler, (MPI_Win win, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   CheckCode(call, errorcode);
@@ -256,26 +256,26 @@ FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int errorcode)) {
 
 // ---- Sessions -----------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Session_create_errhandler,
+FERRY_MPI_CALL(int, MPI_Session_create_errhandler,
                (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
   return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
-FERRY_MPI_CALL(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler)) {
+FERRY_MPI_CALL(int, MPI_Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler)) {
   Call call(FERRY_MPI_NAME);
   Session* const found = call.Find(session);
   ErrorHandler* const handler = call.FindFor(Owner::kSession, errhandler);
   return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
 }
 
-FERRY_MPI_CALL(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler)) {
+FERRY_MPI_CALL(int, MPI_Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler)) {
   Call call(FERRY_MPI_NAME);
   const Session* const found = call.Find(session);
   call.Need(errhandler, "errhandler");
   return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
 }
 
-FERRY_MPI_CALL(int, Session_call_errhandler, (MPI_Session session, int errorcode)) {
+FERRY_MPI_CALL(int, MPI_Session_call_errhandler, (MPI_Session session, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   const Session* const found = call.Find(session);
   CheckCode(call, errorcode);

@@ -126,13 +126,13 @@ int Replace(const MessageArguments& original, const MessageArguments& receive,
     FERRY_MPI_NAME, buffer, count, datatype, source, recvtag, comm  \
   }
 
-FERRY_MPI_TWINS(Sendrecv, (FERRY_EXCHANGE, MPI_Status* status),
+FERRY_MPI_TWINS(MPI_Sendrecv, (FERRY_EXCHANGE, MPI_Status* status),
                 Run(FERRY_EXCHANGED, NoCopy(), status));
-FERRY_MPI_TWINS(Isendrecv, (FERRY_EXCHANGE, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Isendrecv, (FERRY_EXCHANGE, MPI_Request* request),
                 Publish(FERRY_EXCHANGED, NoCopy(), request));
-FERRY_MPI_TWINS(Sendrecv_replace, (FERRY_REPLACE, MPI_Status* status),
+FERRY_MPI_TWINS(MPI_Sendrecv_replace, (FERRY_REPLACE, MPI_Status* status),
                 Replace(FERRY_REPLACED, Run, status));
-FERRY_MPI_TWINS(Isendrecv_replace, (FERRY_REPLACE, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Isendrecv_replace, (FERRY_REPLACE, MPI_Request* request),
                 Replace(FERRY_REPLACED, Publish, request));
 
 }  // namespace ferry::mpi

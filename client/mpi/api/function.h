@@ -14,14 +14,14 @@
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
 
-// FERRY_MPI_CALL(int, Wait, (MPI_Request* request, MPI_Status* status)) { ... }
-#define FERRY_MPI_CALL(result, name, parameters)                                   \
-  extern "C" __attribute__((visibility("default"))) result PMPI_##name parameters; \
-  extern "C" __attribute__((visibility("default"), weak, alias("PMPI_" #name)))    \
-  result MPI_##name parameters;                                                    \
-  extern "C" result PMPI_##name parameters
+// FERRY_MPI_CALL(int, MPI_Wait, (MPI_Request* request, MPI_Status* status)) { ... }
+#define FERRY_MPI_CALL(result, name, parameters)                               \
+  extern "C" __attribute__((visibility("default"))) result P##name parameters; \
+  extern "C" __attribute__((visibility("default"), weak, alias("P" #name)))    \
+  result name parameters;                                                      \
+  extern "C" result P##name parameters
 
-// FERRY_MPI_TWINS(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+// FERRY_MPI_TWINS(MPI_Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
 //                 expression);
 // Defines MPI_Get_count and MPI_Get_count_c, which return the expression. In both, the type Count
 // is that of the twin's counts, and Displacement that of its displacements.

@@ -103,7 +103,7 @@ class GeneralizedRequest : public Request {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Grequest_start,
+FERRY_MPI_CALL(int, MPI_Grequest_start,
                (MPI_Grequest_query_function * query, MPI_Grequest_free_function* free,
                 MPI_Grequest_cancel_function* cancel, void* extra_state, MPI_Request* request)) {
   Call call(FERRY_MPI_NAME);
@@ -133,7 +133,7 @@ GeneralizedRequest* Complete(MPI_Request handle, bool* was_freed) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Grequest_complete, (MPI_Request handle)) {
+FERRY_MPI_CALL(int, MPI_Grequest_complete, (MPI_Request handle)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   return call.Then([&]() -> Failure {
@@ -167,27 +167,27 @@ int SetWord(Call call, MPI_Status* status, int MPI_Status::*word, int value) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Status_get_source, (const MPI_Status* status, int* source)) {
+FERRY_MPI_CALL(int, MPI_Status_get_source, (const MPI_Status* status, int* source)) {
   return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_SOURCE, source);
 }
 
-FERRY_MPI_CALL(int, Status_set_source, (MPI_Status * status, int source)) {
+FERRY_MPI_CALL(int, MPI_Status_set_source, (MPI_Status * status, int source)) {
   return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_SOURCE, source);
 }
 
-FERRY_MPI_CALL(int, Status_get_tag, (const MPI_Status* status, int* tag)) {
+FERRY_MPI_CALL(int, MPI_Status_get_tag, (const MPI_Status* status, int* tag)) {
   return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_TAG, tag);
 }
 
-FERRY_MPI_CALL(int, Status_set_tag, (MPI_Status * status, int tag)) {
+FERRY_MPI_CALL(int, MPI_Status_set_tag, (MPI_Status * status, int tag)) {
   return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_TAG, tag);
 }
 
-FERRY_MPI_CALL(int, Status_get_error, (const MPI_Status* status, int* error)) {
+FERRY_MPI_CALL(int, MPI_Status_get_error, (const MPI_Status* status, int* error)) {
   return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_ERROR, error);
 }
 
-FERRY_MPI_CALL(int, Status_set_error, (MPI_Status * status, int error)) {
+FERRY_MPI_CALL(int, MPI_Status_set_error, (MPI_Status * status, int error)) {
   return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_ERROR, error);
 }
 
@@ -218,19 +218,19 @@ int SetElements(Call call, MPI_Status* status, MPI_Datatype datatype, int64_t co
 
 }  // namespace
 
-FERRY_MPI_TWINS(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+FERRY_MPI_TWINS(MPI_Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
                 GetNumber(FERRY_MPI_NAME, status, datatype, count, &Datatype::ElementCount));
 
-FERRY_MPI_TWINS(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+FERRY_MPI_TWINS(MPI_Get_elements, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
                 GetNumber(FERRY_MPI_NAME, status, datatype, count, &Datatype::BasicElementCount));
-FERRY_MPI_CALL(int, Get_elements_x,
+FERRY_MPI_CALL(int, MPI_Get_elements_x,
                (const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count)) {
   return GetNumber(FERRY_MPI_NAME, status, datatype, count, &Datatype::BasicElementCount);
 }
 
-FERRY_MPI_TWINS(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, Count count),
+FERRY_MPI_TWINS(MPI_Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, Count count),
                 SetElements(FERRY_MPI_NAME, status, datatype, count));
-FERRY_MPI_CALL(int, Status_set_elements_x,
+FERRY_MPI_CALL(int, MPI_Status_set_elements_x,
                (MPI_Status * status, MPI_Datatype datatype, MPI_Count count)) {
   return SetElements(FERRY_MPI_NAME, status, datatype, count);
 }

@@ -74,7 +74,7 @@ int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*r
 
 // ---- What a group is ----------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Group_size, (MPI_Group group, int* size)) {
+FERRY_MPI_CALL(int, MPI_Group_size, (MPI_Group group, int* size)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const found = call.Find(group);
@@ -82,7 +82,7 @@ FERRY_MPI_CALL(int, Group_size, (MPI_Group group, int* size)) {
   return call.Then([&] { *size = found->ranks.size(); });
 }
 
-FERRY_MPI_CALL(int, Group_rank, (MPI_Group group, int* rank)) {
+FERRY_MPI_CALL(int, MPI_Group_rank, (MPI_Group group, int* rank)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const found = call.Find(group);
@@ -93,7 +93,7 @@ FERRY_MPI_CALL(int, Group_rank, (MPI_Group group, int* rank)) {
   });
 }
 
-FERRY_MPI_CALL(int, Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
+FERRY_MPI_CALL(int, MPI_Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const first = call.Find(group1);
@@ -102,7 +102,7 @@ FERRY_MPI_CALL(int, Group_compare, (MPI_Group group1, MPI_Group group2, int* res
   return call.Then([&] { *result = Compare(first->ranks, second->ranks); });
 }
 
-FERRY_MPI_CALL(int, Group_translate_ranks,
+FERRY_MPI_CALL(int, MPI_Group_translate_ranks,
                (MPI_Group group1, int n, const int ranks1[], MPI_Group group2, int ranks2[])) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
@@ -119,37 +119,41 @@ FERRY_MPI_CALL(int, Group_translate_ranks,
 
 // ---- Groups of groups ---------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
+FERRY_MPI_CALL(int, MPI_Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
   return Combine(FERRY_MPI_NAME, Union, group1, group2, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
+FERRY_MPI_CALL(int, MPI_Group_intersection,
+               (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
   return Combine(FERRY_MPI_NAME, Intersection, group1, group2, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
+FERRY_MPI_CALL(int, MPI_Group_difference,
+               (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
   return Combine(FERRY_MPI_NAME, Difference, group1, group2, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
+FERRY_MPI_CALL(int, MPI_Group_incl,
+               (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
   return SelectRanks(FERRY_MPI_NAME, Include, group, n, ranks, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
+FERRY_MPI_CALL(int, MPI_Group_excl,
+               (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
   return SelectRanks(FERRY_MPI_NAME, Exclude, group, n, ranks, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_range_incl,
+FERRY_MPI_CALL(int, MPI_Group_range_incl,
                (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
   return SelectRanges(FERRY_MPI_NAME, Include, group, n, ranges, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_range_excl,
+FERRY_MPI_CALL(int, MPI_Group_range_excl,
                (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
   return SelectRanges(FERRY_MPI_NAME, Exclude, group, n, ranges, newgroup);
 }
 
-FERRY_MPI_CALL(int, Group_free, (MPI_Group * group)) {
+FERRY_MPI_CALL(int, MPI_Group_free, (MPI_Group * group)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(group, "group");

@@ -33,13 +33,13 @@ std::optional<std::string> ValueOf(Call& call, MPI_Info handle, const char* key,
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Info_create, (MPI_Info * info)) {
+FERRY_MPI_CALL(int, MPI_Info_create, (MPI_Info * info)) {
   Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
   return call.Then([&] { call.Give(MakeRef<Info>(), info); });
 }
 
-FERRY_MPI_CALL(int, Info_create_env, (int argc, char* argv[], MPI_Info* info)) {
+FERRY_MPI_CALL(int, MPI_Info_create_env, (int argc, char* argv[], MPI_Info* info)) {
   Call call(FERRY_MPI_NAME);
   call.NeedCount(argc, "argc");
   call.Need(info, "info");
@@ -50,14 +50,14 @@ FERRY_MPI_CALL(int, Info_create_env, (int argc, char* argv[], MPI_Info* info)) {
   });
 }
 
-FERRY_MPI_CALL(int, Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
+FERRY_MPI_CALL(int, MPI_Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
   Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(newinfo, "newinfo");
   return call.Then([&] { call.Give(found->Copy(), newinfo); });
 }
 
-FERRY_MPI_CALL(int, Info_free, (MPI_Info * info)) {
+FERRY_MPI_CALL(int, MPI_Info_free, (MPI_Info * info)) {
   Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
   if (!call.ok() || call.Find(*info) == nullptr) {
@@ -73,26 +73,26 @@ FERRY_MPI_CALL(int, Info_free, (MPI_Info * info)) {
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Info_set, (MPI_Info info, const char* key, const char* value)) {
+FERRY_MPI_CALL(int, MPI_Info_set, (MPI_Info info, const char* key, const char* value)) {
   Call call(FERRY_MPI_NAME);
   Info* const found = FindToChange(call, info);
   return call.Then([&] { return found->Set(key, value); });
 }
 
-FERRY_MPI_CALL(int, Info_delete, (MPI_Info info, const char* key)) {
+FERRY_MPI_CALL(int, MPI_Info_delete, (MPI_Info info, const char* key)) {
   Call call(FERRY_MPI_NAME);
   Info* const found = FindToChange(call, info);
   return call.Then([&] { return found->Remove(key); });
 }
 
-FERRY_MPI_CALL(int, Info_get_nkeys, (MPI_Info info, int* nkeys)) {
+FERRY_MPI_CALL(int, MPI_Info_get_nkeys, (MPI_Info info, int* nkeys)) {
   Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(nkeys, "nkeys");
   return call.Then([&] { *nkeys = found->count(); });
 }
 
-FERRY_MPI_CALL(int, Info_get_nthkey, (MPI_Info info, int n, char* key)) {
+FERRY_MPI_CALL(int, MPI_Info_get_nthkey, (MPI_Info info, int n, char* key)) {
   Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(key, "key");
@@ -103,7 +103,7 @@ FERRY_MPI_CALL(int, Info_get_nthkey, (MPI_Info info, int n, char* key)) {
   return call.Then([&] { CopyValue(text, MPI_MAX_INFO_KEY - 1, key); });
 }
 
-FERRY_MPI_CALL(int, Info_get_string,
+FERRY_MPI_CALL(int, MPI_Info_get_string,
                (MPI_Info info, const char* key, int* buflen, char* value, int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.Need(buflen, "buflen");
@@ -120,7 +120,8 @@ FERRY_MPI_CALL(int, Info_get_string,
 
 // ---- Deprecated ---------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, int* flag)) {
+FERRY_MPI_CALL(int, MPI_Info_get_valuelen,
+               (MPI_Info info, const char* key, int* valuelen, int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.Need(valuelen, "valuelen");
   const std::optional<std::string> found = ValueOf(call, info, key, flag);
@@ -130,7 +131,7 @@ FERRY_MPI_CALL(int, Info_get_valuelen, (MPI_Info info, const char* key, int* val
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Info_get,
+FERRY_MPI_CALL(int, MPI_Info_get,
                (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.NeedCount(valuelen, "valuelen");

@@ -43,28 +43,28 @@ Bridge BridgeOf(int local_leader, MPI_Comm peer_comm, int remote_leader, int tag
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Comm_test_inter, (MPI_Comm comm, int* flag)) {
+FERRY_MPI_CALL(int, MPI_Comm_test_inter, (MPI_Comm comm, int* flag)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(flag, "flag");
   return call.Then([&] { *flag = found->is_inter() ? 1 : 0; });
 }
 
-FERRY_MPI_CALL(int, Comm_remote_size, (MPI_Comm comm, int* size)) {
+FERRY_MPI_CALL(int, MPI_Comm_remote_size, (MPI_Comm comm, int* size)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindInter(comm);
   call.Need(size, "size");
   return call.Then([&] { *size = found->peers().size(); });
 }
 
-FERRY_MPI_CALL(int, Comm_remote_group, (MPI_Comm comm, MPI_Group* group)) {
+FERRY_MPI_CALL(int, MPI_Comm_remote_group, (MPI_Comm comm, MPI_Group* group)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindInter(comm);
   call.Need(group, "group");
   return call.Then([&] { call.Give(MakeRef<Group>(found->peers(), found->session()), group); });
 }
 
-FERRY_MPI_CALL(int, Intercomm_create,
+FERRY_MPI_CALL(int, MPI_Intercomm_create,
                (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
                 int tag, MPI_Comm* newintercomm)) {
   Call call(FERRY_MPI_NAME);
@@ -79,7 +79,7 @@ FERRY_MPI_CALL(int, Intercomm_create,
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newintracomm)) {
+FERRY_MPI_CALL(int, MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newintracomm)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const inter = call.FindInter(intercomm);
   call.Need(newintracomm, "newintracomm");
@@ -153,7 +153,7 @@ ErrorHandler* FindToBlame(Call& call, MPI_Errhandler errhandler) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Comm_create_from_group,
+FERRY_MPI_CALL(int, MPI_Comm_create_from_group,
                (MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
@@ -176,7 +176,7 @@ FERRY_MPI_CALL(int, Comm_create_from_group,
 }
 
 // The local side meets first, as a communicator that nobody else sees.
-FERRY_MPI_CALL(int, Intercomm_create_from_groups,
+FERRY_MPI_CALL(int, MPI_Intercomm_create_from_groups,
                (MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
                 const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newintercomm)) {

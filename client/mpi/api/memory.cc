@@ -118,7 +118,7 @@ bool FreeOverflow(void* memory) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
+FERRY_MPI_CALL(int, MPI_Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Info* const hints = call.ok() ? call.FindOrNull(info) : nullptr;
@@ -137,7 +137,7 @@ FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
   return call.Then([&] { std::memcpy(result, &memory, sizeof(memory)); });
 }
 
-FERRY_MPI_CALL(int, Free_mem, (void* memory)) {
+FERRY_MPI_CALL(int, MPI_Free_mem, (void* memory)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   return call.Then([&]() -> Failure {

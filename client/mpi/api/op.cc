@@ -109,15 +109,15 @@ int ReduceLocal(Call call, const void* inbuf, void* inoutbuf, int64_t count, MPI
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Op_create, (MPI_User_function * user_fn, int commute, MPI_Op* op)) {
+FERRY_MPI_CALL(int, MPI_Op_create, (MPI_User_function * user_fn, int commute, MPI_Op* op)) {
   return Create(FERRY_MPI_NAME, user_fn, commute, op);
 }
 
-FERRY_MPI_CALL(int, Op_create_c, (MPI_User_function_c * user_fn, int commute, MPI_Op* op)) {
+FERRY_MPI_CALL(int, MPI_Op_create_c, (MPI_User_function_c * user_fn, int commute, MPI_Op* op)) {
   return Create(FERRY_MPI_NAME, user_fn, commute, op);
 }
 
-FERRY_MPI_CALL(int, Op_free, (MPI_Op * handle)) {
+FERRY_MPI_CALL(int, MPI_Op_free, (MPI_Op * handle)) {
   Call call(FERRY_MPI_NAME);
   call.Need(handle, "op");
   Op* const op = call.ok() ? call.Find(*handle) : nullptr;
@@ -132,14 +132,14 @@ FERRY_MPI_CALL(int, Op_free, (MPI_Op * handle)) {
   });
 }
 
-FERRY_MPI_CALL(int, Op_commutative, (MPI_Op handle, int* commute)) {
+FERRY_MPI_CALL(int, MPI_Op_commutative, (MPI_Op handle, int* commute)) {
   Call call(FERRY_MPI_NAME);
   const Op* const op = call.Find(handle);
   call.Need(commute, "commute");
   return call.Then([&] { *commute = op->IsCommutative() ? 1 : 0; });
 }
 
-FERRY_MPI_TWINS(Reduce_local,
+FERRY_MPI_TWINS(MPI_Reduce_local,
                 (const void* inbuf, void* inoutbuf, Count count, MPI_Datatype datatype, MPI_Op op),
                 ReduceLocal(FERRY_MPI_NAME, inbuf, inoutbuf, count, datatype, op));
 

@@ -209,32 +209,32 @@ int ExternalSize(Call call, const char* datarep, int64_t incount, MPI_Datatype d
 
 }  // namespace
 
-FERRY_MPI_TWINS(Pack,
+FERRY_MPI_TWINS(MPI_Pack,
                 (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
                  Count outsize, Count* position, MPI_Comm comm),
                 Pack(FERRY_MPI_NAME, inbuf, incount, datatype, outbuf, outsize, position, comm));
 
-FERRY_MPI_TWINS(Unpack,
+FERRY_MPI_TWINS(MPI_Unpack,
                 (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount,
                  MPI_Datatype datatype, MPI_Comm comm),
                 Unpack(FERRY_MPI_NAME, inbuf, insize, position, outbuf, outcount, datatype, comm));
 
-FERRY_MPI_TWINS(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size),
+FERRY_MPI_TWINS(MPI_Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size),
                 PackSize(FERRY_MPI_NAME, incount, datatype, comm, size));
 
-FERRY_MPI_TWINS(Pack_external,
+FERRY_MPI_TWINS(MPI_Pack_external,
                 (const char* datarep, const void* inbuf, Count incount, MPI_Datatype datatype,
                  void* outbuf, MPI_Aint outsize, MPI_Aint* position),
                 PackExternally(FERRY_MPI_NAME, datarep, inbuf, incount, datatype, outbuf, outsize,
                                position));
 
-FERRY_MPI_TWINS(Unpack_external,
+FERRY_MPI_TWINS(MPI_Unpack_external,
                 (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position,
                  void* outbuf, Count outcount, MPI_Datatype datatype),
                 UnpackExternally(FERRY_MPI_NAME, datarep, inbuf, insize, position, outbuf, outcount,
                                  datatype));
 
-FERRY_MPI_TWINS(Pack_external_size,
+FERRY_MPI_TWINS(MPI_Pack_external_size,
                 (const char* datarep, Count incount, MPI_Datatype datatype, MPI_Aint* size),
                 ExternalSize(FERRY_MPI_NAME, datarep, incount, datatype, size));
 

@@ -103,7 +103,7 @@ int Init(const MessageArguments& arguments, bool is_send, int partitions, MPI_In
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Psend_init,
+FERRY_MPI_CALL(int, MPI_Psend_init,
                (const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
   const char* const call = FERRY_MPI_NAME;
@@ -111,7 +111,7 @@ FERRY_MPI_CALL(int, Psend_init,
               PartitionedSend::Make);
 }
 
-FERRY_MPI_CALL(int, Precv_init,
+FERRY_MPI_CALL(int, MPI_Precv_init,
                (void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
   const char* const call = FERRY_MPI_NAME;
@@ -208,7 +208,7 @@ Failure FindArrived(Partitioned& partitioned, int partition, int* flag) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Pready, (int partition, MPI_Request handle)) {
+FERRY_MPI_CALL(int, MPI_Pready, (int partition, MPI_Request handle)) {
   Request* const request = requests.Find(handle);
   Partitioned* const partitioned = request == nullptr ? nullptr : request->partitioned();
   return partitioned != nullptr && partitioned->TryReady(partition)
@@ -216,11 +216,12 @@ FERRY_MPI_CALL(int, Pready, (int partition, MPI_Request handle)) {
              : Ready(FERRY_MPI_NAME, partition, partition, handle);
 }
 
-FERRY_MPI_CALL(int, Pready_range, (int partition_low, int partition_high, MPI_Request request)) {
+FERRY_MPI_CALL(int, MPI_Pready_range,
+               (int partition_low, int partition_high, MPI_Request request)) {
   return Ready(FERRY_MPI_NAME, partition_low, partition_high, request);
 }
 
-FERRY_MPI_CALL(int, Pready_list,
+FERRY_MPI_CALL(int, MPI_Pready_list,
                (int length, const int array_of_partitions[], MPI_Request handle)) {
   Request* request = nullptr;
   int error = MPI_SUCCESS;
@@ -230,7 +231,7 @@ FERRY_MPI_CALL(int, Pready_list,
                                            ReadyList(*partitioned, length, array_of_partitions));
 }
 
-FERRY_MPI_CALL(int, Parrived, (MPI_Request handle, int partition, int* flag)) {
+FERRY_MPI_CALL(int, MPI_Parrived, (MPI_Request handle, int partition, int* flag)) {
   if (flag == nullptr) [[unlikely]] {
     return Fail(FERRY_MPI_NAME, nullptr, MPI_ERR_ARG, "the address for the flag is null");
   }

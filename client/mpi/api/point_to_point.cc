@@ -289,36 +289,37 @@ int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
 
 // ---- Blocking -----------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Send, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kStandard));
-FERRY_MPI_TWINS(Bsend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kBuffered));
-FERRY_MPI_TWINS(Rsend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kStandard));
-FERRY_MPI_TWINS(Ssend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kSynchronous));
-FERRY_MPI_TWINS(Recv, (FERRY_RECEIVE, MPI_Status* status), BlockingReceive(FERRY_RECEIVED, status));
+FERRY_MPI_TWINS(MPI_Send, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kStandard));
+FERRY_MPI_TWINS(MPI_Bsend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kBuffered));
+FERRY_MPI_TWINS(MPI_Rsend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kStandard));
+FERRY_MPI_TWINS(MPI_Ssend, (FERRY_SEND), BlockingSend(FERRY_SENT, SendMode::kSynchronous));
+FERRY_MPI_TWINS(MPI_Recv, (FERRY_RECEIVE, MPI_Status* status),
+                BlockingReceive(FERRY_RECEIVED, status));
 
 // ---- Nonblocking --------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Isend, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Isend, (FERRY_SEND, MPI_Request* request),
                 BeginSend(FERRY_SENT, SendMode::kStandard, request));
-FERRY_MPI_TWINS(Ibsend, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Ibsend, (FERRY_SEND, MPI_Request* request),
                 BeginSend(FERRY_SENT, SendMode::kBuffered, request));
-FERRY_MPI_TWINS(Irsend, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Irsend, (FERRY_SEND, MPI_Request* request),
                 BeginSend(FERRY_SENT, SendMode::kStandard, request));
-FERRY_MPI_TWINS(Issend, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Issend, (FERRY_SEND, MPI_Request* request),
                 BeginSend(FERRY_SENT, SendMode::kSynchronous, request));
-FERRY_MPI_TWINS(Irecv, (FERRY_RECEIVE, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Irecv, (FERRY_RECEIVE, MPI_Request* request),
                 BeginReceive(FERRY_RECEIVED, request));
 
 // ---- Persistent ---------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Send_init, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Send_init, (FERRY_SEND, MPI_Request* request),
                 MakeSend(FERRY_SENT, SendMode::kStandard, request));
-FERRY_MPI_TWINS(Bsend_init, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Bsend_init, (FERRY_SEND, MPI_Request* request),
                 MakeSend(FERRY_SENT, SendMode::kBuffered, request));
-FERRY_MPI_TWINS(Rsend_init, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Rsend_init, (FERRY_SEND, MPI_Request* request),
                 MakeSend(FERRY_SENT, SendMode::kStandard, request));
-FERRY_MPI_TWINS(Ssend_init, (FERRY_SEND, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Ssend_init, (FERRY_SEND, MPI_Request* request),
                 MakeSend(FERRY_SENT, SendMode::kSynchronous, request));
-FERRY_MPI_TWINS(Recv_init, (FERRY_RECEIVE, MPI_Request* request),
+FERRY_MPI_TWINS(MPI_Recv_init, (FERRY_RECEIVE, MPI_Request* request),
                 MakeReceive(FERRY_RECEIVED, request));
 
 // ---- Buffers for buffered sends -----------------------------------------------------------------
@@ -368,32 +369,34 @@ int Of(Call call, Handle handle, Use&& use, Arguments... arguments) {
 
 }  // namespace
 
-FERRY_MPI_TWINS(Buffer_attach, (void* buffer, Count size),
+FERRY_MPI_TWINS(MPI_Buffer_attach, (void* buffer, Count size),
                 OfProcess(FERRY_MPI_NAME, Attach, buffer, size));
-FERRY_MPI_TWINS(Buffer_detach, (void* address, Count* size),
+FERRY_MPI_TWINS(MPI_Buffer_detach, (void* address, Count* size),
                 OfProcess(FERRY_MPI_NAME, Detach<Count>, address, size));
-FERRY_MPI_CALL(int, Buffer_flush, (void)) { return OfProcess(FERRY_MPI_NAME, Flush); }
-FERRY_MPI_CALL(int, Buffer_iflush, (MPI_Request * request)) {
+FERRY_MPI_CALL(int, MPI_Buffer_flush, (void)) { return OfProcess(FERRY_MPI_NAME, Flush); }
+FERRY_MPI_CALL(int, MPI_Buffer_iflush, (MPI_Request * request)) {
   return OfProcess(FERRY_MPI_NAME, Iflush, request);
 }
 
-FERRY_MPI_TWINS(Comm_attach_buffer, (MPI_Comm comm, void* buffer, Count size),
+FERRY_MPI_TWINS(MPI_Comm_attach_buffer, (MPI_Comm comm, void* buffer, Count size),
                 Of(FERRY_MPI_NAME, comm, Attach, buffer, size));
-FERRY_MPI_TWINS(Comm_detach_buffer, (MPI_Comm comm, void* address, Count* size),
+FERRY_MPI_TWINS(MPI_Comm_detach_buffer, (MPI_Comm comm, void* address, Count* size),
                 Of(FERRY_MPI_NAME, comm, Detach<Count>, address, size));
-FERRY_MPI_CALL(int, Comm_flush_buffer, (MPI_Comm comm)) { return Of(FERRY_MPI_NAME, comm, Flush); }
-FERRY_MPI_CALL(int, Comm_iflush_buffer, (MPI_Comm comm, MPI_Request* request)) {
+FERRY_MPI_CALL(int, MPI_Comm_flush_buffer, (MPI_Comm comm)) {
+  return Of(FERRY_MPI_NAME, comm, Flush);
+}
+FERRY_MPI_CALL(int, MPI_Comm_iflush_buffer, (MPI_Comm comm, MPI_Request* request)) {
   return Of(FERRY_MPI_NAME, comm, Iflush, request);
 }
 
-FERRY_MPI_TWINS(Session_attach_buffer, (MPI_Session session, void* buffer, Count size),
+FERRY_MPI_TWINS(MPI_Session_attach_buffer, (MPI_Session session, void* buffer, Count size),
                 Of(FERRY_MPI_NAME, session, Attach, buffer, size));
-FERRY_MPI_TWINS(Session_detach_buffer, (MPI_Session session, void* address, Count* size),
+FERRY_MPI_TWINS(MPI_Session_detach_buffer, (MPI_Session session, void* address, Count* size),
                 Of(FERRY_MPI_NAME, session, Detach<Count>, address, size));
-FERRY_MPI_CALL(int, Session_flush_buffer, (MPI_Session session)) {
+FERRY_MPI_CALL(int, MPI_Session_flush_buffer, (MPI_Session session)) {
   return Of(FERRY_MPI_NAME, session, Flush);
 }
-FERRY_MPI_CALL(int, Session_iflush_buffer, (MPI_Session session, MPI_Request* request)) {
+FERRY_MPI_CALL(int, MPI_Session_iflush_buffer, (MPI_Session session, MPI_Request* request)) {
   return Of(FERRY_MPI_NAME, session, Iflush, request);
 }
 

@@ -199,22 +199,23 @@ int BeginReceiveMatched(const MatchedArguments& arguments, MPI_Request* handle) 
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Probe, (int source, int tag, MPI_Comm comm, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status* status)) {
   return ProbeFor(FERRY_MPI_NAME, source, tag, comm, nullptr, status);
 }
 
-FERRY_MPI_CALL(int, Iprobe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status)) {
+FERRY_MPI_CALL(int, MPI_Iprobe,
+               (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status)) {
   return flag == nullptr
              ? Fail(FERRY_MPI_NAME, nullptr, MPI_ERR_ARG, "the address for the flag is null")
              : ProbeFor(FERRY_MPI_NAME, source, tag, comm, flag, status);
 }
 
-FERRY_MPI_CALL(int, Mprobe,
+FERRY_MPI_CALL(int, MPI_Mprobe,
                (int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status)) {
   return ProbeMatched(FERRY_MPI_NAME, source, tag, comm, nullptr, message, status);
 }
 
-FERRY_MPI_CALL(int, Improbe,
+FERRY_MPI_CALL(int, MPI_Improbe,
                (int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                 MPI_Status* status)) {
   return flag == nullptr
@@ -222,12 +223,12 @@ FERRY_MPI_CALL(int, Improbe,
              : ProbeMatched(FERRY_MPI_NAME, source, tag, comm, flag, message, status);
 }
 
-FERRY_MPI_TWINS(Mrecv,
+FERRY_MPI_TWINS(MPI_Mrecv,
                 (void* buffer, Count count, MPI_Datatype datatype, MPI_Message* message,
                  MPI_Status* status),
                 ReceiveMatched({FERRY_MPI_NAME, buffer, count, datatype, message}, status));
 
-FERRY_MPI_TWINS(Imrecv,
+FERRY_MPI_TWINS(MPI_Imrecv,
                 (void* buffer, Count count, MPI_Datatype datatype, MPI_Message* message,
                  MPI_Request* request),
                 BeginReceiveMatched({FERRY_MPI_NAME, buffer, count, datatype, message}, request));

@@ -33,12 +33,12 @@ int RefuseOn(Call call, MPI_Comm comm, const char* text) {
 
 // ---- Spawning -----------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Comm_spawn,
+FERRY_MPI_CALL(int, MPI_Comm_spawn,
                (const char*, char*[], int, MPI_Info, int, MPI_Comm comm, MPI_Comm*, int[])) {
   return RefuseOn(FERRY_MPI_NAME, comm, kStartTogether);
 }
 
-FERRY_MPI_CALL(int, Comm_spawn_multiple,
+FERRY_MPI_CALL(int, MPI_Comm_spawn_multiple,
                (int, char*[], char**[], const int[], const MPI_Info[], int, MPI_Comm comm,
                 MPI_Comm*, int[])) {
   return RefuseOn(FERRY_MPI_NAME, comm, kStartTogether);
@@ -46,31 +46,31 @@ FERRY_MPI_CALL(int, Comm_spawn_multiple,
 
 // ---- Connecting ---------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Open_port, (MPI_Info, char*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
+FERRY_MPI_CALL(int, MPI_Open_port, (MPI_Info, char*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
 
-FERRY_MPI_CALL(int, Close_port, (const char*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
+FERRY_MPI_CALL(int, MPI_Close_port, (const char*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
 
-FERRY_MPI_CALL(int, Comm_accept, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm*)) {
+FERRY_MPI_CALL(int, MPI_Comm_accept, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm*)) {
   return RefuseOn(FERRY_MPI_NAME, comm, kOneJob);
 }
 
-FERRY_MPI_CALL(int, Comm_connect, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm*)) {
+FERRY_MPI_CALL(int, MPI_Comm_connect, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm*)) {
   return RefuseOn(FERRY_MPI_NAME, comm, kOneJob);
 }
 
-FERRY_MPI_CALL(int, Comm_join, (int, MPI_Comm*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
+FERRY_MPI_CALL(int, MPI_Comm_join, (int, MPI_Comm*)) { return Refuse(FERRY_MPI_NAME, kOneJob); }
 
 // ---- Names --------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Publish_name, (const char*, MPI_Info, const char*)) {
+FERRY_MPI_CALL(int, MPI_Publish_name, (const char*, MPI_Info, const char*)) {
   return Refuse(FERRY_MPI_NAME, kOneJob);
 }
 
-FERRY_MPI_CALL(int, Unpublish_name, (const char*, MPI_Info, const char*)) {
+FERRY_MPI_CALL(int, MPI_Unpublish_name, (const char*, MPI_Info, const char*)) {
   return Refuse(FERRY_MPI_NAME, kOneJob);
 }
 
-FERRY_MPI_CALL(int, Lookup_name, (const char*, MPI_Info, char*)) {
+FERRY_MPI_CALL(int, MPI_Lookup_name, (const char*, MPI_Info, char*)) {
   return Refuse(FERRY_MPI_NAME, kOneJob);
 }
 

@@ -118,7 +118,7 @@ const ProcessSet* FindSet(Call& call, const char* name) {
 
 // ---- Start and end ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Session_init,
+FERRY_MPI_CALL(int, MPI_Session_init,
                (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)) {
   static std::atomic<uint32_t> made{0};
   Process::MakeErrorHandlers();
@@ -143,7 +143,7 @@ FERRY_MPI_CALL(int, Session_init,
 }
 
 // What the program has made of it stays, as the standard says: other handles of it may live on.
-FERRY_MPI_CALL(int, Session_finalize, (MPI_Session * session)) {
+FERRY_MPI_CALL(int, MPI_Session_finalize, (MPI_Session * session)) {
   Call call(FERRY_MPI_NAME);
   call.Need(session, "session");
   if (!call.ok() || call.Find(*session) == nullptr) {
@@ -157,7 +157,7 @@ FERRY_MPI_CALL(int, Session_finalize, (MPI_Session * session)) {
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Session_get_info, (MPI_Session session, MPI_Info* info_used)) {
+FERRY_MPI_CALL(int, MPI_Session_get_info, (MPI_Session session, MPI_Info* info_used)) {
   Call call(FERRY_MPI_NAME);
   const Session* const found = call.Find(session);
   call.Need(info_used, "info_used");
@@ -172,7 +172,8 @@ FERRY_MPI_CALL(int, Session_get_info, (MPI_Session session, MPI_Info* info_used)
 
 // The info arguments of these have no keys yet that would mean anything.
 
-FERRY_MPI_CALL(int, Session_get_num_psets, (MPI_Session session, MPI_Info info, int* npset_names)) {
+FERRY_MPI_CALL(int, MPI_Session_get_num_psets,
+               (MPI_Session session, MPI_Info info, int* npset_names)) {
   Call call(FERRY_MPI_NAME);
   (void)call.Find(session);
   (void)call.FindOrNull(info);
@@ -180,7 +181,7 @@ FERRY_MPI_CALL(int, Session_get_num_psets, (MPI_Session session, MPI_Info info, 
   return call.Then([&] { *npset_names = static_cast<int>(kProcessSets.size()); });
 }
 
-FERRY_MPI_CALL(int, Session_get_nth_pset,
+FERRY_MPI_CALL(int, MPI_Session_get_nth_pset,
                (MPI_Session session, MPI_Info info, int n, int* pset_len, char* pset_name)) {
   Call call(FERRY_MPI_NAME);
   (void)call.Find(session);
@@ -199,7 +200,7 @@ FERRY_MPI_CALL(int, Session_get_nth_pset,
       [&] { CopyString(kProcessSets[static_cast<size_t>(n)].name, pset_len, pset_name); });
 }
 
-FERRY_MPI_CALL(int, Session_get_pset_info,
+FERRY_MPI_CALL(int, MPI_Session_get_pset_info,
                (MPI_Session session, const char* pset_name, MPI_Info* info)) {
   Call call(FERRY_MPI_NAME);
   (void)call.Find(session);
@@ -213,7 +214,7 @@ FERRY_MPI_CALL(int, Session_get_pset_info,
 }
 
 // Where there is no such set, programs find MPI_GROUP_NULL if they go on.
-FERRY_MPI_CALL(int, Group_from_session_pset,
+FERRY_MPI_CALL(int, MPI_Group_from_session_pset,
                (MPI_Session session, const char* pset_name, MPI_Group* newgroup)) {
   Call call(FERRY_MPI_NAME);
   Session* const found = call.Find(session);

@@ -73,7 +73,7 @@ void PutText(const std::string& text, char* to, int* length) {
   *length = static_cast<int>(size) + 1;
 }
 
-FERRY_MPI_CALL(int, T_init_thread, (int required, int* provided)) {
+FERRY_MPI_CALL(int, MPI_T_init_thread, (int required, int* provided)) {
   ToolBeginning call(FERRY_MPI_NAME);
   call.Need(provided, "provided");
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
@@ -87,7 +87,7 @@ FERRY_MPI_CALL(int, T_init_thread, (int required, int* provided)) {
   });
 }
 
-FERRY_MPI_CALL(int, T_finalize, (void)) {
+FERRY_MPI_CALL(int, MPI_T_finalize, (void)) {
   ToolCall call(FERRY_MPI_NAME);
   return call.Then([&] {
     if (--ToolCall::uses() == 0) {

@@ -72,13 +72,13 @@ int PutIndices(const char* name, int index, int len, int* indices,
 
 }  // namespace
 
-FERRY_MPI_CALL(int, T_category_get_num, (int* num_cat)) {
+FERRY_MPI_CALL(int, MPI_T_category_get_num, (int* num_cat)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(num_cat, "num_cat");
   return call.Then([&] { *num_cat = static_cast<int>(Categories().size()); });
 }
 
-FERRY_MPI_CALL(int, T_category_get_info,
+FERRY_MPI_CALL(int, MPI_T_category_get_info,
                (int cat_index, char* name, int* name_len, char* desc, int* desc_len, int* num_cvars,
                 int* num_pvars, int* num_categories)) {
   ToolCall call(FERRY_MPI_NAME);
@@ -92,7 +92,7 @@ FERRY_MPI_CALL(int, T_category_get_info,
   });
 }
 
-FERRY_MPI_CALL(int, T_category_get_index, (const char* name, int* cat_index)) {
+FERRY_MPI_CALL(int, MPI_T_category_get_index, (const char* name, int* cat_index)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(name, "name");
   call.Need(cat_index, "cat_index");
@@ -108,11 +108,11 @@ FERRY_MPI_CALL(int, T_category_get_index, (const char* name, int* cat_index)) {
   });
 }
 
-FERRY_MPI_CALL(int, T_category_get_cvars, (int cat_index, int len, int indices[])) {
+FERRY_MPI_CALL(int, MPI_T_category_get_cvars, (int cat_index, int len, int indices[])) {
   return PutIndices(FERRY_MPI_NAME, cat_index, len, indices, &Category::controls);
 }
 
-FERRY_MPI_CALL(int, T_category_get_pvars, (int cat_index, int len, int indices[])) {
+FERRY_MPI_CALL(int, MPI_T_category_get_pvars, (int cat_index, int len, int indices[])) {
   return PutIndices(FERRY_MPI_NAME, cat_index, len, indices, &Category::counters);
 }
 
@@ -129,15 +129,15 @@ int PutNothing(const char* name, int index, int len, const int* indices) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, T_category_get_categories, (int cat_index, int len, int indices[])) {
+FERRY_MPI_CALL(int, MPI_T_category_get_categories, (int cat_index, int len, int indices[])) {
   return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
 }
 
-FERRY_MPI_CALL(int, T_category_get_events, (int cat_index, int len, int indices[])) {
+FERRY_MPI_CALL(int, MPI_T_category_get_events, (int cat_index, int len, int indices[])) {
   return PutNothing(FERRY_MPI_NAME, cat_index, len, indices);
 }
 
-FERRY_MPI_CALL(int, T_category_get_num_events, (int cat_index, int* num_events)) {
+FERRY_MPI_CALL(int, MPI_T_category_get_num_events, (int cat_index, int* num_events)) {
   ToolCall call(FERRY_MPI_NAME);
   (void)At(call, cat_index);
   call.Need(num_events, "num_events");
@@ -145,7 +145,7 @@ FERRY_MPI_CALL(int, T_category_get_num_events, (int cat_index, int* num_events))
 }
 
 // They stay as they are.
-FERRY_MPI_CALL(int, T_category_changed, (int* update_number)) {
+FERRY_MPI_CALL(int, MPI_T_category_changed, (int* update_number)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(update_number, "update_number");
   return call.Then([&] { *update_number = 0; });

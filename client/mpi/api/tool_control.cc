@@ -60,7 +60,8 @@ const ControlVariable* Find(ToolCall& call, MPI_T_enum enumtype) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, T_enum_get_info, (MPI_T_enum enumtype, int* num, char* name, int* name_len)) {
+FERRY_MPI_CALL(int, MPI_T_enum_get_info,
+               (MPI_T_enum enumtype, int* num, char* name, int* name_len)) {
   ToolCall call(FERRY_MPI_NAME);
   const ControlVariable* const variable = Find(call, enumtype);
   return call.Then([&] {
@@ -69,7 +70,7 @@ FERRY_MPI_CALL(int, T_enum_get_info, (MPI_T_enum enumtype, int* num, char* name,
   });
 }
 
-FERRY_MPI_CALL(int, T_enum_get_item,
+FERRY_MPI_CALL(int, MPI_T_enum_get_item,
                (MPI_T_enum enumtype, int indx, int* value, char* name, int* name_len)) {
   ToolCall call(FERRY_MPI_NAME);
   const ControlVariable* const variable = Find(call, enumtype);
@@ -84,13 +85,13 @@ FERRY_MPI_CALL(int, T_enum_get_item,
 
 // ---- Control variables --------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, T_cvar_get_num, (int* num_cvar)) {
+FERRY_MPI_CALL(int, MPI_T_cvar_get_num, (int* num_cvar)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(num_cvar, "num_cvar");
   return call.Then([&] { *num_cvar = static_cast<int>(ControlVariables().size()); });
 }
 
-FERRY_MPI_CALL(int, T_cvar_get_info,
+FERRY_MPI_CALL(int, MPI_T_cvar_get_info,
                (int cvar_index, char* name, int* name_len, int* verbosity, MPI_Datatype* datatype,
                 MPI_T_enum* enumtype, char* desc, int* desc_len, int* bind, int* scope)) {
   ToolCall call(FERRY_MPI_NAME);
@@ -107,7 +108,7 @@ FERRY_MPI_CALL(int, T_cvar_get_info,
   });
 }
 
-FERRY_MPI_CALL(int, T_cvar_get_index, (const char* name, int* cvar_index)) {
+FERRY_MPI_CALL(int, MPI_T_cvar_get_index, (const char* name, int* cvar_index)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(name, "name");
   call.Need(cvar_index, "cvar_index");
@@ -125,7 +126,7 @@ FERRY_MPI_CALL(int, T_cvar_get_index, (const char* name, int* cvar_index)) {
 }
 
 // The variables belong to no object, so `obj_handle` means nothing.
-FERRY_MPI_CALL(int, T_cvar_handle_alloc,
+FERRY_MPI_CALL(int, MPI_T_cvar_handle_alloc,
                (int cvar_index, void*, MPI_T_cvar_handle* handle, int* count)) {
   ToolCall call(FERRY_MPI_NAME);
   call.NeedIndex(cvar_index, ControlVariables().size(), kVariables);
@@ -139,7 +140,7 @@ FERRY_MPI_CALL(int, T_cvar_handle_alloc,
   });
 }
 
-FERRY_MPI_CALL(int, T_cvar_handle_free, (MPI_T_cvar_handle * handle)) {
+FERRY_MPI_CALL(int, MPI_T_cvar_handle_free, (MPI_T_cvar_handle * handle)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(handle, "handle");
   if (call.ok() && Find(call, *handle) != nullptr) {
@@ -149,14 +150,14 @@ FERRY_MPI_CALL(int, T_cvar_handle_free, (MPI_T_cvar_handle * handle)) {
   return call.result();
 }
 
-FERRY_MPI_CALL(int, T_cvar_read, (MPI_T_cvar_handle handle, void* buf)) {
+FERRY_MPI_CALL(int, MPI_T_cvar_read, (MPI_T_cvar_handle handle, void* buf)) {
   ToolCall call(FERRY_MPI_NAME);
   const ControlHandle* const found = Find(call, handle);
   call.Need(buf, "buf");
   return call.Then([&] { return ReadControl(*found->variable, buf); });
 }
 
-FERRY_MPI_CALL(int, T_cvar_write, (MPI_T_cvar_handle handle, const void* buf)) {
+FERRY_MPI_CALL(int, MPI_T_cvar_write, (MPI_T_cvar_handle handle, const void* buf)) {
   ToolCall call(FERRY_MPI_NAME);
   const ControlHandle* const found = Find(call, handle);
   call.Need(buf, "buf");

@@ -58,13 +58,13 @@ void FreePerformanceSessions() { open_sessions.clear(); }
 
 // ---- The variables ------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, T_pvar_get_num, (int* num_pvar)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_get_num, (int* num_pvar)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(num_pvar, "num_pvar");
   return call.Then([&] { *num_pvar = static_cast<int>(PerformanceVariables().size()); });
 }
 
-FERRY_MPI_CALL(int, T_pvar_get_info,
+FERRY_MPI_CALL(int, MPI_T_pvar_get_info,
                (int pvar_index, char* name, int* name_len, int* verbosity, int* var_class,
                 MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len, int* bind,
                 int* readonly, int* continuous, int* atomic)) {
@@ -85,7 +85,7 @@ FERRY_MPI_CALL(int, T_pvar_get_info,
   });
 }
 
-FERRY_MPI_CALL(int, T_pvar_get_index, (const char* name, int var_class, int* pvar_index)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_get_index, (const char* name, int var_class, int* pvar_index)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(name, "name");
   call.Need(pvar_index, "pvar_index");
@@ -105,7 +105,7 @@ FERRY_MPI_CALL(int, T_pvar_get_index, (const char* name, int var_class, int* pva
 
 // ---- Sessions and handles -----------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, T_pvar_session_create, (MPI_T_pvar_session * session)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_session_create, (MPI_T_pvar_session * session)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(session, "session");
   return call.Then([&] {
@@ -114,7 +114,7 @@ FERRY_MPI_CALL(int, T_pvar_session_create, (MPI_T_pvar_session * session)) {
   });
 }
 
-FERRY_MPI_CALL(int, T_pvar_session_free, (MPI_T_pvar_session * session)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_session_free, (MPI_T_pvar_session * session)) {
   ToolCall call(FERRY_MPI_NAME);
   call.Need(session, "session");
   if (call.ok() && Find(call, *session) != nullptr) {
@@ -125,7 +125,7 @@ FERRY_MPI_CALL(int, T_pvar_session_free, (MPI_T_pvar_session * session)) {
 }
 
 // The variables belong to no object, so `obj_handle` means nothing.
-FERRY_MPI_CALL(int, T_pvar_handle_alloc,
+FERRY_MPI_CALL(int, MPI_T_pvar_handle_alloc,
                (MPI_T_pvar_session session, int pvar_index, void*, MPI_T_pvar_handle* handle,
                 int* count)) {
   ToolCall call(FERRY_MPI_NAME);
@@ -140,7 +140,8 @@ FERRY_MPI_CALL(int, T_pvar_handle_alloc,
   });
 }
 
-FERRY_MPI_CALL(int, T_pvar_handle_free, (MPI_T_pvar_session session, MPI_T_pvar_handle* handle)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_handle_free,
+               (MPI_T_pvar_session session, MPI_T_pvar_handle* handle)) {
   ToolCall call(FERRY_MPI_NAME);
   PerformanceSession* const found = Find(call, session);
   call.Need(handle, "handle");
@@ -172,22 +173,22 @@ int ForOneOrAll(const char* name, MPI_T_pvar_session session, MPI_T_pvar_handle 
 
 }  // namespace
 
-FERRY_MPI_CALL(int, T_pvar_start, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_start, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
   return ForOneOrAll(FERRY_MPI_NAME, session, handle,
                      [](PerformanceHandle& each) { return each.Start(); });
 }
 
-FERRY_MPI_CALL(int, T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
   return ForOneOrAll(FERRY_MPI_NAME, session, handle,
                      [](PerformanceHandle& each) { return each.Stop(); });
 }
 
-FERRY_MPI_CALL(int, T_pvar_reset, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
+FERRY_MPI_CALL(int, MPI_T_pvar_reset, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) {
   return ForOneOrAll(FERRY_MPI_NAME, session, handle,
                      [](PerformanceHandle& each) { return each.Write(0); });
 }
 
-FERRY_MPI_CALL(int, T_pvar_read,
+FERRY_MPI_CALL(int, MPI_T_pvar_read,
                (MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf)) {
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);
@@ -195,7 +196,7 @@ FERRY_MPI_CALL(int, T_pvar_read,
   return call.Then([&] { PutValue(found->Read(), buf); });
 }
 
-FERRY_MPI_CALL(int, T_pvar_write,
+FERRY_MPI_CALL(int, MPI_T_pvar_write,
                (MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void* buf)) {
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);
@@ -207,7 +208,7 @@ FERRY_MPI_CALL(int, T_pvar_write,
   });
 }
 
-FERRY_MPI_CALL(int, T_pvar_readreset,
+FERRY_MPI_CALL(int, MPI_T_pvar_readreset,
                (MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf)) {
   ToolCall call(FERRY_MPI_NAME);
   PerformanceHandle* const found = Find(call, Find(call, session), handle);

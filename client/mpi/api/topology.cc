@@ -78,7 +78,7 @@ Cartesian GridOf(Call& call, const Comm* comm, int ndims, const int* dims, const
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Topo_test, (MPI_Comm comm, int* status)) {
+FERRY_MPI_CALL(int, MPI_Topo_test, (MPI_Comm comm, int* status)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(status, "status");
@@ -88,7 +88,7 @@ FERRY_MPI_CALL(int, Topo_test, (MPI_Comm comm, int* status)) {
   });
 }
 
-FERRY_MPI_CALL(int, Dims_create, (int nnodes, int ndims, int dims[])) {
+FERRY_MPI_CALL(int, MPI_Dims_create, (int nnodes, int ndims, int dims[])) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.NeedCount(ndims, "ndims", MPI_ERR_DIMS);
@@ -96,7 +96,7 @@ FERRY_MPI_CALL(int, Dims_create, (int nnodes, int ndims, int dims[])) {
   return call.Then([&] { return CreateDims(nnodes, {dims, static_cast<size_t>(ndims)}); });
 }
 
-FERRY_MPI_CALL(int, Cart_create,
+FERRY_MPI_CALL(int, MPI_Cart_create,
                (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder,
                 MPI_Comm* comm_cart)) {
   Call call(FERRY_MPI_NAME);
@@ -111,7 +111,7 @@ FERRY_MPI_CALL(int, Cart_create,
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Cart_map,
+FERRY_MPI_CALL(int, MPI_Cart_map,
                (MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindIntra(comm);
@@ -125,7 +125,7 @@ FERRY_MPI_CALL(int, Cart_map,
   });
 }
 
-FERRY_MPI_CALL(int, Cartdim_get, (MPI_Comm comm, int* ndims)) {
+FERRY_MPI_CALL(int, MPI_Cartdim_get, (MPI_Comm comm, int* ndims)) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
@@ -133,7 +133,7 @@ FERRY_MPI_CALL(int, Cartdim_get, (MPI_Comm comm, int* ndims)) {
   return call.Then([&] { *ndims = grid->dimensions(); });
 }
 
-FERRY_MPI_CALL(int, Cart_get,
+FERRY_MPI_CALL(int, MPI_Cart_get,
                (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[])) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
@@ -151,7 +151,7 @@ FERRY_MPI_CALL(int, Cart_get,
   });
 }
 
-FERRY_MPI_CALL(int, Cart_rank, (MPI_Comm comm, const int coords[], int* rank)) {
+FERRY_MPI_CALL(int, MPI_Cart_rank, (MPI_Comm comm, const int coords[], int* rank)) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
@@ -160,7 +160,7 @@ FERRY_MPI_CALL(int, Cart_rank, (MPI_Comm comm, const int coords[], int* rank)) {
   return call.Then([&] { return grid->RankAt(List(coords, grid->dimensions()), rank); });
 }
 
-FERRY_MPI_CALL(int, Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[])) {
+FERRY_MPI_CALL(int, MPI_Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[])) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
@@ -172,7 +172,7 @@ FERRY_MPI_CALL(int, Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coor
   return call.Then([&] { grid->CoordsOf(rank, {coords, static_cast<size_t>(count)}); });
 }
 
-FERRY_MPI_CALL(int, Cart_shift,
+FERRY_MPI_CALL(int, MPI_Cart_shift,
                (MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest)) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
@@ -189,7 +189,7 @@ FERRY_MPI_CALL(int, Cart_shift,
   });
 }
 
-FERRY_MPI_CALL(int, Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm)) {
+FERRY_MPI_CALL(int, MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm)) {
   Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
@@ -290,7 +290,7 @@ int CountEdges(Call& call, int n, const int* degrees) {
 
 // ---- Graphs that every process knows ------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Graph_create,
+FERRY_MPI_CALL(int, MPI_Graph_create,
                (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
                 MPI_Comm* comm_graph)) {
   Call call(FERRY_MPI_NAME);
@@ -300,7 +300,7 @@ FERRY_MPI_CALL(int, Graph_create,
   return call.Then([&] { call.Give(CreateGraph(*parent, std::move(graph)), comm_graph); });
 }
 
-FERRY_MPI_CALL(int, Graph_map,
+FERRY_MPI_CALL(int, MPI_Graph_map,
                (MPI_Comm comm, int nnodes, const int indx[], const int edges[], int* newrank)) {
   Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindIntra(comm);
@@ -311,7 +311,7 @@ FERRY_MPI_CALL(int, Graph_map,
   });
 }
 
-FERRY_MPI_CALL(int, Graphdims_get, (MPI_Comm comm, int* nnodes, int* nedges)) {
+FERRY_MPI_CALL(int, MPI_Graphdims_get, (MPI_Comm comm, int* nnodes, int* nedges)) {
   Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   call.Need(nnodes, "nnodes", nedges, "nedges");
@@ -321,7 +321,7 @@ FERRY_MPI_CALL(int, Graphdims_get, (MPI_Comm comm, int* nnodes, int* nedges)) {
   });
 }
 
-FERRY_MPI_CALL(int, Graph_get,
+FERRY_MPI_CALL(int, MPI_Graph_get,
                (MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[])) {
   Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
@@ -335,7 +335,7 @@ FERRY_MPI_CALL(int, Graph_get,
   });
 }
 
-FERRY_MPI_CALL(int, Graph_neighbors_count, (MPI_Comm comm, int rank, int* nneighbors)) {
+FERRY_MPI_CALL(int, MPI_Graph_neighbors_count, (MPI_Comm comm, int rank, int* nneighbors)) {
   Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   NeedNode(call, graph, rank);
@@ -343,7 +343,8 @@ FERRY_MPI_CALL(int, Graph_neighbors_count, (MPI_Comm comm, int rank, int* nneigh
   return call.Then([&] { *nneighbors = static_cast<int>(graph->Neighbours(rank).size()); });
 }
 
-FERRY_MPI_CALL(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors, int neighbors[])) {
+FERRY_MPI_CALL(int, MPI_Graph_neighbors,
+               (MPI_Comm comm, int rank, int maxneighbors, int neighbors[])) {
   Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   NeedNode(call, graph, rank);
@@ -354,7 +355,7 @@ FERRY_MPI_CALL(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors,
 
 // ---- Graphs of which each process knows its own edges -------------------------------------------
 
-FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
+FERRY_MPI_CALL(int, MPI_Dist_graph_create_adjacent,
                (MPI_Comm comm_old, int indegree, const int sources[], const int* sourceweights,
                 int outdegree, const int destinations[], const int* destweights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
@@ -380,7 +381,7 @@ FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
   });
 }
 
-FERRY_MPI_CALL(int, Dist_graph_create,
+FERRY_MPI_CALL(int, MPI_Dist_graph_create,
                (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
                 const int destinations[], const int* weights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
@@ -405,7 +406,7 @@ FERRY_MPI_CALL(int, Dist_graph_create,
   });
 }
 
-FERRY_MPI_CALL(int, Dist_graph_neighbors_count,
+FERRY_MPI_CALL(int, MPI_Dist_graph_neighbors_count,
                (MPI_Comm comm, int* indegree, int* outdegree, int* weighted)) {
   Call call(FERRY_MPI_NAME);
   const Neighbourhood* const own = FindNeighbourhood(call, comm);
@@ -417,7 +418,7 @@ FERRY_MPI_CALL(int, Dist_graph_neighbors_count,
   });
 }
 
-FERRY_MPI_CALL(int, Dist_graph_neighbors,
+FERRY_MPI_CALL(int, MPI_Dist_graph_neighbors,
                (MPI_Comm comm, int maxindegree, int sources[], int* sourceweights, int maxoutdegree,
                 int destinations[], int* destweights)) {
   Call call(FERRY_MPI_NAME);

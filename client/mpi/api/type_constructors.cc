@@ -134,68 +134,68 @@ int Darray(const char* name, int size, int rank, int ndims, const Count* gsizes,
 
 // ---- Regular ------------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Datatype* newtype),
+FERRY_MPI_TWINS(MPI_Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Datatype* newtype),
                 MakeOf(FERRY_MPI_NAME, oldtype, newtype,
                        [&](Datatype& old) { return MakeContiguous(kForm<Count>, count, old); }));
 
-FERRY_MPI_TWINS(Type_vector,
+FERRY_MPI_TWINS(MPI_Type_vector,
                 (Count count, Count blocklength, Count stride, MPI_Datatype oldtype,
                  MPI_Datatype* newtype),
                 MakeOf(FERRY_MPI_NAME, oldtype, newtype, [&](Datatype& old) {
                   return MakeVector(kForm<Count>, count, blocklength, stride, old);
                 }));
 
-FERRY_MPI_TWINS(Type_create_hvector,
+FERRY_MPI_TWINS(MPI_Type_create_hvector,
                 (Count count, Count blocklength, MPI_Aint stride, MPI_Datatype oldtype,
                  MPI_Datatype* newtype),
                 MakeOf(FERRY_MPI_NAME, oldtype, newtype, [&](Datatype& old) {
                   return MakeHvector(kForm<Count>, count, blocklength, stride, old);
                 }));
 
-FERRY_MPI_TWINS(Type_create_resized,
+FERRY_MPI_TWINS(MPI_Type_create_resized,
                 (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype* newtype),
                 MakeOf(FERRY_MPI_NAME, oldtype, newtype,
                        [&](Datatype& old) { return MakeResized(kForm<Count>, lb, extent, old); }));
 
 // ---- By lists -----------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Type_indexed,
+FERRY_MPI_TWINS(MPI_Type_indexed,
                 (Count count, const Count blocklengths[], const Count displacements[],
                  MPI_Datatype oldtype, MPI_Datatype* newtype),
                 Blocks(FERRY_MPI_NAME, MakeIndexed, count, blocklengths, displacements, oldtype,
                        newtype));
 
-FERRY_MPI_TWINS(Type_create_hindexed,
+FERRY_MPI_TWINS(MPI_Type_create_hindexed,
                 (Count count, const Count blocklengths[], const MPI_Aint displacements[],
                  MPI_Datatype oldtype, MPI_Datatype* newtype),
                 Blocks(FERRY_MPI_NAME, MakeHindexed, count, blocklengths, displacements, oldtype,
                        newtype));
 
-FERRY_MPI_TWINS(Type_create_indexed_block,
+FERRY_MPI_TWINS(MPI_Type_create_indexed_block,
                 (Count count, Count blocklength, const Count displacements[], MPI_Datatype oldtype,
                  MPI_Datatype* newtype),
                 EqualBlocks(FERRY_MPI_NAME, MakeIndexedBlock, count, blocklength, displacements,
                             oldtype, newtype));
 
-FERRY_MPI_TWINS(Type_create_hindexed_block,
+FERRY_MPI_TWINS(MPI_Type_create_hindexed_block,
                 (Count count, Count blocklength, const MPI_Aint displacements[],
                  MPI_Datatype oldtype, MPI_Datatype* newtype),
                 EqualBlocks(FERRY_MPI_NAME, MakeHindexedBlock, count, blocklength, displacements,
                             oldtype, newtype));
 
-FERRY_MPI_TWINS(Type_create_struct,
+FERRY_MPI_TWINS(MPI_Type_create_struct,
                 (Count count, const Count blocklengths[], const MPI_Aint displacements[],
                  const MPI_Datatype types[], MPI_Datatype* newtype),
                 Struct(FERRY_MPI_NAME, count, blocklengths, displacements, types, newtype));
 
 // ---- Arrays -------------------------------------------------------------------------------------
 
-FERRY_MPI_TWINS(Type_create_subarray,
+FERRY_MPI_TWINS(MPI_Type_create_subarray,
                 (int ndims, const Count sizes[], const Count subsizes[], const Count starts[],
                  int order, MPI_Datatype oldtype, MPI_Datatype* newtype),
                 Subarray(FERRY_MPI_NAME, ndims, sizes, subsizes, starts, order, oldtype, newtype));
 
-FERRY_MPI_TWINS(Type_create_darray,
+FERRY_MPI_TWINS(MPI_Type_create_darray,
                 (int size, int rank, int ndims, const Count gsizes[], const int distribs[],
                  const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
                  MPI_Datatype* newtype),

@@ -35,14 +35,14 @@ void NeedLength(Call& call, int64_t length, const char* argument, int error_clas
 
 // ---- Life ---------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Type_commit, (MPI_Datatype * datatype)) {
+FERRY_MPI_CALL(int, MPI_Type_commit, (MPI_Datatype * datatype)) {
   Call call(FERRY_MPI_NAME);
   call.Need(datatype, "datatype");
   Datatype* const type = call.ok() ? call.Find(*datatype) : nullptr;
   return call.Then([&] { type->Commit(); });
 }
 
-FERRY_MPI_CALL(int, Type_free, (MPI_Datatype * datatype)) {
+FERRY_MPI_CALL(int, MPI_Type_free, (MPI_Datatype * datatype)) {
   Call call(FERRY_MPI_NAME);
   call.Need(datatype, "datatype");
   Datatype* const type = call.ok() ? call.Find(*datatype) : nullptr;
@@ -66,7 +66,7 @@ FERRY_MPI_CALL(int, Type_free, (MPI_Datatype * datatype)) {
   });
 }
 
-FERRY_MPI_CALL(int, Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+FERRY_MPI_CALL(int, MPI_Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
   Call call(FERRY_MPI_NAME);
   Datatype* const old = call.Find(oldtype);
   call.Need(newtype, "newtype");
@@ -86,14 +86,14 @@ FERRY_MPI_CALL(int, Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
 
 // ---- Names --------------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Type_set_name, (MPI_Datatype datatype, const char* name)) {
+FERRY_MPI_CALL(int, MPI_Type_set_name, (MPI_Datatype datatype, const char* name)) {
   Call call(FERRY_MPI_NAME);
   Datatype* const type = call.Find(datatype);
   call.Need(name, "type_name");
   return call.Then([&] { type->set_name({name, strnlen(name, MPI_MAX_OBJECT_NAME - 1)}); });
 }
 
-FERRY_MPI_CALL(int, Type_get_name, (MPI_Datatype datatype, char* name, int* resultlen)) {
+FERRY_MPI_CALL(int, MPI_Type_get_name, (MPI_Datatype datatype, char* name, int* resultlen)) {
   Call call(FERRY_MPI_NAME);
   call.Need(name, "type_name", resultlen, "resultlen");
   call.NeedRunning();
@@ -137,22 +137,23 @@ int TrueExtent(Call call, MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* 
 
 }  // namespace
 
-FERRY_MPI_TWINS(Type_size, (MPI_Datatype datatype, Count* size),
+FERRY_MPI_TWINS(MPI_Type_size, (MPI_Datatype datatype, Count* size),
                 Size(FERRY_MPI_NAME, datatype, size));
-FERRY_MPI_CALL(int, Type_size_x, (MPI_Datatype datatype, MPI_Count* size)) {
+FERRY_MPI_CALL(int, MPI_Type_size_x, (MPI_Datatype datatype, MPI_Count* size)) {
   return Size(FERRY_MPI_NAME, datatype, size);
 }
 
 // MPI_Aint and MPI_Count are the same type.
-FERRY_MPI_TWINS(Type_get_extent, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
+FERRY_MPI_TWINS(MPI_Type_get_extent, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
                 Extent(FERRY_MPI_NAME, datatype, lb, extent));
-FERRY_MPI_CALL(int, Type_get_extent_x, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent)) {
+FERRY_MPI_CALL(int, MPI_Type_get_extent_x,
+               (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent)) {
   return Extent(FERRY_MPI_NAME, datatype, lb, extent);
 }
 
-FERRY_MPI_TWINS(Type_get_true_extent, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
+FERRY_MPI_TWINS(MPI_Type_get_true_extent, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
                 TrueExtent(FERRY_MPI_NAME, datatype, lb, extent));
-FERRY_MPI_CALL(int, Type_get_true_extent_x,
+FERRY_MPI_CALL(int, MPI_Type_get_true_extent_x,
                (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent)) {
   return TrueExtent(FERRY_MPI_NAME, datatype, lb, extent);
 }
@@ -228,7 +229,7 @@ int GetContents(Call& call, const Datatype* type, const Room& room) {
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Type_get_envelope,
+FERRY_MPI_CALL(int, MPI_Type_get_envelope,
                (MPI_Datatype datatype, int* num_integers, int* num_addresses, int* num_datatypes,
                 int* combiner)) {
   Call call(FERRY_MPI_NAME);
@@ -245,7 +246,7 @@ FERRY_MPI_CALL(int, Type_get_envelope,
   });
 }
 
-FERRY_MPI_CALL(int, Type_get_envelope_c,
+FERRY_MPI_CALL(int, MPI_Type_get_envelope_c,
                (MPI_Datatype datatype, MPI_Count* num_integers, MPI_Count* num_addresses,
                 MPI_Count* num_large_counts, MPI_Count* num_datatypes, int* combiner)) {
   Call call(FERRY_MPI_NAME);
@@ -262,7 +263,7 @@ FERRY_MPI_CALL(int, Type_get_envelope_c,
   });
 }
 
-FERRY_MPI_CALL(int, Type_get_contents,
+FERRY_MPI_CALL(int, MPI_Type_get_contents,
                (MPI_Datatype datatype, int max_integers, int max_addresses, int max_datatypes,
                 int integers[], MPI_Aint addresses[], MPI_Datatype types[])) {
   Call call(FERRY_MPI_NAME);
@@ -273,7 +274,7 @@ FERRY_MPI_CALL(int, Type_get_contents,
       {max_integers, max_addresses, 0, max_datatypes, integers, addresses, nullptr, types});
 }
 
-FERRY_MPI_CALL(int, Type_get_contents_c,
+FERRY_MPI_CALL(int, MPI_Type_get_contents_c,
                (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
                 MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
                 MPI_Aint addresses[], MPI_Count large_counts[], MPI_Datatype types[])) {
@@ -324,7 +325,7 @@ int Fortran(Call call, int combiner, int precision, int range, MPI_Datatype* new
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Type_get_value_index,
+FERRY_MPI_CALL(int, MPI_Type_get_value_index,
                (MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype* pair_type)) {
   Call call(FERRY_MPI_NAME);
   Datatype* const value = call.Find(value_type);
@@ -333,7 +334,7 @@ FERRY_MPI_CALL(int, Type_get_value_index,
   return call.Then([&] { return PutUnnamed(Unnamed().ValueIndex(*value, *index), pair_type); });
 }
 
-FERRY_MPI_CALL(int, Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) {
+FERRY_MPI_CALL(int, MPI_Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(datatype, "datatype");
@@ -346,32 +347,32 @@ FERRY_MPI_CALL(int, Type_match_size, (int typeclass, int size, MPI_Datatype* dat
   });
 }
 
-FERRY_MPI_CALL(int, Type_create_f90_integer, (int r, MPI_Datatype* newtype)) {
+FERRY_MPI_CALL(int, MPI_Type_create_f90_integer, (int r, MPI_Datatype* newtype)) {
   return Fortran(FERRY_MPI_NAME, MPI_COMBINER_F90_INTEGER, MPI_UNDEFINED, r, newtype);
 }
 
-FERRY_MPI_CALL(int, Type_create_f90_real, (int p, int r, MPI_Datatype* newtype)) {
+FERRY_MPI_CALL(int, MPI_Type_create_f90_real, (int p, int r, MPI_Datatype* newtype)) {
   return Fortran(FERRY_MPI_NAME, MPI_COMBINER_F90_REAL, p, r, newtype);
 }
 
-FERRY_MPI_CALL(int, Type_create_f90_complex, (int p, int r, MPI_Datatype* newtype)) {
+FERRY_MPI_CALL(int, MPI_Type_create_f90_complex, (int p, int r, MPI_Datatype* newtype)) {
   return Fortran(FERRY_MPI_NAME, MPI_COMBINER_F90_COMPLEX, p, r, newtype);
 }
 
 // ---- Addresses ----------------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Get_address, (const void* location, MPI_Aint* address)) {
+FERRY_MPI_CALL(int, MPI_Get_address, (const void* location, MPI_Aint* address)) {
   Call call(FERRY_MPI_NAME);
   call.Need(address, "address");
   return call.Then([&] { *address = reinterpret_cast<MPI_Aint>(location); });
 }
 
 // Addresses wrap, as pointers' bits do.
-FERRY_MPI_CALL(MPI_Aint, Aint_add, (MPI_Aint base, MPI_Aint disp)) {
+FERRY_MPI_CALL(MPI_Aint, MPI_Aint_add, (MPI_Aint base, MPI_Aint disp)) {
   return static_cast<MPI_Aint>(static_cast<uintptr_t>(base) + static_cast<uintptr_t>(disp));
 }
 
-FERRY_MPI_CALL(MPI_Aint, Aint_diff, (MPI_Aint addr1, MPI_Aint addr2)) {
+FERRY_MPI_CALL(MPI_Aint, MPI_Aint_diff, (MPI_Aint addr1, MPI_Aint addr2)) {
   return static_cast<MPI_Aint>(static_cast<uintptr_t>(addr1) - static_cast<uintptr_t>(addr2));
 }
 

@@ -13,8 +13,8 @@
 #undef FERRY_MPI_WINDOWS_H_
 
 // FERRY_FAIL is the function that the call returns.
-#define FERRY_DEFINE(result, name, parameters)                                    \
-  FERRY_MPI_CALL(result, name, parameters) { return FERRY_FAIL(FERRY_MPI_NAME); } \
+#define FERRY_DEFINE(result, name, parameters)                                          \
+  FERRY_MPI_CALL(result, MPI_##name, parameters) { return FERRY_FAIL(FERRY_MPI_NAME); } \
   static_assert(true)
 
 // The second of its arguments: nothing where function.h has a line for the call, which then makes

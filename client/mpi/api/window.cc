@@ -124,36 +124,36 @@ Win* FindDynamic(Call& call, MPI_Win win) {
 
 }  // namespace
 
-FERRY_MPI_TWINS(Win_create,
+FERRY_MPI_TWINS(MPI_Win_create,
                 (void* base, MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm,
                  MPI_Win* win),
                 Create(FERRY_MPI_NAME, base, size, disp_unit, info, comm, win));
 
-FERRY_MPI_TWINS(Win_allocate,
+FERRY_MPI_TWINS(MPI_Win_allocate,
                 (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win),
                 Allocate(FERRY_MPI_NAME, MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm,
                          baseptr, win));
 
-FERRY_MPI_TWINS(Win_allocate_shared,
+FERRY_MPI_TWINS(MPI_Win_allocate_shared,
                 (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win),
                 Allocate(FERRY_MPI_NAME, MPI_WIN_FLAVOR_SHARED, size, disp_unit, info, comm,
                          baseptr, win));
 
-FERRY_MPI_TWINS(Win_shared_query,
+FERRY_MPI_TWINS(MPI_Win_shared_query,
                 (MPI_Win win, int rank, MPI_Aint* size, Displacement* disp_unit, void* baseptr),
                 Query(FERRY_MPI_NAME, win, rank, size, disp_unit, baseptr));
 
 // ---- Dynamic windows ----------------------------------------------------------------------------
 
-FERRY_MPI_CALL(int, Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
+FERRY_MPI_CALL(int, MPI_Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
   WindowWish wish;
   wish.flavor = MPI_WIN_FLAVOR_DYNAMIC;
   return Make(FERRY_MPI_NAME, comm, info, std::move(wish), win, [](void*) {});
 }
 
-FERRY_MPI_CALL(int, Win_attach, (MPI_Win win, void* base, MPI_Aint size)) {
+FERRY_MPI_CALL(int, MPI_Win_attach, (MPI_Win win, void* base, MPI_Aint size)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = FindDynamic(call, win);
   if (size < 0) {
@@ -165,7 +165,7 @@ FERRY_MPI_CALL(int, Win_attach, (MPI_Win win, void* base, MPI_Aint size)) {
   return call.Then([&] { return found->attached().Attach(base, static_cast<uint64_t>(size)); });
 }
 
-FERRY_MPI_CALL(int, Win_detach, (MPI_Win win, const void* base)) {
+FERRY_MPI_CALL(int, MPI_Win_detach, (MPI_Win win, const void* base)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = FindDynamic(call, win);
   return call.Then([&] { return found->attached().Detach(base); });
@@ -174,7 +174,7 @@ FERRY_MPI_CALL(int, Win_detach, (MPI_Win win, const void* base)) {
 // ---- The end, and what a window is --------------------------------------------------------------
 
 // A window that cannot end in good order, because a process of it is gone, is gone all the same.
-FERRY_MPI_CALL(int, Win_free, (MPI_Win * win)) {
+FERRY_MPI_CALL(int, MPI_Win_free, (MPI_Win * win)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(win, "win");
@@ -192,14 +192,14 @@ FERRY_MPI_CALL(int, Win_free, (MPI_Win * win)) {
   return call.result();
 }
 
-FERRY_MPI_CALL(int, Win_get_group, (MPI_Win win, MPI_Group* group)) {
+FERRY_MPI_CALL(int, MPI_Win_get_group, (MPI_Win win, MPI_Group* group)) {
   Call call(FERRY_MPI_NAME);
   const Win* const found = call.Find(win);
   call.Need(group, "group");
   return call.Then([&] { call.Give(MakeRef<Group>(found->comm().group()), group); });
 }
 
-FERRY_MPI_CALL(int, Win_set_info, (MPI_Win win, MPI_Info info)) {
+FERRY_MPI_CALL(int, MPI_Win_set_info, (MPI_Win win, MPI_Info info)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   const Info* const given = call.FindOrNull(info);
@@ -210,7 +210,7 @@ FERRY_MPI_CALL(int, Win_set_info, (MPI_Win win, MPI_Info info)) {
   });
 }
 
-FERRY_MPI_CALL(int, Win_get_info, (MPI_Win win, MPI_Info* info_used)) {
+FERRY_MPI_CALL(int, MPI_Win_get_info, (MPI_Win win, MPI_Info* info_used)) {
   Call call(FERRY_MPI_NAME);
   const Win* const found = call.Find(win);
   call.Need(info_used, "info_used");
@@ -221,7 +221,7 @@ FERRY_MPI_CALL(int, Win_get_info, (MPI_Win win, MPI_Info* info_used)) {
   });
 }
 
-FERRY_MPI_CALL(int, Win_set_name, (MPI_Win win, const char* win_name)) {
+FERRY_MPI_CALL(int, MPI_Win_set_name, (MPI_Win win, const char* win_name)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   call.Need(win_name, "win_name");
@@ -229,7 +229,7 @@ FERRY_MPI_CALL(int, Win_set_name, (MPI_Win win, const char* win_name)) {
       [&] { found->SetName(std::string(win_name).substr(0, MPI_MAX_OBJECT_NAME - 1)); });
 }
 
-FERRY_MPI_CALL(int, Win_get_name, (MPI_Win win, char* win_name, int* resultlen)) {
+FERRY_MPI_CALL(int, MPI_Win_get_name, (MPI_Win win, char* win_name, int* resultlen)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Win* const found = win == MPI_WIN_NULL ? nullptr : call.Find(win);

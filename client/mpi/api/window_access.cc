@@ -352,22 +352,22 @@ Failure CompareAndSwap(const AccessArguments& arguments, const void* compare, vo
         target_count, target_datatype, win                                                \
   }
 
-FERRY_MPI_TWINS(Put, (const void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win),
+FERRY_MPI_TWINS(MPI_Put, (const void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win),
                 PutNow(FERRY_ACCESS));
-FERRY_MPI_TWINS(Get, (void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win),
+FERRY_MPI_TWINS(MPI_Get, (void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win),
                 GetNow(FERRY_ACCESS));
-FERRY_MPI_TWINS(Rput,
+FERRY_MPI_TWINS(MPI_Rput,
                 (const void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win,
                  MPI_Request* request),
                 BeginPut(FERRY_ACCESS, request));
-FERRY_MPI_TWINS(Rget,
+FERRY_MPI_TWINS(MPI_Rget,
                 (void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Win win, MPI_Request* request),
                 BeginGet(FERRY_ACCESS, request));
 
-FERRY_MPI_TWINS(Accumulate,
+FERRY_MPI_TWINS(MPI_Accumulate,
                 (const void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Op op, MPI_Win win),
                 AccumulateNow(FERRY_ACCESS, nullptr, op));
-FERRY_MPI_TWINS(Raccumulate,
+FERRY_MPI_TWINS(MPI_Raccumulate,
                 (const void* origin_addr, FERRY_ORIGIN, FERRY_TARGET, MPI_Op op, MPI_Win win,
                  MPI_Request* request),
                 BeginAccumulate(FERRY_ACCESS, nullptr, op, request));
@@ -385,17 +385,17 @@ int BeginGetAccumulate(const AccessArguments& arguments, const ResultArguments& 
 
 }  // namespace
 
-FERRY_MPI_TWINS(Get_accumulate,
+FERRY_MPI_TWINS(MPI_Get_accumulate,
                 (const void* origin_addr, FERRY_ORIGIN, FERRY_RESULT, FERRY_TARGET, MPI_Op op,
                  MPI_Win win),
                 GetAccumulate(FERRY_ACCESS, {result_addr, result_count, result_datatype}, op));
-FERRY_MPI_TWINS(Rget_accumulate,
+FERRY_MPI_TWINS(MPI_Rget_accumulate,
                 (const void* origin_addr, FERRY_ORIGIN, FERRY_RESULT, FERRY_TARGET, MPI_Op op,
                  MPI_Win win, MPI_Request* request),
                 BeginGetAccumulate(FERRY_ACCESS, {result_addr, result_count, result_datatype}, op,
                                    request));
 
-FERRY_MPI_CALL(int, Fetch_and_op,
+FERRY_MPI_CALL(int, MPI_Fetch_and_op,
                (const void* origin_addr, void* result_addr, MPI_Datatype datatype, int target_rank,
                 MPI_Aint target_disp, MPI_Op op, MPI_Win win)) {
   if (FetchNear({win, target_rank, target_disp, datatype, 1}, op, origin_addr, result_addr))
@@ -412,7 +412,7 @@ FERRY_MPI_CALL(int, Fetch_and_op,
                           &result, op, false, &access));
 }
 
-FERRY_MPI_CALL(int, Compare_and_swap,
+FERRY_MPI_CALL(int, MPI_Compare_and_swap,
                (const void* origin_addr, const void* compare_addr, void* result_addr,
                 MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win)) {
   if (CompareSwapNear({win, target_rank, target_disp, datatype, 1}, compare_addr, origin_addr,

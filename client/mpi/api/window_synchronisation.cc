@@ -76,14 +76,14 @@ constexpr int kPostAssertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_N
 
 }  // namespace
 
-FERRY_MPI_CALL(int, Win_fence, (int assertions, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_fence, (int assertions, MPI_Win win)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   NeedAssertions(call, assertions, kFenceAssertions);
   return call.Then([&] { return Fence(*found, assertions); });
 }
 
-FERRY_MPI_CALL(int, Win_lock, (int lock_type, int rank, int assertions, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_lock, (int lock_type, int rank, int assertions, MPI_Win win)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   if (lock_type != MPI_LOCK_SHARED && lock_type != MPI_LOCK_EXCLUSIVE) {
@@ -98,62 +98,64 @@ FERRY_MPI_CALL(int, Win_lock, (int lock_type, int rank, int assertions, MPI_Win 
   });
 }
 
-FERRY_MPI_CALL(int, Win_unlock, (int rank, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_unlock, (int rank, MPI_Win win)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   NeedRank(call, found, rank);
   return call.Then([&] { return rank == MPI_PROC_NULL ? Failure{} : UnlockTarget(*found, rank); });
 }
 
-FERRY_MPI_CALL(int, Win_lock_all, (int assertions, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_lock_all, (int assertions, MPI_Win win)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   NeedAssertions(call, assertions, MPI_MODE_NOCHECK);
   return call.Then([&] { return LockAllTargets(*found, assertions); });
 }
 
-FERRY_MPI_CALL(int, Win_unlock_all, (MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_unlock_all, (MPI_Win win)) {
   return With(FERRY_MPI_NAME, win, UnlockAllTargets);
 }
 
-FERRY_MPI_CALL(int, Win_flush, (int rank, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_flush, (int rank, MPI_Win win)) {
   return FlushRank(FERRY_MPI_NAME, rank, win);
 }
 
-FERRY_MPI_CALL(int, Win_flush_all, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, FlushAllOf); }
-
-// Where a put's source is free again, it has mostly come, too.
-FERRY_MPI_CALL(int, Win_flush_local, (int rank, MPI_Win win)) {
-  return FlushRank(FERRY_MPI_NAME, rank, win);
-}
-
-FERRY_MPI_CALL(int, Win_flush_local_all, (MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_flush_all, (MPI_Win win)) {
   return With(FERRY_MPI_NAME, win, FlushAllOf);
 }
 
-FERRY_MPI_CALL(int, Win_sync, (MPI_Win win)) {
+// Where a put's source is free again, it has mostly come, too.
+FERRY_MPI_CALL(int, MPI_Win_flush_local, (int rank, MPI_Win win)) {
+  return FlushRank(FERRY_MPI_NAME, rank, win);
+}
+
+FERRY_MPI_CALL(int, MPI_Win_flush_local_all, (MPI_Win win)) {
+  return With(FERRY_MPI_NAME, win, FlushAllOf);
+}
+
+FERRY_MPI_CALL(int, MPI_Win_sync, (MPI_Win win)) {
   return With(FERRY_MPI_NAME, win, [](Win&) {
     Sync();
     return Failure{};
   });
 }
 
-FERRY_MPI_CALL(int, Win_post, (MPI_Group group, int assertions, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_post, (MPI_Group group, int assertions, MPI_Win win)) {
   return WithGroup(FERRY_MPI_NAME, group, assertions, kPostAssertions, win, Post);
 }
 
-FERRY_MPI_CALL(int, Win_start, (MPI_Group group, int assertions, MPI_Win win)) {
+FERRY_MPI_CALL(int, MPI_Win_start, (MPI_Group group, int assertions, MPI_Win win)) {
   return WithGroup(FERRY_MPI_NAME, group, assertions, MPI_MODE_NOCHECK, win,
                    [&](Win& found, const std::vector<int>& targets) {
                      return Start(found, targets, assertions);
                    });
 }
 
-FERRY_MPI_CALL(int, Win_complete, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Complete); }
+FERRY_MPI_CALL(int, MPI_Win_complete, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Complete); }
 
-FERRY_MPI_CALL(int, Win_wait, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Wait); }
+FERRY_MPI_CALL(int, MPI_Win_wait, (MPI_Win win)) { return With(FERRY_MPI_NAME, win, Wait); }
 
-FERRY_MPI_CALL(int, Win_test, (MPI_Win win, int* flag)) {
+FERRY_MPI_CALL(int, MPI_Win_test, (MPI_Win win, int* flag)) {
   Call call(FERRY_MPI_NAME);
   Win* const found = call.Find(win);
   call.Need(flag, "flag");
