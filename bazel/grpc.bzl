@@ -1,10 +1,9 @@
-"""gRPC linked statically, for the programs and the library that start with every job.
+"""gRPC linked statically, for the programs that start with every job.
 
 The distribution's gRPC needs some fifty shared libraries, most of them Abseil's, and has thousands of symbols to be
 found in them: that takes a process longer than a call. Archives have their symbols bound when they are linked.
 
-Programs take Abseil from archives, too; those cannot become part of a shared library, for which they are not compiled.
-OpenSSL, protobuf, c-ares and zlib stay shared, and so does all in tests. Under a sanitizer, code that is not
+Abseil comes from archives, too; OpenSSL, protobuf, c-ares and zlib stay shared, and so does all in tests. Under a sanitizer, code that is not
 instrumented has to stay in libraries of its own, which the sanitizer is told to leave alone.
 """
 
@@ -78,9 +77,3 @@ GRPC = _program(["grpc++", "grpc"], ["re2", "ssl", "crypto", "cares", "z"])
 
 # For callers at Unix sockets only: without TLS, and so without OpenSSL.
 GRPC_WITHOUT_TLS = _program(["grpc++_unsecure", "grpc_unsecure"], ["cares", "z"])
-
-# The same in a shared library.
-SHARED_GRPC_WITHOUT_TLS = _unless_sanitized(
-    ["-Wl,--start-group"] + _archives(["grpc++_unsecure", "grpc_unsecure"]) + ["-Wl,--end-group"] +
-    ["-labsl_" + name for name in _ABSEIL] + ["-lcares", "-lz"],
-)

@@ -37,7 +37,7 @@ place() {
   install -D -m 644 "$so" "$root${at[lib]}/libferry.so.$version"
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
-  install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so" \
+  install -D -m 644 -t "$root${at[lib]}/ferry" \
     "$built"/client/direct/libferry_direct{,_ofi}.so "$built/client/malloc/libferry_malloc.so"
   install -D -m 644 -t "$root${at[include]}/ferry" \
     client/include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} client/include/ferry/halo.h

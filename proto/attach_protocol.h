@@ -1,10 +1,12 @@
-// The attach socket: RUN_DIRECTORY/attach.sock, a Unix seqpacket socket that comes before gRPC.
+// The attach socket: RUN_DIRECTORY/attach.sock, a Unix seqpacket socket, and all that a rank and
+// its daemon say to each other outside shared memory.
 //
 // It carries what gRPC cannot: the caller's uid (SO_PEERCRED) and file descriptors (SCM_RIGHTS). A
 // rank keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the
 // daemon's. A launcher identifies itself here too, and keeps its connection while its jobs run. One
 // packet is one message; every message starts with AttachHeader, and its answer carries the same
-// `serial`. Only the rank asks. Unasked the daemon says kGoodbye and, about direct links,
+// `serial`. Only the rank asks, several things at once if it likes; answers come in any order.
+// Unasked the daemon says kGoodbye and, about direct links,
 // kLinkRules and kLink; the rank answers kLink with kLinkReply, which may take its time and has no
 // answer. Nor has kLifeQuestion: it is answered in the rank's session.
 #pragma once
@@ -16,10 +18,11 @@ namespace ferry::attach {
 inline constexpr uint64_t kMagic = 0x4843'4154'5446'4641ULL;
 inline constexpr uint32_t kMaxText = 256;
 inline constexpr uint32_t kTokenBytes = 32;
-inline constexpr uint32_t kMaxPacketBytes = 1024;
+inline constexpr uint32_t kMaxPacketBytes = 16 << 10;
 inline constexpr uint32_t kHandleBytes = 64;
 inline constexpr uint32_t kMaxBackend = 16;        // the name of a GPU backend, with a null byte
 inline constexpr uint32_t kMaxHost = 256;          // a host name, with its final null byte
+inline constexpr uint32_t kMaxAddress = 288;       // host:port, likewise
 inline constexpr uint32_t kMaxNic = 64;            // a provider or a NIC domain, likewise
 inline constexpr uint32_t kLinkAddressBytes = 64;  // of the address of a rank's own endpoint
 
@@ -47,7 +50,7 @@ enum class Kind : uint32_t {
   kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
                     // daemon pidfd (if the system has such)]
   kRegion = 3,      // RegionRequest + [memfd; of device memory: none or one, and perhaps a dma-buf]
-                    // -> Reply (then Client.RegisterRegion activates it)
+                    // -> Reply: messages may use it
   kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
   kPeerRegion = 5,  // PeerRequest -> Reply + [what came with it]; kInvalidBuffer: the rank has no
                     // such region
@@ -65,6 +68,25 @@ enum class Kind : uint32_t {
                        // life_answered)
   kCounterPages = 15,  // NicRequest -> Reply + [what the pages of that NIC's counters are mapped
                        // from]; kNotFound: ranks are given none (shm::CounterPageWords)
+
+  // ---- Calls; each is answered by a CallReply, without descriptors ----
+  kCallReply = 16,
+  // JoinRequest: enters the job and waits until all its ranks have joined, on all nodes, however
+  // long that takes; or until it is known that one of them never will. A long poll. The answer has
+  // the first peers.
+  kJoin = 17,
+  kPeers = 18,      // PeersRequest: where ranks live, as many as the answer has room for
+  kRegionEnd = 19,  // RegionEndRequest: answered when nothing here uses the region any more
+  // DetachRequest, an orderly leave: the daemon does not report a death. Answered when nothing here
+  // touches the caller's memory any more. A long poll, too.
+  kDetach = 20,
+  kAbort = 21,     // AbortRequest: the whole job fails
+  kOffer = 22,     // OfferRequest + MatchOffers: persistent requests that are to be matched with
+                   // others'. All are taken or none; what becomes of each is told in its end's
+                   // PairWords (shm/layout/channel_layout.h)
+  kWithdraw = 23,  // WithdrawRequest: takes one back, matched or not: the other side fails, or will
+  kWhy = 24,       // WhyRequest: what the caller itself waits for, as Launcher.Why tells it
+  kCreateJob = 25,  // JobRequest + [memfd], from a launcher: as Launcher.CreateJob
 };
 
 struct AttachHeader {
@@ -99,8 +121,8 @@ struct AttachReply {
   uint32_t daemon_pid;
   uint32_t local_size;
   uint32_t local_index;
-  uint8_t token[kTokenBytes];  // metadata "ferry-token" of every gRPC call, as hexadecimal text
-  char text[kMaxText];
+  uint8_t reserved[kTokenBytes];
+  char text[kMaxText];  // stays here: ranks of all versions read why they are refused
 };
 
 struct UserRequest {
@@ -117,6 +139,7 @@ struct UserReply {
   uint32_t reserved;
   uint8_t token[kTokenBytes];  // metadata "ferry-token", as hexadecimal text
   char text[kMaxText];
+  char control_address[kMaxAddress];  // host:port at which other daemons reach this one
 };
 
 struct SegmentsRequest {
@@ -125,15 +148,17 @@ struct SegmentsRequest {
   uint64_t inbox_bytes;
 };
 
+enum class MemoryKind : uint32_t { kHostHeap = 1, kDevice = 2 };
+
 struct RegionRequest {
   AttachHeader header;
-  uint32_t region;
-  uint32_t flags;  // kRegionByStream, kRegionLent, kRegionDmabuf
+  uint32_t region;  // chosen by the rank, unique within it, never 0
+  uint32_t flags;   // kRegionByStream, kRegionLent, kRegionDmabuf
   uint64_t size_bytes;
   // With kRegionByStream: what the backend's import needs beside the descriptor.
   uint64_t allocation_id;
   uint32_t device;
-  uint32_t reserved;
+  uint32_t kind;  // MemoryKind
   uint8_t handle[kHandleBytes];
   // With kRegionDmabuf: where in that the region begins, and the GPU backend that made it.
   uint64_t dmabuf_offset;
@@ -170,6 +195,125 @@ struct LifeQuestion {
   uint32_t number;  // of the rank's questions; wraps
   uint32_t reserved;
 };
+
+// ---- Calls ----
+
+// CallReply::flags. A long poll is answered after `wait_ms` at the latest, with this flag if what
+// the caller waits for has not come; then it asks again. So whoever waits for long knows that its
+// daemon lives. 0: the answer is the last one, however long it takes.
+inline constexpr uint32_t kStillWaiting = 1;
+
+// Where a rank lives.
+struct PeerPlace {
+  uint32_t node;
+  uint32_t local_index;  // its lane on its node
+  uint32_t pid;          // only for ranks of the caller's node, and only if they share namespaces
+  uint32_t private_memory_reachable;  // process_vm calls are allowed between the node's ranks: 0, 1
+};
+
+// Behind it are `peer_count` PeerPlaces, by rank, and then `text_bytes` of text: why the call was
+// refused, or what it asked for. For kJoin with kStillWaiting these are the ranks that are missing
+// and what is known of them; of those that wait only one rank is told, so that they do not all say
+// it to the user.
+struct CallReply {
+  AttachHeader header;
+  int32_t code;  // ErrorCode
+  uint32_t flags;
+  // To kJoin and kPeers.
+  uint32_t node;  // the daemon's own
+  uint32_t node_count;
+  uint32_t job_size;
+  uint32_t peer_count;
+  uint32_t text_bytes;
+  uint32_t reserved;
+};
+inline constexpr uint32_t kMostPeers = (kMaxPacketBytes - sizeof(CallReply)) / sizeof(PeerPlace);
+inline constexpr uint32_t kMostCallText = 1024;
+
+struct JoinRequest {
+  AttachHeader header;
+  uint64_t wait_ms;
+};
+
+struct PeersRequest {
+  AttachHeader header;
+  uint32_t first;  // a rank: it, and those that follow
+  uint32_t reserved;
+};
+
+struct RegionEndRequest {
+  AttachHeader header;
+  uint32_t region;
+  uint32_t reserved;
+};
+
+struct DetachRequest {
+  AttachHeader header;
+  uint64_t wait_ms;
+};
+
+struct AbortRequest {
+  AttachHeader header;
+  int32_t exit_code;
+  uint32_t reserved;
+  char reason[kMaxText];
+};
+
+struct WhyRequest {
+  AttachHeader header;
+};
+
+// The requests that make a pair have the same key.
+struct MatchKey {
+  uint32_t context;  // of the communicator
+  uint32_t source;   // ranks of the job
+  uint32_t destination;
+  int32_t tag;
+  uint64_t ordinal;  // of the persistent sends, or receives, that its rank has made with all that
+};
+struct MemoryPlace {
+  uint32_t region;  // 0: none
+  uint32_t reserved;
+  uint64_t offset;
+};
+struct MatchOffer {
+  MatchKey key;
+  uint64_t size_bytes;  // to send, or that may be received
+  uint32_t mode;        // of a send: SendMode of channel_layout.h
+  uint32_t cell_count;  // each of `size_bytes`, rounded up to 64
+  MemoryPlace end;      // its ChannelLayout
+  MemoryPlace window;   // `size_bytes` that others may read or write
+  MemoryPlace cells;    // of a receive: room for messages whose start has not come yet
+};
+struct OfferRequest {
+  AttachHeader header;
+  uint32_t sends;  // what they are: 1; else receives
+  uint32_t count;  // of MatchOffers behind it
+};
+inline constexpr uint32_t kMostOffers =
+    (kMaxPacketBytes - sizeof(OfferRequest)) / sizeof(MatchOffer);
+struct WithdrawRequest {
+  AttachHeader header;
+  MatchKey key;
+  uint64_t rounds;  // messages that are complete at this end
+  uint32_t send;    // which side of it
+  uint32_t reserved;
+};
+
+// The memfd, sealed against shrinking, holds the node of each rank, and then the control address of
+// each node, ended by a null byte.
+struct JobRequest {
+  AttachHeader header;
+  uint32_t size;
+  uint32_t node;  // the daemon's own
+  uint32_t node_count;
+  uint32_t list_bytes;  // of the memfd
+  char job_id[64];
+  uint8_t job_secret[64];
+  uint32_t job_secret_bytes;
+  uint32_t reserved;
+};
+inline constexpr uint32_t kMostListBytes = 512 << 10;  // as gRPC's messages have (http2_guard.h)
 
 // ---- Direct links (daemon/control/link_book.h) ----
 

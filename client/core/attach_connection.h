@@ -1,15 +1,23 @@
-// The rank's, or launcher's, end of the attach socket (proto/attach_protocol.h).
+// The rank's, or launcher's, end of the attach socket (proto/attach_protocol.h): all that it asks
+// of its daemon.
 //
-// Calling thread: any; one exchange at a time (a lock). Calls block until the daemon answers, at
-// most the timeout given at Connect. The connection stays open for the rank's life: its hang-up
-// tells the daemon.
+// Calling thread: any, several at a time; none waits for another's answer. Calls block until the
+// daemon answers. One that says nothing for the timeout given at Connect, or for longer where it
+// has memory to pin, is given up: kTimeout. Once it has hung up all calls fail, with the reason
+// that it gave or kDaemonDied. The connection stays open for the rank's life: its hang-up tells the
+// daemon.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +27,20 @@
 
 namespace ferry::client {
 
-// The answer to any request but the first.
+// The answer about segments and regions.
 struct AttachAnswer {
   uint64_t size_bytes = 0;
   attach::Reply reply{};  // the whole reply, for what else it says about a region
   std::vector<UniqueFd> descriptors;
+};
+
+// A job that a launcher asks for.
+struct NewJob {
+  std::string id;
+  std::string secret;
+  uint32_t node = 0;                   // the daemon's own
+  std::vector<uint32_t> node_of_rank;  // by rank
+  std::vector<std::string> addresses;  // by node, host:port
 };
 
 class AttachConnection {
@@ -33,21 +50,57 @@ class AttachConnection {
   Status Connect(const std::string& run_directory, uint64_t timeout_ms,
                  const std::string& daemon_user = "");
 
+  // ---- What comes before the job ----
   // The first exchange of a rank: identity and versions.
   StatusOr<attach::AttachReply> Attach(const attach::AttachRequest& request);
-  // The only exchange of a launcher: the token for the gRPC service Launcher.
+  // The first exchange of a launcher: its daemon's address, and the token for the gRPC service
+  // Launcher.
   StatusOr<attach::UserReply> IdentifyUser();
+  // Of a launcher: the job ends with this connection.
+  Status CreateJob(const NewJob& job);
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
+
+  // ---- The job (attach_calls.cc) ----
+  struct Membership {
+    uint32_t node = 0;
+    uint32_t node_count = 0;
+    std::vector<attach::PeerPlace> peers;  // by rank
+  };
+  // Waits until every rank has joined, for as long as the daemon says that it lives. Calls `waits`
+  // meanwhile, after `first_ms` or so (0: later) and again and again, with the ranks that are
+  // missing, or with "" if another rank of the job is told.
+  using Waits = std::function<void(const std::string& missing)>;
+  StatusOr<Membership> Join(uint32_t size, uint64_t first_ms, const Waits& waits);
+  // Where `first`, and as many ranks behind it as one answer has room for, live.
+  StatusOr<Membership> Peers(uint32_t first);
+  // Leaves the job in good order; waits, likewise, until the daemon touches nothing of this rank's
+  // memory any more.
+  Status Detach();
+  // A sentence that says what this rank waits for, and why.
+  StatusOr<std::string> Why();
+  // Fails the whole job. `reason` may be null.
+  Status Abort(int exit_code, const char* reason);
+
+  // ---- Memory ----
   // Fills in the request's header. `fd` is -1 where the handle alone describes the region; `dmabuf`
-  // is -1 without kRegionDmabuf.
+  // is -1 without kRegionDmabuf. On success messages may use it.
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd, int dmabuf = -1);
+  // On success nothing uses the region, of `size_bytes`, any more.
+  Status EndRegion(uint32_t region, uint64_t size_bytes);
   // Whether the daemon wants dma-bufs of device memory.
   bool takes_dmabufs() const { return takes_dmabufs_.load(std::memory_order_relaxed); }
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
   // What the pages of that NIC's counters are mapped from (shm::CounterPageWords).
   StatusOr<UniqueFd> CounterPages(uint32_t nic);
+
+  // ---- Persistent requests ----
+  // Offers at most kMostOffers requests, all sends or all receives, to be matched; all or none are
+  // taken. The outcome of each appears in its PairWords (shm/layout/channel_layout.h).
+  Status OfferMatches(bool sends, std::span<const attach::MatchOffer> offers);
+  // Takes back an offered request, after `rounds` complete messages.
+  Status WithdrawMatch(bool send, const attach::MatchKey& key, uint64_t rounds);
 
   // For the watcher: readable or hung up.
   int fd() const { return socket_.get(); }
@@ -56,40 +109,90 @@ class AttachConnection {
   // The rules, if they have come. They come behind the answer to SendSegments; without them the
   // daemon gives no orders. Does not block.
   std::optional<attach::LinkRules> TakeRules();
-  // The next order that has come; waits for an exchange under way, but for nothing else.
+  // The next order that has come. Does not block.
   std::optional<attach::LinkOrder> TakeOrder();
-  // Readable when an exchange has come across an order that was not for it.
+  // Readable when a call has come across an order that was not for it.
   int orders_fd() const { return orders_event_.get(); }
-  // Answers an order, or says what nobody has asked. Does not wait for an exchange under way.
+  // Answers an order, or says what nobody has asked. Does not wait for an answer.
   Status SendLinkReply(const attach::LinkReply& reply);
 
   // Asks whether the daemon turns; the session has the answer. False: there is no room, since the
-  // daemon has not read what is there. Does not block, nor wait for an exchange under way.
+  // daemon has not read what is there. Does not block.
   bool AskForLife(uint32_t number);
-  // The daemon hangs: ends exchanges, those under way too, with kDaemonDied.
+  // The daemon hangs: ends calls, those under way too, with kDaemonDied.
   void GiveUp();
 
   // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
   Status Goodbye();
 
  private:
-  Status LastWords();
-  bool KeepUnasked(const void* packet, size_t size_bytes);
-  void ReadUnasked();
-  Status Exchange(attach::Kind kind, void* request, size_t request_bytes,
-                  const std::vector<int>& descriptors, void* reply, size_t reply_bytes,
-                  attach::Kind reply_kind, std::vector<UniqueFd>* received);
-  StatusOr<AttachAnswer> Ask(attach::Kind kind, void* request, size_t request_bytes,
-                             const std::vector<int>& descriptors);
+  struct Packet {
+    std::vector<std::byte> bytes;
+    std::vector<UniqueFd> descriptors;
 
-  std::atomic<bool> takes_dmabufs_{false};
-  std::mutex mutex_;
+    // Its first bytes, as a T.
+    template <typename T>
+    T As() const {
+      T message{};
+      std::copy_n(bytes.data(), std::min(sizeof(T), bytes.size()),
+                  reinterpret_cast<std::byte*>(&message));
+      return message;
+    }
+  };
+  // A thread's question, on its stack.
+  struct Question {
+    uint32_t serial = 0;
+    std::optional<Packet> answer = {};
+  };
+  struct CallAnswer {
+    attach::CallReply reply{};
+    std::vector<attach::PeerPlace> peers;
+    std::string text;
+  };
+
+  StatusOr<Packet> Exchange(attach::Kind kind, std::span<std::byte> request,
+                            const std::vector<int>& descriptors, uint64_t timeout_ms);
+  Status Await(Question* question, uint64_t timeout_ms);
+  void ReadForAll(std::unique_lock<std::mutex>& lock, uint64_t patience_ns);
+  template <typename Request, typename Reply>
+  StatusOr<Packet> ExchangeFor(attach::Kind kind, Request* request,
+                               const std::vector<int>& descriptors, attach::Kind reply_kind,
+                               Reply* reply);
+  template <typename Request>
+  StatusOr<AttachAnswer> Ask(attach::Kind kind, Request* request,
+                             const std::vector<int>& descriptors);
+  StatusOr<CallAnswer> Call(attach::Kind kind, std::span<std::byte> request, uint64_t timeout_ms,
+                            const std::vector<int>& descriptors = {});
+  template <typename Request>
+  StatusOr<CallAnswer> Call(attach::Kind kind, Request* request, uint64_t timeout_ms,
+                            const std::vector<int>& descriptors = {}) {
+    return Call(kind, std::as_writable_bytes(std::span(request, 1)), timeout_ms, descriptors);
+  }
+  uint64_t PollMs() const { return timeout_ms_ / 2; }
+  uint64_t PollTimeoutMs() const { return timeout_ms_ + PollMs(); }
+
+  Status LastWords() const;
+  void TakeAll();
+  void TakeBeside();
+  void Take(Packet packet);
+  bool KeepUnasked(const Packet& packet);
+
+  std::string path_;
+  uint64_t timeout_ms_ = 0;
   UniqueFd socket_;
+  UniqueFd orders_event_;  // eventfds
+  UniqueFd reader_event_;  // another thread has read what the reader waits for
+  std::atomic<bool> takes_dmabufs_{false};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // there are answers, or nobody reads, or the daemon is gone
+  std::vector<Question*> questions_;
   uint32_t next_serial_ = 1;
+  bool has_reader_ = false;  // a thread waits for packets
+  bool is_over_ = false;     // the daemon has hung up
   Status goodbye_;
   std::optional<attach::LinkRules> rules_;
   std::deque<attach::LinkOrder> orders_;
-  UniqueFd orders_event_;  // eventfd
 };
 
 }  // namespace ferry::client

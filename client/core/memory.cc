@@ -32,9 +32,8 @@ ErrorCode FindWords(const Status& copied) {
 
 }  // namespace
 
-Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach,
-               ControlLibrary* control)
-    : heap_bytes_(heap_bytes), backends_(backends), attach_(attach), control_(control) {
+Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach)
+    : heap_bytes_(heap_bytes), backends_(backends), attach_(attach) {
   if (const std::vector<gpu::GpuBackend*> all = backends_->List(); !all.empty()) {
     Use(all.front());
   }
@@ -55,28 +54,16 @@ void Memory::KeepMapped() {
   keeps_mapped_ = true;
 }
 
-// Tells the daemon of a region; returns the flags of its answer.
-StatusOr<uint32_t> Memory::Announce(const ferry_control_region& description,
-                                    const attach::RegionRequest& request, int fd, int dmabuf) {
-  StatusOr<AttachAnswer> answer = attach_->SendRegion(request, fd, dmabuf);
-  FERRY_RETURN_IF_ERROR(answer.status());
-  FERRY_RETURN_IF_ERROR(control_->RegisterRegion(description));
-  return answer->reply.flags;
-}
-
 // Tells the daemon of a whole memfd, or the part of one that is lent; returns the region's number.
 StatusOr<uint32_t> Memory::AnnounceHost(int fd, uint64_t size_bytes, uint32_t flags) {
   const uint32_t region = next_region_++;
-  ferry_control_region description{};
-  description.region = region;
-  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
-  description.size_bytes = size_bytes;
-  description.allocation_id = region;
   attach::RegionRequest request{};
   request.region = region;
+  request.kind = static_cast<uint32_t>(attach::MemoryKind::kHostHeap);
   request.flags = flags;
   request.size_bytes = size_bytes;
-  FERRY_RETURN_IF_ERROR(Announce(description, request, fd).status());
+  request.allocation_id = region;
+  FERRY_RETURN_IF_ERROR(attach_->SendRegion(request, fd).status());
   return region;
 }
 
@@ -134,7 +121,7 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   if (status.ok()) {
     status = Clear(*pointer, region.size_bytes);
     if (!status.ok()) {
-      (void)control_->DeregisterRegion(region.id, region.size_bytes);
+      (void)attach_->EndRegion(region.id, region.size_bytes);
     }
   }
   if (!status.ok()) {
@@ -151,14 +138,9 @@ Status Memory::AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu
                               const gpu::DirectAccess& direct) {
   region->size_bytes = handle.size_bytes;
   region->by_stream = !direct.cpu || !direct.network;
-  ferry_control_region description{};
-  description.region = region->id;
-  description.kind = FERRY_CONTROL_REGION_DEVICE;
-  description.device = static_cast<uint32_t>(region->device);
-  description.size_bytes = handle.size_bytes;
-  description.allocation_id = handle.allocation_id;
   attach::RegionRequest request{};
   request.region = region->id;
+  request.kind = static_cast<uint32_t>(attach::MemoryKind::kDevice);
   request.flags = region->by_stream ? attach::kRegionByStream : 0;
   request.size_bytes = handle.size_bytes;
   request.allocation_id = handle.allocation_id;
@@ -174,10 +156,10 @@ Status Memory::AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu
       gpu.name().copy(request.backend, sizeof(request.backend) - 1);
     }
   }
-  StatusOr<uint32_t> flags =
-      Announce(description, request, handle.fd.get(), dmabuf.fd.valid() ? dmabuf.fd.get() : -1);
-  FERRY_RETURN_IF_ERROR(flags.status());
-  region->staged = (*flags & attach::kRegionStaged) != 0;
+  const StatusOr<AttachAnswer> answer =
+      attach_->SendRegion(request, handle.fd.get(), dmabuf.fd.valid() ? dmabuf.fd.get() : -1);
+  FERRY_RETURN_IF_ERROR(answer.status());
+  region->staged = (answer->reply.flags & attach::kRegionStaged) != 0;
   return {};
 }
 
@@ -229,7 +211,7 @@ Status Memory::FreeLocked(void* pointer) {
   if (const auto found = device_.find(pointer); found != device_.end()) {
     const uint32_t region = found->second.region;
     // The daemon releases the memory before it is freed; a dead daemon has released it already.
-    if (Status status = control_->DeregisterRegion(region, found->second.size_bytes);
+    if (Status status = attach_->EndRegion(region, found->second.size_bytes);
         !status.ok() && status.code() != ErrorCode::kDaemonDied) {
       return status;
     }
@@ -354,7 +336,7 @@ Status Memory::Unshare(void* base) {
   }
   regions_.Remove(region);
   shared_.erase(found);
-  const Status status = control_->DeregisterRegion(region, size_bytes);
+  const Status status = attach_->EndRegion(region, size_bytes);
   return status.code() == ErrorCode::kDaemonDied ? Status() : status;  // it has let go of it
 }
 

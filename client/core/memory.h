@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "client/core/attach_connection.h"
-#include "client/core/control_library.h"
 #include "client/core/front_end.h"
 #include "client/core/last_library.h"
 #include "client/core/malloc_heap.h"
@@ -43,8 +42,7 @@ namespace ferry::client {
 
 class Memory {
  public:
-  Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach,
-         ControlLibrary* control);
+  Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach);
   ~Memory();
 
   StatusOr<void*> Allocate(uint64_t size_bytes, MemoryKind kind, int device);
@@ -189,8 +187,6 @@ class Memory {
   Status AnnounceDevice(gpu::GpuBackend& gpu, OwnRegion* region, const gpu::IpcHandle& handle,
                         const gpu::DirectAccess& direct);
   Status Clear(void* pointer, uint64_t size_bytes);
-  StatusOr<uint32_t> Announce(const ferry_control_region& description,
-                              const attach::RegionRequest& request, int fd, int dmabuf = -1);
   bool IsRegionByStream(const void* pointer) const;
   // memory_looks.cc
   void Use(gpu::GpuBackend* backend);
@@ -216,7 +212,6 @@ class Memory {
   const uint64_t heap_bytes_;
   gpu::BackendRegistry* const backends_;
   AttachConnection* const attach_;
-  ControlLibrary* const control_;
   RegionTable regions_;
   const MallocHeap malloc_heap_;
   std::atomic<gpu::GpuBackend*> backend_{nullptr};

@@ -440,7 +440,7 @@ void Memory::WithdrawBetween(const std::byte* begin, const std::byte* end) {
 // A dead daemon has let go of it already.
 void Memory::Withdraw(const Adopted& adopted) {
   if (!adopted.region.hidden) {
-    (void)control_->DeregisterRegion(adopted.region.id, adopted.region.size_bytes);
+    (void)attach_->EndRegion(adopted.region.id, adopted.region.size_bytes);
   }
   regions_.Remove(adopted.region.id);
 }

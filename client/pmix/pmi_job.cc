@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "client/core/attach_connection.h"
-#include "client/core/control_library.h"
 #include "client/core/job_life.h"
 #include "client/core/meeting_watch.h"
 #include "client/pmix/own_daemon.h"
@@ -117,17 +116,10 @@ bool IsLoopback(const std::string& control_address) {
 
 Status CreateHere(const Nodes& nodes, uint32_t node, const config::Options& options,
                   JobStarter* starter) {
-  std::vector<const char*> addresses;
+  NewJob job{options.job_id, options.job_secret, node, nodes.node_of_rank, {}};
   for (const DaemonPlace& daemon : nodes.daemons) {
-    addresses.push_back(daemon.control_address.c_str());
+    job.addresses.push_back(daemon.control_address);
   }
-  const ferry_control_job job{.job_id = options.job_id.c_str(),
-                              .secret = options.job_secret.c_str(),
-                              .size = static_cast<uint32_t>(nodes.node_of_rank.size()),
-                              .node = node,
-                              .node_count = static_cast<uint32_t>(addresses.size()),
-                              .node_of_rank = nodes.node_of_rank.data(),
-                              .node_addresses = addresses.data()};
   return starter->CreateJob(job);
 }
 
@@ -215,7 +207,7 @@ class Monologue : public Exchange {
   std::map<std::string, std::string> words_;
 };
 
-// The daemon, over the attach socket and the control library.
+// The daemon, over the attach socket.
 class NodeDaemon : public JobStarter {
  public:
   explicit NodeDaemon(const config::Options& options) : options_(options) {}
@@ -223,41 +215,37 @@ class NodeDaemon : public JobStarter {
   // Finds the daemon of the run directory; where no option names one, the system's; failing that,
   // starts one of the job's own. kNoDaemon, kPermissionDenied, kTimeout.
   StatusOr<DaemonPlace> Find(bool alone) override;
-  Status CreateJob(const ferry_control_job& job) override { return control_->CreateJob(job); }
+  Status CreateJob(const NewJob& job) override { return attach_->CreateJob(job); }
 
  private:
-  Status Meet(const std::string& run_directory);
+  Status Meet(DaemonPlace* place);
 
   const config::Options options_;
   std::unique_ptr<OwnDaemon> own_;  // destroyed last, when nobody talks to it any more
   std::unique_ptr<AttachConnection> attach_;
-  std::unique_ptr<ControlLibrary> control_;
 };
 
-Status NodeDaemon::Meet(const std::string& run_directory) {
+// Fills in the address of the daemon of that run directory.
+Status NodeDaemon::Meet(DaemonPlace* place) {
   auto attach = std::make_unique<AttachConnection>();
   FERRY_RETURN_IF_ERROR(
-      attach->Connect(run_directory, options_.attach_timeout_ms, options_.daemon_user));
+      attach->Connect(place->run_directory, options_.attach_timeout_ms, options_.daemon_user));
   const StatusOr<attach::UserReply> user = attach->IdentifyUser();
   FERRY_RETURN_IF_ERROR(user.status());
-  auto control = std::make_unique<ControlLibrary>();
-  FERRY_RETURN_IF_ERROR(control->Connect(run_directory, user->token, sizeof(user->token),
-                                         static_cast<uint32_t>(options_.attach_timeout_ms),
-                                         options_.daemon_user));
+  place->control_address = user->control_address;
   attach_ = std::move(attach);
-  control_ = std::move(control);
   return {};
 }
 
 StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
   DaemonPlace place{.run_directory = options_.run_directory, .control_address = ""};
-  Status met = Meet(place.run_directory);
+  Status met = Meet(&place);
   const bool usual =
       config::IsDefaultRunDirectory(place.run_directory, config::ProcessEnvironment());
   if (met.code() == ErrorCode::kNoDaemon && usual &&
       place.run_directory != config::kSystemRunDirectory) {
     place.run_directory = config::kSystemRunDirectory;
-    met = Meet(place.run_directory);
+    met = Meet(&place);
   }
   const bool none =
       met.code() == ErrorCode::kNoDaemon || (met.code() == ErrorCode::kPermissionDenied && usual);
@@ -266,15 +254,12 @@ StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
     FERRY_RETURN_IF_ERROR(own.status());
     own_ = std::move(*own);
     place.run_directory = own_->run_directory();
-    met = Meet(place.run_directory);
+    met = Meet(&place);
   } else if (none) {
     return Status(ErrorCode::kNoDaemon,
                   met.message() + " (a job of several nodes needs a ferryd on each)");
   }
   FERRY_RETURN_IF_ERROR(met);
-  StatusOr<std::string> address = control_->ControlAddress();
-  FERRY_RETURN_IF_ERROR(address.status());
-  place.control_address = std::move(*address);
   return place;
 }
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "client/control/control_api.h"
+#include "client/core/attach_connection.h"
 #include "client/pmix/exchange.h"
 #include "common/status.h"
 #include "config/options.h"
@@ -35,7 +35,7 @@ class JobStarter {
   // Finds the daemon. `alone`: the job has no other node, so a daemon may be started for it.
   virtual StatusOr<DaemonPlace> Find(bool alone) = 0;
   // Creates the job, which lives as long as this object.
-  virtual Status CreateJob(const ferry_control_job& job) = 0;
+  virtual Status CreateJob(const NewJob& job) = 0;
 };
 
 class PmiJob {

@@ -84,7 +84,7 @@ void Client::AwaitUnder(MeetingWatch* watch, RequestHandle receive, int32_t from
     WaitFor(is_there, &awaited, from, watch->due_ns());
     if (!IsComplete(receive) && watch->IsDue()) {
       watch->TellAnswer([this]() -> StatusOr<std::string> {
-        StatusOr<std::string> verdict = control_.Why();
+        StatusOr<std::string> verdict = attach_.Why();
         FERRY_RETURN_IF_ERROR(verdict.status());
         return ": " + *verdict;
       });

@@ -61,7 +61,6 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   client->options_ = options;
   client->threads_asked_for_ = threads;
   client->backends_ = std::move(backends);
-  client->control_.LoadAhead();
   FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms,
                                                 options.daemon_user));
   FERRY_RETURN_IF_ERROR(client->Attach());
@@ -145,11 +144,8 @@ Status Client::MakeSegments(const attach::AttachReply& reply) {
 
 // Joins, and makes the parts. Nothing of the node's other ranks is mapped before it is needed.
 Status Client::MeetPeers(const attach::AttachReply& reply) {
-  FERRY_RETURN_IF_ERROR(control_.Connect(options_.run_directory, reply.token, sizeof(reply.token),
-                                         static_cast<uint32_t>(options_.attach_timeout_ms),
-                                         options_.daemon_user));
   MeetingWatch watch(JobLife::Instance().entry(), view_.rank, options_.mpi_warn_after_ms);
-  StatusOr<ControlLibrary::Membership> job = control_.Join(
+  StatusOr<AttachConnection::Membership> job = attach_.Join(
       view_.job_size, options_.mpi_warn_after_ms, [&watch](const std::string& missing) {
         if (!missing.empty() && watch.IsDue()) {
           watch.Tell(" for all ranks of the job to call it; missing: " + missing);
@@ -159,14 +155,15 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   peers_.by_rank.resize(view_.job_size);
   peers_.rank_of_local.resize(reply.local_size);
   std::vector<PeerProcess> processes(view_.job_size);
-  for (const ferry_control_peer& peer : job->peers) {
+  for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
+    const attach::PeerPlace& peer = job->peers[rank];
     nodes_.push_back(peer.node);
-    engine::Peer& place = peers_.by_rank[peer.rank];
+    engine::Peer& place = peers_.by_rank[rank];
     place.local = peer.node == job->node;
     place.local_index = peer.local_index;
     if (place.local) {
-      peers_.rank_of_local[peer.local_index] = peer.rank;
-      processes[peer.rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
+      peers_.rank_of_local[peer.local_index] = rank;
+      processes[rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
     }
   }
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
@@ -188,11 +185,7 @@ Status Client::MeetPeers(const attach::AttachReply& reply) {
   }
   watcher_.emplace(
       &attach_, daemon_pidfd_.get(), progress_->wake(),
-      [this](ErrorCode error) { matching_->FailAll(error); },
-      [this] {
-        attach_.GiveUp();
-        control_.GiveUp();
-      },
+      [this](ErrorCode error) { matching_->FailAll(error); }, [this] { attach_.GiveUp(); },
       std::move(duties));
   return watcher_->Start();
 }
@@ -259,7 +252,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   const shm::Statistics statistics(view_.layout->counters);
   progress_.emplace(Progress::Parts{view_, &peers_, engine, own_lane_, doorbell_.get(), wait_policy,
                                     threads_asked_for_});
-  memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
+  memory_.emplace(options_.heap_bytes, backends_.get(), &attach_);
   addresses_ = &memory_->regions().addresses();
   death_epoch_ = &progress_->wake().layout()->death_epoch;
   if (options_.malloc == "ferry") {
@@ -285,8 +278,8 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   });
   sender_.emplace(&*progress_, &*requests_, &*memory_, eager_max_bytes, options_.heap_bytes);
   receiver_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, statistics, is_crowded_);
-  matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, &attach_,
-                    statistics, options_);
+  matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &attach_, statistics,
+                    options_);
   one_sided_.emplace(OneSidedOperations::Parts{
       .progress = &*progress_,
       .memory = &*memory_,
@@ -362,7 +355,7 @@ Status Client::Leave() {
   if (poison() != ErrorCode::kOk) {
     return Health();
   }
-  return control_.Detach();
+  return attach_.Detach();
 }
 
 // Returns once messages to all peers take the daemons again, or after a time. So what this rank has
@@ -384,7 +377,7 @@ void Client::ReturnLinks() {
   WaitFor(are_back, &engine, shm::kAnySource, end_ns);
 }
 
-void Client::Abort(int exit_code) { (void)control_.Abort(exit_code, "ferry_abort was called"); }
+void Client::Abort(int exit_code) { (void)attach_.Abort(exit_code, "ferry_abort was called"); }
 
 Status Client::Health() const {
   const ErrorCode code = poison();

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "client/core/attach_connection.h"
-#include "client/core/control_library.h"
 #include "client/core/daemon_life.h"
 #include "client/core/front_end.h"
 #include "client/core/meeting_watch.h"
@@ -242,7 +241,6 @@ class Client final : public FrontEnd {
   void ForgetByLinks(const void* base);
 
   AttachConnection attach_;
-  ControlLibrary control_;
   std::unique_ptr<gpu::BackendRegistry> backends_;
   shm::Mapping session_map_;
   std::mutex inboxes_mutex_;              // while one is mapped

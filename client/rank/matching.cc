@@ -12,18 +12,17 @@ using shm::RequestLayout;
 using shm::RequestState;
 
 Matching::Matching(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
-                   ControlLibrary* control, AttachConnection* attach,
-                   const shm::Statistics& statistics, const config::Options& options)
+                   AttachConnection* attach, const shm::Statistics& statistics,
+                   const config::Options& options)
     : progress_(*progress),
       requests_(*requests),
       regions_(memory->regions()),
-      channels_(ChannelParts(memory, peer_memory, control, attach, statistics, options)),
+      channels_(ChannelParts(memory, peer_memory, attach, statistics, options)),
       queues_(&channels_, memory),
       rings_(RingParts(memory, options)) {}
 
 Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
-                                       ControlLibrary* control, AttachConnection* attach,
-                                       const shm::Statistics& statistics,
+                                       AttachConnection* attach, const shm::Statistics& statistics,
                                        const config::Options& options) {
   Channels::Parts parts{};
   parts.rank = progress_.view().rank;
@@ -31,7 +30,7 @@ Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
   parts.requests = &requests_.pool();
   parts.memory = memory;
   parts.peer_memory = peer_memory;
-  parts.control = control;
+  parts.attach = attach;
   parts.ring_daemon = [this] {
     // Pairs with the daemon's look at it, also before it sleeps.
     shm::FetchAdd(progress_.view().layout->channels_armed, uint64_t{1}, std::memory_order_seq_cst);
@@ -39,7 +38,6 @@ Channels::Parts Matching::ChannelParts(Memory* memory, PeerMemory* peer_memory,
   };
   parts.poison = [this] { return progress_.poison(); };
   parts.statistics = statistics;
-  parts.ask_for_pages = [attach](uint32_t nic) { return attach->CounterPages(nic); };
   parts.cell_max_bytes = options.matched_cell_bytes;
   parts.cell_count = static_cast<uint32_t>(options.matched_cells);
   return parts;

@@ -22,7 +22,7 @@ class Matching {
  public:
   // All outlive it.
   Matching(Progress* progress, Requests* requests, Memory* memory, PeerMemory* peer_memory,
-           ControlLibrary* control, AttachConnection* attach, const shm::Statistics& statistics,
+           AttachConnection* attach, const shm::Statistics& statistics,
            const config::Options& options);
   Matching(const Matching&) = delete;
   Matching& operator=(const Matching&) = delete;
@@ -67,9 +67,8 @@ class Matching {
   }
 
  private:
-  Channels::Parts ChannelParts(Memory* memory, PeerMemory* peer_memory, ControlLibrary* control,
-                               AttachConnection* attach, const shm::Statistics& statistics,
-                               const config::Options& options);
+  Channels::Parts ChannelParts(Memory* memory, PeerMemory* peer_memory, AttachConnection* attach,
+                               const shm::Statistics& statistics, const config::Options& options);
   DeviceRings::Parts RingParts(Memory* memory, const config::Options& options);
   Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
   StatusOr<std::vector<Queues::Item>> ResolveAll(std::span<const RequestHandle> handles);

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "client/control/control_api.h"
 #include "client/core/front_end.h"
 #include "common/error_code.h"
+#include "proto/attach_protocol.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/layout/channel_layout.h"
@@ -29,7 +29,7 @@ struct Channel {
   uint32_t request = 0;  // its slot
   bool is_send = false;
   uint32_t peer = 0;
-  ferry_control_match_key key{};
+  attach::MatchKey key{};
   Stage stage = Stage::kOffered;
   ErrorCode error = ErrorCode::kOk;  // kFailed: why
 

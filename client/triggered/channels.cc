@@ -14,9 +14,6 @@ using shm::SendMode;
 namespace {
 
 constexpr uint64_t kCellAlignment = 64;
-// In a call: half of what ferryd reads of one (kMostMessageBytes of http2_guard.h), at 128 bytes
-// each.
-constexpr size_t kMostOffersAtATime = 2048;
 
 SendMode ModeOf(const RequestLayout& slot) {
   return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
@@ -28,7 +25,7 @@ bool IsSend(const RequestLayout& slot) {
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
 }
 
-ferry_control_place PlaceOf(const shm::Location& where) {
+attach::MemoryPlace PlaceOf(const shm::Location& where) {
   return {where.region, 0, where.region == 0 ? 0 : where.address};
 }
 
@@ -46,7 +43,8 @@ Channels::Channels(Parts parts)
                       [memory = parts_.memory](const void* word) {
                         return memory->regions().Find(word, sizeof(shm::CounterLayout)).address;
                       }}),
-      pages_({parts_.ask_for_pages, [memory = parts_.memory] { return memory->backend(); }}) {}
+      pages_({[attach = parts_.attach](uint32_t nic) { return attach->CounterPages(nic); },
+              [memory = parts_.memory] { return memory->backend(); }}) {}
 
 Channels::~Channels() = default;
 
@@ -120,7 +118,7 @@ void Channels::FreeBlock(void* block) {
 
 Status Channels::Offer(std::span<const uint32_t> requests) {
   std::vector<std::unique_ptr<Channel>> made;
-  std::vector<ferry_control_offer> offers[2];  // receives, sends
+  std::vector<attach::MatchOffer> offers[2];  // receives, sends
   const auto give_up = [&](const Status& status) {
     for (const auto& channel : made) {
       FreeBlocks(*channel, {});
@@ -139,7 +137,7 @@ Status Channels::Offer(std::span<const uint32_t> requests) {
     const auto find = [&](const void* address, uint64_t bytes) {
       return PlaceOf(parts_.memory->regions().Find(address, bytes));
     };
-    ferry_control_offer offer{};
+    attach::MatchOffer offer{};
     offer.key = (*channel)->key;
     offer.size_bytes = slot.size_bytes;
     offer.mode = static_cast<uint32_t>(ModeOf(slot));
@@ -157,12 +155,12 @@ Status Channels::Offer(std::span<const uint32_t> requests) {
   size_t taken[2] = {};
   for (const bool sends : {false, true}) {
     while (taken[sends] < offers[sends].size()) {
-      const auto rest = std::span<const ferry_control_offer>(offers[sends]).subspan(taken[sends]);
-      const auto piece = rest.first(std::min(rest.size(), kMostOffersAtATime));
-      if (const Status status = parts_.control->OfferMatches(sends, piece); !status.ok()) {
+      const auto rest = std::span<const attach::MatchOffer>(offers[sends]).subspan(taken[sends]);
+      const auto piece = rest.first(std::min(rest.size(), size_t{attach::kMostOffers}));
+      if (const Status status = parts_.attach->OfferMatches(sends, piece); !status.ok()) {
         for (const bool side : {false, true}) {
           for (size_t i = 0; i < taken[side]; ++i) {
-            (void)parts_.control->WithdrawMatch(side, offers[side][i].key, 0);
+            (void)parts_.attach->WithdrawMatch(side, offers[side][i].key, 0);
           }
         }
         return give_up(status);
@@ -450,7 +448,7 @@ Status Channels::Withdraw(Channel& channel) {
   }
   return parts_.poison() != ErrorCode::kOk
              ? Status(parts_.poison(), "there is nobody to tell")
-             : parts_.control->WithdrawMatch(channel.is_send, channel.key, channel.Done());
+             : parts_.attach->WithdrawMatch(channel.is_send, channel.key, channel.Done());
 }
 
 void Channels::Abandon(Channel& channel, ErrorCode error) {

@@ -19,7 +19,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/core/control_library.h"
+#include "client/core/attach_connection.h"
 #include "client/core/memory.h"
 #include "client/core/peer_memory.h"
 #include "client/core/request_pool.h"
@@ -42,11 +42,10 @@ class Channels {
     RequestPool* requests;
     Memory* memory;
     PeerMemory* peer_memory;
-    ControlLibrary* control;
+    AttachConnection* attach;
     std::function<void()> ring_daemon;  // call it after `armed` of a channel has changed
     std::function<ErrorCode()> poison;
     shm::Statistics statistics;
-    std::function<StatusOr<UniqueFd>(uint32_t nic)> ask_for_pages;  // CounterPages
     uint64_t cell_max_bytes;  // receives of at most this size have cells
     uint32_t cell_count;
   };

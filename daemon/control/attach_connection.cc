@@ -213,7 +213,6 @@ void AttachConnection::AnswerAttach(const attach::AttachHeader& asked, const Sta
   if (status.ok()) {
     reply.local_size = session_->local_size;
     reply.local_index = session_->local_index;
-    std::copy(session_->token.begin(), session_->token.end(), reply.token);
   }
   Send(reply);
 }

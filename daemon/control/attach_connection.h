@@ -23,6 +23,7 @@
 #include "common/unique_fd.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/job.h"
+#include "daemon/control/job_registry.h"
 #include "daemon/session/session.h"
 #include "daemon/sockets/packet_socket.h"
 #include "proto/attach_protocol.h"
@@ -35,6 +36,13 @@ class AttachServer;
 struct LifeAsked {
   std::atomic<uint32_t> number{0};
   std::atomic<bool> is_on_its_way{false};  // to the progress thread
+};
+
+// The answer to a call, beside its status.
+struct CallAnswer {
+  uint32_t flags = 0;
+  std::string text = {};
+  JobRegistry::Places places = {};
 };
 
 class AttachConnection final : public RankConnection,
@@ -85,12 +93,31 @@ class AttachConnection final : public RankConnection,
   Status HandleLink(const attach::LinkReply& reply, SocketPacket& packet);
   Status HandleLife(const attach::LifeQuestion& question, SocketPacket& packet);
   Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet);
-  void OfferRegion(const attach::AttachHeader& asked, std::shared_ptr<Region> region);
+  void AddRegion(const attach::AttachHeader& asked, const std::shared_ptr<Region>& region);
   Status HandlePeerInbox(const attach::PeerRequest& request);
   Status HandlePeerRegion(const attach::PeerRequest& request);
   Status HandleCounterPages(const attach::NicRequest& request, SocketPacket& packet);
   // The session of the rank that a request names.
   StatusOr<std::shared_ptr<Session>> PeerOf(const attach::PeerRequest& request) const;
+
+  // Calls (attach_calls.cc). Each is answered by a CallReply, now or later.
+
+  // False: the packet is none.
+  bool HandleCall(const attach::AttachHeader& header, SocketPacket& packet);
+  // kCorrupt: no correct rank sends it; kNotInitialized: the session has ended.
+  Status ExpectServed(const SocketPacket& packet) const;
+  // What is no error is answered by the call itself.
+  Status HandleJoin(const attach::JoinRequest& request);
+  Status HandlePeers(const attach::PeersRequest& request);
+  Status HandleDetach(const attach::DetachRequest& request);
+  Status HandleAbort(const attach::AbortRequest& request);
+  Status HandleOffer(const SocketPacket& packet);
+  Status HandleRegionEnd(const attach::RegionEndRequest& request);
+  Status HandleWhy(const attach::WhyRequest& request);
+  Status HandleCreateJob(const attach::JobRequest& request, SocketPacket& packet);
+  void AnswerPeers(const attach::AttachHeader& asked, uint32_t first);
+  void AnswerCall(const attach::AttachHeader& asked, const Status& status,
+                  const CallAnswer& answer = {});
 
   // Answers (attach_connection.cc).
 
@@ -105,8 +132,11 @@ class AttachConnection final : public RankConnection,
   void SendOrders();
   template <typename Message>
   void Send(const Message& message, std::span<const int> fds = {}) {
+    SendBytes(std::as_bytes(std::span(&message, 1)), fds);
+  }
+  void SendBytes(std::span<const std::byte> bytes, std::span<const int> fds) {
     if (!is_ending_) {
-      ExpectSent(SendPacket(socket_.native_handle(), message, fds));
+      ExpectSent(SendPacket(socket_.native_handle(), bytes, fds));
     }
   }
   // What does not go ends the connection: the rank is gone, or asks and does not read the answers,

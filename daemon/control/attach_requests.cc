@@ -48,6 +48,9 @@ void AttachConnection::Handle(SocketPacket& packet) {
   if (const auto* attach = packet.As<attach::AttachRequest>(); attach && kind == Kind::kAttach) {
     return HandleAttach(*attach);
   }
+  if (HandleCall(header, packet)) {
+    return;
+  }
   if (const auto* segments = packet.As<attach::SegmentsRequest>();
       segments && kind == Kind::kSegments) {
     status = HandleSegments(*segments, packet);
@@ -191,6 +194,7 @@ Status AttachConnection::HandleUser(const attach::UserRequest& request) {
   reply.daemon_pid = static_cast<uint32_t>(getpid());
   reply.uid = caller_.uid;
   std::copy(token.begin(), token.end(), reply.token);
+  server_.control_address_.copy(reply.control_address, sizeof(reply.control_address) - 1);
   Send(reply);
   return {};
 }
@@ -226,6 +230,11 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
   const size_t dmabufs = by_stream && (request.flags & attach::kRegionDmabuf) != 0 ? 1 : 0;
   const bool is_by_handle = by_stream && packet.fds.size() == dmabufs;
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, (is_by_handle ? 0 : 1) + dmabufs));
+  const auto kind = static_cast<attach::MemoryKind>(request.kind);
+  if (kind != attach::MemoryKind::kHostHeap && kind != attach::MemoryKind::kDevice) {
+    return {ErrorCode::kInvalidArgument, "region " + std::to_string(request.region) +
+                                             ": unknown kind " + std::to_string(request.kind)};
+  }
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
@@ -233,22 +242,24 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
                   dmabufs == 0 ? nullptr : &packet.fds.back(), request, *session_, server_.memory_);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
+  (*region)->kind =
+      kind == attach::MemoryKind::kDevice ? RegionKind::kDevice : RegionKind::kHostHeap;
   if (!(*region)->by_stream) {
-    OfferRegion(request.header, *region);
+    AddRegion(request.header, *region);
     return {};
   }
   server_.registry_.ImportRegion(
       *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
         if (const auto self = weak.lock(); self != nullptr && !self->is_ending_) {
-          self->OfferRegion(header, region);
+          self->AddRegion(header, region);
         }
       });
   return {};
 }
 
-void AttachConnection::OfferRegion(const attach::AttachHeader& asked,
-                                   std::shared_ptr<Region> region) {
-  if (const Status status = server_.registry_.OfferRegion(*session_, region); !status.ok()) {
+void AttachConnection::AddRegion(const attach::AttachHeader& asked,
+                                 const std::shared_ptr<Region>& region) {
+  if (const Status status = server_.registry_.AddRegion(*session_, region); !status.ok()) {
     return Answer(asked, status);
   }
   AnswerRegion(asked, *region);

@@ -5,16 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "common/log.h"
 #include "common/process_handle.h"
+#include "common/thread.h"
 #include "daemon/control/attach_connection.h"
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {
+
+// The most kWhy of one user that are answered at a time.
+constexpr int kMostQuestions = 4;
 
 // 0 if there is no such file. Inodes of namespaces have 32 bits.
 uint32_t InodeOf(const char* path) {
@@ -34,6 +39,7 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       pid_namespace_(InodeOf("/proc/self/ns/pid")),
       user_namespace_(InodeOf("/proc/self/ns/user")),
       memory_events_(context),
+      gate_(kMostQuestions),
       acceptor_(context, "the attach socket", limits,
                 {.take = [this](UniqueFd fd, const Caller& caller) { Take(std::move(fd), caller); },
                  .refuse = [this](UniqueFd fd, const Caller& caller,
@@ -99,6 +105,30 @@ void AttachServer::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
   const auto refused = std::make_shared<AttachConnection>(*this, std::move(fd), caller);
   refused->Goodbye(why);
   refused->Close();  // at once: there may be no descriptor left for the next one
+}
+
+Status AttachServer::AskWhy(std::shared_ptr<Session> session,
+                            std::function<void(const StatusOr<std::string>& verdict)> done) {
+  if (why_ == nullptr) {
+    return {ErrorCode::kUnsupported, "nobody here knows what ranks wait for"};
+  }
+  auto place = gate_.Enter(session->uid);
+  if (!place.has_value()) {
+    return {ErrorCode::kLimitExceeded, "several such questions are under way: ask again later"};
+  }
+  const uint64_t number = next_question_++;
+  const auto kept = std::make_shared<QuestionGate::Place>(std::move(*place));
+  StatusOr<std::thread> thread = StartThread(
+      "ferry-why", "that asks what a rank waits for",
+      [this, number, kept, session = std::move(session), done = std::move(done)] {
+        boost::asio::post(context_, [this, number, kept, done, verdict = why_(*session)] {
+          questions_.extract(number).mapped().join();
+          done(verdict);
+        });
+      });
+  FERRY_RETURN_IF_ERROR(thread.status());
+  questions_.emplace(number, std::move(*thread));
+  return {};
 }
 
 void AttachServer::Remove(const std::shared_ptr<AttachConnection>& connection) {

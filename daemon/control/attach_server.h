@@ -1,5 +1,5 @@
 // The attach socket (proto/attach_protocol.h): who a rank or launcher is, a rank's segments, its
-// life.
+// life, and all that it asks of its daemon.
 //
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
 // (common/process_handle.h) or its hang-up, whichever comes first; whatever else arrives there that
@@ -7,21 +7,26 @@
 // attached within `attach_timeout_ms` ends too, and so does a rank that has not handed over its
 // segments within as long again. How many there may be: connection_acceptor.h.
 //
-// Thread: the control thread; nothing blocks but mmap and the data plane's answers.
+// Thread: the control thread; nothing blocks but mmap and the data plane's answers. What would, as
+// asking other daemons what a rank waits for, goes on elsewhere, and its answer follows.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/question_gate.h"
 #include "daemon/session/memory_guard.h"
 
 namespace ferry::daemon {
@@ -35,6 +40,12 @@ class AttachServer {
                uint64_t attach_timeout_ms, const ConnectionLimits& limits);
   ~AttachServer();
 
+  // What other daemons call this one (UserReply). Before Listen.
+  void set_control_address(std::string address) { control_address_ = std::move(address); }
+  // What a rank waits for (kWhy), in a sentence. Called on a thread of its own, and may block. It
+  // outlives the server. Without it such calls are refused. Before Listen.
+  using Why = std::function<StatusOr<std::string>(const Session& session)>;
+  void set_why(Why why) { why_ = std::move(why); }
   // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach
   // is decided later, by job).
   Status Listen(const std::string& path, bool for_all);
@@ -42,6 +53,8 @@ class AttachServer {
   void Stop();
 
   size_t connections() const { return connections_.size(); }
+  // Threads that ask what ranks wait for. The server must not end before they are gone.
+  size_t questions() const { return questions_.size(); }
 
  private:
   friend class AttachConnection;
@@ -49,6 +62,9 @@ class AttachServer {
   void Take(UniqueFd fd, const Caller& caller);
   void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
   void Remove(const std::shared_ptr<AttachConnection>& connection);
+  // Calls `done` with what `session` waits for, later. kLimitExceeded, kUnsupported, kSystem.
+  Status AskWhy(std::shared_ptr<Session> session,
+                std::function<void(const StatusOr<std::string>& verdict)> done);
 
   boost::asio::io_context& context_;
   JobRegistry& registry_;
@@ -59,6 +75,11 @@ class AttachServer {
   const uint32_t user_namespace_;
   MemoryWatch memory_;                                   // of the ranks
   boost::asio::posix::stream_descriptor memory_events_;  // its descriptor
+  std::string control_address_;
+  Why why_;
+  QuestionGate gate_;
+  uint64_t next_question_ = 0;
+  std::map<uint64_t, std::thread> questions_;
   std::set<std::shared_ptr<AttachConnection>> connections_;
   ConnectionAcceptor acceptor_;
 };

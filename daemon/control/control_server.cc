@@ -163,6 +163,8 @@ struct ControlServer::Parts {
                                                         GrpcAcceptor& acceptor,
                                                         const std::string& path, unsigned mode);
   void SetIdentity(int port);
+  StatusOr<std::string> WhyOf(const Session& session);
+  void AwaitLeaving();
   void WaitForSignal();
   std::string Summary() const;
   void OnSignal(int number);
@@ -184,7 +186,6 @@ struct ControlServer::Parts {
   AttachServer attach;
   std::optional<Reporter> reporter;
   UnreadAnswers unread_answers;  // of users
-  std::unique_ptr<grpc::Service> client_service;
   std::unique_ptr<grpc::Service> launcher_service;
   std::unique_ptr<grpc::Service> admin_service;
   const std::unique_ptr<grpc::Service> peer_service;
@@ -298,7 +299,6 @@ StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(
 // Two servers, so that nothing but a file's mode decides who may reach the service Admin.
 Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
-  builder.RegisterService(client_service.get());
   builder.RegisterService(launcher_service.get());
   unread_answers.Watch(builder);
   user_acceptor.Sift();  // everybody may write there, and pass what gRPC would wait for
@@ -346,7 +346,6 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
   parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
                                          parts.directory.path(), std::move(gpus), metrics_address});
-  parts.client_service = MakeClientService(parts.loop, parts.registry, data_plane, *parts.reporter);
   parts.launcher_service =
       MakeLauncherService(parts.loop, parts.launchers, *parts.reporter, parts.unread_answers);
   parts.admin_service = MakeAdminService(
@@ -356,6 +355,8 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
   FERRY_RETURN_IF_ERROR(parts.StartUserServer());
   FERRY_RETURN_IF_ERROR(parts.StartAdminServer());
+  parts.attach.set_control_address(parts.control_address);
+  parts.attach.set_why([&parts](const Session& session) { return parts.WhyOf(session); });
   FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket(), ServesAll(options)));
   FERRY_RETURN_IF_ERROR(parts.directory.WriteInfo(
       {options.node_name, parts.control_address, parts.links.Incarnation(), metrics_address}));
@@ -377,6 +378,16 @@ ControlServer::~ControlServer() { parts_->Stop(); }
 const std::string& ControlServer::control_address() const { return parts_->control_address; }
 
 const std::string& ControlServer::run_directory() const { return parts_->directory.path(); }
+
+// What the rank of that session waits for. Not on the control thread.
+StatusOr<std::string> ControlServer::Parts::WhyOf(const Session& session) {
+  control::WhyRequest question;
+  question.set_job_id(session.job_id);
+  question.set_rank(session.rank);
+  control::WhyReply answer;
+  FERRY_RETURN_IF_ERROR(reporter->FillWhy(session.uid, question, &answer));
+  return answer.ranks_size() == 1 ? answer.ranks(0).verdict() : "";
+}
 
 // ---- Signals ----
 
@@ -544,6 +555,14 @@ void ControlServer::Parts::Drain(const std::function<void()>& on_stop) {
   }
 }
 
+// Until nothing calls the registry or the attach server any more for ranks that are gone.
+void ControlServer::Parts::AwaitLeaving() {
+  while (loop.Run([this] { return registry.leaving() + attach.questions(); }) != 0) {
+    std::unique_lock lock(mutex);
+    stop_requested.wait_for(lock, kIdlePoll);
+  }
+}
+
 // The servers first, while the loop still answers their handlers; then what posts to the loop; then
 // it.
 void ControlServer::Parts::Stop() {
@@ -554,10 +573,7 @@ void ControlServer::Parts::Stop() {
       spdlog::warn("{} had not left in time: told that ferryd has stopped", Counted(left, "rank"));
     }
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
-    while (loop.Run([this] { return registry.leaving(); }) != 0) {
-      std::unique_lock lock(mutex);
-      stop_requested.wait_for(lock, kIdlePoll);
-    }
+    AwaitLeaving();
     const uint64_t deadline_ns = MonotonicNs() + 1'000'000ULL * kLastNews.count();
     while (!loop.Run([this] { return registry.quiet(); }) && MonotonicNs() < deadline_ns) {
       std::unique_lock lock(mutex);
@@ -574,8 +590,9 @@ void ControlServer::Parts::Stop() {
     admin_server->Shutdown(deadline);
     peer_server->Shutdown(deadline);
     links.Stop();
+    loop.Run([this] { attach.Stop(); });
+    AwaitLeaving();
     loop.Run([this] {
-      attach.Stop();
       watchdog.Stop();
       boost::system::error_code ignored;
       signals.cancel(ignored);

@@ -54,7 +54,12 @@ const char* RankStateText(RankState state);
 // "rank 2 of job x".
 std::string RankText(uint32_t rank, const std::string& job_id);
 
-using JoinDone = std::function<void(const Status&, const control::JoinJobReply&)>;
+struct JoinAnswer {
+  bool waiting = false;  // for other ranks
+  // Then: the ranks that are missing and what is known of them; for one rank of those that wait.
+  std::string missing = {};
+};
+using JoinDone = std::function<void(const Status&, const JoinAnswer&)>;
 // `left`: nothing touches the rank's memory any more. Else it is still waited for.
 using DetachDone = std::function<void(bool left)>;
 
@@ -77,11 +82,9 @@ struct Rank {
   bool announced = false;            // kEnded: the other nodes may hear of it
   DetachDone on_left;                // called once `leaving` is gone
   std::weak_ptr<RankConnection> connection;
-  std::map<uint32_t, std::shared_ptr<Region>>
-      offered;                              // came over the attach socket, not active yet
-  std::map<uint32_t, Importing> importing;  // by number; before they are offered
+  std::map<uint32_t, Importing> importing;  // by number; before they are used
   bool is_joining = false;                  // has asked to join, and has no answer yet
-  JoinDone join_done;                       // a JoinJob call that waits
+  JoinDone join_done;                       // a kJoin that waits
   std::unique_ptr<boost::asio::steady_timer> poll_timer;  // ends a long poll: join_done, on_left
 };
 

@@ -13,7 +13,6 @@
 
 #include "common/clock.h"
 #include "common/counted.h"
-#include "common/hex_text.h"
 #include "common/log.h"
 #include "common/net_address.h"
 #include "daemon/control/secrets.h"
@@ -156,9 +155,9 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) con
                                            " is attached already, by pid " +
                                            std::to_string(rank.session->pid)};
   }
-  if (tokens_.size() + leaving_ >= limits_.max_local_ranks) {
+  if (local_ranks_ + leaving_ >= limits_.max_local_ranks) {
     return {ErrorCode::kLimitExceeded, "this daemon serves " +
-                                           Counted(tokens_.size() + leaving_, "rank") +
+                                           Counted(local_ranks_ + leaving_, "rank") +
                                            ", as many as max_local_ranks allows"};
   }
   *found = job;
@@ -181,13 +180,12 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->uid = claim.uid;
   session->shares_processes = claim.shares_processes;
   session->quota = std::move(*hold);
-  FillRandom(session->token);
   Rank& rank = job->ranks[claim.rank];
   rank.state = RankState::kAttached;
   ++totals_.ranks_attached;
   rank.session = session;
   rank.connection = std::move(connection);
-  tokens_.emplace(HexText(session->token), session);
+  ++local_ranks_;
   Changed();
   return session;
 }
@@ -290,7 +288,6 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
                                     RankText(index, job.spec.id) + " left while it joined")
                            : rank.end);
   rank.importing.clear();
-  rank.offered.clear();
   if (rank.session != nullptr) {
     totals_.ranks_died += rank.end.ok() ? 0 : 1;
     if (rank.session->session_map.valid()) {
@@ -299,7 +296,7 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
       job.ended.Add(statistics);
       totals_.ended.Add(statistics);
     }
-    tokens_.erase(HexText(rank.session->token));
+    --local_ranks_;
     rank.leaving = std::exchange(rank.session, nullptr);
     ++leaving_;
   }

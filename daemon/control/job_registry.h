@@ -1,9 +1,7 @@
 // The jobs of this daemon, their ranks here and what is known of those elsewhere.
 //
 // Thread: everything on the control thread (ControlLoop); no locks. Calls of the data plane are
-// made from here and block for as long as the data plane takes (micro- to milliseconds), except
-// that RegisterRegion, which may pin gigabytes, is left to the caller's thread: see Region
-// functions.
+// made from here and block for as long as the data plane takes (micro- to milliseconds).
 //
 // A rank's life: Attach -> Serve (segments mapped, data plane serves it) -> Join (waits until all
 // ranks of the job have joined, on all nodes) -> Detach, or EndSession. A job's life: CreateJob ->
@@ -19,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -82,7 +81,7 @@ class JobRegistry : public NodeEvents {
   StatusOr<bool> RankProcessEnded(const std::string& job_id, uint32_t rank, const std::string& how);
 
   // ---- Attach socket ----
-  // A session with its token and identity, without segments. Errors: kPermissionDenied (secret,
+  // A session with its identity, without segments. Errors: kPermissionDenied (secret,
   // uid), kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists, kLimitExceeded
   // (max_local_ranks, a quota), kAborted.
   StatusOr<std::shared_ptr<Session>> Attach(const AttachClaim& claim,
@@ -97,8 +96,11 @@ class JobRegistry : public NodeEvents {
   // at all if the rank ends before.
   void ImportRegion(const Session& session, const std::shared_ptr<Region>& region,
                     std::function<void()> done);
-  // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
-  Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
+  // Messages may use the region from now on. kNotInitialized, kInvalidArgument, kAlreadyExists, and
+  // errors of DataPlane::AddRegion.
+  Status AddRegion(Session& session, const std::shared_ptr<Region>& region);
+  // Calls `done` once, now or later, when nothing here uses it any more. kNotFound.
+  void RemoveRegion(Session& session, uint32_t region, std::function<void(const Status&)> done);
   // Has `answer` called by the data plane's own thread, if that turns.
   void Probe(std::function<void()> answer) { data_plane_.Probe(std::move(answer)); }
   // As DataPlane::CounterPages.
@@ -122,28 +124,29 @@ class JobRegistry : public NodeEvents {
   // A job that cannot go on here is aborted on all its nodes. Unknown ones are ignored.
   void FailHere(const std::string& job_id, const Status& why);
 
-  // ---- Service Client; `token` as hexadecimal text ----
-  // kPermissionDenied.
-  StatusOr<std::shared_ptr<Session>> FindToken(const std::string& token) const;
+  // ---- Calls of ranks ----
+  // kNotInitialized: its session has ended.
+  Status CheckServed(const Session& session) const;
   // Calls `done` once: now, when the job is complete, when it cannot become so, or after `wait_ms`
   // (0: never) with a reply that says `waiting`. There is no limit to how long the ranks of a job
   // wait for one another, while they and their daemons live. kPeerDied, kNodeUnreachable (a daemon
   // has not been up for peer_timeout_ms), kAborted, kVersionMismatch.
-  void Join(const std::shared_ptr<Session>& session, uint64_t wait_ms, JoinDone done);
-  // Takes an offered region out and completes its description. kNotFound, kInvalidArgument.
-  StatusOr<std::shared_ptr<Region>> TakeRegion(const Session& session,
-                                               const control::RegisterRegionRequest& request);
-  Status Resolve(const Session& session, const control::ResolvePeersRequest& request,
-                 control::ResolvePeersReply* reply) const;
+  void Join(const Session& session, uint64_t wait_ms, JoinDone done);
+  // Where `first` and the ranks behind it live, at most `most`. kNotInitialized, kInvalidRank.
+  struct Places {
+    uint32_t node = 0;  // our own
+    uint32_t node_count = 0;
+    uint32_t job_size = 0;
+    std::vector<attach::PeerPlace> peers;
+  };
+  StatusOr<Places> PlacesOf(const Session& session, uint32_t first, uint32_t most) const;
   // Calls `done` once, now or later: when nothing here touches the rank's memory any more, or, with
-  // false, after `wait_ms` (0: never).
+  // false, after `wait_ms` (0: never). A rank that has been told false asks again.
   void Detach(const Session& session, uint64_t wait_ms, DetachDone done);
-  // The same for a rank that has been told false. `token`: the session's, which has ended since.
-  void DetachAgain(const std::string& token, uint64_t wait_ms, DetachDone done);
   // Persistent requests to be matched; errors as MatchBook::Offer.
-  Status OfferMatches(const std::shared_ptr<Session>& session,
-                      const control::OfferMatchesRequest& request);
-  void WithdrawMatch(const Session& session, const control::WithdrawMatchRequest& request);
+  Status OfferMatches(const std::shared_ptr<Session>& session, bool sends,
+                      std::span<const attach::MatchOffer> offers);
+  void WithdrawMatch(const Session& session, const attach::WithdrawRequest& request);
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
   // ---- Direct links (link_book.h) ----
@@ -206,10 +209,10 @@ class JobRegistry : public NodeEvents {
     shm::Tally ended;         // counters of those that have ended
   };
   const Totals& totals() const { return totals_; }
-  uint64_t local_ranks() const { return tokens_.size(); }
-  // Ranks here that have ended, but of which the data plane has not let go yet. The registry must
-  // not end before they are gone.
-  uint64_t leaving() const { return leaving_; }
+  uint64_t local_ranks() const { return local_ranks_; }
+  // Ranks here that have ended, and regions that have been taken back, but of which the data plane
+  // has not let go yet. The registry must not end before they are gone.
+  uint64_t leaving() const { return leaving_ + regions_leaving_; }
   const QuotaLedger& quotas() const { return quotas_; }
 
  private:
@@ -307,9 +310,9 @@ class JobRegistry : public NodeEvents {
   Totals totals_;
   std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_multimap<std::string, NodeOfJob> nodes_;  // of all jobs, but for our own
-  std::unordered_map<std::string, std::shared_ptr<Session>>
-      tokens_;  // sessions that have not ended
+  uint64_t local_ranks_ = 0;                               // sessions that have not ended
   uint64_t leaving_ = 0;
+  uint64_t regions_leaving_ = 0;
   // Handlers that outlive this object find it gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

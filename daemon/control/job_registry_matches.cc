@@ -19,20 +19,18 @@ MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
   return *job.matches;
 }
 
-Status JobRegistry::OfferMatches(const std::shared_ptr<Session>& session,
-                                 const control::OfferMatchesRequest& request) {
+Status JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sends,
+                                 std::span<const attach::MatchOffer> offers) {
+  FERRY_RETURN_IF_ERROR(CheckServed(*session));
   JobRecord* job = nullptr;
-  if (FindRank(*session, &job) == nullptr) {
-    return {ErrorCode::kNotInitialized, RankText(session->rank, session->job_id) + " has ended"};
-  }
+  (void)FindRank(*session, &job);
   if (job->aborted) {
     return job->failure;
   }
-  return MatchesOf(*job).Offer(session, request);
+  return MatchesOf(*job).Offer(session, sends, offers);
 }
 
-void JobRegistry::WithdrawMatch(const Session& session,
-                                const control::WithdrawMatchRequest& request) {
+void JobRegistry::WithdrawMatch(const Session& session, const attach::WithdrawRequest& request) {
   JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
     MatchesOf(*job).Withdraw(session, request);

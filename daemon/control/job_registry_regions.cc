@@ -1,4 +1,5 @@
 // JobRegistry and the memory that ranks hand over.
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
@@ -8,7 +9,6 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr size_t kMaxOfferedRegions = 64;
 // One user gets no more even without a quota, so that sparse regions do not use up our address
 // space (2^47).
 constexpr uint64_t kMaxUserBytes = uint64_t{1} << 44;
@@ -41,7 +41,7 @@ void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Reg
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr || rank->state < RankState::kServing ||
       rank->importing.contains(region->id)) {
-    return done();  // OfferRegion says what is wrong
+    return done();  // AddRegion says what is wrong
   }
   const Status status = data_plane_.ImportRegion(session, region);
   if (status.code() != ErrorCode::kWouldBlock) {
@@ -107,7 +107,7 @@ void JobRegistry::NoteImport(JobRecord& job, uint32_t rank, const Region& region
               RankText(rank, job.spec.id), region.id, status.message());
 }
 
-Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
+Status JobRegistry::AddRegion(Session& session, const std::shared_ptr<Region>& region) {
   JobRecord* job = nullptr;
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr || rank->state < RankState::kServing) {
@@ -119,15 +119,39 @@ Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> 
   if (region->id == 0) {
     return {ErrorCode::kInvalidArgument, name + ": 0 names no region"};
   }
-  if (session.FindRegion(region->id) != nullptr || rank->offered.contains(region->id)) {
+  if (region->by_stream && region->kind != RegionKind::kDevice) {
+    return {ErrorCode::kInvalidArgument,
+            name + " is no device memory, so there is no need of streams to reach it"};
+  }
+  if (!session.AddRegion(region).ok()) {
     return {ErrorCode::kAlreadyExists, name + " exists already"};
   }
-  if (rank->offered.size() >= kMaxOfferedRegions) {
-    return {ErrorCode::kLimitExceeded, name + ": " + std::to_string(kMaxOfferedRegions) +
-                                           " regions wait for RegisterRegion already"};
+  Status status = data_plane_.AddRegion(session.job_id, session.rank, region);
+  if (!status.ok()) {
+    (void)session.RemoveRegion(region->id);
   }
-  rank->offered.emplace(region->id, std::move(region));
-  return {};
+  return status;
+}
+
+void JobRegistry::RemoveRegion(Session& session, uint32_t region,
+                               std::function<void(const Status&)> done) {
+  if (const Status status = CheckServed(session); !status.ok()) {
+    return done(status);
+  }
+  std::shared_ptr<const Region> taken = session.RemoveRegion(region);
+  if (taken == nullptr) {
+    return done({ErrorCode::kNotFound, "rank " + std::to_string(session.rank) + " has no region " +
+                                           std::to_string(region)});
+  }
+  ++regions_leaving_;
+  data_plane_.RemoveRegion(
+      session.job_id, session.rank, region,
+      [this, taken = std::move(taken), done = std::move(done)]() mutable {
+        boost::asio::post(context_, [this, taken = std::move(taken), done = std::move(done)] {
+          --regions_leaving_;
+          done({});
+        });
+      });
 }
 
 }  // namespace ferry::daemon

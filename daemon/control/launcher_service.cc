@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "common/counted.h"
-#include "common/log.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/question_gate.h"
 #include "daemon/control/services.h"
@@ -49,19 +47,9 @@ class LauncherService final : public control::Launcher::Service {
       return ToGrpc(outcome);
     }
     StatusOr<JobSpec> spec = SpecFrom(*request);
-    const Outcome outcome =
-        spec.ok() ? loop_.Run([&] { return launchers_.CreateJob(token, std::move(*spec)); })
-                  : spec.status();
-    if (outcome.ok()) {
-      spdlog::info("job {}: created by uid {}, {} on {}", request->job_id(), caller->uid,
-                   Counted(request->size(), "rank"),
-                   Counted(static_cast<uint64_t>(request->node_addresses_size()), "node"));
-    } else {
-      static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as he likes
-      LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", caller->uid,
-                 outcome.message());
-    }
-    return ToGrpc(outcome);
+    return ToGrpc(spec.ok()
+                      ? loop_.Run([&] { return launchers_.CreateJob(token, std::move(*spec)); })
+                      : spec.status());
   }
 
   grpc::Status DestroyJob(grpc::ServerContext* context, const control::DestroyJobRequest* request,

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/counted.h"
 #include "common/hex_text.h"
+#include "common/log.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {
@@ -49,7 +51,19 @@ Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
   FERRY_RETURN_IF_ERROR(launcher.status());
   spec.owner = launcher->uid;
   spec.launcher = launcher->serial;
-  return registry_.CreateJob(std::move(spec));
+  const std::string created = "job " + spec.id + ": created by uid " +
+                              std::to_string(launcher->uid) + ", " +
+                              Counted(spec.node_of_rank.size(), "rank") + " on " +
+                              Counted(spec.node_addresses.size(), "node");
+  Status status = registry_.CreateJob(std::move(spec));
+  if (status.ok()) {
+    spdlog::info("{}", created);
+  } else {
+    static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as he likes
+    LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", launcher->uid,
+               status.message());
+  }
+  return status;
 }
 
 Status Launchers::CheckOwner(const std::string& token, const std::string& job_id) const {

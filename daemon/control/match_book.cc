@@ -27,22 +27,33 @@ enum class Reach { kHeap, kAnybody, kStreams };
 
 // Where `bytes` at a place lie in the session's memory: in its heap, in memory that anybody can
 // map, or in any that streams reach. Not in what is lent: peers write into what they find here.
-StatusOr<RegionPlace> Find(const Session& session, const control::MemoryPlace& place,
-                           uint64_t bytes, Reach reach) {
-  RegionPlace found{session.FindRegion(place.region()), place.offset()};
+StatusOr<RegionPlace> Find(const Session& session, const attach::MemoryPlace& place, uint64_t bytes,
+                           Reach reach) {
+  RegionPlace found{session.FindRegion(place.region), place.offset};
   if (found.region == nullptr || found.region->lent ||
       (found.region->by_stream && reach != Reach::kStreams) ||
-      !found.region->IsInside(place.offset(), bytes) ||
+      !found.region->IsInside(place.offset, bytes) ||
       (reach == Reach::kHeap &&
-       (found.region->kind != RegionKind::kHostHeap || place.offset() % kCellAlignment != 0))) {
+       (found.region->kind != RegionKind::kHostHeap || place.offset % kCellAlignment != 0))) {
     return Status(ErrorCode::kInvalidBuffer,
-                  std::to_string(bytes) + " bytes at " + std::to_string(place.offset()) +
-                      " are not in region " + std::to_string(place.region()) + " of rank " +
+                  std::to_string(bytes) + " bytes at " + std::to_string(place.offset) +
+                      " are not in region " + std::to_string(place.region) + " of rank " +
                       std::to_string(session.rank) +
                       (reach == Reach::kHeap ? ", its heap, aligned to 64"
                                              : ", or it is lent, or only streams reach them"));
   }
   return found;
+}
+
+// As daemons tell it to each other.
+control::MatchKey NewsKey(const attach::MatchKey& key) {
+  control::MatchKey news;
+  news.set_context(key.context);
+  news.set_source(key.source);
+  news.set_destination(key.destination);
+  news.set_tag(key.tag);
+  news.set_ordinal(key.ordinal);
+  return news;
 }
 
 shm::Location LocationOf(const RegionPlace& place) {
@@ -61,17 +72,17 @@ MatchBook::Key MatchBook::KeyOf(const control::MatchKey& key) {
 
 // ---- Offers of ranks here -----------------------------------------------------------------------
 
-Status MatchBook::Check(const Session& session, const control::MatchOffer& offer, bool is_send,
+Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer, bool is_send,
                         Half* half) const {
-  const control::MatchKey& key = offer.key();
+  const control::MatchKey key = NewsKey(offer.key);
   const uint32_t own = is_send ? key.source() : key.destination();
   const uint32_t other = is_send ? key.destination() : key.source();
   if (own != session.rank || other >= plan_.size()) {
     return {ErrorCode::kInvalidRank, KeyText(key) + " is no pair of rank " +
                                          std::to_string(session.rank) + " with a rank of the job"};
   }
-  if (offer.mode() > static_cast<uint32_t>(shm::SendMode::kSynchronous)) {
-    return {ErrorCode::kInvalidArgument, "there is no send mode " + std::to_string(offer.mode())};
+  if (offer.mode > static_cast<uint32_t>(shm::SendMode::kSynchronous)) {
+    return {ErrorCode::kInvalidArgument, "there is no send mode " + std::to_string(offer.mode)};
   }
   if (const auto known = matches_.find(KeyOf(key)); known != matches_.end()) {
     const Match& match = known->second;
@@ -79,36 +90,36 @@ Status MatchBook::Check(const Session& session, const control::MatchOffer& offer
       return {ErrorCode::kAlreadyExists, KeyText(key) + " has had this side before"};
     }
   }
-  auto end = Find(session, offer.end(), sizeof(shm::ChannelLayout), Reach::kHeap);
+  auto end = Find(session, offer.end, sizeof(shm::ChannelLayout), Reach::kHeap);
   FERRY_RETURN_IF_ERROR(end.status());
   half->end = *end;
-  if (offer.size_bytes() != 0) {
-    auto window = Find(session, offer.window(), offer.size_bytes(),
+  if (offer.size_bytes != 0) {
+    auto window = Find(session, offer.window, offer.size_bytes,
                        IsLocal(other) ? Reach::kStreams : Reach::kAnybody);
     FERRY_RETURN_IF_ERROR(window.status());
     half->window = *window;
   }
-  if (offer.cell_count() != 0 && !is_send) {
-    const uint64_t cell_bytes = CellBytes(offer.size_bytes());
+  if (offer.cell_count != 0 && !is_send) {
+    const uint64_t cell_bytes = CellBytes(offer.size_bytes);
     uint64_t bytes = 0;
-    if (cell_bytes < offer.size_bytes() ||
-        __builtin_mul_overflow(cell_bytes, offer.cell_count(), &bytes)) {
+    if (cell_bytes < offer.size_bytes ||
+        __builtin_mul_overflow(cell_bytes, offer.cell_count, &bytes)) {
       return {ErrorCode::kInvalidArgument, "the cells are longer than any memory"};
     }
-    auto cells = Find(session, offer.cells(), bytes, Reach::kHeap);
+    auto cells = Find(session, offer.cells, bytes, Reach::kHeap);
     FERRY_RETURN_IF_ERROR(cells.status());
     half->cells = *cells;
-    half->cell_count = offer.cell_count();
+    half->cell_count = offer.cell_count;
   }
-  half->size_bytes = offer.size_bytes();
-  half->mode = static_cast<shm::SendMode>(offer.mode());
+  half->size_bytes = offer.size_bytes;
+  half->mode = static_cast<shm::SendMode>(offer.mode);
   return {};
 }
 
-Status MatchBook::Offer(const std::shared_ptr<Session>& session,
-                        const control::OfferMatchesRequest& request) {
+Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
+                        std::span<const attach::MatchOffer> offers) {
   uint32_t& offered = offered_[session->rank];
-  const auto count = static_cast<uint32_t>(request.offers_size());
+  const auto count = static_cast<uint32_t>(offers.size());
   if (count > session->request_limit || offered > session->request_limit - count) {
     return {ErrorCode::kLimitExceeded,
             "rank " + std::to_string(session->rank) + " offers more than it has requests"};
@@ -121,12 +132,12 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session,
   }
   std::vector<std::pair<control::MatchKey, Half>> halves;
   std::vector<Key> keys;
-  for (const control::MatchOffer& offer : request.offers()) {
+  for (const attach::MatchOffer& offer : offers) {
     Half half;
     half.session = session;
-    FERRY_RETURN_IF_ERROR(Check(*session, offer, request.sends(), &half));
-    halves.emplace_back(offer.key(), std::move(half));
-    keys.push_back(KeyOf(offer.key()));
+    FERRY_RETURN_IF_ERROR(Check(*session, offer, sends, &half));
+    halves.emplace_back(NewsKey(offer.key), std::move(half));
+    keys.push_back(KeyOf(halves.back().first));
   }
   std::sort(keys.begin(), keys.end());
   if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) {
@@ -136,7 +147,7 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session,
   for (auto& [key, half] : halves) {
     Match& match = matches_[KeyOf(key)];
     match.key = key;
-    const bool is_send = request.sends();
+    const bool is_send = sends;
     const uint32_t other = match.rank(!is_send);
     if (const auto ended = ended_ranks_.find(other); ended != ended_ranks_.end()) {
       match.ended = match.ended == ErrorCode::kOk ? ended->second : match.ended;
@@ -450,20 +461,22 @@ void MatchBook::ForgetUntoldOf(uint32_t rank) {
   });
 }
 
-void MatchBook::Withdraw(const Session& session, const control::WithdrawMatchRequest& request) {
-  const auto found = matches_.find(KeyOf(request.key()));
+void MatchBook::Withdraw(const Session& session, const attach::WithdrawRequest& request) {
+  const control::MatchKey key = NewsKey(request.key);
+  const bool is_send = request.send != 0;
+  const auto found = matches_.find(KeyOf(key));
   if (found == matches_.end()) {
     return;
   }
   Match& match = found->second;
-  const std::optional<Half>& half = match.half(request.send());
+  const std::optional<Half>& half = match.half(is_send);
   if (half && half->session.get() == &session) {
     if (half->in_data_plane) {
       data_plane_.RemovePair({plan_.job_id, session.rank, half->number});
     }
-    Leave(match, request.send(), {ErrorCode::kInvalidRequest, request.rounds()});
+    Leave(match, is_send, {ErrorCode::kInvalidRequest, request.rounds});
   }
-  EraseIfOver(request.key());
+  EraseIfOver(key);
 }
 
 void MatchBook::OnRankEnded(uint32_t rank, ErrorCode error) {

@@ -25,12 +25,14 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
 #include "common/status.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
+#include "proto/attach_protocol.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
@@ -47,11 +49,11 @@ class MatchBook {
   // kInvalidRank, kInvalidBuffer (a place is not in its memory), kAlreadyExists (a key),
   // kLimitExceeded (more than it has requests, or it has taken back as many before the other sides
   // could hear of them).
-  Status Offer(const std::shared_ptr<Session>& session,
-               const control::OfferMatchesRequest& request);
+  Status Offer(const std::shared_ptr<Session>& session, bool sends,
+               std::span<const attach::MatchOffer> offers);
   // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
   // Messages that were complete at its end still become so at the other.
-  void Withdraw(const Session& session, const control::WithdrawMatchRequest& request);
+  void Withdraw(const Session& session, const attach::WithdrawRequest& request);
 
   // Takes another node's news. kInvalidArgument: it makes no sense; kLimitExceeded: one of its
   // ranks has offered too much that no rank here wanted.
@@ -105,7 +107,7 @@ class MatchBook {
 
   static Key KeyOf(const control::MatchKey& key);
   bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
-  Status Check(const Session& session, const control::MatchOffer& offer, bool is_send,
+  Status Check(const Session& session, const attach::MatchOffer& offer, bool is_send,
                Half* half) const;
   void TryPair(Match& match);
   Status Install(Match& match, bool is_send);

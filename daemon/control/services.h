@@ -70,9 +70,6 @@ struct AdminContext {
 };
 // For administrators; calls run on gRPC's pool, where Drain and Watch wait.
 std::unique_ptr<grpc::Service> MakeAdminService(AdminContext context);
-// For ranks, by their tokens; on gRPC's pool, but JoinJob and Detach wait without a thread.
-std::unique_ptr<grpc::Service> MakeClientService(ControlLoop& loop, JobRegistry& registry,
-                                                 DataPlane& data_plane, Reporter& reporter);
 // For users, by launchers' tokens; on gRPC's pool. `unread` watches its server.
 std::unique_ptr<grpc::Service> MakeLauncherService(ControlLoop& loop, Launchers& launchers,
                                                    Reporter& reporter, UnreadAnswers& unread);

@@ -3,13 +3,14 @@
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
 // return when it has carried them out (microseconds to milliseconds), so a caller may free what it
-// took back. Two calls differ, because they may have to wait for the network: RemoveSession says
-// later that it is done, and RemoveRegion, which also unpins memory, is not for the control thread.
+// took back. Two calls differ, because they may have to wait for the network: RemoveSession and
+// RemoveRegion, which also unpins memory, say later that they are done.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -140,11 +141,19 @@ class DataPlane {
   virtual bool ReleaseGpus() { return false; }
 
   // From now on transfers may use the region, of which they have registered with the NIC what they
-  // need / ends that: on return nothing uses it, and the NIC has unpinned it, for which the caller
-  // waits and nobody else.
+  // need.
   virtual Status AddRegion(const std::string& job_id, uint32_t rank,
                            std::shared_ptr<const Region> region) = 0;
-  virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
+  // Ends that; returns at once. Calls `done` once, by any thread, perhaps before this has returned:
+  // when nothing uses it any more, and the NIC has unpinned it.
+  virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                            std::function<void()> done) = 0;
+  // The same, for a caller that may wait.
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
+    std::promise<void> removed;
+    RemoveRegion(job_id, rank, region, [&removed] { removed.set_value(); });
+    removed.get_future().wait();
+  }
 
   // Serves one end of a matched pair whose other end is on another node. kNotFound: its rank is not
   // served any more.

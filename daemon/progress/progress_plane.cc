@@ -427,14 +427,21 @@ Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
   return status;
 }
 
-void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
+// `done` is called with the end of the signal, which this thread and the registrar hold.
+void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                                 std::function<void()> done) {
   worker_->RemoveRegion(job_id, rank, region);
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
-  auto signal = std::make_shared<progress::UnpinSignal>();
-  const std::future<void> unpinned = signal->done.get_future();
-  thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
-  signal.reset();
-  unpinned.wait();
+  std::shared_ptr<progress::UnpinSignal> signal(
+      new progress::UnpinSignal(), [done = std::move(done)](progress::UnpinSignal* ended) {
+        delete ended;
+        done();
+      });
+  thread_->Begin(
+      [this, job_id, rank, region, deadline_ns, signal = std::move(signal)] {
+        return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal);
+      },
+      [] {});
 }
 
 Status ProgressPlane::AddPair(const PairPlan& plan) {

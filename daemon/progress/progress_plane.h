@@ -122,7 +122,9 @@ class ProgressPlane final : public DataPlane {
   bool ReleaseGpus() override;
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
-  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
+  using DataPlane::RemoveRegion;
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                    std::function<void()> done) override;
   Status AddPair(const PairPlan& plan) override;
   void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) override;
   void RemovePair(const PairName& name) override;

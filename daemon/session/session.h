@@ -137,7 +137,6 @@ struct Region {
 struct Session : progress::ServedSegments {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::array<uint8_t, attach::kTokenBytes> token{};
   // Whether process_vm calls to `pid` work for the job's user is known
   // (`private_memory_reachable`). A worker process finds out by itself, soon after the session was
   // added to the data plane: until then it is not settled.

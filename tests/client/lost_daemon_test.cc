@@ -112,7 +112,27 @@ INSTANTIATE_TEST_SUITE_P(
             Question{"PeerInbox",
                      [](AttachConnection& attach, int) { return attach.PeerInbox(1).status(); }},
             Question{"PeerRegion", [](AttachConnection& attach,
-                                      int) { return attach.PeerRegion(1, 1).status(); }})),
+                                      int) { return attach.PeerRegion(1, 1).status(); }},
+            Question{"CounterPages",
+                     [](AttachConnection& attach, int) { return attach.CounterPages(0).status(); }},
+            Question{"Join",
+                     [](AttachConnection& attach, int) {
+                       return attach.Join(2, 0, [](const std::string&) {}).status();
+                     }},
+            Question{"Peers",
+                     [](AttachConnection& attach, int) { return attach.Peers(0).status(); }},
+            Question{"Detach", [](AttachConnection& attach, int) { return attach.Detach(); }},
+            Question{"Why", [](AttachConnection& attach, int) { return attach.Why().status(); }},
+            Question{"Abort",
+                     [](AttachConnection& attach, int) { return attach.Abort(1, "it is over"); }},
+            Question{"EndRegion",
+                     [](AttachConnection& attach, int) { return attach.EndRegion(1, 4096); }},
+            Question{"Offer",
+                     [](AttachConnection& attach, int) { return attach.OfferMatches(true, {}); }},
+            Question{"Withdraw", [](AttachConnection& attach,
+                                    int) { return attach.WithdrawMatch(true, {}, 0); }},
+            Question{"CreateJob",
+                     [](AttachConnection& attach, int) { return attach.CreateJob({}); }})),
     [](const auto& info) {
       return std::get<1>(info.param).name + std::string(NameOf(std::get<0>(info.param)));
     });

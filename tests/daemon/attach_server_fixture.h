@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "daemon/control/attach_server.h"
 #include "daemon/control/control_loop.h"
@@ -39,6 +40,7 @@ class AttachServerTest : public ::testing::Test {
     launchers_ = std::make_unique<Launchers>(*registry_);
     server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, *launchers_,
                                              attach_timeout_ms, limits);
+    server_->set_why([this](const Session& session) { return why_(session); });
     ASSERT_TRUE(server_->Listen(socket_path_, true).ok());
     loop_->Start();
     ASSERT_TRUE(CreateJob("job", 4).ok());
@@ -46,6 +48,9 @@ class AttachServerTest : public ::testing::Test {
   void Stop() {
     if (server_ != nullptr) {
       loop_->Run([this] { server_->Stop(); });
+      while (loop_->Run([this] { return server_->questions(); }) != 0) {
+        std::this_thread::yield();
+      }
       loop_->Stop();
       server_.reset();
       launchers_.reset();
@@ -108,6 +113,10 @@ class AttachServerTest : public ::testing::Test {
     EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
   }
 
+  // What ranks are told when they ask what they wait for.
+  AttachServer::Why why_ = [](const Session& session) {
+    return "rank " + std::to_string(session.rank) + " computes";
+  };
   int names_ = 0;
   std::string directory_;
   std::string socket_path_;

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "common/clock.h"
@@ -59,7 +61,7 @@ TEST_F(AttachServerTest, AShortPacketIsMalformed) {
 TEST_F(AttachServerTest, ALongPacketIsMalformed) {
   TestRank rank = Connected(0);
   const std::array<char, attach::kMaxPacketBytes + 1> garbage{};
-  ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "longer than 1024 bytes");
+  ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "longer than 16384 bytes");
 }
 
 TEST_F(AttachServerTest, AnUnknownKindIsMalformed) {
@@ -214,6 +216,67 @@ TEST_F(AttachServerTest, ARankThatReadsNoAnswersEnds) {
     rank.AskPeer(Kind::kPeerInbox, 1);
   }
   EXPECT_EQ(other.AskPeer(Kind::kPeerInbox, 1).code(), ErrorCode::kOk);
+}
+
+TEST_F(AttachServerTest, ARankThatReadsNoAnswersToCallsEnds) {
+  TestRank rank = Entered(0);
+  TestRank other = Entered(1);
+  rank.StopReading();
+  for (const uint64_t end_ns = MonotonicNs() + tests::kPatienceNs; Connections() == 2;) {
+    ASSERT_LT(MonotonicNs(), end_ns) << "its answers are kept";
+    rank.Peers(0);
+  }
+  EXPECT_EQ(other.Peers(0).code(), ErrorCode::kOk);
+}
+
+// Each has a thread, for as long as other daemons take to answer.
+TEST_F(AttachServerTest, FewQuestionsOfAUserAreAnsweredAtATime) {
+  constexpr uint32_t kMost = 4;
+  std::atomic<uint32_t> asked = 0;
+  std::promise<void> answered;
+  why_ = [&asked, answer = answered.get_future().share()](const Session& session) {
+    asked.fetch_add(1);
+    asked.notify_all();
+    answer.wait();
+    return "rank " + std::to_string(session.rank) + " computes";
+  };
+  TestRank rank = Entered(0);
+  for (uint32_t i = 0; i < kMost; ++i) {
+    ASSERT_TRUE(SendPacket(rank.socket(), attach::WhyRequest{rank.Header(Kind::kWhy)}).ok());
+  }
+  for (uint32_t now = 0; (now = asked) < kMost;) {
+    asked.wait(now);
+  }
+  ExpectRefusal(rank.Why(), ErrorCode::kLimitExceeded, "several such questions are under way");
+  TestRank other = Entered(1);
+  ExpectRefusal(other.Why(), ErrorCode::kLimitExceeded, "several such questions are under way");
+  EXPECT_EQ(rank.Peers(0).code(), ErrorCode::kOk) << "the daemon waits for none of them";
+  answered.set_value();
+  for (uint32_t i = 0; i < kMost; ++i) {
+    const Answer answer = rank.Read();
+    EXPECT_EQ(answer.code(), ErrorCode::kOk);
+    EXPECT_EQ(answer.text(), "rank 0 computes");
+  }
+  EXPECT_EQ(other.Why().text(), "rank 1 computes");
+}
+
+// The answer is for nobody then.
+TEST_F(AttachServerTest, ARankMayEndWhileItsQuestionIsUnderWay) {
+  std::promise<void> asked;
+  std::promise<void> answered;
+  why_ = [&](const Session&) {
+    asked.set_value();
+    answered.get_future().wait();
+    return std::string("nothing");
+  };
+  TestRank rank = Entered(0);
+  ASSERT_TRUE(SendPacket(rank.socket(), attach::WhyRequest{rank.Header(Kind::kWhy)}).ok());
+  asked.get_future().wait();
+  rank.HangUp();
+  EXPECT_TRUE(data_plane_.WaitFor("RankEnded job 0"));
+  answered.set_value();
+  TestRank next = Rank(2);
+  EXPECT_TRUE(next.Enter(socket_path_));
 }
 
 TEST_F(AttachServerTest, AQuestionBeforeTheSegmentsIsMalformed) {
@@ -422,19 +485,14 @@ TEST_F(AttachServerTest, ARankOfOtherNamespacesIsNotReachedByItsProcessId) {
     EXPECT_TRUE(second.Connect(socket_path_).ok());
     EXPECT_EQ(second.Ask(second_request).code(), ErrorCode::kOk);
     EXPECT_EQ(second.SendSegments().code(), ErrorCode::kOk);
-    control::ResolvePeersReply reply;
-    EXPECT_TRUE(loop_
-                    ->Run([&] {
-                      const Session& session = *registry_->jobs().at(job)->ranks[0].session;
-                      return registry_->Resolve(session, {}, &reply);
-                    })
-                    .ok());
-    return reply.peers(0);
+    const Answer places = first.Peers(0);
+    EXPECT_EQ(places.peers.size(), 3U);
+    return places.peers.at(0);
   };
   TestRank model("same", 1, 3, 2);
-  const control::PeerInfo same = peer_of_first("same", model.AttachRequest());
-  EXPECT_EQ(same.pid(), static_cast<uint32_t>(getpid()));
-  EXPECT_TRUE(same.private_memory_reachable());
+  const attach::PeerPlace same = peer_of_first("same", model.AttachRequest());
+  EXPECT_EQ(same.pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(same.private_memory_reachable, 1U);
   for (uint32_t attach::AttachRequest::*member :
        {&attach::AttachRequest::pid_namespace, &attach::AttachRequest::user_namespace}) {
     for (const uint32_t inode : {0U, 77U}) {
@@ -442,9 +500,9 @@ TEST_F(AttachServerTest, ARankOfOtherNamespacesIsNotReachedByItsProcessId) {
       TestRank other(job, 1, 3, 2);
       attach::AttachRequest request = other.AttachRequest();
       request.*member = inode;
-      const control::PeerInfo peer = peer_of_first(job.c_str(), request);
-      EXPECT_EQ(peer.pid(), 0U);
-      EXPECT_FALSE(peer.private_memory_reachable());
+      const attach::PeerPlace peer = peer_of_first(job.c_str(), request);
+      EXPECT_EQ(peer.pid, 0U);
+      EXPECT_EQ(peer.private_memory_reachable, 0U);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,15 +31,6 @@ namespace {
 class ControlServerTest : public ::testing::Test {
  protected:
   ControlServerTest() : options_(TestOptions(directory_.path() + "/a")), daemon_(options_) {}
-
-  Status RegisterRegion(const TestRank& rank, uint32_t region, uint64_t size_bytes) {
-    return daemon_.RegisterRegion(rank, region, size_bytes, control::REGION_KIND_DEVICE);
-  }
-  Status DeregisterRegion(const TestRank& rank, uint32_t region) {
-    control::DeregisterRegionRequest request;
-    request.set_region(region);
-    return daemon_.Tell(&ClientStub::DeregisterRegion, request, rank.token());
-  }
 
   TemporaryDirectory directory_;
   config::Options options_;
@@ -114,7 +106,7 @@ TEST(ControlServerStopTest, NothingIsLeftBehind) {
   const auto once = [&] {
     TestDaemon daemon(TestOptions(directory.path() + "/a"));
     TestRank rank = daemon.StartRank();
-    ASSERT_TRUE(daemon.Join(rank).ok());
+    ASSERT_TRUE(rank.Join().status().ok());
     daemon.Stop();
     EXPECT_EQ(rank.Read().kind(), attach::Kind::kGoodbye);
     EXPECT_TRUE(rank.Read().hang_up);
@@ -219,18 +211,18 @@ TEST_F(ControlServerTest, AnUnknownJobCannotBeDestroyed) {
 
 TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
   auto [first, second] = daemon_.StartTwoRanks();
-  control::JoinJobReply replies[2];
-  auto early = std::async(std::launch::async,
-                          [&, &first = first] { return daemon_.Join(first, &replies[0]); });
-  ASSERT_TRUE(daemon_.Join(second, &replies[1]).ok());
-  ASSERT_TRUE(early.get().ok());
-  ASSERT_EQ(replies[0].peers_size(), 2);
-  EXPECT_EQ(replies[0].node_count(), 1U);
-  EXPECT_EQ(replies[0].peers(1).local_index(), 1U);
-  EXPECT_EQ(replies[0].peers(1).pid(), static_cast<uint32_t>(getpid()));
-  EXPECT_TRUE(replies[0].peers(1).private_memory_reachable());
-  EXPECT_TRUE(daemon_.Detach(first).ok());
-  EXPECT_TRUE(daemon_.Detach(second).ok());
+  auto early = std::async(std::launch::async, [&first = first] { return first.Join(); });
+  ASSERT_TRUE(second.Join().status().ok());
+  const Answer joined = early.get();
+  ASSERT_TRUE(joined.status().ok()) << joined.text();
+  ASSERT_EQ(joined.peers.size(), 2U);
+  EXPECT_EQ(joined.call.node_count, 1U);
+  EXPECT_EQ(joined.call.job_size, 2U);
+  EXPECT_EQ(joined.peers[1].local_index, 1U);
+  EXPECT_EQ(joined.peers[1].pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(joined.peers[1].private_memory_reachable, 1U);
+  EXPECT_TRUE(first.Detach().status().ok());
+  EXPECT_TRUE(second.Detach().status().ok());
   EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob job"));
   const std::string left = " " + std::to_string(static_cast<int>(ErrorCode::kNotFound));
   EXPECT_EQ(daemon_.plane.Count("RankEnded"), 2U);
@@ -252,8 +244,8 @@ TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     ranks.push_back(std::make_unique<TestRank>("big", rank, kRanks, kRanks));
     ASSERT_TRUE(ranks.back()->Enter(daemon.attach_path()));
-    joins.push_back(std::async(
-        std::launch::async, [&daemon, rank = ranks.back().get()] { return daemon.Join(*rank); }));
+    joins.push_back(std::async(std::launch::async,
+                               [rank = ranks.back().get()] { return rank->Join().status(); }));
   }
   for (auto& join : joins) {
     const Status status = join.get();
@@ -264,48 +256,42 @@ TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
 // The answers come after the time that the rank has asked for, and are no errors.
 TEST_F(ControlServerTest, AJoinThatWaitsNamesTheMissingRanks) {
   ASSERT_TRUE(daemon_.CreateJob("job", 3).ok());
-  const TestRank first = daemon_.AttachRank(0, 3);
-  const TestRank last = daemon_.AttachRank(2, 3);
-  control::JoinJobRequest request;
-  request.set_wait_ms(1);
-  const auto poll = [&](const TestRank& rank) {
-    control::JoinJobReply reply;
-    const Status status = daemon_.Ask(&ClientStub::JoinJob, request, &reply, rank.token());
-    EXPECT_TRUE(status.ok()) << status.message();
-    return reply;
+  TestRank first = daemon_.AttachRank(0, 3);
+  TestRank last = daemon_.AttachRank(2, 3);
+  const auto poll = [&](TestRank& rank) {
+    Answer answer = rank.Join(1);
+    EXPECT_TRUE(answer.status().ok()) << answer.text();
+    return answer;
   };
-  const control::JoinJobReply early = poll(first);
-  EXPECT_TRUE(early.waiting());
-  EXPECT_EQ(early.missing(),
+  const Answer early = poll(first);
+  EXPECT_TRUE(early.still_waiting());
+  EXPECT_EQ(early.text(),
             "rank 1 (not attached: not started yet, or not at that call), rank 2 (attached)");
   // One of those that wait is told.
-  const control::JoinJobReply other = poll(last);
-  EXPECT_TRUE(other.waiting());
-  EXPECT_EQ(other.missing(), "");
-  EXPECT_EQ(poll(first).missing(), "rank 1 (not attached: not started yet, or not at that call)");
-  EXPECT_TRUE(daemon_.Join(daemon_.AttachRank(1, 3)).ok());
-  for (const TestRank* rank : {&first, &last}) {
-    const control::JoinJobReply complete = poll(*rank);
-    EXPECT_FALSE(complete.waiting());
-    EXPECT_EQ(complete.peers_size(), 3);
+  const Answer other = poll(last);
+  EXPECT_TRUE(other.still_waiting());
+  EXPECT_EQ(other.text(), "");
+  EXPECT_EQ(poll(first).text(), "rank 1 (not attached: not started yet, or not at that call)");
+  TestRank late = daemon_.AttachRank(1, 3);
+  EXPECT_TRUE(late.Join().status().ok());
+  for (TestRank* rank : {&first, &last}) {
+    const Answer complete = poll(*rank);
+    EXPECT_FALSE(complete.still_waiting());
+    EXPECT_EQ(complete.peers.size(), 3U);
   }
 }
 
 TEST_F(ControlServerTest, ARankThatCallsAgainHearsWhyTheJobWillNotBeComplete) {
   auto [first, second] = daemon_.StartTwoRanks();
-  control::JoinJobRequest request;
-  request.set_wait_ms(1);
-  ASSERT_TRUE(daemon_.Tell(&ClientStub::JoinJob, request, first.token()).ok());
+  ASSERT_TRUE(first.Join(1).still_waiting());
   second.HangUp();
   ASSERT_TRUE(daemon_.plane.WaitFor("RankEnded job 1"));
-  ExpectError(daemon_.Tell(&ClientStub::JoinJob, request, first.token()), ErrorCode::kPeerDied,
-              "rank 1 of job job");
+  ExpectError(first.Join(1).status(), ErrorCode::kPeerDied, "rank 1 of job job");
 }
 
 TEST_F(ControlServerTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJoins) {
   auto [first, second] = daemon_.StartTwoRanks();
-  auto waiting =
-      std::async(std::launch::async, [&, &first = first] { return daemon_.Join(first); });
+  auto waiting = std::async(std::launch::async, [&first = first] { return first.Join().status(); });
   second.HangUp();
   ExpectError(waiting.get(), ErrorCode::kPeerDied, "rank 1 of job job");
 }
@@ -315,51 +301,119 @@ TEST_F(ControlServerTest, JoinBeforeTheSegmentsIsRefused) {
   TestRank rank("job", 0, 1, 1);
   ASSERT_TRUE(rank.Connect(daemon_.attach_path()).ok());
   ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
-  ExpectError(daemon_.Join(rank), ErrorCode::kNotInitialized, "must hand over its segments");
+  ExpectError(rank.Join().status(), ErrorCode::kNotInitialized, "must hand over its segments");
 }
 
-TEST_F(ControlServerTest, CallsNeedTheTokenOfAnAttachedRank) {
-  ExpectError(daemon_.Tell(&ClientStub::ResolvePeers, {}), ErrorCode::kPermissionDenied,
-              "carries no token");
-  ExpectError(daemon_.Tell(&ClientStub::ResolvePeers, {}, std::string(64, 'a')),
-              ErrorCode::kPermissionDenied, "names no attached rank");
-  ExpectError(daemon_.Tell(&ClientStub::JoinJob, {}), ErrorCode::kPermissionDenied,
-              "carries no token");
+// The other calls of a rank are answered while it waits for others.
+TEST_F(ControlServerTest, ARankThatJoinsMayAbort) {
+  auto [first, second] = daemon_.StartTwoRanks();
+  const attach::JoinRequest join{first.Header(attach::Kind::kJoin), 0};
+  ASSERT_TRUE(SendPacket(first.socket(), join).ok());
+  EXPECT_EQ(first.Peers(0).peers.size(), 2U);
+  ExpectError(first.Join().status(), ErrorCode::kAlreadyExists, "is joining already");
+  const Answer joined = first.Abort(3, "no more");
+  EXPECT_EQ(joined.header().serial, join.header.serial) << "its join fails first";
+  ExpectError(joined.status(), ErrorCode::kAborted, "aborted it with exit code 3: no more");
+  EXPECT_EQ(first.Read().code(), ErrorCode::kOk);
 }
 
-TEST_F(ControlServerTest, ATokenEndsWithItsSession) {
+// A job of more ranks than one packet has room for.
+TEST_F(ControlServerTest, PeersComeInAsManyPacketsAsTheyTake) {
+  std::vector<uint32_t> nodes(shm::kMaxRanks, 1);
+  nodes[0] = nodes[1] = 0;
+  ASSERT_TRUE(
+      daemon_.CreateJob(TestDaemon::JobRequest("job", nodes, {daemon_.address(), "127.0.0.1:9"}, 0))
+          .ok());
+  TestRank rank("job", 0, shm::kMaxRanks, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  std::vector<attach::PeerPlace> places;
+  while (places.size() < shm::kMaxRanks) {
+    const Answer more = rank.Peers(static_cast<uint32_t>(places.size()));
+    ASSERT_TRUE(more.status().ok()) << more.text();
+    ASSERT_FALSE(more.peers.empty());
+    EXPECT_EQ(more.call.job_size, shm::kMaxRanks);
+    places.insert(places.end(), more.peers.begin(), more.peers.end());
+  }
+  EXPECT_EQ(places.size(), shm::kMaxRanks);
+  EXPECT_EQ(places[1].local_index, 1U);
+  EXPECT_EQ(places.back().node, 1U);
+  EXPECT_EQ(places.back().local_index, shm::kMaxRanks - 3);
+  ExpectError(rank.Peers(shm::kMaxRanks).status(), ErrorCode::kInvalidRank,
+              "its ranks are 0 to 1023");
+}
+
+TEST_F(ControlServerTest, CallsEndWithTheSession) {
   TestRank rank = daemon_.StartRank(2);
-  ASSERT_TRUE(daemon_.Detach(rank).ok());
-  ExpectError(daemon_.Detach(rank), ErrorCode::kPermissionDenied, "its session has ended");
+  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
+  ASSERT_TRUE(rank.Detach().status().ok());
+  for (const Answer& answer :
+       {rank.Join(), rank.Peers(0), rank.EndRegion(5), rank.Abort(1, ""), rank.Why(),
+        rank.Offer(true, {{}}, 1), rank.Withdraw(true, {}), rank.SendRegion(6, 4096)}) {
+    EXPECT_EQ(answer.code(), ErrorCode::kNotInitialized) << answer.text();
+  }
+  EXPECT_EQ(daemon_.plane.Count("PoisonJob"), 0U);
+  EXPECT_TRUE(rank.Detach().status().ok()) << "should the answer have been lost";
 }
 
-TEST_F(ControlServerTest, ResolveTellsWhereRanksLive) {
-  TestRank rank = daemon_.StartRank(3, 1);
-  control::ResolvePeersRequest request;
-  control::ResolvePeersReply reply;
-  const auto resolve = [&] {
-    return daemon_.Ask(&ClientStub::ResolvePeers, request, &reply, rank.token());
+// What no rank of Ferry's sends ends its connection, and nobody else's.
+TEST_F(ControlServerTest, CallsThatMakeNoSenseEndTheConnection) {
+  ASSERT_TRUE(daemon_.CreateJob("job", 4).ok());
+  TestRank good = daemon_.AttachRank(3, 4);
+  const auto ends = [&](uint32_t number, auto call, const std::string& words) {
+    TestRank rank = daemon_.AttachRank(number, 4);
+    const Answer answer = call(rank);
+    EXPECT_EQ(answer.kind(), attach::Kind::kGoodbye);
+    ExpectError(answer.status(), ErrorCode::kCorrupt, words);
   };
-  ASSERT_TRUE(resolve().ok());
-  EXPECT_EQ(reply.peers_size(), 3);
-  request.add_ranks(2);
-  ASSERT_TRUE(resolve().ok());
-  ASSERT_EQ(reply.peers_size(), 1);
-  EXPECT_EQ(reply.peers(0).rank(), 2U);
-  request.add_ranks(3);
-  ExpectError(resolve(), ErrorCode::kInvalidRank, "its ranks are 0 to 2");
-  // A rank takes a byte of the request, and fifty of the answer.
-  request.add_ranks(2);
-  request.add_ranks(2);
-  ExpectError(resolve(), ErrorCode::kInvalidArgument, "asked for 4 ranks of job job, which has 3");
+  ends(
+      0,
+      [](TestRank& rank) {
+        return rank.Offer(true, {{}, {}}, 3);
+      },
+      "kind 22");
+  ends(
+      1,
+      [](TestRank& rank) {
+        return rank.Offer(true, {{}, {}}, UINT32_MAX);
+      },
+      "kind 22");
+  ends(
+      2,
+      [](TestRank& rank) {
+        const UniqueFd fd(memfd_create("unasked", MFD_CLOEXEC));
+        return rank.Ask(attach::JoinRequest{rank.Header(attach::Kind::kJoin), 0}, {fd.get()});
+      },
+      "carries 1 descriptors instead of 0");
+  EXPECT_EQ(good.Peers(0).peers.size(), 4U);
+}
+
+TEST_F(ControlServerTest, WhatARankWaitsForIsToldToItself) {
+  TestRank rank = daemon_.StartRank();
+  const Answer why = rank.Why();
+  EXPECT_EQ(why.code(), ErrorCode::kOk);
+  EXPECT_TRUE(why.text().starts_with("rank 0 ")) << why.text();
+}
+
+TEST_F(ControlServerTest, OffersAreTakenOrRefusedWhole) {
+  auto [rank, peer] = daemon_.StartTwoRanks();
+  ASSERT_EQ(rank.SendRegion(1, 1 << 16).code(), ErrorCode::kOk);
+  attach::MatchOffer offer{};
+  offer.key = {0, 0, 1, 7, 0};
+  offer.end = {1, 0, 0};
+  attach::MatchOffer bad = offer;
+  bad.key.ordinal = 1;
+  bad.end.region = 9;
+  ExpectError(rank.Offer(true, {offer, bad}, 2).status(), ErrorCode::kInvalidBuffer, "region 9");
+  EXPECT_EQ(rank.Offer(true, {offer}, 1).code(), ErrorCode::kOk) << "nothing was taken before";
+  ExpectError(rank.Offer(true, {offer}, 1).status(), ErrorCode::kAlreadyExists,
+              "has had this side before");
+  ExpectError(peer.Offer(true, {offer}, 1).status(), ErrorCode::kInvalidRank, "no pair of rank 1");
+  EXPECT_EQ(rank.Withdraw(true, offer.key).code(), ErrorCode::kOk);
 }
 
 TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {
   TestRank rank = daemon_.StartRank(2);
-  control::AbortJobRequest request;
-  request.set_exit_code(3);
-  request.set_reason("no more");
-  ASSERT_TRUE(daemon_.Tell(&ClientStub::AbortJob, request, rank.token()).ok());
+  ASSERT_TRUE(rank.Abort(3, "no more").status().ok());
   EXPECT_EQ(daemon_.plane.Count("PoisonJob job 30"), 1U);
   TestRank late("job", 1, 2, 2);
   ASSERT_TRUE(late.Connect(daemon_.attach_path()).ok());
@@ -372,33 +426,36 @@ TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {
 
 TEST_F(ControlServerTest, RegionsComeAndGo) {
   auto [rank, peer] = daemon_.StartTwoRanks();
-  ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kNotFound,
-              "did not come over the attach socket");
   ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
-  ASSERT_TRUE(RegisterRegion(rank, 5, 8192).ok());
   EXPECT_EQ(daemon_.plane.Count("AddRegion job 0 5"), 1U);
   EXPECT_EQ(daemon_.GetStatus().region_bytes(), 8192U);
   const Answer answer = peer.AskPeer(attach::Kind::kPeerRegion, 0, 5);
   ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
   EXPECT_EQ(answer.reply.size_bytes, 8192U);
   EXPECT_EQ(answer.packet.fds.size(), 1U);
-  ASSERT_TRUE(DeregisterRegion(rank, 5).ok());
+  ASSERT_TRUE(rank.EndRegion(5).status().ok());
   EXPECT_EQ(daemon_.plane.Count("RemoveRegion job 0 5"), 1U);
-  ExpectError(DeregisterRegion(rank, 5), ErrorCode::kNotFound, "has no region 5");
+  ExpectError(rank.EndRegion(5).status(), ErrorCode::kNotFound, "has no region 5");
 }
 
-TEST_F(ControlServerTest, ARegionOfAnotherSizeIsRefused) {
+TEST_F(ControlServerTest, ARegionOfNoKindIsRefused) {
   TestRank rank = daemon_.StartRank();
-  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
-  ExpectError(RegisterRegion(rank, 5, 4096), ErrorCode::kInvalidArgument,
-              "said to have 4096 bytes, but its segment has 8192");
+  const UniqueFd fd = std::move(*shm::CreateSegment("test-region", 8192));
+  attach::RegionRequest request = rank.RegionRequest(5, 8192);
+  request.kind = 9;
+  ExpectError(rank.Ask(request, {fd.get()}).status(), ErrorCode::kInvalidArgument,
+              "region 5: unknown kind 9");
+  request = rank.RegionRequest(5, 8192, attach::kRegionByStream);
+  request.kind = static_cast<uint32_t>(attach::MemoryKind::kHostHeap);
+  ExpectError(rank.Ask(request).status(), ErrorCode::kInvalidArgument, "is no device memory");
+  EXPECT_EQ(daemon_.GetStatus().regions(), 0U);
+  EXPECT_EQ(daemon_.plane.Count("AddRegion"), 0U);
 }
 
 TEST_F(ControlServerTest, ARegionThatTheDataPlaneRefusesDoesNotStay) {
   TestRank rank = daemon_.StartRank();
   daemon_.plane.set_region_status({ErrorCode::kOutOfMemory, "the NIC is full"});
-  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
-  ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kOutOfMemory, "the NIC is full");
+  ExpectError(rank.SendRegion(5, 8192).status(), ErrorCode::kOutOfMemory, "the NIC is full");
   EXPECT_EQ(daemon_.GetStatus().regions(), 0U);
 }
 
@@ -512,7 +569,7 @@ TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
   ExpectError(daemon_.CreateJob("other", 1), ErrorCode::kDraining, "takes no new jobs");
   EXPECT_EQ(daemon_.GetStatus().state(), "draining");
   std::thread waits([&] { EXPECT_EQ(drain(10'000).jobs(), 0U); });
-  ASSERT_TRUE(daemon_.Detach(rank).ok());
+  ASSERT_TRUE(rank.Detach().status().ok());
   waits.join();
 }
 
@@ -572,7 +629,7 @@ TEST_F(ShutdownTest, WaitsForItsRanksForAsLongAsTheyTake) {
   }
   EXPECT_FALSE(told_) << "the service manager would begin to count";
   EXPECT_FALSE(ended_);
-  ASSERT_TRUE(daemon_.Detach(rank_).ok());
+  ASSERT_TRUE(rank_.Detach().status().ok());
   main_thread_.join();
   EXPECT_TRUE(told_);
 }

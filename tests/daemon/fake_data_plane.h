@@ -78,8 +78,11 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     return region_status_;
   }
-  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override {
+  // Done at once, unless it is stuck.
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                    std::function<void()> done) override {
     Record("RemoveRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region));
+    AnswerUnlessStuck(std::move(done));
   }
   Status AddPair(const PairPlan& plan) override {
     Record("AddPair " + NameText(plan.name) + (plan.is_send ? " send" : " receive") +
@@ -125,13 +128,7 @@ class FakeDataPlane final : public DataPlane {
   // Answers at once, unless it is stuck.
   void Probe(std::function<void()> answer) override {
     Record("Probe");
-    std::unique_lock lock(mutex_);
-    if (stuck_) {
-      unanswered_.push_back(std::move(answer));
-      return;
-    }
-    lock.unlock();
-    answer();
+    AnswerUnlessStuck(std::move(answer));
   }
   bool Idle() const override { return true; }
 
@@ -195,6 +192,15 @@ class FakeDataPlane final : public DataPlane {
   size_t CountLocked(const std::string& start) const {
     return static_cast<size_t>(std::count_if(
         calls_.begin(), calls_.end(), [&](const auto& call) { return call.starts_with(start); }));
+  }
+  void AnswerUnlessStuck(std::function<void()> answer) {
+    std::unique_lock lock(mutex_);
+    if (stuck_) {
+      unanswered_.push_back(std::move(answer));
+      return;
+    }
+    lock.unlock();
+    answer();
   }
   void Record(std::string call) {
     std::lock_guard lock(mutex_);

@@ -1,6 +1,8 @@
 // What users may ask of another user's daemon: jobs of their own, and nothing else.
+#include <fcntl.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -24,6 +26,41 @@
 
 namespace ferry::daemon {
 namespace {
+
+// A job that is asked for over the attach socket (attach::JobRequest), right but for what a test
+// changes.
+struct NewJob {
+  std::string id = "made-here";
+  std::string secret = kTestSecret;
+  std::vector<uint32_t> nodes = {0, 1};
+  std::vector<std::string> addresses = {"127.0.0.1:1", "127.0.0.1:2"};
+  uint32_t node = 0;
+  std::optional<uint32_t> says_ranks = {};
+  std::optional<uint32_t> says_nodes = {};
+  std::optional<uint32_t> says_bytes = {};
+  bool is_sealed = true;
+  size_t descriptors = 1;
+
+  Answer Send(TestRank& over) const {
+    std::string list(reinterpret_cast<const char*>(nodes.data()), nodes.size() * sizeof(uint32_t));
+    for (const std::string& address : addresses) {
+      list.append(address.c_str(), address.size() + 1);
+    }
+    const UniqueFd fd(memfd_create("job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    EXPECT_EQ(write(fd.get(), list.data(), list.size()), static_cast<ssize_t>(list.size()));
+    EXPECT_TRUE(!is_sealed || fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    attach::JobRequest request{};
+    request.header = over.Header(attach::Kind::kCreateJob);
+    request.size = says_ranks.value_or(static_cast<uint32_t>(nodes.size()));
+    request.node = node;
+    request.node_count = says_nodes.value_or(static_cast<uint32_t>(addresses.size()));
+    request.list_bytes = says_bytes.value_or(static_cast<uint32_t>(list.size()));
+    id.copy(request.job_id, sizeof(request.job_id));
+    secret.copy(reinterpret_cast<char*>(request.job_secret), sizeof(request.job_secret));
+    request.job_secret_bytes = static_cast<uint32_t>(secret.size());
+    return over.Ask(request, std::vector<int>(descriptors, fd.get()));
+  }
+};
 
 class LauncherTest : public ::testing::Test {
  protected:
@@ -76,8 +113,8 @@ TEST_F(LauncherTest, TellsOfRanksThatEndBeforeTheyAttach) {
     return status;
   };
   ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
-  const TestRank rank = daemon_.AttachRank(0, 2);
-  auto joined = std::async(std::launch::async, [&] { return daemon_.Join(rank); });
+  TestRank rank = daemon_.AttachRank(0, 2);
+  auto joined = std::async(std::launch::async, [&] { return rank.Join().status(); });
   bool was_absent = true;
   EXPECT_TRUE(tell(launcher.token(), 0, &was_absent).ok());
   EXPECT_FALSE(was_absent);  // its connection tells what becomes of it
@@ -118,13 +155,101 @@ TEST_F(LauncherTest, CallsNeedALaunchersToken) {
   ExpectError(Destroy("", "job"), ErrorCode::kPermissionDenied, "carries no token");
 }
 
-TEST_F(LauncherTest, ATokenIsGoodForItsOwnServiceOnly) {
-  const TestLauncher launcher(daemon_.attach_path());
-  ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
-  TestRank rank = daemon_.AttachRank(0, 2);
-  ExpectError(Destroy(rank.token(), "job"), ErrorCode::kPermissionDenied, "is no launcher's");
-  ExpectError(daemon_.Tell(&ClientStub::Detach, {}, launcher.token()), ErrorCode::kPermissionDenied,
-              "names no attached rank");
+// What is said over a launcher's connection is a rank's affair only if that has attached, and the
+// other way round.
+TEST_F(LauncherTest, ALauncherHasNoCallsOfARank) {
+  for (const auto call :
+       {+[](TestRank& rank) { return rank.Join(); }, +[](TestRank& rank) { return rank.Detach(); },
+        +[](TestRank& rank) { return rank.Abort(1, ""); },
+        +[](TestRank& rank) { return rank.Peers(0); },
+        +[](TestRank& rank) { return rank.EndRegion(1); },
+        +[](TestRank& rank) { return rank.Offer(true, {}, 0); },
+        +[](TestRank& rank) { return rank.Withdraw(true, {}); },
+        +[](TestRank& rank) { return rank.Why(); }}) {
+    TestLauncher launcher(daemon_.attach_path());
+    ASSERT_NE(launcher.token(), "");
+    const Answer answer = call(launcher.rank());
+    EXPECT_EQ(answer.kind(), attach::Kind::kGoodbye);
+    ExpectError(answer.status(), ErrorCode::kCorrupt, "before kAttach");
+  }
+}
+
+TEST_F(LauncherTest, ARankStartsNoJobs) {
+  TestRank rank = daemon_.StartRank();
+  ExpectError(NewJob().Send(rank).status(), ErrorCode::kPermissionDenied, "only launchers");
+  TestRank nobody("job", 0, 1, 1);
+  ASSERT_TRUE(nobody.Connect(daemon_.attach_path()).ok());
+  ExpectError(NewJob().Send(nobody).status(), ErrorCode::kPermissionDenied, "only launchers");
+  EXPECT_EQ(daemon_.GetStatus().jobs_size(), 1);
+}
+
+// As ranks do whose launcher is none of Ferry's.
+TEST_F(LauncherTest, StartsJobsOverItsConnection) {
+  TestLauncher launcher(daemon_.attach_path());
+  EXPECT_EQ(launcher.control_address(), daemon_.address());
+  NewJob job;
+  job.nodes = {0, 0, 0};
+  job.addresses = {daemon_.address()};
+  ASSERT_EQ(job.Send(launcher.rank()).code(), ErrorCode::kOk);
+  const control::StatusReply status = GetStatus(launcher.token());
+  ASSERT_EQ(status.jobs_size(), 1);
+  EXPECT_EQ(status.jobs(0).uid(), launcher.uid());
+  EXPECT_EQ(status.jobs(0).size(), 3U);
+  ExpectError(job.Send(launcher.rank()).status(), ErrorCode::kAlreadyExists, "exists already");
+  launcher.HangUp();
+  EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob " + job.id));
+}
+
+TEST_F(LauncherTest, JobsThatMakeNoSenseAreRefusedThereToo) {
+  TestLauncher launcher(daemon_.attach_path());
+  const auto refused = [&](const NewJob& job, ErrorCode code, const std::string& words) {
+    ExpectError(job.Send(launcher.rank()).status(), code, words);
+  };
+  NewJob job;
+  job.secret = "short";
+  refused(job, ErrorCode::kInvalidArgument, "its secret must be 16 to 64 bytes");
+  job = NewJob();
+  job.node = 7;
+  refused(job, ErrorCode::kInvalidArgument, "node 7 is none of its 2");
+  job = NewJob();
+  job.nodes.assign(2000, 0);
+  refused(job, ErrorCode::kLimitExceeded, "a job has at most 1024 ranks");
+  job = NewJob();
+  job.addresses.assign(3, "127.0.0.1:9");
+  refused(job, ErrorCode::kLimitExceeded, "at most as many nodes as ranks");
+  job = NewJob();
+  job.says_bytes = attach::kMostListBytes + 1;
+  refused(job, ErrorCode::kLimitExceeded, "at most 524288");
+  EXPECT_EQ(GetStatus(launcher.token()).jobs_size(), 0);
+}
+
+// What no launcher of Ferry's sends ends its connection, and the job of none is made.
+TEST_F(LauncherTest, AListThatIsCutOffOrNoneEndsTheConnection) {
+  const auto ends = [&](const NewJob& job, const std::string& words) {
+    TestLauncher launcher(daemon_.attach_path());
+    const Answer answer = job.Send(launcher.rank());
+    EXPECT_EQ(answer.kind(), attach::Kind::kGoodbye);
+    ExpectError(answer.status(), ErrorCode::kCorrupt, words);
+  };
+  NewJob job;
+  job.says_bytes = 100'000;
+  ends(job, "has not 100000 bytes");
+  job = NewJob();
+  job.says_ranks = 1000;
+  ends(job, "is cut off");
+  job = NewJob();
+  job.addresses = {"127.0.0.1:1"};
+  job.says_nodes = 2;
+  ends(job, "is cut off");
+  job = NewJob();
+  job.is_sealed = false;
+  ends(job, "is no sealed memfd");
+  job = NewJob();
+  job.descriptors = 0;
+  ends(job, "comes with 0 descriptors instead of 1");
+  job.descriptors = 2;
+  ends(job, "comes with 2 descriptors instead of 1");
+  EXPECT_EQ(daemon_.GetStatus().jobs_size(), 0);
 }
 
 TEST_F(LauncherTest, AConnectionIsARanksOrALaunchers) {

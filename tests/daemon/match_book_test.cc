@@ -82,25 +82,34 @@ MatchKey KeyOf(uint32_t source, uint32_t destination, uint64_t ordinal, uint32_t
   return key;
 }
 
-control::OfferMatchesRequest OfferOf(const MatchKey& key, bool send, uint64_t place,
-                                     uint64_t bytes = 64) {
-  control::OfferMatchesRequest request;
-  request.set_sends(send);
-  control::MatchOffer* offer = request.add_offers();
-  *offer->mutable_key() = key;
-  offer->set_size_bytes(bytes);
-  offer->mutable_end()->set_region(kHeap);
-  offer->mutable_end()->set_offset(place * 1024);
-  offer->mutable_window()->set_region(kHeap);
-  offer->mutable_window()->set_offset(32 * 1024);
-  return request;
+attach::MatchKey SaidKey(const MatchKey& key) {
+  return {key.context(), key.source(), key.destination(), key.tag(), key.ordinal()};
 }
 
-control::WithdrawMatchRequest WithdrawalOf(const MatchKey& key, bool send, uint64_t rounds = 0) {
-  control::WithdrawMatchRequest request;
-  *request.mutable_key() = key;
-  request.set_send(send);
-  request.set_rounds(rounds);
+// What a rank offers at once.
+struct Offers {
+  bool sends = false;
+  std::vector<attach::MatchOffer> offers;
+};
+
+Offers OfferOf(const MatchKey& key, bool send, uint64_t place, uint64_t bytes = 64) {
+  attach::MatchOffer offer{};
+  offer.key = SaidKey(key);
+  offer.size_bytes = bytes;
+  offer.end = {kHeap, 0, place * 1024};
+  offer.window = {kHeap, 0, 32 * 1024};
+  return {send, {offer}};
+}
+
+Status Offer(MatchBook& book, const std::shared_ptr<Session>& session, const Offers& offered) {
+  return book.Offer(session, offered.sends, offered.offers);
+}
+
+attach::WithdrawRequest WithdrawalOf(const MatchKey& key, bool send, uint64_t rounds = 0) {
+  attach::WithdrawRequest request{};
+  request.key = SaidKey(key);
+  request.send = send ? 1 : 0;
+  request.rounds = rounds;
   return request;
 }
 
@@ -153,9 +162,9 @@ class MatchBookTest : public testing::Test {
 };
 
 TEST_F(MatchBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 48)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 48)).ok());
   EXPECT_EQ(a_.state(1), shm::PairState::kOffered);
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
   EXPECT_EQ(a_.state(1), shm::PairState::kMatched);
   EXPECT_EQ(b_.state(2), shm::PairState::kMatched);
   EXPECT_EQ(a_.end(1).pair.end.address, 2048U);
@@ -169,22 +178,22 @@ TEST_F(MatchBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
 
 // Two communicators over the same ranks, with the same tag, matched crosswise.
 TEST_F(MatchBookTest, ContextsAndOrdinalsDoNotMix) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0, 4), true, 1)).ok());
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0, 5), true, 2)).ok());
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 1, 5), true, 3)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 1, 5), false, 11)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0, 4), false, 12)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0, 4), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0, 5), true, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 1, 5), true, 3)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 1, 5), false, 11)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0, 4), false, 12)).ok());
   EXPECT_EQ(a_.end(3).pair.end.address, 11U * 1024);
   EXPECT_EQ(a_.end(1).pair.end.address, 12U * 1024);
   EXPECT_EQ(a_.state(2), shm::PairState::kOffered);
 }
 
 TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 2, 0), true, 1)).ok());
   auto receive = OfferOf(KeyOf(0, 2, 0), false, 2);
-  receive.mutable_offers(0)->set_cell_count(3);
-  receive.mutable_offers(0)->mutable_cells()->set_region(kHeap);
-  ASSERT_TRUE(book(1).Offer(c_.session, receive).ok());
+  receive.offers[0].cell_count = 3;
+  receive.offers[0].cells.region = kHeap;
+  ASSERT_TRUE(Offer(book(1), c_.session, receive).ok());
   ASSERT_EQ(under_way_.size(), 1U);
   const Letter offered = under_way_.front();
   under_way_.pop_front();
@@ -209,8 +218,8 @@ TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
   for (const uint64_t rounds : {2, 0}) {
     const uint64_t place = rounds + 1;
     const MatchKey key = KeyOf(0, 2, rounds);
-    ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(key, true, place)).ok());
-    ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(key, false, place)).ok());
+    ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(key, true, place)).ok());
+    ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(key, false, place)).ok());
     ASSERT_TRUE(book(1).OnNews(0, under_way_.front().news).ok());
     under_way_.pop_front();
     const Letter paired = under_way_.front();
@@ -231,12 +240,12 @@ TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
 }
 
 TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 65)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 65)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
   EXPECT_EQ(a_.error(1), ErrorCode::kTruncated);
   EXPECT_EQ(b_.error(2), ErrorCode::kTruncated);
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 3, 65)).ok());
-  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 4, 64)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 2, 0), true, 3, 65)).ok());
+  ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(KeyOf(0, 2, 0), false, 4, 64)).ok());
   Deliver();
   EXPECT_EQ(a_.error(3), ErrorCode::kTruncated);
   EXPECT_EQ(c_.error(4), ErrorCode::kTruncated);
@@ -245,13 +254,13 @@ TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
 TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
   // The ends are not matched yet, inside the node and between nodes, before and after the other
   // side came.
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   EXPECT_EQ(b_.error(2), ErrorCode::kInvalidRequest);
   EXPECT_EQ(a_.state(1), shm::PairState::kOffered) << "not touched any more";
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 3)).ok());
-  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 4)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 2, 0), true, 3)).ok());
+  ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(KeyOf(0, 2, 0), false, 4)).ok());
   Deliver();
   ASSERT_EQ(c_.state(4), shm::PairState::kMatched);
   (void)Calls(0);
@@ -268,8 +277,8 @@ TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
 }
 
 TEST_F(MatchBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   shm::Counter(&b_.end(2).done).Add(3);
   book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
   EXPECT_EQ(b_.failure(2), ErrorCode::kInvalidRequest);
@@ -278,19 +287,19 @@ TEST_F(MatchBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
 }
 
 TEST_F(MatchBookTest, DeathsEndPairsAndOffers) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 1), true, 3)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 1), true, 3)).ok());
   book(0).OnRankEnded(1, ErrorCode::kPeerDied);
   EXPECT_EQ(a_.failure(1), ErrorCode::kPeerDied);
   EXPECT_EQ(a_.error(3), ErrorCode::kPeerDied);
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 2), true, 4)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 2), true, 4)).ok());
   EXPECT_EQ(a_.error(4), ErrorCode::kPeerDied) << "offered too late";
 }
 
 TEST_F(MatchBookTest, AnAbortEndsAll) {
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
-  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
   book(0).FailAll(ErrorCode::kAborted);
   EXPECT_EQ(a_.failure(1), ErrorCode::kAborted);
   EXPECT_EQ(b_.failure(2), ErrorCode::kAborted);
@@ -298,9 +307,8 @@ TEST_F(MatchBookTest, AnAbortEndsAll) {
 
 // A refused request takes nothing.
 TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
-  const auto refused = [&](const control::OfferMatchesRequest& request, ErrorCode code,
-                           const char* text) {
-    const Status status = book(0).Offer(a_.session, request);
+  const auto refused = [&](const Offers& request, ErrorCode code, const char* text) {
+    const Status status = Offer(book(0), a_.session, request);
     EXPECT_EQ(status.code(), code) << status.message();
     EXPECT_THAT(status.message(), HasSubstr(text));
   };
@@ -310,33 +318,33 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
   refused(OfferOf(KeyOf(0, 1, 0), true, 1, kHeapBytes), ErrorCode::kInvalidBuffer, "not in region");
   refused(OfferOf(KeyOf(0, 1, 0), true, 1, UINT64_MAX), ErrorCode::kInvalidBuffer, "not in region");
   auto request = OfferOf(KeyOf(0, 1, 0), true, 1);
-  request.mutable_offers(0)->mutable_end()->set_offset(8);
+  request.offers[0].end.offset = 8;
   refused(request, ErrorCode::kInvalidBuffer, "aligned to 64");
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
-  request.mutable_offers(0)->mutable_window()->set_region(9);
+  request.offers[0].window.region = 9;
   refused(request, ErrorCode::kInvalidBuffer, "region 9");
-  request.mutable_offers(0)->mutable_window()->set_region(kLent);
+  request.offers[0].window.region = kLent;
   refused(request, ErrorCode::kInvalidBuffer, "region 2");
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
-  request.mutable_offers(0)->mutable_end()->set_region(kLent);
+  request.offers[0].end.region = kLent;
   refused(request, ErrorCode::kInvalidBuffer, "region 2");
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
-  request.mutable_offers(0)->set_mode(3);
+  request.offers[0].mode = 3;
   refused(request, ErrorCode::kInvalidArgument, "send mode 3");
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
-  *request.add_offers() = request.offers(0);
+  request.offers.push_back(request.offers[0]);
   refused(request, ErrorCode::kAlreadyExists, "twice");
   request = OfferOf(KeyOf(1, 0, 0), false, 1);
-  request.mutable_offers(0)->set_cell_count(UINT32_MAX);
+  request.offers[0].cell_count = UINT32_MAX;
   refused(request, ErrorCode::kInvalidBuffer, "not in region");
-  control::OfferMatchesRequest many;
+  Offers many;
+  many.sends = true;
   for (uint64_t i = 0; i < 17; ++i) {
-    *many.add_offers() = OfferOf(KeyOf(0, 1, i), true, 1).offers(0);
+    many.offers.push_back(OfferOf(KeyOf(0, 1, i), true, 1).offers[0]);
   }
-  many.set_sends(true);
   refused(many, ErrorCode::kLimitExceeded, "more than it has requests");
   EXPECT_EQ(book(0).size(), 0U);
-  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(Offer(book(0), a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   refused(OfferOf(KeyOf(0, 1, 0), true, 2), ErrorCode::kAlreadyExists, "has had this side");
 }
 
@@ -346,7 +354,7 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
 TEST_F(MatchBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
   const auto offer_and_withdraw = [&](uint64_t ordinal) {
     const MatchKey key = KeyOf(0, 2, ordinal);
-    const Status status = book(0).Offer(a_.session, OfferOf(key, true, 1));
+    const Status status = Offer(book(0), a_.session, OfferOf(key, true, 1));
     book(0).Withdraw(*a_.session, WithdrawalOf(key, true));
     return status;
   };
@@ -377,18 +385,18 @@ TEST_F(MatchBookTest, WhatAnotherRankHasNotComeForIsBounded) {
   Status status;
   uint64_t rounds = 0;
   for (; rounds < 1000 && status.ok(); ++rounds) {
-    status = book(0).Offer(a_.session, OfferOf(key(rounds), true, 1));
+    status = Offer(book(0), a_.session, OfferOf(key(rounds), true, 1));
     book(0).Withdraw(*a_.session, WithdrawalOf(key(rounds), true));
   }
   EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);
   EXPECT_EQ(book(0).size(), a_.session->request_limit);
   for (uint64_t i = 0; i < 16; ++i) {
-    ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(key(i), false, 2)).ok());
+    ASSERT_TRUE(Offer(book(0), b_.session, OfferOf(key(i), false, 2)).ok());
     EXPECT_EQ(b_.error(2), ErrorCode::kInvalidRequest);
     book(0).Withdraw(*b_.session, WithdrawalOf(key(i), false));
   }
   EXPECT_EQ(book(0).size(), 0U);
-  EXPECT_TRUE(book(0).Offer(a_.session, OfferOf(key(rounds), true, 1)).ok());
+  EXPECT_TRUE(Offer(book(0), a_.session, OfferOf(key(rounds), true, 1)).ok());
 }
 
 TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
@@ -405,7 +413,7 @@ TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
   EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);
   EXPECT_THAT(status.message(), HasSubstr("requests that no rank here has wanted"));
   EXPECT_EQ(book(1).size(), offers - 1);
-  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 2)).ok());
+  ASSERT_TRUE(Offer(book(1), c_.session, OfferOf(KeyOf(0, 2, 0), false, 2)).ok());
   EXPECT_EQ(c_.error(2), ErrorCode::kInvalidRequest);
   book(1).Withdraw(*c_.session, WithdrawalOf(KeyOf(0, 2, 0), false));
   news.set_kind(MatchNews::SEND_OFFERED);

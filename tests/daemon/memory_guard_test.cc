@@ -140,7 +140,7 @@ TEST_P(VanishedMemoryTest, EndsThatSessionAndTheDaemonGoesOn) {
   TestRank other = Entered(1);
   const Unsealed nothing(0);
   loop_->Run([&] {
-    const std::shared_ptr<Session> session = *registry_->FindToken(rank.token());
+    const std::shared_ptr<Session> session = registry_->jobs().at("job")->ranks[0].session;
     const shm::Mapping& memory = GetParam() == 0 ? session->session_map : session->inbox_map;
     nothing.Map(memory.size_bytes() / kPage, memory.base()).Release();
     uint64_t sum = 0;
@@ -166,7 +166,7 @@ TEST_F(AttachServerTest, APunchedSegmentIsOnlyEmpty) {
   TestRank rank = Entered(0);
   TestRank other = Entered(1);
   loop_->Run([&] {
-    const std::shared_ptr<Session> session = *registry_->FindToken(rank.token());
+    const std::shared_ptr<Session> session = registry_->jobs().at("job")->ranks[0].session;
     for (const auto& [fd, memory] : {std::pair(session->session_fd.get(), &session->session_map),
                                      std::pair(session->inbox_fd.get(), &session->inbox_map)}) {
       ASSERT_EQ(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,

@@ -180,7 +180,7 @@ TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
   EXPECT_EQ(page.values.at("ferry_path_messages_total{path=\"cell\"}"), 5);
   EXPECT_EQ(page.values.at("ferry_job_path_messages_total{job=\"job\",path=\"cell\"}"), 5);
 
-  ASSERT_TRUE(daemon_.Detach(one).ok());
+  ASSERT_TRUE(one.Detach().status().ok());
   page = Look();
   EXPECT_EQ(page.values.at("ferry_sessions"), 1);
   EXPECT_EQ(page.values.at("ferry_sent_bytes_total"), 1030);

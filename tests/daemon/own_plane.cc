@@ -143,13 +143,15 @@ Status OwnPlane::AddRegion(const std::string& job_id, uint32_t rank,
   return Ask<Status>([&](auto& core) { return core.AddRegion(job_id, rank, std::move(memory)); });
 }
 
-void OwnPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
+void OwnPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                            std::function<void()> done) {
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
   auto signal = std::make_shared<progress::UnpinSignal>();
   const std::future<void> unpinned = signal->done.get_future();
   thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
   signal.reset();
   unpinned.wait();
+  done();
 }
 
 Status OwnPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {

@@ -48,7 +48,9 @@ class OwnPlane final : public DataPlane, private progress::Home {
   void ReleaseSession(const std::string& /*job_id*/, uint32_t /*rank*/) override {}
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
-  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
+  using DataPlane::RemoveRegion;
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                    std::function<void()> done) override;
   Status AddPair(const PairPlan& /*plan*/) override {
     return {ErrorCode::kUnsupported, "no pairs"};
   }

@@ -80,7 +80,7 @@ class PeerLinksTest : public ::testing::Test {
   void LoseTheLink() {
     a_.server().LoseNode(a_.plane.routes()[0].link, {ErrorCode::kLinkDown, "a message was lost"});
   }
-  Status Join() { return a_.Join(rank_); }
+  Status Join() { return rank_.Join().status(); }
 
   TemporaryDirectory directory_;
   TestDaemon a_;
@@ -131,8 +131,8 @@ class TwoDaemonsTest : public PeerLinksTest {
     ASSERT_TRUE(rank_.Enter(a_.attach_path()));
     ASSERT_TRUE(other_.Enter(b_.attach_path()));
     auto early = std::async(std::launch::async, [this] { return Join(); });
-    const Status joined = b_.Join(other_, &reply_);
-    ASSERT_TRUE(joined.ok()) << joined.message();
+    joined_ = other_.Join();
+    ASSERT_TRUE(joined_.status().ok()) << joined_.text();
     const Status first = early.get();
     ASSERT_TRUE(first.ok()) << first.message();
   }
@@ -146,15 +146,15 @@ class TwoDaemonsTest : public PeerLinksTest {
 
   TestDaemon b_;
   TestRank other_{"job", 1, 2, 1};
-  control::JoinJobReply reply_;
+  Answer joined_;  // of `other_`
 };
 
 TEST_F(TwoDaemonsTest, JoinAcrossNodesAndAgreeOnKeys) {
-  EXPECT_EQ(reply_.node(), 1U);
-  EXPECT_EQ(reply_.node_count(), 2U);
-  ASSERT_EQ(reply_.peers_size(), 2);
-  EXPECT_EQ(reply_.peers(0).node(), 0U);
-  EXPECT_EQ(reply_.peers(0).pid(), 0U);  // a number of another node means nothing here
+  EXPECT_EQ(joined_.call.node, 1U);
+  EXPECT_EQ(joined_.call.node_count, 2U);
+  ASSERT_EQ(joined_.peers.size(), 2U);
+  EXPECT_EQ(joined_.peers[0].node, 0U);
+  EXPECT_EQ(joined_.peers[0].pid, 0U);  // a number of another node means nothing here
   const std::vector<NodeRoute> from_a = a_.plane.routes();
   const std::vector<NodeRoute> from_b = b_.plane.routes();
   ASSERT_EQ(from_a.size(), 1U);
@@ -181,8 +181,8 @@ TEST_F(TwoDaemonsTest, ARankThatDiesEndsOnBothNodes) {
 }
 
 TEST_F(TwoDaemonsTest, AnOrderlyLeaveIsNoDeathAndTheJobEndsEverywhere) {
-  ASSERT_TRUE(b_.Detach(other_).ok());
-  ASSERT_TRUE(a_.Detach(rank_).ok());
+  ASSERT_TRUE(other_.Detach().status().ok());
+  ASSERT_TRUE(rank_.Detach().status().ok());
   EXPECT_TRUE(a_.plane.WaitFor("RemoveJob job"));
   EXPECT_TRUE(b_.plane.WaitFor("RemoveJob job"));
   const std::string left = std::to_string(static_cast<int>(ErrorCode::kNotFound));
@@ -195,9 +195,7 @@ TEST_F(TwoDaemonsTest, AnOrderlyLeaveIsNoDeathAndTheJobEndsEverywhere) {
 }
 
 TEST_F(TwoDaemonsTest, AnAbortReachesTheOtherNode) {
-  control::AbortJobRequest request;
-  request.set_exit_code(9);
-  ASSERT_TRUE(a_.Tell(&ClientStub::AbortJob, request, rank_.token()).ok());
+  ASSERT_TRUE(rank_.Abort(9, "").status().ok());
   EXPECT_TRUE(a_.plane.WaitFor("PoisonJob job 30"));
   EXPECT_TRUE(b_.plane.WaitFor("PoisonJob job 30"));
 }
@@ -239,7 +237,7 @@ TEST_F(PeerLinksTest, AJobMayBeCreatedLateOnTheOtherNode) {
   ASSERT_TRUE(b.CreateJobWith("job", 1, a_.address()).ok());
   TestRank other("job", 1, 2, 1);
   ASSERT_TRUE(other.Enter(b.attach_path()));
-  EXPECT_TRUE(b.Join(other).ok());
+  EXPECT_TRUE(other.Join().status().ok());
   EXPECT_TRUE(early.get().ok());
 }
 
@@ -279,7 +277,7 @@ TEST_F(PeerLinksTest, AJoinWithoutThePeerSaysWhatIsWrongWithIt) {
   TestDaemon c(options);
   ASSERT_TRUE(c.CreateJobWith("job", 0, "127.0.0.1:1").ok());
   ASSERT_TRUE(rank_.Enter(c.attach_path()));
-  const Status status = c.Join(rank_);
+  const Status status = Join();
   ExpectError(status, ErrorCode::kNodeUnreachable,
               "for 300 ms (peer_timeout_ms) there has been no way to its node 1; missing rank 1 "
               "(node 1 at 127.0.0.1:1: ");
@@ -451,7 +449,7 @@ TEST_F(TwoDaemonsTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   ASSERT_TRUE(a_.CreateJobWith("alias", 0, address).ok());
   TestRank rank("alias", 0, 2, 1);
   ASSERT_TRUE(rank.Enter(a_.attach_path()));
-  ExpectError(a_.Join(rank), ErrorCode::kInvalidArgument,
+  ExpectError(rank.Join().status(), ErrorCode::kInvalidArgument,
               "which answers at " + address + ", is reached at " + b_.address());
   alias.reset();
   EXPECT_TRUE(GoesOn());

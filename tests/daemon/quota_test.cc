@@ -195,7 +195,7 @@ TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
                     " has reached quota_requests: it uses 64 of 64 requests and asked for 64 more; "
                     "lower request_limit (FERRY_REQUEST_LIMIT)");
   EXPECT_EQ(daemon_.plane.Count("AddSession job 1"), 0U);
-  ASSERT_TRUE(daemon_.Detach(first).ok());
+  ASSERT_TRUE(first.Detach().status().ok());
   EXPECT_EQ(Used().requests_room(), 0U);
 }
 
@@ -207,7 +207,7 @@ TEST_F(QuotaTest, SessionsAreBounded) {
   ASSERT_EQ(ranks[1].Attach().code(), ErrorCode::kOk);
   ASSERT_TRUE(ranks[2].Connect(daemon_.attach_path()).ok());
   ExpectRefusal(ranks[2].Attach(), "quota_sessions: it uses 2 of 2 sessions");
-  ASSERT_TRUE(daemon_.Detach(ranks[0]).ok());
+  ASSERT_TRUE(ranks[0].Detach().status().ok());
   EXPECT_EQ(ranks[2].Attach().code(), ErrorCode::kOk) << "given back though rank 0 is connected";
 }
 
@@ -233,16 +233,16 @@ TEST_F(QuotaTest, PinnedBytesAreBoundedAndGivenBack) {
   ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk);
   ExpectRefusal(rank.SendRegion(2, 1), "asked for 4096 more");
   // A region that is refused after its reservation holds nothing.
-  EXPECT_FALSE(daemon_.RegisterRegion(rank, 1, 4096, control::REGION_KIND_UNSPECIFIED).ok());
+  ASSERT_EQ(rank.EndRegion(1).code(), ErrorCode::kOk);
+  EXPECT_EQ(rank.SendRegion(0, 64 << 10).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Used().pinned_bytes(), 0U);
 }
 
 TEST_F(QuotaTest, AnOrderlyLeaveGivesRegionsBackWhileTheProcessGoesOn) {
   TestRank rank = daemon_.StartRank();
   ASSERT_EQ(rank.SendRegion(1, 4096).code(), ErrorCode::kOk);
-  ASSERT_TRUE(daemon_.RegisterRegion(rank, 1, 4096).ok());
   ASSERT_EQ(Used().regions(), 1U);
-  ASSERT_TRUE(daemon_.Detach(rank).ok());
+  ASSERT_TRUE(rank.Detach().status().ok());
   EXPECT_TRUE(daemon_.GetStatus().users().empty());
 }
 

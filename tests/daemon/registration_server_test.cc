@@ -71,9 +71,8 @@ class SlowNicTest : public ::testing::Test {
     ASSERT_TRUE(b_.CreateJobWith("job", 1, a_.address()).ok());
     ASSERT_NO_FATAL_FAILURE(Enter(first_, 0, a_.directory));
     ASSERT_NO_FATAL_FAILURE(Enter(second_, 1, b_.directory));
-    ASSERT_NO_FATAL_FAILURE(ExpectJoin(a_, first_, b_, second_));
+    ASSERT_NO_FATAL_FAILURE(ExpectJoin(first_, second_));
     ASSERT_EQ(first_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(a_.RegisterRegion(first_, kRegion, kRegionBytes).ok());
   }
 
   // ---- Ranks in the order in which they have entered: 0 and 1 of a job, then those of another
@@ -229,7 +228,6 @@ class SlowReadTest : public SlowNicTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SlowNicTest::SetUp());
     ASSERT_EQ(second_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(b_.RegisterRegion(second_, kRegion, kRegionBytes).ok());
     ASSERT_NO_FATAL_FAILURE(PullFromTheOther(0, [this] { a_.gate->closed = true; }));
     ASSERT_TRUE(Eventually([&] { return a_.gate->held > 0; }));
   }
@@ -271,11 +269,9 @@ class StoppedPeerTest : public SlowNicTest {
     ASSERT_TRUE(peer.CreateJobWith("held", 1, a_.address()).ok());
     ASSERT_NO_FATAL_FAILURE(Enter(third_, 0, a_.directory));
     ASSERT_NO_FATAL_FAILURE(Enter(fourth_, 1, peer_directory_));
-    ASSERT_NO_FATAL_FAILURE(ExpectJoin(a_, third_, peer, fourth_));
+    ASSERT_NO_FATAL_FAILURE(ExpectJoin(third_, fourth_));
     ASSERT_EQ(third_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
     ASSERT_EQ(fourth_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(a_.RegisterRegion(third_, kRegion, kRegionBytes).ok());
-    ASSERT_TRUE(peer.RegisterRegion(fourth_, kRegion, kRegionBytes).ok());
   }
 
   const std::string peer_directory_;
@@ -308,7 +304,7 @@ TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
 
 // A rank that leaves in order may free its memory when it is told so.
 TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
-  auto left = std::async(std::launch::async, [this] { return a_.Detach(first_); });
+  auto left = std::async(std::launch::async, [this] { return first_.Detach().status(); });
   ASSERT_TRUE(Eventually([this] { return a_.GetStatus().sessions() == 0; }));
   EXPECT_EQ(left.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   a_.gate->closed = false;
@@ -318,14 +314,10 @@ TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
 
 // However long that takes, the rank hears that its daemon is at it.
 TEST_F(SlowReadTest, ARankThatLeavesIsToldThatItWaits) {
-  control::DetachRequest request;
-  request.set_wait_ms(1);
   const auto poll = [&] {
-    control::DetachReply reply;
-    const Status status = a_.Ask(&ClientStub::Detach, request, &reply, first_.token());
-    EXPECT_TRUE(status.ok()) << status.message();
-    request.set_again(true);
-    return reply.waiting();
+    const Answer answer = first_.Detach(1);
+    EXPECT_TRUE(answer.status().ok()) << answer.text();
+    return answer.still_waiting();
   };
   EXPECT_TRUE(poll());
   EXPECT_TRUE(poll());
@@ -333,6 +325,31 @@ TEST_F(SlowReadTest, ARankThatLeavesIsToldThatItWaits) {
   EXPECT_TRUE(Eventually([&] { return !poll(); }));
   EXPECT_EQ(SessionsHeld(a_), 0U);
   EXPECT_FALSE(poll());  // should the answer have been lost
+}
+
+// A rank that takes a region back waits for it, and the daemon for nobody: the rank's other calls
+// are answered meanwhile, and so are other ranks.
+TEST_F(SlowReadTest, ARegionThatIsTakenBackHoldsUpNothingElse) {
+  const attach::RegionEndRequest request{first_.Header(attach::Kind::kRegionEnd), kRegion, 0};
+  ASSERT_TRUE(SendPacket(first_.socket(), request).ok());
+  const Answer places = first_.Peers(0);
+  EXPECT_EQ(places.header().serial, request.header.serial + 1) << "the region is still in use";
+  EXPECT_EQ(places.peers.size(), 2U);
+  EXPECT_EQ(first_.EndRegion(kRegion).code(), ErrorCode::kNotFound) << "it goes only once";
+  a_.gate->closed = false;
+  const Answer ended = first_.Read();
+  EXPECT_EQ(ended.header().serial, request.header.serial);
+  EXPECT_EQ(ended.code(), ErrorCode::kOk) << ended.text();
+}
+
+TEST_F(SlowReadTest, TheServerStopsWhileARegionIsTakenBack) {
+  const attach::RegionEndRequest request{first_.Header(attach::Kind::kRegionEnd), kRegion, 0};
+  ASSERT_TRUE(SendPacket(first_.socket(), request).ok());
+  ASSERT_EQ(first_.Peers(0).peers.size(), 2U);
+  auto stopped = std::async(std::launch::async, [this] { a_.Stop(); });
+  EXPECT_EQ(first_.Read().kind(), attach::Kind::kGoodbye);
+  a_.gate->closed = false;
+  stopped.get();
 }
 
 TEST_F(RegistrationServerTest, TheServerStopsMeanwhile) {

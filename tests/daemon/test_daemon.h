@@ -47,11 +47,11 @@ inline control::NodeIdentity TestIdentity(const std::string& name, uint64_t inca
 }
 
 using AdminStub = control::Admin::Stub;
-using ClientStub = control::Client::Stub;
 using LauncherStub = control::Launcher::Stub;
 using PeerStub = control::Peer::Stub;
 
-// What administrators, ranks, launchers and other daemons ask of a daemon, in this process or not.
+// What administrators, launchers and other daemons ask of a daemon, in this process or not; ranks
+// ask by themselves (test_rank.h).
 class DaemonClient {
  public:
   DaemonClient(const std::string& run_directory, const std::string& address) {
@@ -138,19 +138,6 @@ class DaemonClient {
     EXPECT_TRUE(CreateJob("job", 2).ok());
     return {AttachRank(0, 2), AttachRank(1, 2)};
   }
-  Status Join(const TestRank& rank, control::JoinJobReply* reply) {
-    return Ask(&ClientStub::JoinJob, {}, reply, rank.token());
-  }
-  Status Join(const TestRank& rank) { return Tell(&ClientStub::JoinJob, {}, rank.token()); }
-  Status Detach(const TestRank& rank) { return Tell(&ClientStub::Detach, {}, rank.token()); }
-  Status RegisterRegion(const TestRank& rank, uint32_t region, uint64_t size_bytes,
-                        control::RegionKind kind = control::REGION_KIND_HOST_HEAP) {
-    control::RegisterRegionRequest request;
-    request.set_region(region);
-    request.set_size_bytes(size_bytes);
-    request.set_kind(kind);
-    return Tell(&ClientStub::RegisterRegion, request, rank.token());
-  }
   Status Why(const std::string& job_id, control::WhyReply* reply) {
     control::WhyRequest request;
     request.set_job_id(job_id);
@@ -190,17 +177,15 @@ class DaemonClient {
     const auto channel = [](const std::string& target) {
       return grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
     };
-    const auto users = channel("unix:" + run_directory + "/control.sock");
     stubs_ = {control::Admin::NewStub(channel("unix:" + run_directory + "/admin.sock")),
-              control::Client::NewStub(users), control::Launcher::NewStub(users),
+              control::Launcher::NewStub(channel("unix:" + run_directory + "/control.sock")),
               control::Peer::NewStub(channel(address))};
   }
 
  private:
   std::string run_directory_;
   std::string address_;
-  std::tuple<std::unique_ptr<AdminStub>, std::unique_ptr<ClientStub>, std::unique_ptr<LauncherStub>,
-             std::unique_ptr<PeerStub>>
+  std::tuple<std::unique_ptr<AdminStub>, std::unique_ptr<LauncherStub>, std::unique_ptr<PeerStub>>
       stubs_;
 };
 
@@ -235,10 +220,9 @@ class TestDaemon : public ServedDaemon {
 };
 
 // Each waits for the other one.
-inline void ExpectJoin(DaemonClient& a, const TestRank& rank_of_a, DaemonClient& b,
-                       const TestRank& rank_of_b) {
-  auto early = std::async(std::launch::async, [&] { return a.Join(rank_of_a); });
-  const Status joined = b.Join(rank_of_b);
+inline void ExpectJoin(TestRank& a, TestRank& b) {
+  auto early = std::async(std::launch::async, [&] { return a.Join().status(); });
+  const Status joined = b.Join().status();
   ASSERT_TRUE(joined.ok()) << joined.message();
   const Status first = early.get();
   ASSERT_TRUE(first.ok()) << first.message();

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,13 +37,28 @@ struct Answer {
   SocketPacket packet;
   attach::AttachReply attach{};  // if the packet was one
   attach::Reply reply{};         // if the packet was one
-  ErrorCode code() const {
-    return static_cast<ErrorCode>(attach.header.magic != 0 ? attach.code : reply.code);
+  attach::CallReply call{};      // if the packet was one, with what stood behind it
+  std::vector<attach::PeerPlace> peers;
+  std::string call_text;
+  const attach::AttachHeader& header() const {
+    return attach.header.magic != 0 ? attach.header
+           : call.header.magic != 0 ? call.header
+                                    : reply.header;
   }
-  std::string text() const { return attach.header.magic != 0 ? attach.text : reply.text; }
-  attach::Kind kind() const {
-    return static_cast<attach::Kind>(attach.header.magic != 0 ? attach.header.kind
-                                                              : reply.header.kind);
+  ErrorCode code() const {
+    return static_cast<ErrorCode>(attach.header.magic != 0 ? attach.code
+                                  : call.header.magic != 0 ? call.code
+                                                           : reply.code);
+  }
+  std::string text() const {
+    return attach.header.magic != 0 ? attach.text : call.header.magic != 0 ? call_text : reply.text;
+  }
+  attach::Kind kind() const { return static_cast<attach::Kind>(header().kind); }
+  bool still_waiting() const { return (call.flags & attach::kStillWaiting) != 0; }
+  // What the daemon has said of a request.
+  Status status() const {
+    return header().magic == 0 ? Status(ErrorCode::kDaemonDied, "no answer")
+                               : Status(code(), text());
   }
 };
 
@@ -92,11 +108,17 @@ class TestRank {
     request.header = Header(attach::Kind::kRegion);
     request.region = region;
     request.flags = flags;
+    request.kind = static_cast<uint32_t>((flags & attach::kRegionByStream) != 0
+                                             ? attach::MemoryKind::kDevice
+                                             : attach::MemoryKind::kHostHeap);
     request.size_bytes = size_bytes;
     return request;
   }
   template <typename T>
   Answer Ask(const T& request, const std::vector<int>& fds = {}) {
+    return AskBytes(std::as_bytes(std::span(&request, 1)), fds);
+  }
+  Answer AskBytes(std::span<const std::byte> request, const std::vector<int>& fds = {}) {
     (void)SendPacket(socket_.get(), request, fds).ok();
     if (!reads_) {
       return {};
@@ -121,15 +143,13 @@ class TestRank {
       answer.attach = *attach;
     } else if (const auto* reply = answer.packet.As<attach::Reply>(); reply != nullptr) {
       answer.reply = *reply;
+    } else {
+      ReadCall(&answer);
     }
     return answer;
   }
 
-  Answer Attach() {
-    Answer answer = Ask(AttachRequest());
-    token_ = HexText(answer.attach.token);
-    return answer;
-  }
+  Answer Attach() { return Ask(AttachRequest()); }
   // Segments as a correct rank makes them, unless `session` and `inbox` say otherwise.
   Answer SendSegments() {
     return SendSegments(SegmentHeader(shm::SegmentKind::kSession),
@@ -176,6 +196,38 @@ class TestRank {
     request.region = region;
     return Ask(request);
   }
+  // ---- Calls; each blocks until it is answered ----
+  Answer Join(uint64_t wait_ms = 0) {
+    return Ask(attach::JoinRequest{Header(attach::Kind::kJoin), wait_ms});
+  }
+  Answer Peers(uint32_t first) {
+    return Ask(attach::PeersRequest{Header(attach::Kind::kPeers), first, 0});
+  }
+  Answer EndRegion(uint32_t region) {
+    return Ask(attach::RegionEndRequest{Header(attach::Kind::kRegionEnd), region, 0});
+  }
+  Answer Detach(uint64_t wait_ms = 0) {
+    return Ask(attach::DetachRequest{Header(attach::Kind::kDetach), wait_ms});
+  }
+  Answer Why() { return Ask(attach::WhyRequest{Header(attach::Kind::kWhy)}); }
+  Answer Abort(int32_t exit_code, const std::string& reason) {
+    attach::AbortRequest request{Header(attach::Kind::kAbort), exit_code, 0, {}};
+    reason.copy(request.reason, sizeof(request.reason));
+    return Ask(request);
+  }
+  // Says that it offers `count`.
+  Answer Offer(bool sends, const std::vector<attach::MatchOffer>& offers, uint32_t count) {
+    const attach::OfferRequest request{Header(attach::Kind::kOffer), sends ? 1U : 0U, count};
+    std::vector<std::byte> bytes(sizeof(request) + offers.size() * sizeof(attach::MatchOffer));
+    std::memcpy(bytes.data(), &request, sizeof(request));
+    if (!offers.empty()) {
+      std::memcpy(bytes.data() + sizeof(request), offers.data(), bytes.size() - sizeof(request));
+    }
+    return AskBytes(bytes);
+  }
+  Answer Withdraw(bool send, const attach::MatchKey& key) {
+    return Ask(attach::WithdrawRequest{Header(attach::Kind::kWithdraw), key, 0, send ? 1U : 0U, 0});
+  }
   // Attaches with everything; true if the daemon accepted.
   bool Enter(const std::string& path) {
     return Connect(path).ok() && Attach().code() == ErrorCode::kOk &&
@@ -183,7 +235,6 @@ class TestRank {
   }
   void HangUp() { socket_.Reset(); }
 
-  const std::string& token() const { return token_; }
   int socket() const { return socket_.get(); }
   shm::RequestLayout& request(uint32_t index) {
     return reinterpret_cast<shm::RequestLayout*>(session_.base() +
@@ -196,6 +247,27 @@ class TestRank {
   static uint32_t InodeOf(const char* path) {
     struct stat info {};
     return stat(path, &info) == 0 ? static_cast<uint32_t>(info.st_ino) : 0;
+  }
+  static void ReadCall(Answer* answer) {
+    const SocketPacket& packet = answer->packet;
+    attach::CallReply call{};
+    if (packet.size < sizeof(call)) {
+      return;
+    }
+    std::memcpy(&call, packet.bytes.data(), sizeof(call));
+    const size_t peers_bytes = call.peer_count * sizeof(attach::PeerPlace);
+    if (call.header.kind != static_cast<uint32_t>(attach::Kind::kCallReply) ||
+        packet.size != sizeof(call) + peers_bytes + call.text_bytes) {
+      return;
+    }
+    answer->call = call;
+    answer->peers.resize(call.peer_count);
+    if (peers_bytes != 0) {
+      std::memcpy(answer->peers.data(), packet.bytes.data() + sizeof(call), peers_bytes);
+    }
+    answer->call_text.assign(
+        reinterpret_cast<const char*>(packet.bytes.data()) + sizeof(call) + peers_bytes,
+        call.text_bytes);
   }
   static UniqueFd MakeSegment(const shm::SegmentHeader& fields, uint64_t size_bytes,
                               shm::Mapping* mapping) {
@@ -216,7 +288,6 @@ class TestRank {
   uint64_t more_session_bytes_ = 0;
   uint64_t more_inbox_bytes_ = 0;
   UniqueFd socket_;
-  std::string token_;
   UniqueFd session_fd_;
   UniqueFd inbox_fd_;
   shm::Mapping session_;
@@ -238,17 +309,20 @@ class TestLauncher {
     if (reply.header.magic == attach::kMagic && reply.code == 0) {
       token_ = HexText(reply.token);
       uid_ = reply.uid;
+      control_address_ = reply.control_address;
     }
   }
   void HangUp() { rank_.HangUp(); }
   const std::string& token() const { return token_; }
   uid_t uid() const { return uid_; }
+  const std::string& control_address() const { return control_address_; }
   TestRank& rank() { return rank_; }
 
  private:
   TestRank rank_;
   std::string token_;
   uid_t uid_ = 0;
+  std::string control_address_;
 };
 
 // Whether this process can become another user: it is root, in a namespace that knows other users.

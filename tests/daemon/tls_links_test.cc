@@ -80,11 +80,9 @@ class TlsLinksTest : public ::testing::Test {
     ExpectTrouble(daemon, words);
     TestRank rank("job", 0, 2, 1);
     ASSERT_TRUE(rank.Enter(daemon.attach_path()));
-    control::JoinJobRequest request;
-    request.set_wait_ms(1);
-    control::JoinJobReply reply;
-    EXPECT_TRUE(daemon.Ask(&ClientStub::JoinJob, request, &reply, rank.token()).ok());
-    EXPECT_NE(reply.missing().find(words), std::string::npos) << reply.missing();
+    const Answer missing = rank.Join(1);
+    EXPECT_TRUE(missing.still_waiting());
+    EXPECT_NE(missing.text().find(words), std::string::npos) << missing.text();
   }
 
   // Says Hello to the daemon at `address` as `claim`, with a certificate (null: without).
@@ -133,7 +131,7 @@ TEST_F(TlsLinksTest, DaemonsOfOneAuthorityJoinAJobAndAgreeOnKeys) {
   TestRank other("job", 1, 2, 1);
   ASSERT_TRUE(rank.Enter(a.attach_path()));
   ASSERT_TRUE(other.Enter(b.attach_path()));
-  ASSERT_NO_FATAL_FAILURE(ExpectJoin(a, rank, b, other));
+  ASSERT_NO_FATAL_FAILURE(ExpectJoin(rank, other));
   ASSERT_EQ(a.plane.routes().size(), 1U);
   EXPECT_NE(a.plane.routes()[0].send_key, 0U);
   EXPECT_EQ(a.plane.routes()[0].send_key, b.plane.routes()[0].receive_key);
@@ -262,7 +260,7 @@ TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   ASSERT_TRUE(a.CreateJobWith("alias", 0, alias->address()).ok());
   TestRank rank("alias", 0, 2, 1);
   ASSERT_TRUE(rank.Enter(a.attach_path()));
-  ExpectError(a.Join(rank), ErrorCode::kInvalidArgument, "is reached at " + b.address());
+  ExpectError(rank.Join().status(), ErrorCode::kInvalidArgument, "is reached at " + b.address());
   alias.reset();
   EXPECT_TRUE(a.HearsFrom(b.address(), 5));
   EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);

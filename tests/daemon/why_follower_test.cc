@@ -150,7 +150,7 @@ TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
   TestRank computes("job", 1, 2, 1);
   ASSERT_TRUE(waits.Enter(a.attach_path()));
   ASSERT_TRUE(computes.Enter(b.attach_path()));
-  ASSERT_NO_FATAL_FAILURE(ExpectJoin(a, waits, b, computes));
+  ASSERT_NO_FATAL_FAILURE(ExpectJoin(waits, computes));
 
   waits.session()->request_fresh = 2;
   waits.inbox()->wake.inside = 1;

@@ -60,11 +60,5 @@ TEST(StaticObjectsTest, OursAreNeverDestroyed) {
   }
 }
 
-// gRPC has such objects, too (client/control/static_objects.cc).
-TEST(StaticObjectsTest, ThoseOfGrpcAreNotDestroyedEither) {
-  const CommandResult nm = RunCommand({"/usr/bin/nm", "client/control/libferry_control.so"});
-  EXPECT_THAT(nm.out, HasSubstr(" t __wrap___cxa_atexit\n"));
-}
-
 }  // namespace
 }  // namespace ferry::e2e

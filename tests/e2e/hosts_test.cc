@@ -366,8 +366,7 @@ TEST_F(HostsTest, RanksOfAnotherUserHaveDirectLinks) {
   fs::permissions(bin.path(), fs::perms(0755));
   for (const char* file :
        {"daemon/ferryd", "daemon/ferry-worker", kFerryrun, "tests/e2e/ranks/switching",
-        "client/libferry.so.0", "client/control/libferry_control.so",
-        "client/direct/libferry_direct.so"}) {
+        "client/libferry.so.0", "client/direct/libferry_direct.so"}) {
     fs::copy_file(file, bin / fs::path(file).filename());
   }
   RunningDaemons daemons(*hosts_, bin / "ferryd",

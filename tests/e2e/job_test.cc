@@ -28,6 +28,22 @@ TEST(JobTest, EveryRankGreetsTheNext) {
                           "rank 2 of 3: rank 1 says hello"));
 }
 
+// A rank has one socket to its daemon, and one thread beside the program's own.
+TEST(JobTest, ARankCarriesNoGrpc) {
+  EXPECT_THAT(SortedLines(RunWell(PrivateJob({"-n", "2", "tests/e2e/ranks/light"}))),
+              ElementsAre("rank 0: 2 threads, 0 libraries of gRPC",
+                          "rank 1: 2 threads, 0 libraries of gRPC"));
+}
+
+// Where one thread was not to be had, gRPC's calls waited for ever.
+TEST(JobTest, RanksWithLittleAddressSpaceDoNotHang) {
+  for (int round = 0; round < 10; ++round) {
+    const std::string said = RunWell(
+        PrivateJob({"-n", "2", "sh", "-c", "ulimit -v 400000; exec tests/e2e/ranks/light"}));
+    EXPECT_THAT(SortedLines(said).size(), 2U) << round;
+  }
+}
+
 // Others fail because of it, and may be the first to end.
 TEST(JobTest, AnAbortHasItsOwnExitCode) {
   for (const std::string who : {"0", "3"}) {

@@ -263,8 +263,7 @@ class ServiceLimitsTest : public ServiceUnitTest {
     for (const char* file :
          {"daemon/ferryd", "daemon/ferry-worker", "tools/ferryrun/ferryrun",
           "tools/ferryctl/ferryctl", "tests/e2e/ranks/point_to_point", "tests/e2e/ranks/waits",
-          "client/libferry.so.0", "client/control/libferry_control.so",
-          "client/direct/libferry_direct.so"}) {
+          "client/libferry.so.0", "client/direct/libferry_direct.so"}) {
       fs::copy_file(file, directory_ / fs::path(file).filename().string());
     }
   }

@@ -44,9 +44,8 @@ class Installation {
  public:
   Installation() {
     fs::permissions(path_.path(), fs::perms(0755));
-    for (const char* file :
-         {"daemon/ferryd", "tools/ferryctl/ferryctl", "tools/ferryrun/ferryrun",
-          "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
+    for (const char* file : {"daemon/ferryd", "tools/ferryctl/ferryctl", "tools/ferryrun/ferryrun",
+                             "examples/hello/hello", "client/libferry.so.0"}) {
       fs::copy_file(file, Path(fs::path(file).filename()));
     }
     for (const char* script : {"functions", "prolog", "epilog", "task-prolog"}) {

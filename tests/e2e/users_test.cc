@@ -91,9 +91,8 @@ class UsersTest : public testing::Test {
       GTEST_SKIP() << why;
     }
     fs::permissions(directory_.path(), fs::perms(0755));
-    for (const char* file :
-         {kFerryd, "daemon/ferry-worker", kFerryrun, "tools/ferryctl/ferryctl", kPointToPoint,
-          "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
+    for (const char* file : {kFerryd, "daemon/ferry-worker", kFerryrun, "tools/ferryctl/ferryctl",
+                             kPointToPoint, "examples/hello/hello", "client/libferry.so.0"}) {
       fs::copy_file(file, Path(fs::path(file).filename()));
     }
   }

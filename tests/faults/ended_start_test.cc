@@ -36,10 +36,9 @@ class EndedStartTest : public testing::Test {
  protected:
   void SetUp() override {
     fs::permissions(directory_.path(), fs::perms(0755));
-    for (const char* file :
-         {"daemon/ferryd", "daemon/ferry-worker", "tools/ferryrun/ferryrun",
-          "tests/faults/ranks/mixed", "tests/e2e/ranks/ends", "client/libferry.so.0",
-          "client/control/libferry_control.so", "client/direct/libferry_direct.so"}) {
+    for (const char* file : {"daemon/ferryd", "daemon/ferry-worker", "tools/ferryrun/ferryrun",
+                             "tests/faults/ranks/mixed", "tests/e2e/ranks/ends",
+                             "client/libferry.so.0", "client/direct/libferry_direct.so"}) {
       fs::copy_file(file, Path(fs::path(file).filename()));
     }
     daemon_ = e2e::StartDaemon({Path("ferryd")}, Path("run"), kDaemonSeconds);

@@ -30,6 +30,7 @@
 #include "tests/daemon/no_links.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/rank_calls.h"
 
 namespace ferry::daemon {
 namespace {
@@ -95,7 +96,7 @@ class AttachFuzz {
  private:
   void Step(FuzzInput& input) {
     const uint32_t rank = input.Below(2);
-    switch (input.Below(11)) {
+    switch (input.Below(13)) {
       case 0:
         Say(input, rank, AttachRequest(rank));
         break;
@@ -106,12 +107,17 @@ class AttachFuzz {
         attach::RegionRequest request{};
         request.header = Header(attach::Kind::kRegion);
         request.region = 1 + input.Below(3);
+        request.kind = 1;
         request.size_bytes = 4096;
         Say(input, rank, request, {AnyFd(input)});
         break;
       }
       case 9:
         SayDevice(input, rank);
+        break;
+      case 10:
+      case 11:
+        Call(input, rank);
         break;
       case 3:
       case 4: {
@@ -192,11 +198,21 @@ class AttachFuzz {
     request.inbox_bytes = plan.inbox_bytes();
     Say(input, rank, request, {session.get(), inbox.get()});
   }
+  // A call, mostly without a descriptor.
+  void Call(FuzzInput& input, uint32_t rank) {
+    const std::vector<std::byte> packet = fuzz::AnyRankCall(input, /*ends_jobs=*/true);
+    std::vector<int> fds;
+    if (input.Below(8) == 7) {
+      fds.push_back(AnyFd(input));
+    }
+    SendBytes(rank, packet.data(), packet.size(), fds);
+  }
   // Device memory, with a dma-buf as a rule.
   void SayDevice(FuzzInput& input, uint32_t rank) {
     attach::RegionRequest request{};
     request.header = Header(attach::Kind::kRegion);
     request.region = 1 + input.Below(3);
+    request.kind = 2;
     request.flags = attach::kRegionByStream | (input.Below(4) == 0 ? 0 : attach::kRegionDmabuf);
     request.size_bytes = 1 + input.Take<uint16_t>() % 8192;
     request.dmabuf_offset = input.Take<uint16_t>() % 8192;

@@ -101,8 +101,7 @@ class ControlFuzz {
         break;
       case 3:
         if (Session* session = Any(input); session != nullptr) {
-          registry_.Join(sessions_[last_], input.Below(2),
-                         [](const Status&, const control::JoinJobReply&) {});
+          registry_.Join(*session, input.Below(2), [](const Status&, const JoinAnswer&) {});
         }
         break;
       case 4:
@@ -112,7 +111,7 @@ class ControlFuzz {
         Left(input, id);
         break;
       case 6:
-        Resolve(input);
+        Meet(input);
         break;
       case 7:
         Nodes(input);
@@ -127,7 +126,6 @@ class ControlFuzz {
         LinkNews(input, id);
         break;
       default:
-        (void)registry_.FindToken(input.TakeText(input.Below(70)));
         registry_.OnTick();
         break;
     }
@@ -234,22 +232,16 @@ class ControlFuzz {
     control::NewsReply reply;
     (void)registry_.NodeLinkNews(request, Caller(input), &reply);
   }
-  void Resolve(FuzzInput& input) {
+  void Meet(FuzzInput& input) {
     Session* session = Any(input);
     if (session == nullptr) {
       return;
     }
-    const auto request = Parse(input, control::ResolvePeersRequest());
-    control::ResolvePeersReply reply;
-    (void)registry_.Resolve(*session, request, &reply);
-    control::RegisterRegionRequest region;
-    region.set_region(1);
-    region.set_size_bytes(4096);
-    region.set_kind(control::REGION_KIND_HOST_HEAP);
-    auto offered = std::make_shared<Region>();
-    offered->id = input.Below(3);
-    (void)registry_.OfferRegion(*session, std::move(offered));
-    (void)registry_.TakeRegion(*session, Parse(input, region));
+    (void)registry_.PlacesOf(*session, input.Below(4), input.Below(4));
+    auto region = std::make_shared<Region>();
+    region->id = input.Below(3);
+    (void)registry_.AddRegion(*session, region);
+    registry_.RemoveRegion(*session, input.Below(3), [](const Status&) {});
     (void)registry_.FindPeer(*session, input.Take<uint32_t>());
   }
   void Nodes(FuzzInput& input) {
@@ -277,11 +269,9 @@ class ControlFuzz {
       case 1:
         registry_.EndSession(*session, {ErrorCode::kPeerDied, "it died"});
         break;
-      case 2: {
-        const auto request = Parse(input, control::AbortJobRequest());
-        registry_.Abort(*session, request.exit_code(), request.reason());
+      case 2:
+        registry_.Abort(*session, input.Take<int32_t>(), input.TakeText(input.Below(48)));
         break;
-      }
       case 3:
         (void)registry_.DestroyJob(session->job_id);
         break;

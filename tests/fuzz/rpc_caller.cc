@@ -12,8 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience(8000);
-constexpr milliseconds kWaitingCall(5);  // for a call that waits for all ranks of its job
-constexpr int kMaxReplies = 3;           // from a stream
+constexpr int kMaxReplies = 3;  // from a stream
 constexpr size_t kMaxOpen = 16;
 
 // The steps of a call, but for its beginning and its end.
@@ -123,9 +122,7 @@ RpcOutcome RpcCaller::Call(FuzzInput& input, const RpcWorld& world) {
   auto call = std::make_unique<Open>();
   AddMetadata(input, world, &call->context);
   const std::string bytes = outcome.method->request(input, world);
-  const bool waits = std::string_view(outcome.method->path).ends_with("/JoinJob");
-  call->context.set_deadline(std::chrono::system_clock::now() +
-                             (waits && !manner.stays ? kWaitingCall : kPatience));
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
   grpc::GenericStub& stub = belongs_to_port != strays ? port_ : socket_;
   call->stream = stub.PrepareCall(&call->context, outcome.method->path, &queue_);
   call->stream->StartCall(nullptr);

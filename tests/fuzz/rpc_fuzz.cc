@@ -1,7 +1,7 @@
 // An ordinary user calls every method of every gRPC service, with ranks and launchers that come and
-// go: names of another user's job, tokens that are none, ranks and counts out of range, calls in
-// any order, too often, left open. Behind it are two whole daemons and a job of their own user,
-// with a rank on each.
+// go, and his ranks make every call at the attach socket: names of another user's job, tokens that
+// are none, ranks and counts out of range, calls in any order, too often, left open. Behind it are
+// two whole daemons and a job of their own user, with a rank on each.
 //
 // After each input the daemons must answer, hold nothing of this user's, and have no more
 // descriptors nor memory than before; the other user's ranks exchange messages and check every
@@ -23,6 +23,7 @@
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/fuzz/checked_job.h"
+#include "tests/fuzz/rank_calls.h"
 #include "tests/fuzz/rpc_caller.h"
 #include "tests/fuzz/whole_daemon.h"
 #include "tests/support/patience.h"
@@ -216,11 +217,14 @@ class Intruder {
             stage.here().control_socket(), grpc::InsecureChannelCredentials()))) {}
 
   void Step(FuzzInput& input) {
-    switch (input.Below(12)) {
+    switch (input.Below(14)) {
       case 0:
         return BecomeLauncher(input);
       case 1:
         return Attach(input);
+      case 12:
+      case 13:
+        return CallAsRank(input);
       case 10:
         return Drop(input, launchers_);
       case 11:
@@ -264,8 +268,17 @@ class Intruder {
     if (with_segments && rank->SendSegments().code() == ErrorCode::kOk) {
       (void)rank->SendRegion(1, 1 << 16);
     }
-    world_.tokens.push_back(rank->token());
     ranks_.push_back(std::move(rank));
+  }
+  void CallAsRank(FuzzInput& input) {
+    if (ranks_.empty()) {
+      return;
+    }
+    const TestRank& rank = *ranks_[input.Below(static_cast<uint32_t>(ranks_.size()))];
+    const std::vector<std::byte> call = AnyRankCall(input, /*ends_jobs=*/true);
+    (void)daemon::SendPacket(rank.socket(), call, {}).ok();
+    daemon::SocketPacket answer;
+    (void)daemon::ReceivePacket(rank.socket(), &answer).ok();
   }
   template <typename Connection>
   static void Drop(FuzzInput& input, std::vector<std::unique_ptr<Connection>>& connections) {

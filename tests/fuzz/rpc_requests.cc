@@ -56,36 +56,7 @@ std::string Plain(FuzzInput& input, const RpcWorld&) {
   return BytesOf(input, Message());
 }
 
-// ---- Client ----
-
-std::string RegisterRegion(FuzzInput& input, const RpcWorld&) {
-  control::RegisterRegionRequest request;
-  request.set_region(Mostly<uint32_t>(input, 1));
-  request.set_size_bytes(Mostly<uint64_t>(input, 1 << 16));
-  request.set_kind(static_cast<control::RegionKind>(Mostly<int>(input, 1)));
-  request.set_device(Mostly<uint32_t>(input, 0));
-  request.set_allocation_id(Number(input));
-  return BytesOf(input, request);
-}
-
-std::string DeregisterRegion(FuzzInput& input, const RpcWorld&) {
-  control::DeregisterRegionRequest request;
-  request.set_region(Mostly<uint32_t>(input, 1));
-  return BytesOf(input, request);
-}
-
-std::string ResolvePeers(FuzzInput& input, const RpcWorld&) {
-  control::ResolvePeersRequest request;
-  Repeat(input, [&] { request.add_ranks(Rank(input)); });
-  return BytesOf(input, request);
-}
-
-std::string AbortJob(FuzzInput& input, const RpcWorld&) {
-  control::AbortJobRequest request;
-  request.set_exit_code(static_cast<int32_t>(Number(input)));
-  request.set_reason(Text(input));
-  return BytesOf(input, request);
-}
+// ---- Peer ----
 
 void Fill(FuzzInput& input, control::MatchKey* key) {
   key->set_context(input.Below(2));
@@ -94,41 +65,6 @@ void Fill(FuzzInput& input, control::MatchKey* key) {
   key->set_tag(Tag(input));
   key->set_ordinal(Mostly<uint64_t>(input, input.Below(4)));
 }
-void Fill(FuzzInput& input, control::MemoryPlace* place) {
-  place->set_region(Mostly<uint32_t>(input, 1));
-  place->set_offset(Mostly<uint64_t>(input, input.Below(8) * 4096));
-}
-
-std::string OfferMatches(FuzzInput& input, const RpcWorld&) {
-  control::OfferMatchesRequest request;
-  request.set_sends(input.Below(2) == 0);
-  uint64_t ordinal = 0;
-  const bool all_alike = input.Below(4) == 3;
-  Repeat(input, [&] {
-    control::MatchOffer* offer = request.add_offers();
-    Fill(input, offer->mutable_key());
-    if (!all_alike) {
-      offer->mutable_key()->set_ordinal(offer->key().ordinal() + ordinal++);
-    }
-    offer->set_size_bytes(Mostly<uint64_t>(input, 64));
-    offer->set_mode(Mostly<uint32_t>(input, 0));
-    Fill(input, offer->mutable_end());
-    Fill(input, offer->mutable_window());
-    Fill(input, offer->mutable_cells());
-    offer->set_cell_count(Mostly<uint32_t>(input, 1));
-  });
-  return BytesOf(input, request);
-}
-
-std::string WithdrawMatch(FuzzInput& input, const RpcWorld&) {
-  control::WithdrawMatchRequest request;
-  Fill(input, request.mutable_key());
-  request.set_send(input.Below(2) == 0);
-  request.set_rounds(Number(input));
-  return BytesOf(input, request);
-}
-
-// ---- Peer ----
 
 // Mostly in the name of its own node, with the matching proof.
 template <typename Request>
@@ -281,14 +217,6 @@ std::string Why(FuzzInput& input, const RpcWorld& world) {
 }
 
 constexpr RpcMethod kMethods[] = {
-    {RpcService::kClient, "/ferry.control.Client/JoinJob", Plain<control::JoinJobRequest>},
-    {RpcService::kClient, "/ferry.control.Client/RegisterRegion", RegisterRegion},
-    {RpcService::kClient, "/ferry.control.Client/DeregisterRegion", DeregisterRegion},
-    {RpcService::kClient, "/ferry.control.Client/ResolvePeers", ResolvePeers},
-    {RpcService::kClient, "/ferry.control.Client/Detach", Plain<control::DetachRequest>, true},
-    {RpcService::kClient, "/ferry.control.Client/AbortJob", AbortJob, true},
-    {RpcService::kClient, "/ferry.control.Client/OfferMatches", OfferMatches},
-    {RpcService::kClient, "/ferry.control.Client/WithdrawMatch", WithdrawMatch},
     {RpcService::kLauncher, "/ferry.control.Launcher/CreateJob", CreateJob},
     {RpcService::kLauncher, "/ferry.control.Launcher/DestroyJob", DestroyJob, true},
     {RpcService::kLauncher, "/ferry.control.Launcher/Status", Plain<control::StatusRequest>},

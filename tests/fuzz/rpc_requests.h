@@ -25,7 +25,7 @@ struct RpcWorld {
   std::string node_token;              // by which that daemon greets
 };
 
-enum class RpcService { kClient, kLauncher, kPeer, kAdmin };
+enum class RpcService { kLauncher, kPeer, kAdmin };
 
 struct RpcMethod {
   RpcService service;

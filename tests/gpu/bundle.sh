@@ -24,8 +24,6 @@ readonly stand_ins=(
 # names, and find stand-ins of these names only where they are told to.
 readonly vendors_own='^(libcuda|libamdhip64|libze_loader)\.so'
 readonly named_stand_ins=(cuda/libcuda.so.1 hip/libamdhip64.so.6)
-# libferry finds it beside itself.
-readonly control=client/control/libferry_control.so
 
 # The machine's own: the C library belongs to its dynamic linker.
 readonly machines_own='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil)\.so'
@@ -52,7 +50,6 @@ needed() {
 rm -rf "$folder"
 for file in "${programs[@]}" "${stand_ins[@]}"; do put "$built/$file" "$file"; done
 for file in "${named_stand_ins[@]}"; do put "$built/tests/fixtures/$file" "lib/stand_ins/$file"; done
-put "$built/$control" "lib/${control##*/}"
 loader=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | awk '/libze_loader\.so\.1 / && !found { print $NF; found = 1 }') || true
 [[ -z $loader ]] || put "$loader" lib/stand_ins/libze_loader.so.1  # a real GPU comes with its own
 

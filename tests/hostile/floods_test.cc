@@ -56,8 +56,7 @@ struct ManyParts {
   const char* method;
   uint32_t field;  // the repeated one
 };
-constexpr ManyParts kManyParts[] = {{"/ferry.control.Client/OfferMatches", 1},
-                                    {"/ferry.control.Launcher/CreateJob", 5},
+constexpr ManyParts kManyParts[] = {{"/ferry.control.Launcher/CreateJob", 5},
                                     {"/ferry.control.Peer/Matches", 5}};  // at the control port
 std::string RequestOf(const ManyParts& parts, size_t bytes) {
   std::string request(bytes, '\0');

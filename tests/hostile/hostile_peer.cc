@@ -69,8 +69,9 @@ class HostilePeer {
         node_(attacker.seed + 1, !attacker.Dares("lies")),
         peer_(control::Peer::NewStub(
             grpc::CreateChannel(target_.control_address, grpc::InsecureChannelCredentials()))),
-        launcher_(control::Launcher::NewStub(ControlSocket())),
-        client_(control::Client::NewStub(ControlSocket())) {}
+        launcher_(control::Launcher::NewStub(
+            grpc::CreateChannel("unix:" + attacker.run_directory + "/control.sock",
+                                grpc::InsecureChannelCredentials()))) {}
 
   int Run() {
     if (const Status opened = node_.Open(); !opened.ok()) {
@@ -106,11 +107,6 @@ class HostilePeer {
   }
 
  private:
-  std::shared_ptr<grpc::Channel> ControlSocket() const {
-    return grpc::CreateChannel("unix:" + attacker_.run_directory + "/control.sock",
-                               grpc::InsecureChannelCredentials());
-  }
-
   // -- Coming and going --
 
   // A job of two nodes, of which we are one.
@@ -143,24 +139,10 @@ class HostilePeer {
     }
     life_ = contact->life;
     rank_ = std::make_unique<HostileSession>(job_, 0, kSize, 1);
-    return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) && RegisterRegion() &&
+    return rank_->Enter(attacker_.run_directory + "/attach.sock", &why_not_) &&
            packets_->Face(*contact, {contact->send_key,
                                      daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_)}) &&
            TellJoined(/*is_true=*/true);
-  }
-  // The rank's region 1 may be read and written from here on.
-  bool RegisterRegion() {
-    control::RegisterRegionRequest request;
-    request.set_region(1);
-    request.set_size_bytes(HostileSession::kHeapBytes);
-    request.set_kind(control::REGION_KIND_HOST_HEAP);
-    control::RegisterRegionReply reply;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCall);
-    context.AddMetadata("ferry-token", rank_->token());
-    const grpc::Status status = client_->RegisterRegion(&context, request, &reply);
-    why_not_ = status.error_message();
-    return status.ok();
   }
   void EndJob() {
     rank_.reset();
@@ -447,7 +429,6 @@ class HostilePeer {
   std::unique_ptr<PeerPackets> packets_;
   const std::unique_ptr<control::Peer::Stub> peer_;
   const std::unique_ptr<control::Launcher::Stub> launcher_;
-  const std::unique_ptr<control::Client::Stub> client_;
   uint64_t life_ = 1;
   bool is_linked_ = false;
   int names_ = 0;

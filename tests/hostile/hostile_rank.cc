@@ -21,6 +21,7 @@
 
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/fuzz/rank_calls.h"
 #include "tests/fuzz/rpc_caller.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"
@@ -36,7 +37,8 @@ using std::chrono::milliseconds;
 constexpr uint32_t kLocal = 2;  // ranks 0 and 1 here, rank 2 on the other node
 constexpr uint32_t kSize = 3;
 constexpr int kActsInAJob = 400;
-constexpr milliseconds kCall(2000);
+constexpr uint64_t kCallMs = 2000;
+constexpr milliseconds kCall(kCallMs);
 
 class HostileUser {
  public:
@@ -80,7 +82,6 @@ class HostileUser {
       const auto channel = grpc::CreateCustomChannel("unix:" + directory + "/control.sock",
                                                      grpc::InsecureChannelCredentials(), arguments);
       launcher_stubs_.push_back(control::Launcher::NewStub(channel));
-      client_stubs_.push_back(control::Client::NewStub(channel));
       callers_.push_back(std::make_unique<fuzz::RpcCaller>("unix:" + directory + "/control.sock",
                                                            IdentityOf(directory).control_address));
     }
@@ -104,14 +105,12 @@ class HostileUser {
   void EndJob() {
     const bool orderly = dice_.OneIn(2);
     for (uint32_t rank = 0; orderly && rank < ranks_.size(); ++rank) {
-      control::DetachReply reply;
-      Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::Detach, control::DetachRequest(),
-           &reply, ranks_[rank]->token());
+      TestRank& leaving = ranks_[rank]->attach();
+      Send(leaving, attach::DetachRequest{leaving.Header(attach::Kind::kDetach), kCallMs}, {});
     }
     ranks_.clear();
     launchers_.clear();
     launcher_stubs_.clear();
-    client_stubs_.clear();
     callers_.clear();
     strangers_.clear();
   }
@@ -139,17 +138,10 @@ class HostileUser {
   void JoinAll() {
     std::vector<std::thread> joins;
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      joins.emplace_back([this, rank] {
-        control::JoinJobReply reply;
-        Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::JoinJob,
-             control::JoinJobRequest(), &reply, ranks_[rank]->token());
-      });
+      joins.emplace_back([this, rank] { (void)ranks_[rank]->attach().Join(kCallMs); });
     }
     for (std::thread& join : joins) {
       join.join();
-    }
-    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      RegisterRegion(rank, 1, HostileSession::kHeapBytes, ranks_[rank]->token());
     }
   }
 
@@ -275,9 +267,12 @@ class HostileUser {
     std::thread([owned = std::move(owned)] {}).detach();
   }
   void SendAnyPacket(TestRank& to, const std::vector<int>& fds) {
-    switch (dice_.Below(7)) {
+    switch (dice_.Below(10)) {
       case 0:
         return Send(to, to.AttachRequest(), fds);
+      case 7:
+      case 8:
+        return SendCall(to, fds);
       case 1:
         return Send(to,
                     attach::SegmentsRequest{to.Header(attach::Kind::kSegments), dice_.Number(),
@@ -287,6 +282,7 @@ class HostileUser {
         attach::RegionRequest request{};
         request.header = to.Header(attach::Kind::kRegion);
         request.region = static_cast<uint32_t>(dice_.Below(4));
+        request.kind = static_cast<uint32_t>(dice_.Below(3));
         request.flags = dice_.OneIn(4) ? attach::kRegionByStream | attach::kRegionDmabuf
                                        : static_cast<uint32_t>(dice_.Below(3));
         request.dmabuf_offset = dice_.Number();
@@ -312,15 +308,25 @@ class HostileUser {
                 to.Header(attach::Kind::kCounterPages), static_cast<uint32_t>(dice_.Below(3)), {}},
             fds);
       default: {
-        std::array<uint64_t, 128> noise{};
+        std::array<uint64_t, attach::kMaxPacketBytes / 8 + 1> noise{};
         for (uint64_t& word : noise) {
           word = dice_.Number();
         }
-        (void)daemon::SendPacket(to.socket(),
-                                 std::as_bytes(std::span(noise)).first(dice_.Below(1025)), fds)
+        (void)daemon::SendPacket(
+            to.socket(), std::as_bytes(std::span(noise)).first(dice_.Below(noise.size() * 8)), fds)
             .ok();
       }
     }
+  }
+  void SendCall(TestRank& to, const std::vector<int>& fds) {
+    std::array<uint64_t, 32> choices{};
+    for (uint64_t& choice : choices) {
+      choice = dice_.OneIn(4) ? 0 : dice_.Any();
+    }
+    fuzz::FuzzInput input(reinterpret_cast<const uint8_t*>(choices.data()), sizeof(choices));
+    const std::vector<std::byte> call = fuzz::AnyRankCall(input, /*ends_jobs=*/dice_.OneIn(16));
+    (void)daemon::SendPacket(to.socket(), call, dice_.OneIn(8) ? fds : std::vector<int>()).ok();
+    ReadAnswer(to);
   }
   template <typename Packet>
   void Send(TestRank& to, Packet packet, const std::vector<int>& fds) {
@@ -328,9 +334,12 @@ class HostileUser {
       dice_.Spoil(&packet);
     }
     (void)daemon::SendPacket(to.socket(), packet, fds).ok();
-    // Answers that nobody reads would end the connection.
+    ReadAnswer(to);
+  }
+  // Answers that nobody reads would end the connection.
+  static void ReadAnswer(const TestRank& from) {
     daemon::SocketPacket answer;
-    (void)daemon::ReceivePacket(to.socket(), &answer).ok();
+    (void)daemon::ReceivePacket(from.socket(), &answer).ok();
   }
   // Somebody who has not attached; some stay for a while.
   void ComeAsAStranger() {
@@ -361,26 +370,12 @@ class HostileUser {
     context.AddMetadata("ferry-token", token);
     return (stub.*method)(&context, request, reply);
   }
-  void RegisterRegion(uint64_t rank, uint64_t region, uint64_t size_bytes,
-                      const std::string& token) {
-    control::RegisterRegionRequest request;
-    request.set_region(static_cast<uint32_t>(region));
-    request.set_size_bytes(size_bytes);
-    request.set_kind(dice_.OneIn(4) ? control::REGION_KIND_DEVICE : control::REGION_KIND_HOST_HEAP);
-    request.set_device(static_cast<uint32_t>(dice_.Below(2)));
-    control::RegisterRegionReply reply;
-    Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::RegisterRegion, request, &reply,
-         token);
-  }
   // Any method at any port, as the fuzzer of these calls makes them (tests/fuzz/rpc_caller.h).
   void CallSomething() {
     fuzz::RpcWorld world;
     world.jobs = {job_, attacker_.victim_job};
     world.keeps_jobs = true;
     world.secret = daemon::kTestSecret;
-    for (const auto& rank : ranks_) {
-      world.tokens.push_back(rank->token());
-    }
     for (const auto& launcher : launchers_) {
       world.tokens.push_back(launcher->token());
     }
@@ -406,7 +401,6 @@ class HostileUser {
   std::string why_not_;
   std::vector<std::unique_ptr<TestLauncher>> launchers_;  // by node, as the stubs
   std::vector<std::unique_ptr<control::Launcher::Stub>> launcher_stubs_;
-  std::vector<std::unique_ptr<control::Client::Stub>> client_stubs_;
   std::vector<std::unique_ptr<fuzz::RpcCaller>> callers_;
   std::vector<std::unique_ptr<HostileSession>> ranks_;
   std::vector<std::unique_ptr<TestRank>> strangers_;

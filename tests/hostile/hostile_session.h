@@ -23,7 +23,6 @@ class HostileSession {
   // False, with the answer, if it was refused.
   bool Enter(const std::string& attach_socket, std::string* why_not);
   daemon::TestRank& attach() { return rank_; }
-  const std::string& token() const { return rank_.token(); }
   shm::SessionLayout* session() {
     return reinterpret_cast<shm::SessionLayout*>(session_map_.base());
   }

@@ -168,7 +168,7 @@ class Stranger {
     }
   }
   std::string AnyMethod() {
-    const char* const services[] = {"Launcher", "Client", "Peer", "Admin"};
+    const char* const services[] = {"Launcher", "Peer", "Admin"};
     const char* const methods[] = {"Status", "CreateJob", "Hello", "Joined", "Shutdown"};
     return std::string("/ferry.control.") + services[dice_.Below(std::size(services))] + "/" +
            methods[dice_.Below(std::size(methods))];

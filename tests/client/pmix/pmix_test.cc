@@ -105,32 +105,20 @@ class BoardExchange : public Exchange {
   std::vector<uint32_t> local_;
 };
 
-struct Created {
-  std::string id;
-  std::string secret;
-  uint32_t node = 0;
-  NodeOfRank node_of_rank;
-  std::vector<std::string> addresses;
-};
-
 struct PlayedStarter : JobStarter {
   StatusOr<DaemonPlace> Find(bool is_alone) override {
     alone = is_alone;
     return daemon;
   }
-  Status CreateJob(const ferry_control_job& job) override {
-    created.push_back({job.job_id,
-                       job.secret,
-                       job.node,
-                       {job.node_of_rank, job.node_of_rank + job.size},
-                       {job.node_addresses, job.node_addresses + job.node_count}});
+  Status CreateJob(const NewJob& job) override {
+    created.push_back(job);
     return creation;
   }
 
   StatusOr<DaemonPlace> daemon = Status(ErrorCode::kInternal, "not set");
   Status creation;
   bool alone = false;
-  std::vector<Created> created;
+  std::vector<NewJob> created;
 };
 
 // A job of ranks on these nodes; `change` may spoil a node's starter.
@@ -205,7 +193,7 @@ TEST(PmiJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
       ElementsAre(0, 1, 0, 1, 2));
   for (const uint32_t leader : {0, 1, 4}) {
     ASSERT_THAT(agreed.starters[leader].created, SizeIs(1)) << leader;
-    const Created& created = agreed.starters[leader].created[0];
+    const NewJob& created = agreed.starters[leader].created[0];
     EXPECT_EQ(created.id, agreed.options[0].job_id);
     EXPECT_EQ(created.secret, agreed.options[0].job_secret);
     EXPECT_EQ(created.node, agreed.options[leader].node);
