@@ -113,7 +113,7 @@ class AttachConnection {
   std::optional<attach::LinkOrder> TakeOrder();
   // Readable when a call has come across an order that was not for it.
   int orders_fd() const { return orders_event_.get(); }
-  // Answers an order, or says what nobody has asked. Does not wait for an answer.
+  // Answers an order, or tells of a link unasked. Does not wait for an answer.
   Status SendLinkReply(const attach::LinkReply& reply);
 
   // Asks whether the daemon turns; the session has the answer. False: there is no room, since the
@@ -185,7 +185,7 @@ class AttachConnection {
   std::atomic<bool> takes_dmabufs_{false};
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // there are answers, or nobody reads, or the daemon is gone
+  std::condition_variable changed_;  // there are answers, or no reader, or the daemon is gone
   std::vector<Question*> questions_;
   uint32_t next_serial_ = 1;
   bool has_reader_ = false;  // a thread waits for packets

@@ -106,7 +106,7 @@ class AttachConnection final : public RankConnection,
   bool HandleCall(const attach::AttachHeader& header, SocketPacket& packet);
   // kCorrupt: no correct rank sends it; kNotInitialized: the session has ended.
   Status ExpectServed(const SocketPacket& packet) const;
-  // What is no error is answered by the call itself.
+  // Unless they return an error, these answer by themselves.
   Status HandleJoin(const attach::JoinRequest& request);
   Status HandlePeers(const attach::PeersRequest& request);
   Status HandleDetach(const attach::DetachRequest& request);

@@ -110,7 +110,7 @@ void AttachServer::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
 Status AttachServer::AskWhy(std::shared_ptr<Session> session,
                             std::function<void(const StatusOr<std::string>& verdict)> done) {
   if (why_ == nullptr) {
-    return {ErrorCode::kUnsupported, "nobody here knows what ranks wait for"};
+    return {ErrorCode::kUnsupported, "this daemon does not tell what ranks wait for"};
   }
   auto place = gate_.Enter(session->uid);
   if (!place.has_value()) {

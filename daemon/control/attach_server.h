@@ -7,8 +7,8 @@
 // attached within `attach_timeout_ms` ends too, and so does a rank that has not handed over its
 // segments within as long again. How many there may be: connection_acceptor.h.
 //
-// Thread: the control thread; nothing blocks but mmap and the data plane's answers. What would, as
-// asking other daemons what a rank waits for, goes on elsewhere, and its answer follows.
+// Thread: the control thread; nothing blocks but mmap and the data plane's answers. A
+// question that would, as the one to other daemons what a rank waits for, has a thread of its own.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -40,10 +40,10 @@ class AttachServer {
                uint64_t attach_timeout_ms, const ConnectionLimits& limits);
   ~AttachServer();
 
-  // What other daemons call this one (UserReply). Before Listen.
+  // Sets the address at which other daemons reach this one (UserReply). Before Listen.
   void set_control_address(std::string address) { control_address_ = std::move(address); }
-  // What a rank waits for (kWhy), in a sentence. Called on a thread of its own, and may block. It
-  // outlives the server. Without it such calls are refused. Before Listen.
+  // Says in a sentence what a rank waits for (kWhy). Called on a thread of its own, and may block.
+  // It outlives the server. Without it such calls are refused. Before Listen.
   using Why = std::function<StatusOr<std::string>(const Session& session)>;
   void set_why(Why why) { why_ = std::move(why); }
   // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach

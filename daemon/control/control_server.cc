@@ -379,7 +379,7 @@ const std::string& ControlServer::control_address() const { return parts_->contr
 
 const std::string& ControlServer::run_directory() const { return parts_->directory.path(); }
 
-// What the rank of that session waits for. Not on the control thread.
+// Says what the rank of that session waits for. Not on the control thread.
 StatusOr<std::string> ControlServer::Parts::WhyOf(const Session& session) {
   control::WhyRequest question;
   question.set_job_id(session.job_id);

@@ -148,7 +148,7 @@ class DataPlane {
   // when nothing uses it any more, and the NIC has unpinned it.
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
                             std::function<void()> done) = 0;
-  // The same, for a caller that may wait.
+  // Removes it and waits, for a caller that may.
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
     std::promise<void> removed;
     RemoveRegion(job_id, rank, region, [&removed] { removed.set_value(); });

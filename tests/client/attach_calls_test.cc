@@ -229,7 +229,7 @@ TEST(PlayedDaemonTest, AnswersComeInAnyOrderAndEachThreadGetsItsOwn) {
   EXPECT_EQ(orders, kThreads);
 }
 
-// Whoever looks for orders takes the answer of a thread that waits, and wakes it.
+// A thread that looks for orders takes the answer of one that waits, and wakes it.
 TEST(PlayedDaemonTest, AnAnswerThatAnotherThreadReadsReachesItsOwner) {
   OrderSocket socket;
   AttachConnection& rank = socket.attach();

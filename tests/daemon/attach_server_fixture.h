@@ -113,7 +113,7 @@ class AttachServerTest : public ::testing::Test {
     EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
   }
 
-  // What ranks are told when they ask what they wait for.
+  // Answers ranks that ask what they wait for.
   AttachServer::Why why_ = [](const Session& session) {
     return "rank " + std::to_string(session.rank) + " computes";
   };

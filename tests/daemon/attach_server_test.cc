@@ -260,7 +260,7 @@ TEST_F(AttachServerTest, FewQuestionsOfAUserAreAnsweredAtATime) {
   EXPECT_EQ(other.Why().text(), "rank 1 computes");
 }
 
-// The answer is for nobody then.
+// Its answer is dropped.
 TEST_F(AttachServerTest, ARankMayEndWhileItsQuestionIsUnderWay) {
   std::promise<void> asked;
   std::promise<void> answered;

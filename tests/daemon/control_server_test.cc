@@ -355,7 +355,7 @@ TEST_F(ControlServerTest, CallsEndWithTheSession) {
   EXPECT_TRUE(rank.Detach().status().ok()) << "should the answer have been lost";
 }
 
-// What no rank of Ferry's sends ends its connection, and nobody else's.
+// A call that no rank of Ferry's makes ends its own connection, and no other.
 TEST_F(ControlServerTest, CallsThatMakeNoSenseEndTheConnection) {
   ASSERT_TRUE(daemon_.CreateJob("job", 4).ok());
   TestRank good = daemon_.AttachRank(3, 4);

@@ -155,8 +155,7 @@ TEST_F(LauncherTest, CallsNeedALaunchersToken) {
   ExpectError(Destroy("", "job"), ErrorCode::kPermissionDenied, "carries no token");
 }
 
-// What is said over a launcher's connection is a rank's affair only if that has attached, and the
-// other way round.
+// A connection is a rank's or a launcher's, and has the calls of that one only.
 TEST_F(LauncherTest, ALauncherHasNoCallsOfARank) {
   for (const auto call :
        {+[](TestRank& rank) { return rank.Join(); }, +[](TestRank& rank) { return rank.Detach(); },
@@ -177,9 +176,9 @@ TEST_F(LauncherTest, ALauncherHasNoCallsOfARank) {
 TEST_F(LauncherTest, ARankStartsNoJobs) {
   TestRank rank = daemon_.StartRank();
   ExpectError(NewJob().Send(rank).status(), ErrorCode::kPermissionDenied, "only launchers");
-  TestRank nobody("job", 0, 1, 1);
-  ASSERT_TRUE(nobody.Connect(daemon_.attach_path()).ok());
-  ExpectError(NewJob().Send(nobody).status(), ErrorCode::kPermissionDenied, "only launchers");
+  TestRank stranger("job", 0, 1, 1);
+  ASSERT_TRUE(stranger.Connect(daemon_.attach_path()).ok());
+  ExpectError(NewJob().Send(stranger).status(), ErrorCode::kPermissionDenied, "only launchers");
   EXPECT_EQ(daemon_.GetStatus().jobs_size(), 1);
 }
 
@@ -223,7 +222,7 @@ TEST_F(LauncherTest, JobsThatMakeNoSenseAreRefusedThereToo) {
   EXPECT_EQ(GetStatus(launcher.token()).jobs_size(), 0);
 }
 
-// What no launcher of Ferry's sends ends its connection, and the job of none is made.
+// A list that no launcher of Ferry's sends ends the connection, and makes no job.
 TEST_F(LauncherTest, AListThatIsCutOffOrNoneEndsTheConnection) {
   const auto ends = [&](const NewJob& job, const std::string& words) {
     TestLauncher launcher(daemon_.attach_path());

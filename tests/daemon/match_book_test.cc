@@ -86,7 +86,7 @@ attach::MatchKey SaidKey(const MatchKey& key) {
   return {key.context(), key.source(), key.destination(), key.tag(), key.ordinal()};
 }
 
-// What a rank offers at once.
+// Requests that a rank offers at once.
 struct Offers {
   bool sends = false;
   std::vector<attach::MatchOffer> offers;

@@ -327,7 +327,7 @@ TEST_F(SlowReadTest, ARankThatLeavesIsToldThatItWaits) {
   EXPECT_FALSE(poll());  // should the answer have been lost
 }
 
-// A rank that takes a region back waits for it, and the daemon for nobody: the rank's other calls
+// A rank that takes a region back waits for it, and the daemon does not: the rank's other calls
 // are answered meanwhile, and so are other ranks.
 TEST_F(SlowReadTest, ARegionThatIsTakenBackHoldsUpNothingElse) {
   const attach::RegionEndRequest request{first_.Header(attach::Kind::kRegionEnd), kRegion, 0};

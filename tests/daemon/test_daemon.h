@@ -50,7 +50,7 @@ using AdminStub = control::Admin::Stub;
 using LauncherStub = control::Launcher::Stub;
 using PeerStub = control::Peer::Stub;
 
-// What administrators, launchers and other daemons ask of a daemon, in this process or not; ranks
+// Asks a daemon, in this process or not, as administrators, launchers and other daemons do; ranks
 // ask by themselves (test_rank.h).
 class DaemonClient {
  public:

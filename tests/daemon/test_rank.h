@@ -55,7 +55,7 @@ struct Answer {
   }
   attach::Kind kind() const { return static_cast<attach::Kind>(header().kind); }
   bool still_waiting() const { return (call.flags & attach::kStillWaiting) != 0; }
-  // What the daemon has said of a request.
+  // The daemon's outcome of a request.
   Status status() const {
     return header().magic == 0 ? Status(ErrorCode::kDaemonDied, "no answer")
                                : Status(code(), text());
