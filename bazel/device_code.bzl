@@ -1,6 +1,6 @@
 """device_images: one source in OpenCL C, compiled for every kind of device and embedded in a library.
 
-The source is written in what all devices have in common (gpu_backends/device/include/ferry/device/platform.h).
+The source is written in what all devices have in common (include/ferry/device/platform.h).
 
 The compilers are Debian's clang-14 (OpenCL C), lld-14 (AMD's code objects) and llvm-spirv-14 (SPIR-V). Where one is not
 installed there are no images of its kind, and the library says why. The compilers are inputs (installed.bzl): images are made

@@ -68,28 +68,32 @@ check_dependencies() {
   layer transports/greeting common transports/api
   layer transports/loader common config transports //shm:atomic //shm:word_copy
   layer gpu_backends/api common //shm:atomic //shm:word_copy
-  layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
-  layer gpu_backends/host common gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy  # matched pairs: words that other processes share
-  layer gpu_backends/cuda common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/hip common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer include
+  layer gpu_backends/device include //gpu_backends/api:reduction  # the numbers that kernels know
+  layer gpu_backends/host common include gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy  # matched pairs: words that other processes share
+  layer gpu_backends/cuda common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/hip common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/level_zero common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+  layer gpu_backends/loader common include config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
   layer engine shm common
-  layer client engine shm proto gpu_backends common progress transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
-  clean "of client/, only client/direct may use progress and transports" \
-    query "rdeps(//client/... except //client/direct/..., //progress/... + //transports/..., 1) intersect //client/... except //client/direct/..."
-  names_only client/mpi //client:ferry //client:ferry_headers //client:mpi_headers \
-    //client/core:front_end //client/core:front_end_life //client/core:offset_allocator //client/core:word_wait \
-    client/collective engine/schedule shm common gpu_backends/api gpu_backends/device \
+  layer client include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
+  layer coll client/api engine/schedule shm common gpu_backends/api //config:options //config:weights
+  layer mpi client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
+  layer shmem client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
+  clean "of client/, coll/, mpi/ and shmem/, only client/direct may use internode and transports" \
+    query "rdeps((//client/... + //coll/... + //mpi/... + //shmem/...) except //client/direct/..., //internode/... + //transports/..., 1) intersect (//client/... + //coll/... + //mpi/... + //shmem/...) except //client/direct/..."
+  names_only mpi //client:ferry //include:ferry_headers //include:mpi_headers \
+    //client/api:front_end //client/api:front_end_life //client/memory:offset_allocator //client/api:word_wait \
+    coll engine/schedule shm common gpu_backends/api include \
     //config:options //config:environment
-  names_only client/shmem //client:ferry //client:ferry_headers //client/core:front_end \
-    //client/core:front_end_life //client/core:offset_allocator //client/core:word_wait \
-    client/collective gpu_backends/device shm common //config:environment
-  layer progress engine shm transports/api common
-  layer daemon progress engine shm proto config transports gpu_backends common
+  names_only shmem //client:ferry //include:ferry_headers //client/api:front_end \
+    //client/api:front_end_life //client/memory:offset_allocator //client/api:word_wait \
+    coll include shm common //config:environment //config:options
+  layer internode engine shm transports/api common
+  layer daemon include internode engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"
-  clean "libferry links the progress core" query "somepath(//client:libferry.so.0, //progress/... + //transports/...)"
+  clean "libferry links the progress core" query "somepath(//client:libferry.so.0, //internode/... + //transports/...)"
   loaded_by_loader transports "" "//client/direct:libferry_direct.so + //client/direct:libferry_direct_ofi.so"
   loaded_by_loader gpu_backends //gpu_backends/device/...
 }
@@ -136,10 +140,10 @@ clean "format these with clang-format -i" unformatted "${sources[@]}"
 clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/' ':!tests/support/'
 # Programs in C, which only tests have, cannot include it: they do as users' programs do.
 clean "atomics on shared memory go through shm/atomic.h" \
-  absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/device/include' \
+  absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!include' \
   ':!tests/*.c'
 clean "volatile is not for threads" \
-  absent '(?<!asm )\bvolatile\b(?! (std::)?sig_atomic_t)' ':!gpu_backends/device/include' ':!tests/opencl/runtime.cc'
+  absent '(?<!asm )\bvolatile\b(?! (std::)?sig_atomic_t)' ':!include' ':!tests/opencl/runtime.cc'
 clean "a section rule is one line: // ---- Title ----" broken_rules
 clean "docs/ name tests that do not exist" unknown_tests
 clean "docs/dev/where.md leads nowhere" python3 bazel/where.py docs/dev/where.md

@@ -52,7 +52,18 @@ _PRELUDES = {
 }
 
 # Those whose code runs seldom, by folder; all else has "std".
-_CONTROL_FOLDERS = ["daemon/control", "tools"]
+_CONTROL_FOLDERS = [
+    "daemon/admin",
+    "daemon/attach",
+    "daemon/control",
+    "daemon/grpc",
+    "daemon/jobs",
+    "daemon/links",
+    "daemon/peers",
+    "daemon/services",
+    "daemon/tls",
+    "tools",
+]
 _COMPUTING = ["tools/ferrysim"]
 
 def preludes():

@@ -10,10 +10,10 @@ load(":prelude.bzl", "with_prelude")
 # Packages whose tests are optimised: code without locks stands in headers there, or much is computed. Tests there that
 # have one thread and are over at once say `prelude = "test"`.
 _OPTIMIZED = [
-    "tests/client_direct",  # benchmarks/links measures with it
-    "tests/collective",
-    "tests/collective/board",
-    "tests/collective/levels",
+    "tests/client/direct",  # benchmarks/links measures with it
+    "tests/coll",
+    "tests/coll/board",
+    "tests/coll/levels",
     "tests/engine",
     "tests/mpi/ranks",
     "tests/shm",

@@ -349,7 +349,7 @@ class RankEngine {
   shm::Path PathOf(const shm::RequestLayout& slot, const Arrival& arrival) const;
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
-  // Receiver-first rendezvous (rank_engine_adverts.cc).
+  // Receiver-first rendezvous (rank_engine_rtr.cc).
   void Advertise(uint32_t request, Effects& effects);
   bool StageAdvert(shm::DescriptorKind kind, uint8_t flags, const Advert& advert, Effects& effects);
   void EndAdvert(uint32_t request, const Arrival& arrival, Effects& effects);

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/pull_end.h"
 #include "engine/rank_engine.h"
 #include "engine/rendezvous/receiver_side.h"
 #include "engine/request_end.h"
+#include "engine/rndv_get_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 

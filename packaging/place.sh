@@ -26,8 +26,8 @@ place() {
     echo "$so does not have the SONAME libferry.so.$major" >&2
     return 1
   }
-  readelf -d "$built/client/mpi/$mpi" | grep -q "soname: \[$mpi\]" || {
-    echo "$built/client/mpi/$mpi does not have that SONAME" >&2
+  readelf -d "$built/mpi/$mpi" | grep -q "soname: \[$mpi\]" || {
+    echo "$built/mpi/$mpi does not have that SONAME" >&2
     return 1
   }
   install -Dt "$root${at[sbin]}" "$built/daemon/ferryd"
@@ -40,27 +40,27 @@ place() {
   install -D -m 644 -t "$root${at[lib]}/ferry" \
     "$built"/client/direct/libferry_direct{,_ofi}.so "$built/client/malloc/libferry_malloc.so"
   install -D -m 644 -t "$root${at[include]}/ferry" \
-    client/include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} client/include/ferry/halo.h
+    include/ferry/{device_ring,ferry,one_sided,stream}.{h,hpp} include/ferry/halo.h
   install -D -m 644 -t "$root${at[include]}/ferry/device" \
-    gpu_backends/device/include/ferry/device/*.h
+    include/ferry/device/*.h
   for name in partitioned shmem; do
     install -D -m 644 -t "$root${at[include]}/ferry/device/$name" \
-      gpu_backends/device/include/ferry/device/"$name"/*.h
+      include/ferry/device/"$name"/*.h
   done
-  install -D -m 644 -t "$root${at[include]}/ferry/halo" client/include/ferry/halo/*.h
+  install -D -m 644 -t "$root${at[include]}/ferry/halo" include/ferry/halo/*.h
   # The number is that of MPI's binary interface; 0 is what some libraries call its version 1.
-  install -D -m 644 "$built/client/mpi/$mpi" "$root${at[lib]}/$mpi.0"
+  install -D -m 644 "$built/mpi/$mpi" "$root${at[lib]}/$mpi.0"
   ln -sf "$mpi.0" "$root${at[lib]}/$mpi"
   ln -sf "$mpi" "$root${at[lib]}/libmpi_abi.so.0"
   ln -sf "$mpi" "$root${at[lib]}/libmpi_abi.so"
-  install -D -m 644 -t "$root${at[include]}/ferry/mpi" client/include/ferry/mpi/{mpi,mpix}.h
+  install -D -m 644 -t "$root${at[include]}/ferry/mpi" include/ferry/mpi/{mpi,mpix}.h
   install -D -m 644 -t "$root${at[include]}/ferry/mpi/ferry_mpi" \
-    client/include/ferry/mpi/ferry_mpi/*.h
-  install -D -m 644 "$built/client/shmem/$shmem" "$root${at[lib]}/$shmem"
+    include/ferry/mpi/ferry_mpi/*.h
+  install -D -m 644 "$built/shmem/$shmem" "$root${at[lib]}/$shmem"
   ln -sf "$shmem" "$root${at[lib]}/libferry_shmem.so"
   for name in "" ferry_shmem mpp; do
     install -D -m 644 -t "$root${at[include]}/ferry/shmem/$name" \
-      "$built/client/shmem/api/include/$name"/*.h
+      "$built/shmem/api/include/$name"/*.h
   done
   ln -sf ferryrun "$root${at[bin]}/oshrun"
   for name in ferrycc ferrycxx oshcc oshc++; do

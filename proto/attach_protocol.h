@@ -315,7 +315,7 @@ struct JobRequest {
 };
 inline constexpr uint32_t kMostListBytes = 512 << 10;  // as gRPC's messages have (http2_guard.h)
 
-// ---- Direct links (daemon/control/link_book.h) ----
+// ---- Direct links (daemon/links/link_book.h) ----
 
 // The provider of links over Ferry's own sockets; libferry_direct.so has no other.
 inline constexpr char kOwnSockets[] = "ferry-tcp";

@@ -25,7 +25,7 @@
 
 #include "common/clock.h"
 #include "common/unique_fd.h"
-#include "tests/client_direct/peer_process.h"
+#include "tests/client/direct/peer_process.h"
 
 namespace ferry::client {
 namespace {

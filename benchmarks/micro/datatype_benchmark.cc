@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 
 namespace ferry::mpi {
 namespace {

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "daemon/pairs/pairs.h"
+#include "daemon/triggered/pairs.h"
 #include "engine/session_view.h"
-#include "progress/registration/registrar.h"
+#include "internode/registration/registrar.h"
 #include "shm/segment.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/internode/core/fake_transport.h"
 
 namespace ferry::daemon {
 namespace {

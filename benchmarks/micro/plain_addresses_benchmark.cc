@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "client/core/plain_addresses.h"
+#include "client/api/plain_addresses.h"
 
 namespace ferry::client {
 namespace {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "progress/registration/registration_cache.h"
+#include "internode/registration/registration_cache.h"
 
 namespace ferry::daemon {
 namespace {

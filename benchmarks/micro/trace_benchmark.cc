@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "progress/trace/tracer.h"
+#include "internode/trace/tracer.h"
 
 namespace ferry::daemon {
 namespace {
 
 constexpr uint32_t kRanks = 64;
 
-// As progress/traffic/directory.h has it.
+// As internode/delivery/directory.h has it.
 struct Job {
   std::vector<uint32_t> node_of_rank = std::vector<uint32_t>(kRanks);
   alignas(64) progress::TraceTap trace;

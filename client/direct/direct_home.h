@@ -23,7 +23,7 @@
 #include "client/direct/memory_monitor.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "progress/core/progress_core.h"
+#include "internode/core/progress_core.h"
 #include "shm/counters.h"
 #include "shm/lane.h"
 #include "transports/api/transport.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "progress/staging/copier.h"
+#include "internode/staging/copier.h"
 #include "shm/word_copy.h"
 
 namespace ferry::client {

@@ -23,7 +23,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "progress/traffic/home.h"
+#include "internode/delivery/home.h"
 
 namespace ferry::client {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/core/meeting_watch.h"
+#include "client/bootstrap/meeting_watch.h"
 #include "client/rank/client.h"
 
 namespace ferry::client {

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "client/core/job_life.h"
-#include "client/core/meeting_watch.h"
+#include "client/bootstrap/job_life.h"
+#include "client/bootstrap/meeting_watch.h"
+#include "client/links/direct_library.h"
 #include "client/rank/client.h"
-#include "client/rank/direct_library.h"
 #include "common/clock.h"
 #include "common/counted.h"
 #include "common/process_memory.h"

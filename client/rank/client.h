@@ -19,18 +19,18 @@
 #include <utility>
 #include <vector>
 
-#include "client/core/attach_connection.h"
-#include "client/core/daemon_life.h"
-#include "client/core/front_end.h"
-#include "client/core/meeting_watch.h"
-#include "client/core/watcher.h"
-#include "client/rank/absence.h"
-#include "client/rank/core_sharing.h"
-#include "client/rank/link_keeper.h"
-#include "client/rank/matching.h"
-#include "client/rank/one_sided_operations.h"
-#include "client/rank/receiver.h"
-#include "client/rank/sender.h"
+#include "client/api/front_end.h"
+#include "client/bootstrap/attach_connection.h"
+#include "client/bootstrap/daemon_life.h"
+#include "client/bootstrap/meeting_watch.h"
+#include "client/bootstrap/watcher.h"
+#include "client/links/link_keeper.h"
+#include "client/p2p/absence.h"
+#include "client/p2p/core_sharing.h"
+#include "client/p2p/receiver.h"
+#include "client/p2p/sender.h"
+#include "client/rma/one_sided_operations.h"
+#include "client/triggered/matching.h"
 #include "gpu_backends/api/registry.h"
 
 namespace ferry::client {

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "client/core/job_life.h"
+#include "client/bootstrap/job_life.h"
 #include "client/rank/client.h"
 
 namespace ferry::client {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "client/core/front_end.h"
+#include "client/api/front_end.h"
 #include "common/error_code.h"
 #include "proto/attach_protocol.h"
 #include "shm/atomic.h"

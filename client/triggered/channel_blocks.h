@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "client/core/memory.h"
+#include "client/memory/memory.h"
 #include "common/status.h"
 #include "shm/layout/channel_layout.h"
 

@@ -19,10 +19,10 @@
 #include <tuple>
 #include <vector>
 
-#include "client/core/attach_connection.h"
-#include "client/core/memory.h"
-#include "client/core/peer_memory.h"
-#include "client/core/request_pool.h"
+#include "client/bootstrap/attach_connection.h"
+#include "client/memory/memory.h"
+#include "client/memory/peer_memory.h"
+#include "client/p2p/request_pool.h"
 #include "client/triggered/channel.h"
 #include "client/triggered/channel_blocks.h"
 #include "client/triggered/counter_pages.h"

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <utility>
 
-#include "client/core/memory.h"
+#include "client/memory/memory.h"
 #include "common/status.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/layout/session_layout.h"

@@ -33,8 +33,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/core/front_end.h"
-#include "client/core/memory.h"
+#include "client/api/front_end.h"
+#include "client/memory/memory.h"
 #include "client/triggered/channel.h"
 #include "client/triggered/channels.h"
 #include "common/status.h"

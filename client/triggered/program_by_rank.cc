@@ -1,7 +1,7 @@
 // Program: a start that its rank carries out, in place of streams. See program.h.
 //
 // The steps run one after the other, in the order that streams use. In that order ranks never wait
-// for each other in a circle (client/collective/stream_order.h), whether ranks or streams run
+// for each other in a circle (coll/stream_order.h), whether ranks or streams run
 // the steps. A wait that is not over ends the turn.
 #include <algorithm>
 

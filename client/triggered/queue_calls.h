@@ -20,8 +20,8 @@
 #include <memory>
 #include <thread>
 
-#include "client/core/host_call.h"
-#include "client/core/memory.h"
+#include "client/api/host_call.h"
+#include "client/memory/memory.h"
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
 #include "shm/layout/counter_layout.h"

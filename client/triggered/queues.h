@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/core/memory.h"
+#include "client/memory/memory.h"
 #include "client/triggered/channels.h"
 #include "client/triggered/program.h"
 #include "client/triggered/queue_calls.h"

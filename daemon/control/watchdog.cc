@@ -6,7 +6,7 @@
 #include <array>
 
 #include "common/log.h"
-#include "daemon/control/http2_frames.h"
+#include "daemon/grpc/http2_frames.h"
 
 namespace ferry::daemon {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "daemon/control/control_loop.h"
+#include "daemon/plane/control_loop.h"
 #include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
-#include "progress/wire/wire.h"
+#include "internode/wire/wire.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/forwarding_transport.h"
 #include "transports/api/transport.h"

@@ -1,5 +1,5 @@
 // The contents of a metrics page, as plain numbers of one moment. Filled by the control thread
-// (daemon/control/admin_report.h), turned into Prometheus' families by metrics_server.h.
+// (daemon/admin/admin_report.h), turned into Prometheus' families by metrics_server.h.
 #pragma once
 
 #include <cstdint>

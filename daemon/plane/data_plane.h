@@ -20,16 +20,16 @@
 #include "common/status.h"
 #include "daemon/faults/faults.h"
 #include "daemon/session/session.h"
-#include "progress/registration/registration_statistics.h"
-#include "progress/trace/tracer.h"
-#include "progress/traffic/core_hooks.h"
-#include "progress/traffic/job_plan.h"
-#include "progress/traffic/reports.h"
+#include "internode/delivery/core_hooks.h"
+#include "internode/delivery/job_plan.h"
+#include "internode/delivery/reports.h"
+#include "internode/registration/registration_statistics.h"
+#include "internode/trace/tracer.h"
 #include "shm/layout/channel_layout.h"
 
 namespace ferry::daemon {
 
-// Words of the core (progress/) that the control plane says, too.
+// Words of the core (internode/) that the control plane says, too.
 using progress::JobPlan;
 using progress::NicStatistics;
 using progress::NodeRoute;

@@ -14,8 +14,8 @@
 #include "common/status.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
-#include "progress/staging/copier.h"
-#include "progress/traffic/attention.h"
+#include "internode/delivery/attention.h"
+#include "internode/staging/copier.h"
 
 namespace ferry::daemon {
 

@@ -7,10 +7,10 @@
 
 #include "config/options.h"
 #include "daemon/faults/faults.h"
-#include "daemon/pairs/pairs_and_rings.h"
 #include "daemon/placement/placement.h"
+#include "daemon/progress/pairs_and_rings.h"
 #include "daemon/session/session.h"
-#include "progress/core/progress_core.h"
+#include "internode/core/progress_core.h"
 
 namespace ferry::daemon {
 

@@ -20,7 +20,7 @@
 #include "common/unique_fd.h"
 #include "gpu_backends/api/gpu_source.h"
 #include "gpu_backends/api/imported_memory.h"
-#include "progress/session/served_segments.h"
+#include "internode/session/served_segments.h"
 #include "proto/attach_protocol.h"
 #include "shm/segment.h"
 

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "common/process_memory.h"
 #include "common/thread.h"
-#include "progress/staging/staging_pool.h"
+#include "internode/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {

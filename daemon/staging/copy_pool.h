@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "progress/staging/copier.h"
+#include "internode/staging/copier.h"
 
 namespace ferry::daemon {
 

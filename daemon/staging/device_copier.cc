@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "progress/staging/staging_pool.h"
+#include "internode/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {

@@ -18,7 +18,7 @@
 #include <memory>
 
 #include "gpu_backends/api/gpu_source.h"
-#include "progress/staging/copier.h"
+#include "internode/staging/copier.h"
 
 namespace ferry::daemon {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "progress/trace/tracer.h"
+#include "internode/trace/tracer.h"
 
 namespace ferry::daemon {
 

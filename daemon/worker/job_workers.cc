@@ -26,7 +26,7 @@
 #include "daemon/worker/job_turns.h"
 #include "daemon/worker/worker_job.h"
 #include "daemon/worker/worker_supervisor.h"
-#include "progress/staging/staging_pool.h"
+#include "internode/staging/staging_pool.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {

@@ -11,7 +11,7 @@
 #include "daemon/sockets/disposal.h"
 #include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_message.h"
-#include "progress/staging/staging_pool.h"
+#include "internode/staging/staging_pool.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {

@@ -15,7 +15,7 @@
 #include "daemon/plane/data_plane.h"
 #include "daemon/plane/worker_client.h"
 #include "daemon/worker/control_layout.h"
-#include "progress/staging/copier.h"
+#include "internode/staging/copier.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {

@@ -31,7 +31,7 @@
 #include "daemon/worker/worker_job.h"
 #include "daemon/worker/worker_message.h"
 #include "gpu_backends/api/gpu_source.h"
-#include "progress/staging/copier.h"
+#include "internode/staging/copier.h"
 #include "shm/atomic.h"
 #include "shm/segment.h"
 #include "shm/wait_policy.h"

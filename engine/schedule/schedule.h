@@ -1,7 +1,7 @@
 // Schedules: steps that wait for each other, and the counting that carries one out.
 //
 // A schedule says which earlier steps each step waits for; what a step does is its user's matter.
-// MPI's collectives send, receive, copy and reduce (client/collective), the simulator lets time
+// MPI's collectives send, receive, copy and reduce (coll), the simulator lets time
 // pass (tools/ferrysim). A step may also stand for something that others do: then it is their word
 // that ends it.
 //

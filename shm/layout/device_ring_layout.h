@@ -76,7 +76,7 @@ struct RingOperation {
   uint64_t operand;   // kPut, kGet: offset in `region`; kPutValue: the first bytes; kSignal: value
   uint64_t there;     // offset in the segment
   uint32_t rank;      // whose memory
-  uint32_t segment;   // as client/core/one_sided.h has it
+  uint32_t segment;   // as client/api/one_sided.h has it
   uint64_t compare;   // kPut, kGet: how many bytes; kPutValue: the rest of them; kCompareSwap
 };
 FERRY_ASSERT_LAYOUT(RingOperation, 56);

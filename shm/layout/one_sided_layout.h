@@ -1,6 +1,6 @@
 // One-sided operations in the memory of ranks of other nodes: what a rank asks its daemon for, or
 // its own core where the two have a direct link, and where that says what came of it
-// (client/core/one_sided.h, progress/transfers/one_sided.h).
+// (client/api/one_sided.h, internode/rma/one_sided.h).
 //
 // The operations of a rank with one peer are carried out in the order of their commands, and
 // numbered in it, from 1 on. So one number says which of them are over.

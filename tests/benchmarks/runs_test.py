@@ -198,7 +198,7 @@ echo "reduce 0.4"
     def test_kernels_stand_beside_what_their_cutovers_choose_from(self):
         self.write(FERRYRUN, KERNELS)
         self.write("out/bin/tools/tune/ferry-kernel-meter", "")
-        self.write("out/bin/client/shmem/libferry_shmem.so.0", "")
+        self.write("out/bin/shmem/libferry_shmem.so.0", "")
         self.write("out/bin/tools/ferryctl/ferryctl", "echo '# measured'; echo 'shmem_cutovers = \"put=4096\"'\n")
         code, page, rows = self.start("kernels", limit=())
         self.assertEqual(code, 0, self.said)

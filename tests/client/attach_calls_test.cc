@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "client/core/attach_connection.h"
+#include "client/bootstrap/attach_connection.h"
 #include "daemon/sockets/packet_socket.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "client/core/attach_connection.h"
+#include "client/bootstrap/attach_connection.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
 #include "daemon/sockets/packet_socket.h"

@@ -14,7 +14,7 @@
 
 #include "common/version.h"
 #include "daemon/control/control_server.h"
-#include "daemon/control/grpc_status.h"
+#include "daemon/grpc/grpc_status.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/daemon/test_rank.h"

@@ -17,8 +17,8 @@
 
 #include "common/hex_text.h"
 #include "common/version.h"
-#include "daemon/control/secrets.h"
 #include "daemon/sockets/packet_socket.h"
+#include "daemon/tls/secrets.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/request_layout.h"
 #include "shm/layout/session_layout.h"

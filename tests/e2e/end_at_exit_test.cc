@@ -48,10 +48,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, EndAtExitTest, testing::Values("handler", "object
 // What compilers register the destructors of static and thread_local objects with. (libferry_malloc
 // has none, but jemalloc, which is part of it, may print its statistics at exit.)
 TEST(StaticObjectsTest, OursAreNeverDestroyed) {
-  for (const std::string library :
-       {"client/libferry.so.0", "client/direct/libferry_direct.so",
-        "client/direct/libferry_direct_ofi.so", "client/mpi/libmpi_abi.so.1",
-        "client/shmem/libferry_shmem.so.0"}) {
+  for (const std::string library : {"client/libferry.so.0", "client/direct/libferry_direct.so",
+                                    "client/direct/libferry_direct_ofi.so", "mpi/libmpi_abi.so.1",
+                                    "shmem/libferry_shmem.so.0"}) {
     const CommandResult nm = RunCommand({"/usr/bin/nm", "-D", "--undefined-only", library});
     EXPECT_EQ(nm.exit_code, 0) << nm.err;
     EXPECT_THAT(nm.out, HasSubstr("@GLIBC")) << "the list of what the library uses";

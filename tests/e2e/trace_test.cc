@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "engine/block_plan.h"
-#include "tests/daemon/trace_reading.h"
+#include "tests/daemon/trace/trace_reading.h"
 #include "tests/e2e/command.h"
 #include "tests/support/processes.h"
 

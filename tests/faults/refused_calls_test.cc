@@ -132,8 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
 // connection, workers that end in every way.
 TEST(OldKernelTest, TheDaemonNoticesEveryEnd) {
   for (const Words& test : std::vector<Words>{
-           {"tests/daemon/attached_rank_test", "--gtest_filter=*AKilledProcess*:*HangUp*"},
-           {"tests/daemon/worker_supervisor_test"}}) {
+           {"tests/daemon/attach/attached_rank_test", "--gtest_filter=*AKilledProcess*:*HangUp*"},
+           {"tests/daemon/worker/worker_supervisor_test"}}) {
     RunWell(Refusing({"ENOSYS", "after_4.18"}, test));
   }
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/own_program.h"
-#include "daemon/control/secrets.h"
+#include "daemon/tls/secrets.h"
 #include "tests/support/patience.h"
 
 namespace ferry::fuzz {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/log.h"
-#include "daemon/control/job_registry.h"
-#include "daemon/control/secrets.h"
+#include "daemon/jobs/job_registry.h"
+#include "daemon/tls/secrets.h"
 #include "proto/control.pb.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/unique_fd.h"
-#include "daemon/pairs/pairs_and_rings.h"
+#include "daemon/progress/pairs_and_rings.h"
 #include "daemon/staging/copy_pool.h"
 #include "shm/atomic.h"
 #include "shm/segment.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/session_view.h"
-#include "progress/core/progress_core.h"
+#include "internode/core/progress_core.h"
 #include "shm/segment.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/control/http2_guard.h"
+#include "daemon/grpc/http2_guard.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::daemon {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/control/link_book.h"
+#include "daemon/links/link_book.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::daemon {

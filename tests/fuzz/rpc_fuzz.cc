@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "common/log.h"
-#include "tests/daemon/fake_peer.h"
 #include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/peers/fake_peer.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/fuzz/checked_job.h"
 #include "tests/fuzz/rank_calls.h"

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "daemon/control/secrets.h"
+#include "daemon/tls/secrets.h"
 
 namespace ferry::fuzz {
 namespace {

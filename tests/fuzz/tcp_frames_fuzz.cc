@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/transports/raw_tcp_peer.h"
+#include "tests/transports/tcp/raw_tcp_peer.h"
 #include "transports/tcp/tcp_transport.h"
 
 namespace ferry::fuzz {

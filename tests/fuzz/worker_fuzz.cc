@@ -16,10 +16,10 @@
 
 #include "daemon/worker/worker_channel.h"
 #include "daemon/worker/worker_supervisor.h"
-#include "progress/staging/staging_pool.h"
+#include "internode/staging/staging_pool.h"
 #include "shm/atomic.h"
-#include "tests/daemon/test_registrar.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/internode/registration/test_registrar.h"
 
 namespace ferry::daemon {
 namespace {

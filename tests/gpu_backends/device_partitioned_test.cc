@@ -273,7 +273,7 @@ TEST(ClearingTest, AStartMeanwhileMovesEachUnitOnce) {
 // ---- Units that stay incomplete -----------------------------------------------------------------
 
 // The host claims every unit in every round at some time, and moves, bit by bit, what it sees in
-// the counter. (client/mpi/partitioned/prequest.cc does the same.)
+// the counter. (mpi/partitioned/prequest.cc does the same.)
 TEST(ClaimTest, EachPartitionIsMovedOnce) {
   constexpr uint64_t kRounds = 300;
   const Sizes shape{8, 4, 16};

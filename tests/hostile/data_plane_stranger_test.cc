@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "tests/daemon/fake_peer.h"
+#include "tests/daemon/peers/fake_peer.h"
 #include "tests/daemon/test_rank.h"
 #include "tests/e2e/command.h"
 #include "tests/fuzz/checked_job.h"
 #include "tests/fuzz/whole_daemon.h"
-#include "tests/transports/raw_tcp_peer.h"
+#include "tests/transports/tcp/raw_tcp_peer.h"
 
 namespace ferry {
 namespace {

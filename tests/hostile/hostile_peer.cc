@@ -25,7 +25,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/control/secrets.h"
+#include "daemon/tls/secrets.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/version.h"
-#include "daemon/control/grpc_status.h"
-#include "daemon/control/secrets.h"
+#include "daemon/grpc/grpc_status.h"
+#include "daemon/tls/secrets.h"
 #include "transports/loader/loader.h"
 
 namespace ferry::hostile {

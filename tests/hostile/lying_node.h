@@ -18,9 +18,9 @@
 #include <string>
 
 #include "common/status.h"
-#include "daemon/control/control_loop.h"
-#include "daemon/control/node_links.h"
-#include "daemon/control/peer_links.h"
+#include "daemon/peers/node_links.h"
+#include "daemon/peers/peer_links.h"
+#include "daemon/plane/control_loop.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/dice.h"
 #include "transports/api/transport.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "progress/wire/wire.h"
+#include "internode/wire/wire.h"
 #include "tests/hostile/dice.h"
 #include "tests/hostile/lying_node.h"
 #include "transports/api/transport.h"

@@ -1,7 +1,7 @@
 #include "tests/mpi/declared_calls.h"
 
-#include "client/mpi/api/function.h"
 #include "ferry/mpi/mpi.h"
+#include "mpi/api/function.h"
 
 namespace ferry::mpi {
 
@@ -42,7 +42,7 @@ std::vector<std::string> DeclaredCalls() {
 #undef FERRY_MPI_FILES_H_
 #undef FERRY_MPI_WINDOWS_H_
 
-// As in client/mpi/api/unsupported.cc.
+// As in mpi/api/unsupported.cc.
 #undef FERRY_MPI
 #define FERRY_SECOND(first, second, ...) second
 #define FERRY_UNLESS(...) FERRY_SECOND(__VA_ARGS__, )

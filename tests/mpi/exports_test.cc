@@ -15,7 +15,7 @@
 namespace ferry::mpi {
 namespace {
 
-constexpr char kLibrary[] = "client/mpi/libmpi_abi.so.1";
+constexpr char kLibrary[] = "mpi/libmpi_abi.so.1";
 
 TEST(ExportsTest, HasEveryCallUnderBothNames) {
   e2e::ExpectBothNames(kLibrary, DeclaredCalls(), "P");

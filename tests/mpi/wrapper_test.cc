@@ -91,11 +91,10 @@ TEST_F(WrapperTest, CMakeTakesNothingFromAnotherMpi) {
     GTEST_SKIP() << "cmake is not installed: apt-get install cmake";
   }
   const std::string here = fs::current_path();
-  const std::string library = here + "/client/mpi";
+  const std::string library = here + "/mpi";
   std::string wrapper = tests::ReadFile("tools/wrappers/ferrycc");
-  for (const auto& [value, path] : {std::pair{"@INCLUDE@", here + "/client/include"},
-                                    {"@LIB@", library},
-                                    {"@RPATH@", library}}) {
+  for (const auto& [value, path] :
+       {std::pair{"@INCLUDE@", here + "/include"}, {"@LIB@", library}, {"@RPATH@", library}}) {
     ASSERT_NE(wrapper.find(value), std::string::npos);
     wrapper.replace(wrapper.find(value), std::string(value).size(), path);
   }

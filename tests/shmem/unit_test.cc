@@ -1,4 +1,4 @@
-// Parts of client/shmem that need no job.
+// Parts of shmem that need no job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "client/mpi/comm/context_ids.h"
-#include "client/shmem/cutovers.h"
-#include "client/shmem/message_contexts.h"
-#include "client/shmem/pieces.h"
-#include "client/shmem/reduction.h"
-#include "client/shmem/settings.h"
+#include "mpi/comm/context_ids.h"
+#include "shmem/base/cutovers.h"
+#include "shmem/base/message_contexts.h"
+#include "shmem/base/pieces.h"
+#include "shmem/base/settings.h"
+#include "shmem/coll/reduction.h"
 
 namespace ferry::shmem {
 namespace {

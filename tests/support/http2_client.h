@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "common/unique_fd.h"
-#include "daemon/control/http2_frames.h"
+#include "daemon/grpc/http2_frames.h"
 
 namespace ferry::tests {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/control/tls_files.h"
+#include "daemon/tls/tls_files.h"
 
 namespace ferry::tools {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "client/collective/algorithms/algorithm.h"
+#include "coll/algorithms/algorithm.h"
 #include "tools/tune/meter_text.h"
 
 namespace ferry::tools {

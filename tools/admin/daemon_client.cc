@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <type_traits>
 
-#include "client/core/daemon_socket.h"
+#include "client/bootstrap/daemon_socket.h"
 #include "common/hex_text.h"
 #include "common/version.h"
 #include "proto/error_details.h"

@@ -4,7 +4,7 @@
 // what is wrong with that directory and what to do. kNoDaemon: nothing serves it (or not any more);
 // kPermissionDenied: this user is not its administrator, or that daemon serves others;
 // kVersionMismatch: names both versions; kTimeout; kRunDirectory: somebody else's server
-// (client/core/daemon_socket.h); and the daemon's own errors.
+// (client/bootstrap/daemon_socket.h); and the daemon's own errors.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <variant>
 
-#include "client/core/attach_connection.h"
+#include "client/bootstrap/attach_connection.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "proto/control.grpc.pb.h"

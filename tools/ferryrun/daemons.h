@@ -116,7 +116,8 @@ class PrivateDaemons {
 };
 
 // The flag that makes a ferryrun the helper of a job that no ferryrun started: its ranks were
-// started under PMIx, and libferry calls ferryrun for a private daemon (client/pmix/own_daemon.h).
+// started under PMIx, and libferry calls ferryrun for a private daemon
+// (client/bootstrap/own_daemon.h).
 inline constexpr char kHelperFlag[] = "--daemon";
 
 // Starts a daemon with the options of the environment and writes "serves RUN_DIRECTORY", or why

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "client/collective/algorithms/algorithm.h"
-#include "client/collective/algorithms/selection.h"
+#include "coll/algorithms/algorithm.h"
+#include "coll/algorithms/selection.h"
 #include "common/counted.h"
 
 namespace ferry::sim {

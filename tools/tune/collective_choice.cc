@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "client/collective/algorithms/algorithm.h"
+#include "coll/algorithms/algorithm.h"
 
 namespace ferry::tools {
 namespace {

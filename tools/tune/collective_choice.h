@@ -1,5 +1,5 @@
 // Chooses the algorithms of collectives to measure, and derives rules from the times
-// (client/collective/algorithms/selection.h).
+// (coll/algorithms/selection.h).
 //
 // Pure functions; any thread.
 #pragma once
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "client/collective/algorithms/selection.h"
-#include "client/collective/problem.h"
+#include "coll/algorithms/selection.h"
+#include "coll/problem.h"
 #include "tools/tune/meter_text.h"
 
 namespace ferry::tools {

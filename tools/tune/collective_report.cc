@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <string>
 
-#include "client/collective/algorithms/selection_file.h"
+#include "coll/algorithms/selection_file.h"
 #include "common/version.h"
 #include "config/environment.h"
 #include "tools/display/table.h"

@@ -24,11 +24,10 @@ struct Programs {
 };
 
 StatusOr<Programs> FindPrograms() {
-  Programs found{
-      .ferryrun = FindBeside({"ferryrun", "../ferryrun/ferryrun"}),
-      .meter = FindBeside({"ferry-meter", "../libexec/ferry/ferry-meter",
-                           "../lib/ferry/ferry-meter", "../tune/ferry-meter"}),
-      .library = FindBeside({"../lib/libmpi_abi.so.1", "../../client/mpi/libmpi_abi.so.1"})};
+  Programs found{.ferryrun = FindBeside({"ferryrun", "../ferryrun/ferryrun"}),
+                 .meter = FindBeside({"ferry-meter", "../libexec/ferry/ferry-meter",
+                                      "../lib/ferry/ferry-meter", "../tune/ferry-meter"}),
+                 .library = FindBeside({"../lib/libmpi_abi.so.1", "../../mpi/libmpi_abi.so.1"})};
   if (found.ferryrun.empty() || found.meter.empty()) {
     return Status(ErrorCode::kNotFound, std::string("no ") +
                                             (found.meter.empty() ? "ferry-meter" : "ferryrun") +

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client/collective/algorithms/selection.h"
+#include "coll/algorithms/selection.h"
 #include "common/status.h"
 #include "tools/tune/collective_choice.h"
 

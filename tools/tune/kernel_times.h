@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/shmem/cutovers.h"
 #include "common/status.h"
+#include "shmem/base/cutovers.h"
 
 namespace ferry::tools {
 

@@ -76,7 +76,7 @@ StatusOr<Command> MakeCommand(const KernelPlan& plan) {
                                             " beside " + OwnProgram() + ": build or install it");
   }
   std::string library =
-      FindBeside({"../lib/libferry_shmem.so.0", "../../client/shmem/libferry_shmem.so.0"});
+      FindBeside({"../lib/libferry_shmem.so.0", "../../shmem/libferry_shmem.so.0"});
   if (library.empty()) {
     library = "libferry_shmem.so.0";  // where the loader looks
   }

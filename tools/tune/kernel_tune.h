@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "client/shmem/cutovers.h"
 #include "common/status.h"
+#include "shmem/base/cutovers.h"
 #include "tools/tune/kernel_times.h"
 
 namespace ferry::tools {

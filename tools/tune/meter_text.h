@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/collective/problem.h"
+#include "coll/problem.h"
 #include "common/status.h"
 
 namespace ferry::tools {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "client/core/front_end.h"
-#include "client/core/one_sided.h"
+#include "client/api/front_end.h"
+#include "client/api/one_sided.h"
 #include "ferry/one_sided.h"
 #include "tests/e2e/ranks/check.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/core/front_end.h"
+#include "client/api/front_end.h"
 #include "ferry/one_sided.hpp"
 #include "shm/atomic.h"
 #include "tests/e2e/ranks/check.h"

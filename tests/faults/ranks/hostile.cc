@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "client/core/front_end.h"
+#include "client/api/front_end.h"
 #include "ferry/ferry.h"
 #include "shm/atomic.h"
 #include "shm/lane.h"

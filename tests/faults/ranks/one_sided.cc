@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/core/front_end.h"
+#include "client/api/front_end.h"
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/say.h"
 

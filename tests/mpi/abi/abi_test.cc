@@ -109,7 +109,7 @@ class CompareHeaderTest : public testing::Test {
  protected:
   CompareHeaderTest() {
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-    fs::copy("client/include/ferry/mpi", folder_,
+    fs::copy("include/ferry/mpi", folder_,
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   }
   ~CompareHeaderTest() override { fs::remove_all(folder_); }
@@ -127,7 +127,7 @@ class CompareHeaderTest : public testing::Test {
 
   ferry::e2e::CommandResult Compare() const {
     return ferry::e2e::RunCommand({"/usr/bin/python3", "tests/mpi/abi/compare_header.py",
-                                   folder_ + "/mpi.h", "client/include/ferry/mpi"});
+                                   folder_ + "/mpi.h", "include/ferry/mpi"});
   }
 
   std::string folder_ = "/tmp/ferry-header-XXXXXX";

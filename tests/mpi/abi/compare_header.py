@@ -128,7 +128,7 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     include = f'#include "{pathlib.Path(sys.argv[1]).resolve()}"'
-    folder = HERE.parents[2] / "client/include/ferry/mpi"
+    folder = HERE.parents[2] / "include/ferry/mpi"
     folder = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else folder
     differences = list(compare_constants(include))
     differences += compare_declarations(include, folder)

@@ -61,7 +61,7 @@ theirs() {
     -L"$1/lib" -lmpi_abi -lpthread -lm >"$work/out" 2>&1 || fail "$(cat "$work/out")"
   for placement in "-n 2" "-n 3 --nodes 2"; do
     # shellcheck disable=SC2086
-    LD_LIBRARY_PATH=$here/client/mpi:$here/client timeout 240 "$here/tools/ferryrun/ferryrun" \
+    LD_LIBRARY_PATH=$here/mpi:$here/client timeout 240 "$here/tools/ferryrun/ferryrun" \
       --private --no-label $placement "$program" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
     ! grep -q 'not so' "$work/out" || fail "$(cat "$work/out")"
   done
@@ -73,7 +73,7 @@ for peer in "${peers[@]}"; do
   [[ -e $peer/include/mpi_abi.h ]] || fail "$peer has no include/mpi_abi.h"
   echo "== $peer/include/mpi_abi.h"
   if ! /usr/bin/python3 tests/mpi/abi/compare_header.py "$peer/include/mpi_abi.h" \
-    client/include/ferry/mpi; then
+    include/ferry/mpi; then
     echo "$peer is left out: its interface is another one"
     continue
   fi

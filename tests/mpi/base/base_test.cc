@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/base/attribute.h"
-#include "client/mpi/base/error_codes.h"
-#include "client/mpi/base/failure.h"
-#include "client/mpi/base/handle_table.h"
-#include "client/mpi/base/object.h"
 #include "ferry/mpi/mpi.h"
+#include "mpi/base/attribute.h"
+#include "mpi/base/error_codes.h"
+#include "mpi/base/failure.h"
+#include "mpi/base/handle_table.h"
+#include "mpi/base/object.h"
 
 namespace ferry::mpi {
 namespace {

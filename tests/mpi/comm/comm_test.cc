@@ -1,5 +1,5 @@
 // How ranks agree, and what communicators are made of: numbers, hints, sets of ranks and splits.
-#include "client/mpi/comm/comm.h"
+#include "mpi/comm/comm.h"
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/comm/agree.h"
-#include "client/mpi/comm/context_ids.h"
-#include "client/mpi/comm/rank_set.h"
-#include "client/mpi/info/memory_kinds.h"
 #include "ferry/mpi/mpi.h"
+#include "mpi/comm/agree.h"
+#include "mpi/comm/context_ids.h"
+#include "mpi/comm/rank_set.h"
+#include "mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
 namespace {

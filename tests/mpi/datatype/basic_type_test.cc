@@ -1,5 +1,5 @@
 // The datatypes that nobody makes: those with names, and those that only their properties name.
-#include "client/mpi/datatype/basic_type.h"
+#include "mpi/datatype/basic_type.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "client/mpi/datatype/constructors.h"
-#include "client/mpi/datatype/datatype.h"
-#include "client/mpi/datatype/unnamed_types.h"
+#include "mpi/datatype/constructors.h"
+#include "mpi/datatype/datatype.h"
+#include "mpi/datatype/unnamed_types.h"
 
 namespace ferry::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "client/mpi/datatype/external.h"
+#include "mpi/datatype/external.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 #include "tests/mpi/datatype/random_type.h"
 
 namespace ferry::mpi {

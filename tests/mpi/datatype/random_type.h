@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 #include "tests/mpi/datatype/type_map.h"
 
 namespace ferry::mpi {

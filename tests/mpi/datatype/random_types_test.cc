@@ -1,7 +1,7 @@
 // Random nested datatypes against their type maps.
 #include <cstring>
 
-#include "client/mpi/datatype/datatype.h"
+#include "mpi/datatype/datatype.h"
 #include "tests/mpi/datatype/random_type.h"
 
 namespace ferry::mpi {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "client/mpi/datatype/basic_type.h"
+#include "mpi/datatype/basic_type.h"
 
 namespace ferry::mpi {
 

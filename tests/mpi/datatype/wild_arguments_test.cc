@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 
 namespace ferry::mpi {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "client/collective/algorithms/selection.h"
-#include "client/collective/algorithms/selection_file.h"
+#include "coll/algorithms/selection.h"
+#include "coll/algorithms/selection_file.h"
 #include "tests/mpi/e2e/mpi_job.h"
 #include "tests/mpi/e2e/sent_messages.h"
 #include "tests/support/processes.h"

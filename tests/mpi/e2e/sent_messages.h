@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "client/collective/algorithms/algorithm.h"
-#include "client/collective/problem.h"
+#include "coll/algorithms/algorithm.h"
+#include "coll/problem.h"
 
 namespace ferry::mpi_tests {
 

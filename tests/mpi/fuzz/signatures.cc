@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "client/mpi/api/function.h"
+#include "mpi/api/function.h"
 #include "tests/mpi/mpix_calls.h"
 
 // Those of mpix.h, declared once more: the list's parameters are the header's, or this does not
@@ -138,7 +138,7 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/tools.h"
 
 // Of these chapters, adds only the calls that Ferry has; the others are in
-// client/mpi/api/unsupported.cc.
+// mpi/api/unsupported.cc.
 #undef FERRY_MPI
 #define FERRY_THIRD(first, second, third, ...) third
 #define FERRY_WHERE(...) FERRY_THIRD(__VA_ARGS__, , )

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "client/mpi/base/handle_table.h"
-#include "client/mpi/request/request.h"
+#include "mpi/base/handle_table.h"
+#include "mpi/p2p/request.h"
 
 namespace ferry::mpi {
 namespace {

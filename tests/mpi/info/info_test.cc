@@ -1,13 +1,13 @@
 // Info objects, and the kinds of memory that programs ask for by them.
-#include "client/mpi/info/info.h"
+#include "mpi/info/info.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "client/mpi/info/memory_kinds.h"
 #include "ferry/mpi/mpi.h"
+#include "mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
 namespace {

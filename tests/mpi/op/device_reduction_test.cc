@@ -1,4 +1,4 @@
-#include "client/mpi/op/device_reduction.h"
+#include "mpi/op/device_reduction.h"
 
 #include <gtest/gtest.h>
 

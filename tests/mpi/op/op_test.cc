@@ -1,4 +1,4 @@
-#include "client/mpi/op/op.h"
+#include "mpi/op/op.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <set>
 
-#include "client/mpi/datatype/constructors.h"
+#include "mpi/datatype/constructors.h"
 
 namespace ferry::mpi {
 namespace {

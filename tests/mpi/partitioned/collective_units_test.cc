@@ -1,4 +1,4 @@
-#include "client/mpi/partitioned/collective_units.h"
+#include "mpi/partitioned/collective_units.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The arithmetic of transfer units: bits that are counted by rounds.
-#include "client/mpi/partitioned/units.h"
+#include "mpi/partitioned/units.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "client/core/front_end.h"
+#include "client/api/front_end.h"
 #include "tests/mpi/ranks/check.h"
 #include "tests/support/patience.h"
 

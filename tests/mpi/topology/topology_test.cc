@@ -1,5 +1,5 @@
 // Grids and graphs.
-#include "client/mpi/topology/topology.h"
+#include "mpi/topology/topology.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/topology/cartesian.h"
-#include "client/mpi/topology/graph.h"
 #include "ferry/mpi/mpi.h"
+#include "mpi/topology/cartesian.h"
+#include "mpi/topology/graph.h"
 
 namespace ferry::mpi {
 namespace {

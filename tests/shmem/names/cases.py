@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path("client/shmem/api").resolve()))
+sys.path.insert(0, str(pathlib.Path("shmem/api").resolve()))
 
 import table  # noqa: E402
 

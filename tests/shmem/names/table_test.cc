@@ -17,7 +17,7 @@
 namespace ferry::shmem_tests {
 namespace {
 
-constexpr char kLibrary[] = "client/shmem/libferry_shmem.so.0";
+constexpr char kLibrary[] = "shmem/libferry_shmem.so.0";
 
 struct Entry {
   std::string name;

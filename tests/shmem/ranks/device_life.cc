@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "client/include/ferry/stream.h"
+#include "include/ferry/stream.h"
 #include "tests/shmem/ranks/device.h"
 
 namespace {

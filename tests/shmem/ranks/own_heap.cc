@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/include/ferry/ferry.h"
-#include "client/include/ferry/stream.h"
+#include "include/ferry/ferry.h"
+#include "include/ferry/stream.h"
 #include "tests/shmem/ranks/device.h"
 #include "tests/shmem/ranks/space.h"
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "client/include/ferry/ferry.h"
+#include "include/ferry/ferry.h"
 #include "tests/shmem/ranks/check.h"
 #include "tests/shmem/ranks/own_heap.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "client/include/ferry/ferry.h"
+#include "include/ferry/ferry.h"
 #include "tests/shmem/ranks/space.h"
 
 namespace {

@@ -1,8 +1,8 @@
 // The programs that are simulated.
 #include <gtest/gtest.h>
 
-#include "client/collective/algorithms/algorithm.h"
-#include "client/collective/algorithms/selection.h"
+#include "coll/algorithms/algorithm.h"
+#include "coll/algorithms/selection.h"
 #include "tools/ferrysim/allreduce.h"
 #include "tools/ferrysim/halo.h"
 #include "tools/ferrysim/halo_program.h"

@@ -1,0 +1,384 @@
+#include "client/bootstrap/pmi_job.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/bootstrap/attach_connection.h"
+#include "client/bootstrap/job_life.h"
+#include "client/bootstrap/meeting_watch.h"
+#include "client/bootstrap/own_daemon.h"
+#include "client/bootstrap/pmi_wire.h"
+#include "client/bootstrap/pmix_library.h"
+#include "common/clock.h"
+#include "common/hex_text.h"
+#include "common/number_text.h"
+#include "common/thread.h"
+#include "config/environment.h"
+
+namespace ferry::client {
+namespace {
+
+constexpr char kJobName[] = "ferry.job";          // of rank 0: "ID SECRET"
+constexpr char kLeaderName[] = "ferry.leader";    // of every rank: "LEADER PROGRAM", two numbers
+constexpr char kDaemonName[] = "ferry.daemon";    // of a leader: Outcome of "ADDRESS RUN_DIRECTORY"
+constexpr char kCreatedName[] = "ferry.created";  // of a leader: Outcome of nothing
+constexpr size_t kIdBytes = 6;
+constexpr size_t kSecretBytes = 32;
+
+std::string RandomText(size_t size) {
+  std::vector<uint8_t> bytes(size);
+  // Up to 256 bytes come whole; it fails only where the kernel has no random numbers at all.
+  if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) {
+    std::abort();
+  }
+  return HexText(bytes);
+}
+
+// "0 words", or an error as "CODE sentence".
+std::string Outcome(const Status& status, const std::string& words) {
+  return std::to_string(static_cast<int>(status.code())) + " " +
+         (status.ok() ? words : status.message());
+}
+
+StatusOr<uint32_t> ReadNumber(std::string_view text) {
+  const std::optional<uint32_t> number = NumberIn<uint32_t>(text);
+  if (!number) {
+    return Status(ErrorCode::kCorrupt,
+                  "the launcher passed on \"" + std::string(text) + "\", no number");
+  }
+  return *number;
+}
+
+// The words of a leader's outcome, or its error, which names the rank.
+StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
+  const size_t space = text.find(' ');
+  const StatusOr<uint32_t> code = ReadNumber(std::string_view(text).substr(0, space));
+  FERRY_RETURN_IF_ERROR(code.status());
+  const std::string words = space == text.npos ? "" : text.substr(space + 1);
+  if (*code != 0) {
+    return Status(static_cast<ErrorCode>(*code),
+                  "the node of rank " + std::to_string(leader) + ": " + words);
+  }
+  return words;
+}
+
+// Which rank is on which node. Every rank works it out by itself, with the same result.
+struct Nodes {
+  std::vector<uint32_t> leaders;       // by node
+  std::vector<uint32_t> node_of_rank;  // by rank
+  uint32_t app_size = 0;               // ranks that run the same program as this one
+  std::vector<DaemonPlace> daemons;    // by node
+};
+
+StatusOr<Nodes> ReadNodes(Exchange* exchange) {
+  Nodes nodes;
+  for (uint32_t rank = 0; rank < exchange->size(); ++rank) {
+    const StatusOr<std::string> text = exchange->Get(rank, kLeaderName);
+    FERRY_RETURN_IF_ERROR(text.status());
+    const size_t space = std::min(text->find(' '), text->size() - 1);
+    const StatusOr<uint32_t> leader = ReadNumber(std::string_view(*text).substr(0, space));
+    const StatusOr<uint32_t> app = ReadNumber(std::string_view(*text).substr(space + 1));
+    FERRY_RETURN_IF_ERROR(leader.status());
+    FERRY_RETURN_IF_ERROR(app.status());
+    nodes.app_size += *app == exchange->app().value_or(0) ? 1 : 0;
+    const auto known = std::find(nodes.leaders.begin(), nodes.leaders.end(), *leader);
+    nodes.node_of_rank.push_back(static_cast<uint32_t>(known - nodes.leaders.begin()));
+    if (known == nodes.leaders.end()) {
+      nodes.leaders.push_back(*leader);
+    }
+  }
+  for (const uint32_t leader : nodes.leaders) {
+    const StatusOr<std::string> text = exchange->Get(leader, kDaemonName);
+    FERRY_RETURN_IF_ERROR(text.status());
+    const StatusOr<std::string> words = ReadOutcome(leader, *text);
+    FERRY_RETURN_IF_ERROR(words.status());
+    const size_t space = words->find(' ');
+    nodes.daemons.push_back({.run_directory = words->substr(std::min(space, words->size() - 1) + 1),
+                             .control_address = words->substr(0, space)});
+  }
+  return nodes;
+}
+
+bool IsLoopback(const std::string& control_address) {
+  return control_address.starts_with("127.") || control_address.starts_with("[::1]") ||
+         control_address.starts_with("localhost:");
+}
+
+Status CreateHere(const Nodes& nodes, uint32_t node, const config::Options& options,
+                  JobStarter* starter) {
+  NewJob job{options.job_id, options.job_secret, node, nodes.node_of_rank, {}};
+  for (const DaemonPlace& daemon : nodes.daemons) {
+    job.addresses.push_back(daemon.control_address);
+  }
+  return starter->CreateJob(job);
+}
+
+// The first value that a leader puts: the daemon it found.
+std::string FindHere(const Exchange& exchange, JobStarter* starter) {
+  const bool alone = exchange.local_ranks().size() == exchange.size();
+  StatusOr<DaemonPlace> daemon = starter->Find(alone);
+  if (daemon.ok() && !alone && IsLoopback(daemon->control_address)) {
+    daemon = Status(ErrorCode::kNodeUnreachable,
+                    "its ferryd listens at " + daemon->control_address +
+                        ", which other nodes cannot reach (options control_address and tls_*)");
+  }
+  return daemon.ok() ? Outcome({}, daemon->control_address + " " + daemon->run_directory)
+                     : Outcome(daemon.status(), "");
+}
+
+// Tells the user, for the ranks of this node, that the launcher still gathers ranks.
+class GatheringWatch {
+ public:
+  GatheringWatch(const Exchange& exchange, uint64_t patience_ms)
+      : watch_(JobLife::Instance().entry(), exchange.rank(), patience_ms) {
+    const bool speaks = exchange.local_ranks().front() == exchange.rank();
+    if (patience_ms == 0 || !speaks) {
+      return;
+    }
+    if (auto thread = StartThread("ferry-gather", "that watches the launcher", [this] { Run(); });
+        thread.ok()) {
+      thread_ = std::move(*thread);
+    }
+  }
+  ~GatheringWatch() {
+    {
+      std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  GatheringWatch(const GatheringWatch&) = delete;
+  GatheringWatch& operator=(const GatheringWatch&) = delete;
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (!is_over_) {
+      const uint64_t now_ns = MonotonicNs();
+      const uint64_t rest_ns = watch_.due_ns() > now_ns ? watch_.due_ns() - now_ns : 0;
+      if (!changed_.wait_for(lock, std::chrono::nanoseconds(rest_ns),
+                             [this] { return is_over_; }) &&
+          watch_.IsDue()) {
+        watch_.Tell(
+            " for all ranks of the job to call it; the launcher does not say which are missing");
+      }
+    }
+  }
+
+  MeetingWatch watch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+// The exchange of a rank that is alone in its job.
+class Monologue : public Exchange {
+ public:
+  uint32_t rank() const override { return 0; }
+  uint32_t size() const override { return 1; }
+  const std::vector<uint32_t>& local_ranks() const override { return self_; }
+  Status Put(const std::string& name, const std::string& words) override {
+    words_[name] = words;
+    return {};
+  }
+  Status Fence() override { return {}; }
+  StatusOr<std::string> Get(uint32_t, const std::string& name) override {
+    const auto found = words_.find(name);
+    return found == words_.end() ? StatusOr<std::string>(Status(ErrorCode::kNotFound, name))
+                                 : found->second;
+  }
+
+ private:
+  const std::vector<uint32_t> self_{0};
+  std::map<std::string, std::string> words_;
+};
+
+// The daemon, over the attach socket.
+class NodeDaemon : public JobStarter {
+ public:
+  explicit NodeDaemon(const config::Options& options) : options_(options) {}
+
+  // Finds the daemon of the run directory; where no option names one, the system's; failing that,
+  // starts one of the job's own. kNoDaemon, kPermissionDenied, kTimeout.
+  StatusOr<DaemonPlace> Find(bool alone) override;
+  Status CreateJob(const NewJob& job) override { return attach_->CreateJob(job); }
+
+ private:
+  Status Meet(DaemonPlace* place);
+
+  const config::Options options_;
+  std::unique_ptr<OwnDaemon> own_;  // destroyed last, when nobody talks to it any more
+  std::unique_ptr<AttachConnection> attach_;
+};
+
+// Fills in the address of the daemon of that run directory.
+Status NodeDaemon::Meet(DaemonPlace* place) {
+  auto attach = std::make_unique<AttachConnection>();
+  FERRY_RETURN_IF_ERROR(
+      attach->Connect(place->run_directory, options_.attach_timeout_ms, options_.daemon_user));
+  const StatusOr<attach::UserReply> user = attach->IdentifyUser();
+  FERRY_RETURN_IF_ERROR(user.status());
+  place->control_address = user->control_address;
+  attach_ = std::move(attach);
+  return {};
+}
+
+StatusOr<DaemonPlace> NodeDaemon::Find(bool alone) {
+  DaemonPlace place{.run_directory = options_.run_directory, .control_address = ""};
+  Status met = Meet(&place);
+  const bool usual =
+      config::IsDefaultRunDirectory(place.run_directory, config::ProcessEnvironment());
+  if (met.code() == ErrorCode::kNoDaemon && usual &&
+      place.run_directory != config::kSystemRunDirectory) {
+    place.run_directory = config::kSystemRunDirectory;
+    met = Meet(&place);
+  }
+  const bool none =
+      met.code() == ErrorCode::kNoDaemon || (met.code() == ErrorCode::kPermissionDenied && usual);
+  if (none && alone) {
+    StatusOr<std::unique_ptr<OwnDaemon>> own = OwnDaemon::Start();
+    FERRY_RETURN_IF_ERROR(own.status());
+    own_ = std::move(*own);
+    place.run_directory = own_->run_directory();
+    met = Meet(&place);
+  } else if (none) {
+    return Status(ErrorCode::kNoDaemon,
+                  met.message() + " (a job of several nodes needs a ferryd on each)");
+  }
+  FERRY_RETURN_IF_ERROR(met);
+  return place;
+}
+
+}  // namespace
+
+Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options) {
+  const uint32_t leader = exchange->local_ranks().front();
+  const bool leads = leader == exchange->rank();
+  FERRY_RETURN_IF_ERROR(exchange->Put(
+      kLeaderName, std::to_string(leader) + " " + std::to_string(exchange->app().value_or(0))));
+  if (exchange->rank() == 0) {
+    FERRY_RETURN_IF_ERROR(
+        exchange->Put(kJobName, RandomText(kIdBytes) + " " + RandomText(kSecretBytes)));
+  }
+  if (leads) {
+    FERRY_RETURN_IF_ERROR(exchange->Put(kDaemonName, FindHere(*exchange, starter)));
+  }
+  FERRY_RETURN_IF_ERROR(exchange->Fence());
+
+  const StatusOr<Nodes> nodes = ReadNodes(exchange);
+  FERRY_RETURN_IF_ERROR(nodes.status());
+  const StatusOr<std::string> job = exchange->Get(0, kJobName);
+  FERRY_RETURN_IF_ERROR(job.status());
+  const size_t space = std::min(job->find(' '), job->size() - 1);
+  options->rank = exchange->rank();
+  options->size = exchange->size();
+  options->node = nodes->node_of_rank[exchange->rank()];
+  if (exchange->app().has_value()) {
+    options->app = *exchange->app();
+    options->app_size = nodes->app_size;
+  }
+  options->run_directory = nodes->daemons[options->node].run_directory;
+  options->job_id = job->substr(0, space);
+  options->job_secret = job->substr(space + 1);
+  if (leads) {
+    const Status created =
+        CreateHere(*nodes, static_cast<uint32_t>(options->node), *options, starter);
+    FERRY_RETURN_IF_ERROR(exchange->Put(kCreatedName, Outcome(created, "")));
+  }
+  FERRY_RETURN_IF_ERROR(exchange->Fence());
+  for (const uint32_t one : nodes->leaders) {
+    const StatusOr<std::string> created = exchange->Get(one, kCreatedName);
+    FERRY_RETURN_IF_ERROR(created.status());
+    FERRY_RETURN_IF_ERROR(ReadOutcome(one, *created).status());
+  }
+  return {};
+}
+
+Status CheckAlone(const char* const* environment) {
+  struct Launcher {
+    const char* size;
+    const char* rank;  // without it the size may be that of an allocation
+    const char* name;
+    const char* advice;
+  };
+  constexpr Launcher kLaunchers[] = {
+      {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", "srun --mpi=pmix or srun --mpi=pmi2"},
+      {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run", "flux run with its PMI"},
+      {"PMI_SIZE", "PMI_RANK", "a launcher with PMI", "ferryrun"},
+      {"WORLD_SIZE", "RANK", "torchrun, or its like,", "ferryrun"},
+  };
+  for (const Launcher& launcher : kLaunchers) {
+    const auto size = config::FindVariable(environment, launcher.size);
+    const StatusOr<uint32_t> ranks = ReadNumber(size.value_or(""));
+    if (ranks.ok() && *ranks > 1 && config::FindVariable(environment, launcher.rank).has_value()) {
+      return {ErrorCode::kConfiguration,
+              std::string(launcher.name) + " started " + std::to_string(*ranks) + " processes (" +
+                  launcher.size +
+                  "), and this one has no way to meet the others: start them with " +
+                  launcher.advice + "; if each is to be a job of its own, with ferryrun -n 1"};
+    }
+  }
+  return {};
+}
+
+bool PmiJob::HasLauncher(const char* const* environment) {
+  return PmixLibrary::IsAround(environment) || PmiWire::IsAround(environment);
+}
+
+StatusOr<std::unique_ptr<PmiJob>> PmiJob::Start(config::Options* options) {
+  std::unique_ptr<PmiJob> job(new PmiJob());
+  const char* const* environment = config::ProcessEnvironment();
+  if (PmixLibrary::IsAround(environment)) {
+    StatusOr<std::unique_ptr<PmixLibrary>> library = PmixLibrary::Open();
+    FERRY_RETURN_IF_ERROR(library.status());
+    job->launcher_ = std::move(*library);
+  } else {
+    StatusOr<std::unique_ptr<PmiWire>> wire =
+        PmiWire::Open(environment, options->attach_timeout_ms);
+    FERRY_RETURN_IF_ERROR(wire.status());
+    job->launcher_ = std::move(*wire);
+  }
+  Exchange* const launcher = job->launcher_.get();
+  if (launcher->local_ranks().front() == launcher->rank()) {
+    job->starter_ = std::make_unique<NodeDaemon>(*options);
+  }
+  {
+    const GatheringWatch watch(*launcher, options->mpi_warn_after_ms);
+    FERRY_RETURN_IF_ERROR(AgreeOnJob(launcher, job->starter_.get(), options));
+  }
+  options->universe_size = std::max(launcher->universe_size().value_or(0), launcher->size());
+  return job;
+}
+
+StatusOr<std::unique_ptr<PmiJob>> PmiJob::StartAlone(config::Options* options) {
+  FERRY_RETURN_IF_ERROR(CheckAlone(config::ProcessEnvironment()));
+  std::unique_ptr<PmiJob> job(new PmiJob());
+  job->starter_ = std::make_unique<NodeDaemon>(*options);
+  Monologue monologue;
+  FERRY_RETURN_IF_ERROR(AgreeOnJob(&monologue, job->starter_.get(), options));
+  return job;
+}
+
+Status PmiJob::Leave() { return launcher_ == nullptr ? Status() : launcher_->Fence(); }
+
+void PmiJob::Abort(int exit_code) {
+  if (launcher_ != nullptr) {
+    launcher_->Abort(exit_code, "ferry_abort was called");
+  }
+}
+
+}  // namespace ferry::client

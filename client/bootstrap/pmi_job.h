@@ -1,0 +1,72 @@
+// A job whose ranks were started by a launcher other than ferryrun: one with a PMIx server (Slurm's
+// srun --mpi=pmix, Open MPI's orterun) or a PMI-1 server (Hydra's mpiexec, srun --mpi=pmi2, flux
+// run). The ranks make the job themselves.
+//
+// Rank 0 draws the job's name and secret. The lowest rank of every node, its *leader*, finds the
+// node's daemon, or starts one if the job has no other node, and tells the others where it is;
+// after a fence each leader makes the job known to its daemon, and after another all ranks join. A
+// failure on one node is an error, in the same words, on all ranks.
+//
+// Calling thread: one at a time. Everything blocks for the other ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/bootstrap/attach_connection.h"
+#include "client/bootstrap/exchange.h"
+#include "common/status.h"
+#include "config/options.h"
+
+namespace ferry::client {
+
+// What ranks must know about a node's daemon.
+struct DaemonPlace {
+  std::string run_directory;
+  std::string control_address;  // host:port for other daemons
+};
+
+// The daemon of this node, as seen by the rank that starts a job there: the node's lowest rank.
+//
+// Calling thread: one at a time. Calls block until the daemon answers.
+class JobStarter {
+ public:
+  virtual ~JobStarter() = default;
+  // Finds the daemon. `alone`: the job has no other node, so a daemon may be started for it.
+  virtual StatusOr<DaemonPlace> Find(bool alone) = 0;
+  // Creates the job, which lives as long as this object.
+  virtual Status CreateJob(const NewJob& job) = 0;
+};
+
+class PmiJob {
+ public:
+  // Whether such a launcher started this process.
+  static bool HasLauncher(const char* const* environment);
+  // Makes the job and stores this rank's place in it in `options`.
+  static StatusOr<std::unique_ptr<PmiJob>> Start(config::Options* options);
+  // The same for a process that nobody started as a rank: makes a job of that process alone, an MPI
+  // singleton (MPI 5.0, section 11.8.2). kConfiguration, as CheckAlone.
+  static StatusOr<std::unique_ptr<PmiJob>> StartAlone(config::Options* options);
+
+  // Call it after the rank has left the job in good order. Waits for the other ranks, since the
+  // job, and perhaps its daemon, end with the leader's process.
+  Status Leave();
+  // Has the launcher end the job.
+  void Abort(int exit_code);
+
+ private:
+  PmiJob() = default;
+
+  std::unique_ptr<Exchange> launcher_;   // null: alone
+  std::unique_ptr<JobStarter> starter_;  // a leader's
+};
+
+// kConfiguration: a launcher started this process as one of several, and gave it no server by which
+// to meet them. Each would be a job of its own, without a word. Says what to type instead.
+Status CheckAlone(const char* const* environment);
+
+// Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
+// job_secret, rank, size, node, app and app_size of `options`.
+Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options);
+
+}  // namespace ferry::client

@@ -1,0 +1,515 @@
+// LinkKeeper: what the daemon orders, and what is due (Look). See link_keeper.h.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client/links/link_keeper.h"
+#include "common/clock.h"
+#include "common/library_words.h"
+#include "common/open_files.h"
+
+namespace ferry::client {
+namespace {
+
+using attach::LinkEvent;
+using attach::LinkOp;
+using attach::LinkOrder;
+using attach::LinkReply;
+using shm::PeerPath;
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+// Looks at an end that waits for something follow each other ever more slowly.
+constexpr uint64_t kFirstPauseNs = 1 * kNsPerMs;
+constexpr uint64_t kLongestPauseNs = 500 * kNsPerMs;
+constexpr uint64_t kLooksForIdle = 4;  // within the time after which a direction is idle
+// So long the watcher waits for the lease: it also has the daemon's life to look after. Then it
+// pauses, ever longer, since the lease's holder may have been stopped.
+constexpr uint64_t kLeasePatienceNs = 5 * kNsPerMs;
+constexpr int kLongestLeasePauseMs = 50;
+
+uint32_t CheckedBytes(uint32_t bytes) { return std::min(bytes, attach::kLinkAddressBytes); }
+
+void SetText(const std::string& text, LinkReply* reply) {
+  std::memcpy(reply->text, text.data(), std::min<size_t>(text.size(), attach::kMaxText - 1));
+}
+
+bool Is(const LinkOrder& order, LinkOp op) { return order.op == static_cast<uint32_t>(op); }
+
+}  // namespace
+
+int LinkKeeper::Look() {
+  TakeOrders();
+  if (orders_.empty() && ends_.empty()) {
+    return -1;
+  }
+  OpenEndpoint();
+  // This thread is none of the program's: it knows nothing of a lease that is biased to it.
+  const uint32_t self = Progress::ThreadId();
+  if (!lease_.Acquire(self, &progress_.wake().layout()->poison, kLeasePatienceNs)) {
+    if (progress_.poison() != ErrorCode::kOk) {
+      return -1;
+    }
+    lease_pause_ms_ = std::clamp(2 * lease_pause_ms_, 1, kLongestLeasePauseMs);
+    return lease_pause_ms_;
+  }
+  lease_pause_ms_ = 0;
+  if (opened_ != nullptr) {
+    links_ = std::move(opened_);
+  }
+  engine::Effects effects;
+  const uint64_t now_ns = MonotonicNs();
+  for (const LinkOrder& order : std::exchange(orders_, {})) {
+    Obey(order, now_ns, effects);
+  }
+  const uint64_t next_ns = LookAfterAll(now_ns, effects);
+  if (effects.to_link) {
+    (void)Turn(effects);
+  }
+  const std::vector<LinkReply> replies = std::exchange(replies_, {});
+  lease_.Release(self);
+  progress_.PerformElsewhere(effects);
+  if (HasWork()) {
+    Arm();
+  }
+  for (const LinkReply& reply : replies) {
+    (void)parts_.attach->SendLinkReply(reply).ok();  // else the daemon is gone
+  }
+  if (next_ns == UINT64_MAX) {
+    return -1;
+  }
+  const uint64_t left_ns = next_ns - std::min(next_ns, now_ns);
+  return static_cast<int>(std::min<uint64_t>(left_ns / kNsPerMs + 1, 60'000));
+}
+
+// ---- Orders -------------------------------------------------------------------------------------
+
+// Those that a correct daemon may give.
+void LinkKeeper::TakeOrders() {
+  const engine::PeerTable& peers = progress_.peers();
+  while (const std::optional<LinkOrder> order = parts_.attach->TakeOrder()) {
+    if (order->peer < peers.by_rank.size() && !peers.by_rank[order->peer].local) {
+      orders_.push_back(*order);
+    }
+  }
+}
+
+// For how many links there are descriptors. Those that are not used yet may have no connection yet,
+// and take one soon.
+uint64_t LinkKeeper::CountRoom() const {
+  const OpenFiles files = CountOpenFiles();
+  const auto to_come = static_cast<uint64_t>(
+      std::ranges::count_if(ends_, [](const auto& entry) { return !entry.second.was_used; }));
+  const uint64_t most = files.limit - files.limit / kPartLeft;
+  return most - std::min(most, files.open + to_come);
+}
+
+// If there is an order to have one, once: what fails fails for all links. Not under the lease,
+// since it takes long.
+void LinkKeeper::OpenEndpoint() {
+  const auto opens = [](const LinkOrder& order) { return Is(order, LinkOp::kOpen); };
+  if (std::none_of(orders_.begin(), orders_.end(), opens)) {
+    return;
+  }
+  room_ = CountRoom();
+  if (opening_.has_value() || room_ == 0) {
+    return;
+  }
+  const auto open = [this]() -> Status {
+    const StatusOr<const DirectApi*> api = parts_.open_library();
+    FERRY_RETURN_IF_ERROR(api.status());
+    DirectSetup setup;
+    setup.view = progress_.view();
+    setup.job_id = parts_.job_id.c_str();
+    setup.provider = parts_.rules.provider;
+    setup.domain = parts_.rules.domain;
+    setup.source_address = parts_.rules.source_address;
+    setup.operation_timeout_ns = parts_.rules.operation_timeout_ms * kNsPerMs;
+    setup.peer_timeout_ns = parts_.rules.peer_timeout_ms * kNsPerMs;
+    auto links = (*api)->open(setup, this);
+    FERRY_RETURN_IF_ERROR(links.status());
+    opened_ = std::move(*links);
+    return thread_.Start(opened_->WaitFd());
+  };
+  opening_ = open();
+  if (opening_->ok()) {
+    return;
+  }
+  opened_.reset();
+  // Where links come and go by themselves, nobody has asked for them: `ferryctl links` says why.
+  if (parts_.rules.idle_ms == 0) {
+    SayToUser(
+        static_cast<int>(progress_.view().rank),
+        "no direct links, all messages to other nodes pass the daemons: " + opening_->message());
+  }
+}
+
+void LinkKeeper::Obey(const LinkOrder& order, uint64_t now_ns, engine::Effects& effects) {
+  switch (static_cast<LinkOp>(order.op)) {
+    case LinkOp::kOpen:
+      return Open(order, now_ns);
+    case LinkOp::kUse:
+      return Use(order, now_ns);
+    case LinkOp::kReturn:
+      if (const auto found = ends_.find(order.peer); found != ends_.end()) {
+        Leave(order.peer, &found->second, effects);
+      }
+      return;
+    case LinkOp::kEnd:
+      return EndLink(order, effects);
+    case LinkOp::kRefuse:
+      return Forget(order);
+  }
+}
+
+void LinkKeeper::Open(const LinkOrder& order, uint64_t now_ns) {
+  if (room_ == 0) {
+    return SayRefused(order, {ErrorCode::kLimitExceeded,
+                              "the process has three of four files open that `ulimit -n` allows"});
+  }
+  if (!opening_->ok()) {
+    return SayRefused(order, *opening_);
+  }
+  if (const Status status = MayHaveLinks(); !status.ok()) {
+    return SayRefused(order, status);
+  }
+  const auto failure = failures_.find(order.peer);
+  if (order.address_bytes == 0 && failure != failures_.end() && now_ns < failure->second.until_ns) {
+    return SayRefused(order, {ErrorCode::kLinkDown,
+                              "it could not be connected a moment ago: " + failure->second.text});
+  }
+  --room_;
+  End& end = ends_[order.peer];
+  Disconnect(order.peer, &end, ErrorCode::kLinkDown);  // the daemon knows nothing of that any more
+  end = {};
+  end.link = order.link;
+  end.order = order;
+  end.deadline_ns = now_ns + parts_.connect_timeout_ns;
+}
+
+void LinkKeeper::Use(const LinkOrder& order, uint64_t now_ns) {
+  const auto found = ends_.find(order.peer);
+  if (found == ends_.end() || found->second.link != order.link) {
+    return SayRefused(order, {ErrorCode::kNotFound, "there is no such link"});
+  }
+  End& end = found->second;
+  end.order = order;
+  end.deadline_ns = now_ns + parts_.connect_timeout_ns;
+  end.due_ns = end.pause_ns = 0;
+}
+
+void LinkKeeper::Leave(uint32_t peer, End* end, engine::Effects& effects) {
+  if (end->is_used && !std::exchange(end->is_returning, true)) {
+    end->due_ns = 0;
+    end->pause_ns = kFirstPauseNs;
+    progress_.engine().LeaveLink(peer, effects);
+  }
+}
+
+// In good order the link goes once nothing takes it any more (LookAfter); else at once.
+void LinkKeeper::EndLink(const LinkOrder& order, engine::Effects& effects) {
+  const auto found = ends_.find(order.peer);
+  if (found == ends_.end() || found->second.link != order.link) {
+    return Say(LinkEvent::kEnded, order.peer, order.link);
+  }
+  End& end = found->second;
+  const auto code = static_cast<ErrorCode>(order.code);
+  end.order.reset();
+  if (code == ErrorCode::kOk && (end.is_connected || end.is_closed)) {
+    end.is_ending = true;
+    end.due_ns = 0;
+    end.pause_ns = kFirstPauseNs;
+    return;
+  }
+  const bool was_taken = MayWant(order.peer, end);
+  Disconnect(order.peer, &end, code);
+  Settle(effects);
+  progress_.engine().FailLink(order.peer, effects, was_taken && !WasCut(order.peer, end));
+  progress_.engine().RefuseLink(order.peer);  // should it have asked
+  const bool was_used = progress_.engine().PathTo(order.peer) == PeerPath::kBroken;
+  Say(LinkEvent::kEnded, order.peer, order.link, was_used ? attach::kLinkWasUsed : 0);
+  end.link = 0;
+}
+
+// The daemon grants no link to that peer.
+void LinkKeeper::Forget(const LinkOrder& order) {
+  progress_.engine().RefuseLink(order.peer);
+  if (const auto found = ends_.find(order.peer);
+      found != ends_.end() && found->second.link == order.link) {
+    Disconnect(order.peer, &found->second, ErrorCode::kLinkDown);
+    found->second.order.reset();
+    found->second.link = 0;
+  }
+}
+
+// ---- Connecting ---------------------------------------------------------------------------------
+
+// Goes on with the order that was not answered yet; it stays while it has to be tried again.
+void LinkKeeper::CarryOn(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  const LinkOrder order = *end->order;
+  const bool uses = Is(order, LinkOp::kUse);
+  Status status = uses ? MayUse() : MayHaveLinks();
+  if (status.ok()) {
+    status = Reach(order, end, now_ns);
+  }
+  if (status.code() == ErrorCode::kWouldBlock) {
+    end->due_ns = std::min(Later(end, now_ns), end->deadline_ns);
+    return;
+  }
+  if (status.ok() && uses) {
+    status = TakePath(peer, end, now_ns, effects);
+  }
+  end->order.reset();
+  end->due_ns = 0;
+  if (!status.ok()) {
+    end->link = uses ? end->link : 0;
+    end->is_refused = true;
+    SayRefused(order, status);
+  } else if (uses) {
+    Say(LinkEvent::kUsed, peer, order.link);
+  } else {
+    SayOpened(peer, order.link);
+  }
+}
+
+// Whether messages of this rank, in either direction, can take a link at all.
+Status LinkKeeper::MayHaveLinks() const {
+  if (gives_up_ != 0 || !parts_.regions->addresses().by_stream().is_empty()) {
+    return {ErrorCode::kUnsupported, "the rank has device memory that only streams reach"};
+  }
+  return {};
+}
+
+Status LinkKeeper::MayUse() const {
+  FERRY_RETURN_IF_ERROR(MayHaveLinks());
+  return is_leaving_ ? Status(ErrorCode::kCancelled, "the rank leaves its job") : Status();
+}
+
+// Tells the core of the peer; for kUse the two have to be connected. kWouldBlock: try again.
+Status LinkKeeper::Reach(const LinkOrder& order, End* end, uint64_t now_ns) {
+  Status status = Connect(order, end);
+  const bool uses = Is(order, LinkOp::kUse);
+  if (status.ok() && uses) {
+    std::string why;
+    const ErrorCode code = ConnectionTo(order.peer, *end, &why);
+    status = code == ErrorCode::kOk ? Status() : Status(code, why);
+  }
+  if (status.code() == ErrorCode::kWouldBlock) {
+    if (now_ns < end->deadline_ns) {
+      return status;
+    }
+    const uint64_t tried_ms = parts_.connect_timeout_ns / kNsPerMs;
+    status = {ErrorCode::kLinkDown,
+              "tried for " + std::to_string(tried_ms) + " ms: " + status.message()};
+  }
+  if (uses && end->calls && !end->was_used) {
+    if (status.ok()) {
+      failures_.erase(order.peer);
+    } else {
+      NoteFailure(order.peer, status.message(), now_ns);
+      Disconnect(order.peer, end, ErrorCode::kLinkDown);
+    }
+  }
+  return status;
+}
+
+// Once.
+Status LinkKeeper::Connect(const LinkOrder& order, End* end) {
+  if (end->had_route || order.address_bytes == 0) {
+    return {};
+  }
+  LinkRoute route;
+  route.address.size_bytes = CheckedBytes(order.address_bytes);
+  std::memcpy(route.address.bytes, order.address, route.address.size_bytes);
+  std::copy(std::begin(order.send_key), std::end(order.send_key), route.send_key.words);
+  std::copy(std::begin(order.receive_key), std::end(order.receive_key), route.receive_key.words);
+  route.serial = order.link;
+  FERRY_RETURN_IF_ERROR(links_->Connect(order.peer, route));
+  end->had_route = end->is_connected = true;
+  end->calls = Is(order, LinkOp::kUse);
+  SetLinks(links() + 1);
+  if (shm::LoadRelaxed(serves_) != 0) {
+    thread_.Arm();
+  }
+  return {};
+}
+
+// As DirectLinks says. `why` may be null.
+ErrorCode LinkKeeper::ConnectionTo(uint32_t peer, const End& end, std::string* why) {
+  if (end.is_connected) {
+    return links_->ConnectionTo(peer, end.calls, why);
+  }
+  if (why != nullptr) {
+    *why = "its connection is gone" + (end.trouble.empty() ? "" : ": " + end.trouble);
+  }
+  return ErrorCode::kLinkDown;
+}
+
+// Messages to the peer take the link from now on.
+Status LinkKeeper::TakePath(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  if (const ErrorCode error = progress_.engine().UseLink(peer, effects); error != ErrorCode::kOk) {
+    return {error, "nothing passes between the two ranks"};
+  }
+  end->is_used = end->was_used = true;
+  end->cuts = progress_.engine().CutsApplied(peer);
+  end->is_returning = false;
+  end->traffic = TrafficTo(peer);
+  end->active_ns = now_ns;
+  return {};
+}
+
+void LinkKeeper::NoteFailure(uint32_t peer, const std::string& text, uint64_t now_ns) {
+  Failure& failure = failures_[peer];
+  failure.pause_ns = std::clamp(2 * failure.pause_ns, kFirstCallPauseNs, kLongestCallPauseNs);
+  failure.until_ns = now_ns + failure.pause_ns;
+  failure.text = text;
+}
+
+// ---- What is due --------------------------------------------------------------------------------
+
+// Returns when to look again.
+uint64_t LinkKeeper::LookAfterAll(uint64_t now_ns, engine::Effects& effects) {
+  uint64_t next_ns = UINT64_MAX;
+  awaited_ = connecting_ = 0;
+  for (auto next = ends_.begin(); next != ends_.end();) {
+    const auto current = next++;
+    End& end = current->second;
+    next_ns = std::min(next_ns, LookAfter(current->first, &end, now_ns, effects));
+    awaited_ += end.is_connected && !end.was_used && !end.is_refused && !end.is_ending ? 1 : 0;
+    connecting_ += end.order.has_value() && end.had_route ? 1 : 0;
+    if (end.link == 0) {
+      ends_.erase(current);
+    }
+  }
+  SetWork(awaited_ != 0 || (links_ != nullptr && links_->HasWork()));
+  return next_ns;
+}
+
+uint64_t LinkKeeper::Later(End* end, uint64_t now_ns) {
+  end->pause_ns = std::min(std::max(2 * end->pause_ns, kFirstPauseNs), kLongestPauseNs);
+  end->due_ns = now_ns + end->pause_ns;
+  return end->due_ns;
+}
+
+// The same for one end, which is over if it has no number afterwards.
+uint64_t LinkKeeper::LookAfter(uint32_t peer, End* end, uint64_t now_ns, engine::Effects& effects) {
+  engine::RankEngine& engine = progress_.engine();
+  if (end->due_ns > now_ns && (end->order.has_value() || end->is_ending || end->is_returning)) {
+    return end->due_ns;
+  }
+  if (end->order.has_value()) {
+    CarryOn(peer, end, now_ns, effects);
+    if (end->order.has_value()) {
+      return end->due_ns;
+    }
+  }
+  if (end->is_ending) {
+    if (MayWant(peer, *end) ||
+        (end->is_connected && !(engine.IsLinkFree(peer) && links_->IsIdle(peer)))) {
+      return Later(end, now_ns);
+    }
+    Disconnect(peer, end, ErrorCode::kOk);
+    if (!end->was_used) {  // the peer could not: ask again after a while, should it have been asked
+      engine.RefuseLink(peer);
+    }
+    const bool is_broken = engine.PathTo(peer) == PeerPath::kBroken;
+    Say(LinkEvent::kEnded, peer, end->link, is_broken ? attach::kLinkWasUsed : 0);
+    end->link = 0;
+    return UINT64_MAX;
+  }
+  if (!end->is_used) {
+    TellGivenUp(peer, end);
+    return UINT64_MAX;
+  }
+  if (end->is_returning) {
+    const PeerPath path = engine.PathTo(peer);
+    // The peer may close the link as soon as it hears of the return.
+    if (path == PeerPath::kToDaemon || path == PeerPath::kLink || path == PeerPath::kToLink ||
+        MayWant(peer, *end)) {
+      return Later(end, now_ns);
+    }
+    end->is_used = end->is_returning = false;
+    if (path == PeerPath::kDaemon && !TellGivenUp(peer, end)) {
+      Say(LinkEvent::kReturned, peer, end->link);
+    }
+    return UINT64_MAX;
+  }
+  // A long message is counted as it begins.
+  const bool is_busy = MayWant(peer, *end) || (end->is_connected && !links_->IsIdle(peer));
+  if (const uint64_t traffic = TrafficTo(peer); traffic != end->traffic || is_busy) {
+    end->traffic = traffic;
+    end->active_ns = now_ns;
+  }
+  if (parts_.rules.idle_ms == 0) {
+    return UINT64_MAX;
+  }
+  const uint64_t idle_ns = parts_.rules.idle_ms * kNsPerMs;
+  if (now_ns - std::min(now_ns, end->active_ns) < idle_ns) {
+    return now_ns + idle_ns / kLooksForIdle;
+  }
+  end->is_returning = true;
+  end->pause_ns = 0;
+  engine.LeaveLink(peer, effects);
+  return Later(end, now_ns);
+}
+
+// If the rank gives its links up: tells the daemon once that this one cannot be used any more,
+// which has the other direction returned, too.
+bool LinkKeeper::TellGivenUp(uint32_t peer, End* end) {
+  if (gives_up_ == 0 || std::exchange(end->is_given_up, true)) {
+    return false;
+  }
+  SayRefused(peer, end->link, MayHaveLinks());
+  return true;
+}
+
+// Whether one-sided operations take the link, or may be about to.
+bool LinkKeeper::MayWant(uint32_t peer, const End& end) const {
+  return IsHeld(peer) || (end.is_connected && links_->WantsOf(peer));
+}
+
+// It grows with what goes to the peer.
+uint64_t LinkKeeper::TrafficTo(uint32_t peer) const {
+  const shm::SessionLayout& session = *progress_.view().layout;
+  return session.peers[peer].sent + shm::LoadRelaxed(session.one_sided[peer].done);
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+LinkReply LinkKeeper::ReplyOf(LinkEvent event, uint32_t peer, uint64_t link) {
+  LinkReply reply{};
+  reply.event = static_cast<uint32_t>(event);
+  reply.peer = peer;
+  reply.link = link;
+  return reply;
+}
+
+void LinkKeeper::Say(LinkEvent event, uint32_t peer, uint64_t link, uint32_t flags) {
+  LinkReply& reply = replies_.emplace_back(ReplyOf(event, peer, link));
+  reply.flags = flags;
+}
+
+// Where the peer's packets are to go.
+void LinkKeeper::SayOpened(uint32_t peer, uint64_t link) {
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kOpened, peer, link));
+  const LinkAddress address = links_->AddressFor(peer);
+  reply.address_bytes = CheckedBytes(address.size_bytes);
+  std::memcpy(reply.address, address.bytes, reply.address_bytes);
+}
+
+void LinkKeeper::SayLost(uint32_t peer, uint64_t link, const std::string& text) {
+  SetText(text, &replies_.emplace_back(ReplyOf(LinkEvent::kLost, peer, link)));
+}
+
+void LinkKeeper::SayRefused(const LinkOrder& order, const Status& why) {
+  SayRefused(order.peer, order.link, why);
+}
+
+void LinkKeeper::SayRefused(uint32_t peer, uint64_t link, const Status& why) {
+  progress_.engine().RefuseLink(peer);
+  LinkReply& reply = replies_.emplace_back(ReplyOf(LinkEvent::kRefused, peer, link));
+  reply.code = static_cast<int32_t>(why.code());
+  SetText(why.message(), &reply);
+}
+
+}  // namespace ferry::client

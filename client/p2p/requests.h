@@ -1,0 +1,210 @@
+// The requests of a rank, from the slot that describes one to its completion: which memory others
+// read or write for it, the rank's own part in moving large messages, and what its end means.
+//
+// Where others cannot reach a request's buffer, or reach it slowly, they get a *shadow* of it: a
+// heap block that the rank itself copies from or to.
+//
+// Calling thread: any that the thread level allows. Start blocks while it copies into a shadow, and
+// the first call that needs a peer's inbox, or the heap, blocks on the daemon.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "client/api/front_end.h"
+#include "client/memory/failure_words.h"
+#include "client/memory/memory.h"
+#include "client/memory/peer_memory.h"
+#include "client/p2p/offloads.h"
+#include "client/p2p/progress.h"
+#include "client/p2p/request_pool.h"
+#include "engine/request_end.h"
+#include "shm/counters.h"
+
+namespace ferry::client {
+
+class Requests {
+ public:
+  struct Parts {  // all outlive it
+    Progress* progress;
+    RequestPool* pool;
+    Memory* memory;
+    PeerMemory* peer_memory;
+    Offloads* offloads;
+    shm::Statistics statistics;
+    std::function<Status(uint32_t rank)> map_inbox;
+    bool private_reachable;  // others may reach this rank's private memory
+    uint64_t eager_max_bytes;
+    uint64_t one_block_bytes;  // ferryd does not cut device messages up to this size
+    uint64_t chunk_bytes;      // of copies inside the node; larger messages are worth help
+  };
+  explicit Requests(Parts parts)
+      : parts_(std::move(parts)),
+        progress_(*parts_.progress),
+        out_of_reach_(std::make_unique<std::atomic<uint8_t>[]>(progress_.view().job_size)) {}
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+
+  bool is_private_reachable() const { return parts_.private_reachable; }
+  RequestPool& pool() const { return *parts_.pool; }
+  shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
+
+  // ---- Beginning -------------------------------------------------------------------------------
+  // Whether a send needs none of these checks: its memory is not a device's that only streams
+  // reach, and none is offloaded.
+  bool IsPlainSend(const Message& message) const {
+    return parts_.memory->IsPlain(message.buffer) && !parts_.offloads->any();
+  }
+  // Checks the buffer of a receive. kInvalidBuffer.
+  ErrorCode CheckReceive(const Message& message) const {
+    return parts_.memory->regions().addresses().IsPlain(message.buffer) ? ErrorCode::kOk
+                                                                        : CheckBuffer(message);
+  }
+  // The same for a send, which it points to the offloaded copy of its buffer, if there is one.
+  ErrorCode CheckSend(Message* message) const;
+  // Whether a send after CheckSend would carry bytes that were never synchronised: kInvalidBuffer.
+  ErrorCode CheckSynchronized(const void* buffer, uint64_t size_bytes) const;
+  // Checks a persistent request's buffer once more, before a start: also whether device memory of
+  // the program's own is still what it was.
+  ErrorCode CheckAgain(uint32_t request) const;
+  // An empty slot. The rank's poison, kLimitExceeded.
+  ErrorCode TakeSlot(uint32_t* request);
+  // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a shadow.
+  ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
+  // Fills in a slot of TakeSlot. The caller gives it up if that fails.
+  ErrorCode Fill(uint32_t request, const Message& message, shm::RequestKind kind);
+  // A send that is to be offered, however small it is, and from where it lies in device memory. Not
+  // to a peer for which IsOutOfReach: that does not reach this rank's device memory.
+  void OfferInPlace(uint32_t request) { Slot(request).flags |= kRequestInPlace; }
+  bool IsOutOfReach(uint32_t peer) const { return out_of_reach_[peer].load() != 0; }
+  static bool IsInPlace(const shm::RequestLayout& slot) {
+    return (shm::LoadRelaxed(slot.flags) & kRequestInPlace) != 0;
+  }
+  // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
+  // `to_push`: only a send that ends without its receive (RankEngine::PushesAtOnce). kWouldBlock:
+  // it would not, and was not started.
+  ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr, bool to_push = false);
+  // Ends one that was not started.
+  void GiveUp(uint32_t request);
+
+  // ---- Moving ----------------------------------------------------------------------------------
+  bool IsTransferring(uint32_t request) const {
+    return HasState(Slot(request), shm::RequestState::kTransferring);
+  }
+  // Copies what is to be copied of a transfer; the request is completed when that is done.
+  void Copy(uint32_t request);
+  // Completes a send that is transferring, if its message has arrived, or has failed to.
+  void FinishIfArrived(uint32_t request);
+  // Whether receives of large messages inside the node are matched, and to be copied.
+  bool HasCopies();
+  // How many large messages inside the node this rank has found to be over.
+  uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
+  // Copies a message that came through a lane to where the application wants it.
+  void CopyLanded(uint32_t request);
+  // Keeps what is known of an error with which the request ends.
+  void NoteFound(uint32_t request, ErrorCode error) {
+    if (error != ErrorCode::kOk) [[unlikely]] {
+      failure_words_.NoteFound(request, shm::LoadRelaxed(Slot(request).generation), error);
+    }
+  }
+  // Remembers transfers of receives that the calling thread may not be waiting for.
+  void NoteTransfers(const engine::Effects& effects);
+  // The same for messages that were there already when a receive started. While the rank computes,
+  // large ones are copied by their senders, if those wait; else by the worker, which this calls.
+  void HandOver(const engine::Effects& matched);
+  // Copies a chunk of some remembered transfer. True: it found one.
+  bool HelpBackground();
+  // Returns whether some are not over, to be copied by ferryd's worker meanwhile.
+  bool LeaveBehind() { return (progress_.threads() || !background_.empty()) && LeaveAllBehind(); }
+
+  // ---- Ending ----------------------------------------------------------------------------------
+  // Fills in the outcome of a request that is over, or that the rank's poison ends, and gives the
+  // slot back, or makes it ready for another start.
+  void Collect(uint32_t request, Completion* completion);
+
+  static bool HasState(const shm::RequestLayout& slot, shm::RequestState state) {
+    // Pairs with the engine's stores of the state: acquires the words that belong to it.
+    return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(state);
+  }
+  // Publishes what a request has come to.
+  static void SetState(shm::RequestLayout& slot, shm::RequestState state) {
+    shm::StoreRelease(slot.state, static_cast<uint32_t>(state));
+  }
+  static void Complete(shm::RequestLayout& slot, ErrorCode error) {
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+    SetState(slot, shm::RequestState::kComplete);
+  }
+  // A send in place whose message moves into a shadow: this rank's streams copy nothing for it.
+  void LeaveToReceiver(uint32_t request);
+  // A send whose message has moved into a shadow is over for the application, which collects it;
+  // its slot stays taken until the message has arrived.
+  static void MarkMoved(shm::RequestLayout& slot) {
+    shm::FetchOr(slot.flags, kRequestMoved, std::memory_order_relaxed);
+  }
+  static bool IsMoved(const shm::RequestLayout& slot) {
+    return (shm::LoadRelaxed(slot.flags) & kRequestMoved) != 0;
+  }
+  // Whether the application does not know a request any more. Pairs with Collect: it touches the
+  // slot no more.
+  static bool IsUnwatched(const shm::RequestLayout& slot) {
+    return (shm::LoadAcquire(slot.flags) & engine::kRequestUnwatched) != 0;
+  }
+  static bool IsSend(const shm::RequestLayout& slot) {
+    return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
+  }
+
+ private:
+  static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
+  static constexpr uint32_t kRequestInPlace = uint32_t{1} << 28;
+
+  ErrorCode CheckBuffer(const Message& message) const;
+  uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
+  bool IsOutOfOthersReach(const void* buffer, uint64_t size_bytes) const;
+  static uint64_t LocalMax(const Message& message, shm::RequestKind kind);
+  bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
+  bool NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
+                         shm::RequestKind kind) const;
+  bool WantsDeviceShadow(const shm::Location& buffer, const Message& message,
+                         shm::RequestKind kind) const;
+  ErrorCode UseShadow(shm::RequestLayout& slot, const Message& message, shm::RequestKind kind);
+  std::byte* ShadowOf(const shm::RequestLayout& slot) const;
+  ErrorCode CopyOut(shm::RequestLayout& slot);
+  ErrorCode EndShadow(shm::RequestLayout& slot, bool deliver);
+  void OpenLaneFor(uint32_t request);
+  bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
+  bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
+  bool CopyChunk(uint32_t request);
+  void Finish(uint32_t request, uint32_t generation, ErrorCode error);
+  bool IsLeftToReceiver(uint32_t request);
+  void CopyTogether(uint32_t request);
+  bool HelpOffered();
+  bool Relocate(uint32_t request);
+  void FindTransfers();
+  bool LeaveAllBehind();
+  // Whether it is still what background_ remembers: the slot may have been used anew.
+  bool IsToCopy(uint32_t request) const {
+    return IsTransferring(request) && !IsSend(Slot(request));
+  }
+  void Forget(uint32_t request);
+
+  Parts parts_;
+  Progress& progress_;
+  FailureWords failure_words_;
+  std::atomic<uint64_t> ended_{0};
+  // A sender's looks at a receiver that is out of the library, and those that are left to it before
+  // it helps one that is inside.
+  std::atomic<uint32_t> looks_at_absent_{0};
+  std::atomic<uint32_t> patient_looks_{0};
+  std::mutex mutex_;
+  std::vector<uint32_t> background_;  // receives made transfers by another request's call
+  std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach
+  // By rank: whether it has found that it does not reach this one's device memory.
+  std::unique_ptr<std::atomic<uint8_t>[]> out_of_reach_;
+};
+
+}  // namespace ferry::client

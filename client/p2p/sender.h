@@ -1,0 +1,99 @@
+// The sends of a rank: at once, where the message is small or a shadow of it will do; else as a
+// request.
+//
+// Inside the node a private buffer is offered *in place*: its receiver copies straight from it. If
+// nobody comes for it while the application waits, a message of middle size moves into a *shadow*,
+// a copy in the heap, from which the receiver takes it later, and the send is over. So do small
+// messages from device memory that the receiver's streams may reach. To another node
+// such a message is sent from a shadow at once: the sender does not wait for the daemon's answer.
+// By a direct link that is for blocking sends that the receiver has no room for.
+//
+// Calling thread: any that the thread level allows. Blocks as Requests does.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "client/p2p/requests.h"
+
+namespace ferry::client {
+
+class Sender {
+ public:
+  // All outlive it.
+  Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t eager_max_bytes,
+         uint64_t heap_bytes);
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+  // A small message that can leave at once. False: nothing happened.
+  bool SendNow(const Message& message) {
+    return requests_.IsPlainSend(message) && SendEager(message);
+  }
+  // Starts a message that could not leave so. *request is 0 if it is over already. Errors: see
+  // FrontEnd::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).
+  ErrorCode Start(const Message& message, uint32_t* request, engine::LaneSet* later = nullptr);
+  // Starts a persistent one, which may be over at once.
+  ErrorCode Restart(uint32_t request);
+
+  // For a wait that takes long: moves what is offered in place, and nobody has come for, into
+  // shadows, so that those sends are over. `patient`: only where the receiver computes. True: there
+  // is a change, since receivers have come, or by moving.
+  // All of them, where one thread calls at a time; else none: another thread may be copying for the
+  // request that this one would move.
+  bool MoveLate(bool patient);
+  // One that the calling thread waits for.
+  bool MoveLate(uint32_t request, bool patient);
+  // After that wait, before the request is collected: remembers whether its receiver came late.
+  void NotePunctuality(uint32_t request);
+
+  // Sends from shadows that have not arrived yet, of which their senders know nothing any more.
+  size_t on_the_way() const { return on_the_way_.size(); }
+  // Whether all have arrived, or their receivers are dead.
+  bool HaveArrived();
+
+ private:
+  // Whether a message is sent from a shadow. kUnlessPushed: only if it would wait for its receive.
+  enum class Shadow { kNone, kAtOnce, kUnlessPushed };
+  struct InPlace {
+    uint32_t request;
+    uint32_t generation;
+  };
+
+  bool SendEager(const Message& message);
+  bool IsForOneCopy(const Message& message, bool blocking);
+  bool SendEagerByStream(const Message& message);
+  // The rest of SendEager, where CPUs reach the buffer and the lane is open.
+  bool SendEagerFromHost(const Message& message);
+  bool MayMove(const shm::RequestLayout& slot) const;
+  bool IsUntaken(const InPlace& sent) const;
+  void NoteInPlace(uint32_t request);
+  void CallReceivers();
+  bool HasLooked(uint32_t peer) const;
+  bool CopySource(void* shadow, const shm::RequestLayout& slot);
+  bool Move(uint32_t request, bool patient);
+  bool IsLate(uint32_t rank);
+  Shadow ShadowFor(const Message& message, bool blocking);
+  bool SendFromShadow(const Message& message);
+  void* TakeShadow(uint64_t size_bytes);
+  void GiveShadow(void* shadow, uint64_t size_bytes);
+  bool HasArrived(uint32_t request);
+
+  Progress& progress_;
+  engine::RankEngine& engine_;
+  const engine::PeerTable& peers_;
+  Requests& requests_;
+  Memory& memory_;
+  const uint64_t eager_max_bytes_;
+  const uint32_t limit_;
+  std::vector<InPlace> in_place_;  // that may move; with threads, under the lock
+  std::vector<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
+  uint32_t samples_ = 0;
+  std::mutex mutex_;  // of what follows
+  std::deque<uint32_t> on_the_way_;
+  uint64_t bytes_left_;  // that more shadows may take
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,504 @@
+#include "client/rma/remote_operations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client/rma/remote_command.h"
+#include "common/clock.h"
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+#include "shm/layout/one_sided_layout.h"
+
+namespace ferry::client {
+
+using shm::OneSidedCommand;
+using shm::OneSidedOperation;
+
+namespace {
+
+// The longest sleep while waiting for room: that is announced, but not for a cell that was lost
+// with its owner.
+constexpr uint64_t kRoomSleepNs = 1'000'000;
+// Of an operation that is not pushed yet, and so not over.
+constexpr uint64_t kNoNumber = UINT64_MAX;
+
+// From so many bytes on they are long: a put goes in one message then; a get takes a message more
+// than one by the cells of the lane.
+constexpr uint64_t kLongPut = shm::kCellBytes + 1;
+constexpr uint64_t kLongGet = 16 << 10;
+// Where the program's own memory has no shadow, the daemon copies it block by block, which pays
+// from so many on.
+constexpr uint64_t kLongInPrivate = 128 << 10;
+
+static_assert(shm::kAnswers == 64, "RemoteOperations has a bit of a word for each");
+constexpr uint64_t BitOf(uint16_t place) { return uint64_t{1} << place; }
+
+}  // namespace
+
+// Waits for the end of what goes another way.
+ErrorCode RemoteOperations::Passage::Enter(const Place& place, bool by_daemon) {
+  const bool by_link = (place.segment & kSegmentPrivate) != 0;
+  if (!operations_.progress_.MayHaveLinks()) [[likely]] {
+    return by_link ? ErrorCode::kUnsupported : ErrorCode::kOk;
+  }
+  rank_ = place.rank;
+  bool is_refused = false;
+  const ErrorCode error = operations_.AwaitRoom(rank_, [&] {
+    const auto lock = operations_.Lock();
+    is_refused = by_link && !operations_.progress_.SendsByLink(static_cast<int32_t>(rank_));
+    has_entered_ = !is_refused && operations_.TryEnterWay(place, by_daemon);
+    core_ = operations_.ways_[rank_].core;
+    return has_entered_ || is_refused;
+  });
+  return error == ErrorCode::kOk && is_refused ? ErrorCode::kUnsupported : error;
+}
+
+RemoteOperations::RemoteOperations(Parts parts)
+    : parts_(std::move(parts)),
+      progress_(*parts_.progress),
+      issued_(progress_.view().job_size),
+      ways_(progress_.view().job_size) {}
+
+// ---- Waiting ------------------------------------------------------------------------------------
+
+// Waits until `attempt` has succeeded, which it is then not asked again. An error: why nothing
+// passes between this rank and that one.
+template <typename Attempt>
+ErrorCode RemoteOperations::AwaitRoom(uint32_t rank, Attempt&& attempt) {
+  bool succeeded = false;
+  ErrorCode state = ErrorCode::kOk;
+  auto is_over = [&] {
+    if (!succeeded && state == ErrorCode::kOk) {
+      state = progress_.PeerState(rank);
+      succeeded = state == ErrorCode::kOk && attempt();
+    }
+    return succeeded || state != ErrorCode::kOk;
+  };
+  while (!is_over()) {
+    Wait(rank, is_over, MonotonicNs() + kRoomSleepNs);
+  }
+  return state;
+}
+
+uint64_t RemoteOperations::LastOver(uint32_t rank) const {
+  // Pairs with OneSided::End: acquires the failures and answers up to there.
+  return shm::LoadAcquire(session().one_sided[rank].done);
+}
+
+// ---- Pushing ------------------------------------------------------------------------------------
+
+// The lane keeps the order of the pushes, so numbers are given with them, under the lock.
+ErrorCode RemoteOperations::Push(OneSidedContext& context, const Command& command) {
+  shm::Descriptor descriptor = command.descriptor;
+  std::memcpy(descriptor.payload, &command.words, sizeof(command.words));
+  const uint32_t rank = descriptor.destination;
+  const ErrorCode error = AwaitRoom(rank, [&] {
+    const auto lock = Lock();
+    if (log_.is_full()) [[unlikely]] {
+      TakeFailures();
+    }
+    if ((log_.is_full() && !command.is_long()) || !TryPush(command, descriptor)) {
+      return false;
+    }
+    if (command.is_long()) {
+      return true;
+    }
+    const uint64_t number = ++issued_[rank];
+    log_.Add(&context, rank, number, !command.has_answer());
+    if (command.has_answer()) {
+      expected_[command.words.answer].number = number;
+    }
+    return true;
+  });
+  if (error != ErrorCode::kOk) {
+    ReturnCell(command);
+  } else if (command.core == engine::Core::kLink) {
+    parts_.carry_on_by_link(rank, descriptor.size_bytes);
+  }
+  return error;
+}
+
+// By a link it leaves within the turn that follows, which makes room, too, if there is none; or
+// with others, if several follow each other closely.
+bool RemoteOperations::TryPush(const Command& command, const shm::Descriptor& descriptor) {
+  bool is_pushed = false;
+  (void)progress_.UnderLease([&](engine::Effects& effects) {
+    is_pushed = progress_.engine().TryCommand(command.core, descriptor);
+    effects.to_link =
+        command.core == engine::Core::kLink &&
+        !(is_pushed && progress_.Gathers(descriptor.destination, descriptor.size_bytes));
+    if (is_pushed) {
+      shm::Statistics statistics = parts_.statistics;
+      statistics.Add(shm::Statistic::kOneSidedOperations);
+      statistics.Add(shm::Statistic::kOneSidedBytes, descriptor.size_bytes);
+    }
+    return ErrorCode::kOk;
+  });
+  if (is_pushed && command.core == engine::Core::kDaemon) {
+    progress_.AnnounceCommand();
+  }
+  return is_pushed;
+}
+
+// For a command that is not pushed.
+void RemoteOperations::ReturnCell(const Command& command) {
+  if (command.has_cell() && progress_.Enter()) {
+    progress_.engine().ReturnCommandCell(command.cell);
+    progress_.Exit();
+    progress_.wake().Publish();  // another thread may wait for it
+  }
+}
+
+ErrorCode RemoteOperations::FillCell(Command* command, const void* from, uint64_t size_bytes) {
+  uint32_t cell = shm::kNoCell;
+  const ErrorCode error = AwaitRoom(command->descriptor.destination, [&] {
+    (void)progress_.UnderLease([&](engine::Effects& effects) {
+      cell = progress_.engine().TryTakeCommandCell(command->core);
+      effects.to_link = cell == shm::kNoCell && command->core == engine::Core::kLink;
+      return ErrorCode::kOk;
+    });
+    return cell != shm::kNoCell;
+  });
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  command->SetCell(cell);
+  const ErrorCode copied =
+      parts_.memory->CopyFrom(progress_.engine().CommandCellBytes(cell), from, size_bytes);
+  if (copied != ErrorCode::kOk) {
+    ReturnCell(*command);
+  }
+  return copied;
+}
+
+// ---- Puts ---------------------------------------------------------------------------------------
+
+// The command's data, in itself or in a cell.
+ErrorCode RemoteOperations::GiveData(Command* command, const void* from, uint64_t size_bytes) {
+  ErrorCode error = ErrorCode::kOk;
+  OneSidedCommand& words = command->words;
+  const bool has_signal = words.signal != static_cast<uint8_t>(shm::SignalUpdate::kNone);
+  if (size_bytes != 0 && (has_signal || size_bytes > shm::kInlinePutBytes)) {
+    error = FillCell(command, from, size_bytes);
+  } else if (size_bytes != 0) {
+    static_assert(sizeof(words.operand) + sizeof(words.compare) == shm::kInlinePutBytes);
+    uint64_t bytes[2] = {0, 0};
+    error = parts_.memory->CopyFrom(bytes, from, size_bytes);
+    words.operand = bytes[0];
+    words.compare = bytes[1];
+  }
+  return error;
+}
+
+// What is not long goes in pieces of a cell, the signal with the last: they are carried out in this
+// order.
+ErrorCode RemoteOperations::Put(OneSidedContext& context, const Place& to, const void* from,
+                                uint64_t size_bytes, const Signal& signal, WhenDone when) {
+  Passage passage(this);
+  ErrorCode error = passage.Enter(to);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  if (const auto end = FindLong(passage.core(), to, from, size_bytes, kLongPut,
+                                /*is_copied=*/when == WhenDone::kAtReturn)) {
+    return PutLong(context, passage.core(), to, *end, from, size_bytes, signal, when);
+  }
+  uint64_t offset = 0;
+  do {
+    const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
+    const bool is_last = offset + piece_bytes == size_bytes;
+    Command command(passage.core(), progress_.view().rank,
+                    {to.rank, to.segment, to.offset + offset}, OneSidedOperation::kPut,
+                    piece_bytes);
+    if (is_last && signal.update != shm::SignalUpdate::kNone) {
+      command.SetSignal(signal);
+    }
+    error = GiveData(&command, At(from, offset), piece_bytes);
+    error = error == ErrorCode::kOk ? Push(context, command) : error;
+    offset += piece_bytes;
+  } while (error == ErrorCode::kOk && offset < size_bytes);
+  return error;
+}
+
+// ---- Long ones ----------------------------------------------------------------------------------
+
+// Takes a shadow if the bytes are to have one: those that the network does not reach where they
+// lie. A rank's own core reaches all of its memory. `is_copied`: they are to be taken at once.
+std::optional<RemoteOperations::LongEnd> RemoteOperations::FindLong(
+    engine::Core core, const Place& there, const void* here, uint64_t size_bytes,
+    uint64_t least_bytes, bool is_copied) {
+  const bool is_by_stream = (there.segment & kSegmentByStream) != 0;
+  if (size_bytes == 0 || (size_bytes < least_bytes && !is_by_stream)) {
+    return std::nullopt;
+  }
+  Memory& memory = *parts_.memory;
+  const shm::Location where = memory.regions().Find(here, size_bytes);
+  const bool is_reached = core == engine::Core::kLink && !memory.IsByStream(here);
+  if (where.region != 0 || (is_reached && !is_copied)) {
+    return LongEnd{where};
+  }
+  if (size_bytes <= parts_.shadow_max_bytes) {
+    if (void* const shadow = memory.AllocateShadow(size_bytes, false); shadow != nullptr) {
+      return LongEnd{memory.regions().Find(shadow, size_bytes), shadow};
+    }
+  }
+  const bool is_long = is_reached || (parts_.private_reachable && !memory.IsByStream(here) &&
+                                      !memory.IsOutOfKernelsReach(here, size_bytes) &&
+                                      (is_by_stream || size_bytes >= kLongInPrivate));
+  return is_long ? std::optional(LongEnd{where}) : std::nullopt;
+}
+
+// From a shadow nobody has to wait for it.
+ErrorCode RemoteOperations::PutLong(OneSidedContext& context, engine::Core core, const Place& to,
+                                    const LongEnd& end, const void* from, uint64_t size_bytes,
+                                    const Signal& signal, WhenDone when) {
+  Command command(core, progress_.view().rank, to, OneSidedOperation::kLongPut, size_bytes);
+  command.SetSignal(signal);
+  if (end.shadow != nullptr) {
+    if (const ErrorCode error = parts_.memory->CopyFrom(end.shadow, from, size_bytes);
+        error != ErrorCode::kOk) {
+      parts_.memory->FreeShadow(end.shadow);
+      return error;
+    }
+    when = WhenDone::kAtQuiet;
+  }
+  return MoveLong(context, &command, end, {.is_long = true, .shadow = end.shadow}, when);
+}
+
+ErrorCode RemoteOperations::GetLong(OneSidedContext& context, engine::Core core, void* to,
+                                    const LongEnd& end, const Place& from, uint64_t size_bytes,
+                                    WhenDone when) {
+  Command command(core, progress_.view().rank, from, OneSidedOperation::kLongGet, size_bytes);
+  Expected expected{.is_long = true};
+  if (end.shadow != nullptr) {
+    expected.to = to;
+    expected.shadow = end.shadow;
+    expected.size_bytes = static_cast<uint32_t>(size_bytes);
+  }
+  return MoveLong(context, &command, end, expected, when);
+}
+
+ErrorCode RemoteOperations::MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
+                                     Expected expected, WhenDone when) {
+  const uint32_t rank = command->descriptor.destination;
+  Call call;
+  expected.call = when == WhenDone::kAtReturn ? &call : nullptr;
+  ErrorCode error = FillCell(command, &end.where, sizeof(end.where));
+  if (error == ErrorCode::kOk) {
+    error = Ask(context, command, expected);
+  }
+  if (error != ErrorCode::kOk) {
+    if (end.shadow != nullptr) {
+      parts_.memory->FreeShadow(end.shadow);
+    }
+    return error;
+  }
+  return when == WhenDone::kAtReturn ? AwaitCall(&call, rank) : ErrorCode::kOk;
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+// The serial tells the answer from what lies in its place: what came there last, and what may yet
+// come for one that was given up.
+ErrorCode RemoteOperations::TakePlace(const Expected& expected, uint16_t* place) {
+  return AwaitRoom(expected.rank, [&] {
+    const auto lock = Lock();
+    if (taken_ == UINT64_MAX) {
+      Harvest();
+    }
+    if (taken_ == UINT64_MAX) {
+      return false;
+    }
+    *place = static_cast<uint16_t>(__builtin_ctzll(~taken_));
+    taken_ |= BitOf(*place);
+    uint16_t& serial = serials_[*place];
+    ++serial;
+    if (serial == static_cast<uint16_t>(shm::LoadRelaxed(session().answers[*place].serial))) {
+      ++serial;
+    }
+    expected_[*place] = expected;
+    expected_[*place].serial = serial;
+    expected_[*place].number = kNoNumber;
+    if (expected.call != nullptr) {
+      ++expected.call->outstanding;
+    }
+    return true;
+  });
+}
+
+// For an operation that was not pushed.
+void RemoteOperations::GivePlace(uint16_t place) {
+  {
+    const auto lock = Lock();
+    if (Call* const call = expected_[place].call; call != nullptr) {
+      --call->outstanding;
+    }
+    taken_ &= ~BitOf(place);
+  }
+  progress_.wake().Publish();  // another thread may wait for it
+}
+
+// Pushes an operation that has an answer, which goes where `expected` says.
+ErrorCode RemoteOperations::Ask(OneSidedContext& context, Command* command, Expected expected) {
+  uint16_t place = 0;
+  expected.context = &context;
+  expected.rank = command->descriptor.destination;
+  ErrorCode error = TakePlace(expected, &place);
+  if (error != ErrorCode::kOk) {
+    ReturnCell(*command);
+    return error;
+  }
+  command->words.answer = place;
+  {
+    const auto lock = Lock();
+    command->words.serial = expected_[place].serial;
+  }
+  error = Push(context, *command);
+  if (error != ErrorCode::kOk) {
+    GivePlace(place);
+  }
+  return error;
+}
+
+// What the operation has come to, if it is over. The daemon stores an answer before the number; if
+// only the number is there, it has none.
+std::optional<ErrorCode> RemoteOperations::OutcomeOf(uint16_t place) const {
+  const Expected& expected = expected_[place];
+  const shm::AnswerLayout& answer = session().answers[place];
+  const bool is_over = !expected.is_long && LastOver(expected.rank) >= expected.number;
+  // Pairs with the daemon's store of it: acquires the rest of the answer, and its cell.
+  if (shm::LoadAcquire(answer.serial) == expected.serial) {
+    return static_cast<ErrorCode>(shm::LoadRelaxed(answer.error));
+  }
+  return is_over ? std::optional(ErrorCode::kCorrupt) : std::nullopt;
+}
+
+// Call it, and the next, with the lock held.
+void RemoteOperations::Harvest() {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    const auto place = static_cast<uint16_t>(__builtin_ctzll(places));
+    if (const std::optional<ErrorCode> outcome = OutcomeOf(place); outcome) {
+      Collect(place, *outcome);
+    }
+  }
+}
+
+void RemoteOperations::Collect(uint16_t place, ErrorCode error) {
+  const Expected& expected = expected_[place];
+  if (error == ErrorCode::kOk && expected.to != nullptr) {
+    const void* const found =
+        expected.shadow != nullptr ? expected.shadow : session().answer_cells[place];
+    error = parts_.memory->CopyTo(expected.to, found, expected.size_bytes);
+  } else if (error == ErrorCode::kOk && expected.found != nullptr) {
+    *expected.found = session().answers[place].value;
+  }
+  if (expected.shadow != nullptr) {
+    parts_.memory->FreeShadow(expected.shadow);
+  }
+  if (Call* const call = expected.call; call != nullptr) {
+    call->error = call->error == ErrorCode::kOk ? error : call->error;
+    --call->outstanding;
+  } else if (error != ErrorCode::kOk && expected.context != nullptr) {
+    expected.context->NoteFailure(expected.rank, error);
+  }
+  taken_ &= ~BitOf(place);
+}
+
+// Answers may still come, so their places stay taken; but they go nowhere. Call it with the lock
+// held.
+template <typename Is>
+void RemoteOperations::Abandon(Is&& is) {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    Expected& expected = expected_[__builtin_ctzll(places)];
+    if (is(expected)) {
+      expected.context = nullptr;
+      expected.call = nullptr;
+      expected.to = nullptr;
+      expected.found = nullptr;
+    }
+  }
+}
+
+void RemoteOperations::Leave(OneSidedContext& context) {
+  const auto lock = Lock();
+  Abandon([&context](const Expected& expected) { return expected.context == &context; });
+  log_.Leave(&context);
+}
+
+ErrorCode RemoteOperations::AwaitCall(Call* call, uint32_t rank) {
+  auto is_over = [&] {
+    const auto lock = Lock();
+    if (call->outstanding != 0) {
+      Harvest();
+    }
+    return call->outstanding == 0;
+  };
+  if (!is_over()) {
+    Wait(rank, is_over);
+  }
+  {
+    const auto lock = Lock();
+    if (call->outstanding != 0) {  // the rank is poisoned
+      Abandon([call](const Expected& expected) { return expected.call == call; });
+      return progress_.poison();
+    }
+  }
+  return Judged(rank, call->error);
+}
+
+// Pieces are under way at the same time, as many as there are places for their answers.
+ErrorCode RemoteOperations::Get(OneSidedContext& context, void* to, const Place& from,
+                                uint64_t size_bytes, WhenDone when) {
+  Passage passage(this);
+  ErrorCode error = passage.Enter(from);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  if (const auto end =
+          FindLong(passage.core(), from, to, size_bytes, kLongGet, /*is_copied=*/false)) {
+    return GetLong(context, passage.core(), to, *end, from, size_bytes, when);
+  }
+  Call call;
+  for (uint64_t offset = 0; offset < size_bytes && error == ErrorCode::kOk;) {
+    const uint64_t piece_bytes = std::min<uint64_t>(size_bytes - offset, shm::kCellBytes);
+    Command command(passage.core(), progress_.view().rank,
+                    {from.rank, from.segment, from.offset + offset}, OneSidedOperation::kGet,
+                    piece_bytes);
+    error = Ask(context, &command,
+                {.call = when == WhenDone::kAtReturn ? &call : nullptr,
+                 .to = const_cast<void*>(At(to, offset)),
+                 .size_bytes = static_cast<uint32_t>(piece_bytes)});
+    offset += piece_bytes;
+  }
+  if (when == WhenDone::kAtReturn) {  // after an error, too: what is under way writes to the buffer
+    const ErrorCode answered = AwaitCall(&call, from.rank);
+    error = error == ErrorCode::kOk ? answered : error;
+  }
+  return error;
+}
+
+ErrorCode RemoteOperations::Atomic(OneSidedContext& context, const AtomicCall& call,
+                                   uint64_t* found, WhenDone when) {
+  Passage passage(this);
+  ErrorCode error = passage.Enter(call.place);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  Command command(passage.core(), progress_.view().rank, call.place, call.operation, 0);
+  command.words.width = static_cast<uint8_t>(call.width);
+  command.words.operand = call.operand;
+  command.words.compare = call.compare;
+  if (found == nullptr) {
+    return Push(context, command);
+  }
+  Call waits;
+  error = Ask(context, &command,
+              {.call = when == WhenDone::kAtReturn ? &waits : nullptr, .found = found});
+  if (error == ErrorCode::kOk && when == WhenDone::kAtReturn) {
+    error = AwaitCall(&waits, call.place.rank);
+  }
+  return error;
+}
+
+}  // namespace ferry::client

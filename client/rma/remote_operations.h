@@ -1,0 +1,183 @@
+// One-sided operations in the memory of ranks of other nodes: as commands in the lane to the
+// daemon, or to the rank's own core, which has them carried out there
+// (shm/layout/one_sided_layout.h).
+//
+// Which of the two: where messages to the peer take a direct link, the operations do, too. They
+// change from one path to the other only when none with that peer is under way, so a fence, a quiet
+// or a signal never spans two. While messages take the daemons again, or a lost link is to be
+// judged, an operation waits for the end of those before it.
+//
+// The operations with one peer are numbered as they are pushed, whatever their path, and the core
+// says which number was the last that is over, and which have failed: the rank's log (OneSidedLog)
+// knows whose they are. An operation that finds something out has one of the *answers* of the
+// session, too; whoever waits, or needs an answer's place, *harvests* all that are there: takes
+// what was found to where it belongs, and frees the places.
+//
+// *Long* puts and gets have an answer and no number: the daemons move the bytes straight from where
+// they lie to where they belong, as those of a large message. The program's own memory has a
+// *shadow* in the heap meanwhile, if it is not too long: what the network reaches costs half.
+//
+// Calling thread: any that the thread level allows. What begins operations blocks while there is no
+// room in the lane or the log, no place for an answer, or while the path changes. The rank's poison
+// ends every wait.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "client/api/one_sided.h"
+#include "client/memory/memory.h"
+#include "client/p2p/progress.h"
+#include "client/rma/one_sided_context.h"
+#include "client/rma/one_sided_log.h"
+#include "shm/counters.h"
+
+namespace ferry::client {
+
+class RemoteOperations {
+ public:
+  struct Parts {  // all outlive it
+    Progress* progress;
+    Memory* memory;
+    bool private_reachable;  // by the daemon and its workers: this rank's memory
+    // Long operations of the program's own memory have shadows up to so many bytes.
+    uint64_t shadow_max_bytes;
+    shm::Statistics statistics;
+    // FrontEnd::WaitFor.
+    std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
+    // An operation of that size has left by the link to the peer: the link thread carries it on.
+    std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
+  };
+  explicit RemoteOperations(Parts parts);
+  RemoteOperations(const RemoteOperations&) = delete;
+  RemoteOperations& operator=(const RemoteOperations&) = delete;
+
+  // As in client/api/one_sided.h, for a rank of another node.
+  ErrorCode Put(OneSidedContext& context, const Place& to, const void* from, uint64_t size_bytes,
+                const Signal& signal, WhenDone when = WhenDone::kAtReturn);
+  ErrorCode Get(OneSidedContext& context, void* to, const Place& from, uint64_t size_bytes,
+                WhenDone when);
+  ErrorCode Atomic(OneSidedContext& context, const AtomicCall& call, uint64_t* found,
+                   WhenDone when);
+  // For a rank of this node, too, where only ferryd can carry it out.
+  ErrorCode Accumulate(OneSidedContext& context, const AccumulateCall& call, const void* operands,
+                       void* found, WhenDone when);
+  // Waits for the context's long operations; Quiet tells their failures.
+  void Fence(OneSidedContext& context);
+  // `with`: the only rank that matters.
+  ErrorCode Quiet(OneSidedContext& context, std::optional<uint32_t> with, uint32_t* failed_rank);
+  bool IsQuiet(OneSidedContext& context);
+  // The context goes: nothing that is still under way may use it.
+  void Leave(OneSidedContext& context);
+  // Waits for the end of all operations of all contexts.
+  void AwaitAll();
+
+ private:
+  // A call that waits for its answers.
+  struct Call {
+    uint32_t outstanding = 0;
+    ErrorCode error = ErrorCode::kOk;
+  };
+  // Where an answer goes.
+  struct Expected {
+    OneSidedContext* context = nullptr;  // hears of an error, unless a call waits
+    bool is_long = false;                // it has no number
+    Call* call = nullptr;
+    void* to = nullptr;      // of a get, unless the daemon brings the bytes there, or accumulate
+    void* shadow = nullptr;  // of a long one
+    uint32_t size_bytes = 0;
+    uint64_t* found = nullptr;  // of an atomic operation on one word
+    uint32_t rank = 0;
+    uint16_t serial = 0;
+    uint64_t number = 0;
+  };
+  struct Command;
+  class Passage;
+  // How the operations with one peer go.
+  struct Way {
+    engine::Core core = engine::Core::kDaemon;
+    uint32_t entered = 0;  // operations that have chosen it, and still push commands
+  };
+
+  // Held by every member that looks at what follows parts_, where several threads may call.
+  [[nodiscard]] std::unique_lock<std::mutex> Lock() {
+    return progress_.threads() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+  shm::SessionLayout& session() const { return *progress_.view().layout; }
+
+  template <typename Done>
+  void Wait(uint32_t rank, Done& done, uint64_t end_ns = UINT64_MAX) {
+    parts_.wait([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done, rank,
+                end_ns);
+  }
+  template <typename Attempt>
+  ErrorCode AwaitRoom(uint32_t rank, Attempt&& attempt);
+  bool TryEnterWay(const Place& place, bool by_daemon);
+  void LeaveWay(uint32_t rank);
+  bool IsQuietWith(uint32_t rank);
+  ErrorCode Judged(uint32_t rank, ErrorCode error);
+  // Where the bytes of a long operation lie in this rank's memory.
+  struct LongEnd {
+    shm::Location where;
+    void* shadow = nullptr;  // there
+  };
+  std::optional<LongEnd> FindLong(engine::Core core, const Place& there, const void* here,
+                                  uint64_t size_bytes, uint64_t least_bytes, bool is_copied);
+  ErrorCode PutLong(OneSidedContext& context, engine::Core core, const Place& to,
+                    const LongEnd& end, const void* from, uint64_t size_bytes, const Signal& signal,
+                    WhenDone when);
+  ErrorCode GetLong(OneSidedContext& context, engine::Core core, void* to, const LongEnd& end,
+                    const Place& from, uint64_t size_bytes, WhenDone when);
+  ErrorCode MoveLong(OneSidedContext& context, Command* command, const LongEnd& end,
+                     Expected expected, WhenDone when);
+  template <typename Is>
+  bool AnyTaken(Is&& is) const;
+  template <typename Is>
+  bool AnyLong(const OneSidedContext& context, Is&& is) const;
+  bool HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const;
+  ErrorCode GiveData(Command* command, const void* from, uint64_t size_bytes);
+  ErrorCode FillCell(Command* command, const void* from, uint64_t size_bytes);
+  ErrorCode Push(OneSidedContext& context, const Command& command);
+  bool TryPush(const Command& command, const shm::Descriptor& descriptor);
+  void ReturnCell(const Command& command);
+  ErrorCode Ask(OneSidedContext& context, Command* command, Expected expected);
+  ErrorCode TakePlace(const Expected& expected, uint16_t* place);
+  void GivePlace(uint16_t place);
+  ErrorCode AwaitCall(Call* call, uint32_t rank);
+  void Harvest();
+  std::optional<ErrorCode> OutcomeOf(uint16_t place) const;
+  void Collect(uint16_t place, ErrorCode error);
+  template <typename Is>
+  void Abandon(Is&& is);
+  uint64_t LastOver(uint32_t rank) const;
+  void TakeFailures();
+  void TakeFailures(const shm::OneSidedFailures& failures, uint64_t* taken);
+
+  const Parts parts_;
+  Progress& progress_;
+  std::mutex mutex_;
+  std::vector<uint64_t> issued_;  // by rank: the number of the last operation
+  std::vector<Way> ways_;         // by rank; of no interest where there are no direct links
+  OneSidedLog log_;
+  std::array<uint64_t, shm::kOneSidedCores> failures_taken_{};  // of SessionLayout::failures
+  uint64_t taken_ = 0;                                          // bit i: answer i is expected
+  std::array<Expected, shm::kAnswers> expected_;
+  std::array<uint16_t, shm::kAnswers> serials_{};  // used last
+};
+
+// Whether is(place) holds for the place of an answer that is awaited. Call it with the lock held.
+template <typename Is>
+bool RemoteOperations::AnyTaken(Is&& is) const {
+  for (uint64_t places = taken_; places != 0; places &= places - 1) {
+    if (is(static_cast<uint16_t>(__builtin_ctzll(places)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace ferry::client

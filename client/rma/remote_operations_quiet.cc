@@ -1,0 +1,129 @@
+// RemoteOperations: what is over, and what has failed. See remote_operations.h.
+#include "client/rma/remote_operations.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+// Whether is(place) holds for one of the context's. Call it, and the next, with the lock held.
+template <typename Is>
+bool RemoteOperations::AnyLong(const OneSidedContext& context, Is&& is) const {
+  return AnyTaken([&](uint16_t place) {
+    const Expected& expected = expected_[place];
+    return expected.is_long && expected.context == &context && is(place);
+  });
+}
+
+bool RemoteOperations::HasLong(const OneSidedContext& context, std::optional<uint32_t> with) const {
+  return AnyLong(context, [&](uint16_t place) { return !with || *with == expected_[place].rank; });
+}
+
+void RemoteOperations::Fence(OneSidedContext& context) {
+  auto is_over = [&] {
+    const auto lock = Lock();
+    if (HasLong(context, std::nullopt)) {
+      Harvest();
+    }
+    return !HasLong(context, std::nullopt);
+  };
+  if (!is_over()) {
+    Wait(progress_.view().rank, is_over);
+  }
+}
+
+// Other threads may begin more meanwhile, which it does not wait for.
+ErrorCode RemoteOperations::Quiet(OneSidedContext& context, std::optional<uint32_t> with,
+                                  uint32_t* failed_rank) {
+  std::vector<OneSidedLog::Begun> begun;
+  {
+    const auto lock = Lock();
+    log_.List(&context, with, &begun);
+    if (begun.empty() && !context.has_failures() && !HasLong(context, with)) {
+      return ErrorCode::kOk;
+    }
+  }
+  size_t next = 0;  // all before it are over
+  auto is_over = [&] {
+    while (next < begun.size() && LastOver(begun[next].rank) >= begun[next].number) {
+      ++next;
+    }
+    if (next != begun.size()) {
+      return false;
+    }
+    const auto lock = Lock();
+    Harvest();
+    return !HasLong(context, with);
+  };
+  while (!is_over()) {
+    Wait(next < begun.size() ? begun[next].rank : with.value_or(progress_.view().rank), is_over);
+    if (progress_.poison() != ErrorCode::kOk) {
+      *failed_rank = progress_.view().rank;
+      return progress_.poison();
+    }
+  }
+  ErrorCode error = ErrorCode::kOk;
+  {
+    const auto lock = Lock();
+    TakeFailures();
+    error = context.TakeFailures(with, failed_rank);
+  }
+  return error == ErrorCode::kOk ? error : Judged(*failed_rank, error);
+}
+
+// What was under way when it was asked last mostly still is: so asking again costs one load.
+bool RemoteOperations::IsQuiet(OneSidedContext& context) {
+  if (progress_.poison() != ErrorCode::kOk) {
+    return true;
+  }
+  const auto lock = Lock();
+  OneSidedContext::Awaited& awaited = context.awaited;
+  if (LastOver(awaited.rank) < awaited.number) {
+    return false;
+  }
+  if (const auto found =
+          log_.FindUnderWay(&context, [this](uint32_t rank) { return LastOver(rank); })) {
+    awaited = {found->rank, found->number};
+    return false;
+  }
+  return !AnyLong(context, [this](uint16_t place) { return !OutcomeOf(place); });
+}
+
+// Tells the contexts of what has failed, and forgets what is over: not before it has taken the
+// answers to that, of whatever context, since a quiet looks for nothing that is forgotten. Call it
+// with the lock held.
+void RemoteOperations::TakeFailures() {
+  log_.Look([this](uint32_t rank) { return LastOver(rank); });
+  Harvest();
+  for (uint32_t core = 0; core < shm::kOneSidedCores; ++core) {
+    TakeFailures(session().failures[core], &failures_taken_[core]);
+  }
+  log_.ForgetOver();
+}
+
+void RemoteOperations::TakeFailures(const shm::OneSidedFailures& failures, uint64_t* taken) {
+  const uint64_t count = shm::LoadAcquire(failures.count);  // Pairs with OneSided::End.
+  for (; *taken != count; ++*taken) {
+    const shm::OneSidedFailure& failure = failures.entries[*taken % shm::kFailures];
+    log_.ForEachSilent(failure.peer, failure.first, failure.last, [&](OneSidedContext& context) {
+      context.NoteFailure(failure.peer, static_cast<ErrorCode>(failure.error));
+    });
+  }
+}
+
+void RemoteOperations::AwaitAll() {
+  for (uint32_t rank = 0; rank < issued_.size(); ++rank) {
+    auto is_over = [&] { return LastOver(rank) >= issued_[rank]; };
+    if (!is_over()) {
+      Wait(rank, is_over);
+    }
+  }
+  auto is_silent = [&] {  // the long ones, too
+    const auto lock = Lock();
+    Harvest();
+    return taken_ == 0;
+  };
+  if (!is_silent()) {
+    Wait(progress_.view().rank, is_silent);
+  }
+}
+
+}  // namespace ferry::client

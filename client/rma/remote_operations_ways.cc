@@ -1,0 +1,73 @@
+// RemoteOperations: whether they go by the daemons, or by a direct link. See remote_operations.h.
+#include "client/rma/remote_operations.h"
+
+namespace ferry::client {
+
+// Call it, and the next two, with the lock held. Memory that only streams reach is for the daemons,
+// what the program exposes for links.
+bool RemoteOperations::TryEnterWay(const Place& place, bool by_daemon) {
+  const uint32_t rank = place.rank;
+  Way& way = ways_[rank];
+  const shm::PeerPath path = progress_.engine().PathTo(rank);
+  const bool by_link =
+      path == shm::PeerPath::kLink && !by_daemon && (place.segment & kSegmentByStream) == 0;
+  const engine::Core wanted = by_link ? engine::Core::kLink : engine::Core::kDaemon;
+  if (path == shm::PeerPath::kBroken) {
+    return false;  // until the daemons have parted the two
+  }
+  if (wanted != way.core && IsQuietWith(rank)) {
+    way.core = wanted;
+  }
+  if (way.core == engine::Core::kDaemon && (place.segment & kSegmentPrivate) != 0) {
+    return false;  // until what is under way there is over
+  }
+  if (way.core == engine::Core::kLink && (!by_link || !progress_.TryHoldLink(rank))) {
+    return false;
+  }
+  ++way.entered;
+  return true;
+}
+
+void RemoteOperations::LeaveWay(uint32_t rank) {
+  const auto lock = Lock();
+  Way& way = ways_[rank];
+  --way.entered;
+  if (way.core == engine::Core::kLink) {
+    progress_.LetGoOfLink(rank);
+  }
+}
+
+// Whether none with that rank is under way, or about to be.
+bool RemoteOperations::IsQuietWith(uint32_t rank) {
+  const auto is_with = [this, rank](uint16_t place) {
+    return expected_[place].is_long && expected_[place].rank == rank;
+  };
+  if (ways_[rank].entered != 0 || LastOver(rank) < issued_[rank]) {
+    return false;
+  }
+  if (AnyTaken(is_with)) {
+    Harvest();
+  }
+  return !AnyTaken(is_with);
+}
+
+// Of a lost link the rank hears first, and then why it was lost: its daemon knows whether the other
+// rank has died. Without the lock.
+ErrorCode RemoteOperations::Judged(uint32_t rank, ErrorCode error) {
+  if (error != ErrorCode::kLinkDown || !progress_.MayHaveLinks()) {
+    return error;
+  }
+  auto is_judged = [&] {
+    // A turn that ends operations tells the engine before it gives the lease back.
+    (void)progress_.UnderLease([](engine::Effects&) { return ErrorCode::kOk; });
+    return progress_.PeerState(rank) != ErrorCode::kOk ||
+           progress_.engine().PathTo(rank) != shm::PeerPath::kBroken;
+  };
+  if (!is_judged()) {
+    Wait(rank, is_judged);
+  }
+  const ErrorCode state = progress_.PeerState(rank);
+  return state != ErrorCode::kOk ? state : error;
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,332 @@
+// Collectives of device memory that only streams reach: the streams of the ranks copy between it.
+//
+// A copy costs its start, so what counts is how many follow each other. Of a broadcast it is one:
+// each rank reads the root's memory. Of a short allgather it is one, too: a kernel of the first
+// rank stores the blocks of all in the output of each. Of a longer one it is two: each rank writes
+// its block into the first one's output, and reads the whole from there; through host memory it
+// would be two, too, but over the link to the host, and blocks of each rank from each other rank
+// would be as many as there are ranks.
+//
+// The first piece of a member says that it does so, and where its memory lies. Members whose own
+// memory is the host's meet that where they would have taken data.
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "coll/board/board_run.h"
+#include "coll/board/task.h"
+
+namespace ferry::collective {
+namespace {
+
+// Lines after the first piece: this member's part has been written, the whole has been read.
+constexpr uint32_t kWritten = 1;
+constexpr uint32_t kRead = 2;
+constexpr uint32_t kNextPiece = 3;
+
+// What the two lines say.
+constexpr std::byte kFine{0};
+constexpr std::byte kOutOfReach{1};
+
+// Beyond, ranks had better read from each other than all from one, whose device would serve all.
+constexpr size_t kMostGathered = size_t{4} << 20;
+
+// The most that one member's kernel stores for all: about as much as its device moves in the time
+// that the start of another copy takes, and no more members than the kernel takes.
+constexpr size_t kMostSpread = size_t{1} << 20;
+constexpr int kMostMembersSpread = 8;
+
+// What the first member says with its offer, which comes last, of a short allgather.
+enum class Spread : uint64_t {
+  kNone,        // it is none
+  kDone,        // all have got it
+  kOutOfReach,  // its device does not reach all memory
+  kElsewhere    // some have offered none
+};
+
+// A member's first piece: where its block lies, and its output.
+struct Offered {
+  NodeAddress input;
+  NodeAddress output;
+  Spread spread = Spread::kNone;
+};
+static_assert(sizeof(Offered) <= kBoardLineBytes);
+
+// Pieces count on from here where nothing was spread.
+constexpr uint32_t kAfterSpread = 1;
+
+class Devices {
+ public:
+  Devices(const BoardTask& task, Board::Slot slot) : task_(task), board_(task.board), slot_(slot) {}
+
+  ByDevices Bcast() {
+    if (!task_.is_root()) {
+      const std::byte* const data = board_.Await(task_.problem.root, 0, slot_);
+      return data != nullptr ? ByDevices::kNotForThem : ReadFromRoot();
+    }
+    if (!CanOffer(task_.output, task_.output, task_.problem.block_bytes)) {
+      return ByDevices::kNotForThem;
+    }
+    bool all_reach = true;
+    if (!Offer() || !AwaitAll(kRead, &all_reach)) {
+      return GiveUp();
+    }
+    return all_reach ? ByDevices::kOver : LeaveToHost();
+  }
+
+  // Once the root has offered its memory, or there is nothing to take for another reason.
+  ByDevices ReadFromRoot() {
+    if (!board_.has_offer()) {
+      return ByDevices::kOver;
+    }
+    const int root = task_.problem.root;
+    const bool reaches = Note(root, board_.link().Read(root, OfferOf(root).output, task_.output,
+                                                       task_.problem.block_bytes));
+    if (!Post(kRead, reaches)) {
+      return ByDevices::kOver;
+    }
+    return reaches ? ByDevices::kOver : GoOnByHost();
+  }
+
+  ByDevices Allgather() {
+    const size_t all_bytes = OutputBytes(task_.problem);
+    if (all_bytes > kMostGathered || !CanOffer(task_.OwnInput(), task_.output, all_bytes) ||
+        !IsOfDevice(task_.OwnInput())) {
+      return ByDevices::kNotForThem;
+    }
+    const bool may_spread = !board_.IsUnspread() && task_.size() <= kMostMembersSpread &&
+                            all_bytes * static_cast<size_t>(task_.size()) <= kMostSpread;
+    if (may_spread && SpreadByFirst()) {
+      return ByDevices::kOver;
+    }
+    return Gather(all_bytes);
+  }
+
+ private:
+  static constexpr int kFirst = 0;
+
+  // ---- By one kernel ---------------------------------------------------------------------------
+
+  // The first member waits for the offers of all others, and offers when it is done, so that the
+  // others wait once. Whether it is over; else, on all members, its kernels do not reach all
+  // memory.
+  bool SpreadByFirst() {
+    const Spread spread = task_.self() == kFirst ? SpreadFromHere() : AwaitSpread();
+    if (spread == Spread::kElsewhere) {
+      board_.GoElsewhere();
+    }
+    if (board_.has_failed()) {
+      board_.Settle(kWritten);  // nobody posts that: until all have ended
+      return true;
+    }
+    if (spread != Spread::kOutOfReach) {
+      return true;
+    }
+    board_.SetUnspread();
+    board_.GoOnFrom(kAfterSpread);
+    own_.spread = Spread::kNone;
+    return false;
+  }
+
+  Spread SpreadFromHere() {
+    own_.spread = MeetOffers() ? SpreadAll() : Spread::kElsewhere;
+    (void)Offer();  // nobody sees it if this has failed
+    return own_.spread;
+  }
+
+  Spread SpreadAll() {
+    std::array<NodeAddress, kMostMembersSpread> blocks;
+    std::array<NodeAddress, kMostMembersSpread> places;
+    const auto count = static_cast<size_t>(task_.size());
+    for (size_t i = 0; i < count; ++i) {
+      const Offered offered = OfferOf(static_cast<int>(i));
+      if (offered.input.region == 0) {
+        return Spread::kOutOfReach;  // only its own rank's streams reach it
+      }
+      blocks[i] = offered.input;
+      places[i] = offered.output;
+    }
+    const ErrorCode error = board_.link().Spread({blocks.data(), count}, {places.data(), count},
+                                                 task_.problem.block_bytes);
+    return Note(kFirst, error) ? Spread::kDone : Spread::kOutOfReach;
+  }
+
+  Spread AwaitSpread() {
+    if (!Offer() || !MeetOffer(kFirst)) {
+      return Spread::kNone;
+    }
+    const Spread spread = OfferOf(kFirst).spread;
+    if (spread == Spread::kNone) {  // the two have come to think differently of this board
+      board_.Fail({.code = ErrorCode::kCancelled, .peer = kFirst});
+    }
+    return spread;
+  }
+
+  // ---- By two copies ---------------------------------------------------------------------------
+
+  ByDevices Gather(size_t all_bytes) {
+    if (!Offer() || !MeetOffers()) {
+      return board_.is_elsewhere() ? ByDevices::kOver : GiveUp();
+    }
+    const NodeAddress gathered = OfferOf(kFirst).output;
+    const bool reaches = Contribute(gathered);
+    bool all_reach = reaches;
+    if (!Post(kWritten, reaches) || !AwaitAll(kWritten, &all_reach)) {
+      return GiveUp();
+    }
+    if (!all_reach) {
+      return LeaveToHost();
+    }
+    const bool is_first = task_.self() == kFirst;
+    if ((!is_first &&
+         !Demand(kFirst, board_.link().Read(kFirst, gathered, task_.output, all_bytes))) ||
+        !Post(kRead, true) || (is_first && !AwaitAll(kRead, &all_reach))) {
+      return GiveUp();
+    }
+    return ByDevices::kOver;
+  }
+
+  // ---- Parts of both ---------------------------------------------------------------------------
+
+  bool IsOfDevice(const void* memory) { return board_.link().IsByStream(memory); }
+
+  // Whether others may import the output, as far as is known.
+  bool CanOffer(const void* input, const void* output, size_t output_bytes) {
+    if (board_.IsApart(task_.problem.collective) || !IsOfDevice(output)) {
+      return false;
+    }
+    own_.output = board_.link().Locate(output, output_bytes);
+    own_.input =
+        input == output ? own_.output : board_.link().Locate(input, task_.problem.block_bytes);
+    return own_.output.region != 0;
+  }
+
+  bool Offer() {
+    std::byte* const place = board_.Reserve(0, slot_, Board::kAll);
+    if (place == nullptr) {
+      return false;
+    }
+    std::memcpy(place, &own_, sizeof(own_));
+    board_.PostOffer(slot_);
+    return true;
+  }
+
+  Offered OfferOf(int member) const {
+    if (member == task_.self()) {
+      return own_;
+    }
+    Offered offer;
+    std::memcpy(&offer, board_.OfferOf(member, slot_), sizeof(offer));
+    return offer;
+  }
+
+  // Waits until that member has offered its memory. Where it has not, all go elsewhere.
+  bool MeetOffer(int member) {
+    if (board_.Await(member, 0, slot_) != nullptr) {
+      board_.GoElsewhere();
+    }
+    return !board_.has_failed() && !board_.is_elsewhere();
+  }
+
+  // The same for all others: each sees that some have not, or an offer that it cannot take.
+  bool MeetOffers() {
+    for (int i = 0; i < task_.size(); ++i) {
+      if (i != task_.self() && !MeetOffer(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // This member's block to its place with the first. False: that cannot be reached.
+  bool Contribute(const NodeAddress& gathered) {
+    const size_t bytes = task_.problem.block_bytes;
+    if (task_.self() != kFirst) {
+      return Note(kFirst, board_.link().Write(kFirst, gathered.At(task_.OwnOffset()),
+                                              task_.OwnInput(), bytes));
+    }
+    return task_.problem.in_place ||
+           Demand(kFirst, board_.link().Copy(task_.output + task_.OwnOffset(), task_.input, bytes));
+  }
+
+  bool Demand(int member, ErrorCode error) {
+    if (error != ErrorCode::kOk) {
+      board_.Fail({.code = error, .peer = member});
+    }
+    return error == ErrorCode::kOk;
+  }
+  // The same, but memory that cannot be imported is no failure. False: that, or it has failed.
+  bool Note(int member, ErrorCode error) {
+    return error != ErrorCode::kUnsupported && Demand(member, error);
+  }
+
+  bool Post(uint32_t line, bool reaches) {
+    std::byte* const word = board_.Reserve(line, Board::Slot::kLine, Board::kAll);
+    if (word == nullptr) {
+      return false;
+    }
+    *word = reaches ? kFine : kOutOfReach;
+    board_.Post(line, Board::Slot::kLine);
+    return true;
+  }
+
+  bool AwaitAll(uint32_t line, bool* all_reach) {
+    for (int i = 0; i < task_.size(); ++i) {
+      if (i == task_.self()) {
+        continue;
+      }
+      const std::byte* const word = board_.Await(i, line, Board::Slot::kLine);
+      if (word == nullptr) {
+        return false;
+      }
+      *all_reach = *all_reach && *word == kFine;
+    }
+    return true;
+  }
+
+  // Others may be reading this member's memory, or writing to it.
+  ByDevices GiveUp() {
+    if (board_.has_failed()) {
+      board_.Settle(kRead);
+    }
+    return ByDevices::kOver;
+  }
+
+  ByDevices LeaveToHost() {
+    board_.SetApart(task_.problem.collective);
+    return GoOnByHost();
+  }
+  ByDevices GoOnByHost() {
+    board_.GoOnFrom(kNextPiece);
+    return ByDevices::kByHost;
+  }
+
+  const BoardTask& task_;
+  Board& board_;
+  const Board::Slot slot_;
+  Offered own_;
+};
+
+}  // namespace
+
+ByDevices RunByDevices(const BoardTask& task, Board::Slot slot) {
+  switch (task.problem.collective) {
+    case Collective::kBcast:
+      return task.board.link().IsByStream(task.output) ? Devices(task, slot).Bcast()
+                                                       : ByDevices::kNotForThem;
+    case Collective::kAllgather:
+      return Devices(task, slot).Allgather();
+    default:
+      return ByDevices::kNotForThem;
+  }
+}
+
+ByDevices MeetDevices(const BoardTask& task, Board::Slot slot) {
+  if (task.problem.collective == Collective::kBcast) {
+    return Devices(task, slot).ReadFromRoot();
+  }
+  task.board.GoElsewhere();
+  return ByDevices::kOver;
+}
+
+}  // namespace ferry::collective

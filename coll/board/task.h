@@ -1,0 +1,73 @@
+// Common parts of the files of this folder that carry collectives out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "coll/board/board.h"
+#include "coll/problem.h"
+
+namespace ferry::collective {
+
+// One collective, as one member carries it out, in memory that CPUs can load from.
+struct BoardTask {
+  Board& board;
+  const Problem& problem;
+  const char* input;
+  char* output;
+  Reducer* reducer;
+
+  int self() const { return board.self(); }
+  int size() const { return board.members(); }
+  bool is_root() const { return self() == problem.root; }
+  // This rank's own vector in a reduction, or its block in a gather or an allgather.
+  const char* OwnInput() const {
+    if (!problem.in_place || problem.collective == Collective::kScatter) {
+      return input;
+    }
+    switch (problem.collective) {
+      case Collective::kGather:
+      case Collective::kAllgather:
+        return output + OwnOffset();
+      default:
+        return output;
+    }
+  }
+  size_t OwnOffset() const { return static_cast<size_t>(self()) * problem.block_bytes; }
+  // Reduces `bytes` of two operands into `to`. False: failed.
+  bool Reduce(const void* left, const void* right, void* to, size_t bytes) const {
+    const ErrorCode error = reducer->Reduce(left, right, to, bytes / problem.element_bytes);
+    if (error != ErrorCode::kOk) [[unlikely]] {
+      board.Fail({.code = error});
+    }
+    return error == ErrorCode::kOk;
+  }
+};
+
+// Through lines and cells. False: failed (board.Fail has been told why).
+bool RunInPieces(const BoardTask& task);
+// Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.
+bool FitsPieces(const Problem& problem);
+
+// The slot in which a member posts the first piece of such a run.
+Board::Slot SlotOfPieces(const Problem& problem);
+
+// By streams, between device memory that CPUs do not reach.
+enum class ByDevices {
+  kNotForThem,  // nothing was done
+  kOver,        // done; or failed, or to be done elsewhere (board)
+  kByHost       // some rank cannot import another's memory: in pieces, from here on
+};
+// For a member whose memory may be such. `slot`: where members post, or look, first.
+ByDevices RunByDevices(const BoardTask& task, Board::Slot slot);
+// For one that did something else, and has met another's offer.
+ByDevices MeetDevices(const BoardTask& task, Board::Slot slot);
+
+// By the ranks' own memory. kUnreachable: nothing was done, on any rank. kMetDevices: nothing was
+// done here, for MeetDevices has to.
+enum class DirectResult { kDone, kFailed, kUnreachable, kMetDevices };
+DirectResult RunDirectly(const BoardTask& task);
+// Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
+bool FitsDirect(const Problem& problem);
+
+}  // namespace ferry::collective

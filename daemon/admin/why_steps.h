@@ -1,0 +1,82 @@
+// One job's ranks as `ferryctl why` sees them: each one's condition, and each request's step, in
+// words. Looks at a rank when it is first asked about, and once.
+//
+// Thread: the control thread; see why.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "daemon/jobs/job_registry.h"
+#include "daemon/plane/data_plane.h"
+#include "daemon/session/rank_view.h"
+
+namespace ferry::daemon {
+
+// The condition of a rank. `phrase` follows "rank N", or "which".
+struct Condition {
+  enum class Kind {
+    kWaits,
+    kJoins,
+    kComputes,
+    kElsewhere,
+    kStopped,
+    kAbsent,
+    kUnreachable,
+    kDied,
+    kLeft
+  };
+  Kind kind = Kind::kAbsent;
+  std::string phrase;
+};
+const char* ConditionText(Condition::Kind kind);
+
+struct Step {
+  std::string text;
+  uint64_t done_bytes = 0;
+  std::optional<uint32_t> partner =
+      {};              // the rank whose turn it is; none: any, or this rank itself
+  bool stuck = false;  // nothing but an action of the partner's program can end it
+};
+
+class WhySteps {
+ public:
+  WhySteps(const JobRecord& job, const DataPlane& data_plane)
+      : job_(job), data_plane_(data_plane) {}
+
+  struct Known {
+    Condition condition;
+    RankView view;      // of ranks here that have segments
+    RankReport report;  // likewise
+  };
+  const Known& Look(uint32_t rank);
+  // Looks again: what was seen of different ranks was seen at different times.
+  void Forget() { known_.clear(); }
+
+  // `request` is one of Look(rank).view.requests.
+  Step StepOf(uint32_t rank, const RequestView& request);
+  // Null unless the rank is here and has segments.
+  const Session* SessionOf(uint32_t rank) const;
+  const JobRecord& job() const { return job_; }
+
+ private:
+  Condition ConditionOf(uint32_t rank, const RankView& view) const;
+  Condition RemoteCondition(uint32_t rank) const;
+  Step Queued(uint32_t rank, const RequestView& request);
+  Step Posted(uint32_t rank, const RequestView& request);
+  Step Transferring(uint32_t rank, const RequestView& request);
+  Step Offered(uint32_t rank, const RequestView& request, Step step);
+  Step BetweenNodes(uint32_t rank, const RequestView& request);
+  static Step Matched(const RequestView& request);
+
+  const JobRecord& job_;
+  const DataPlane& data_plane_;
+  std::map<uint32_t, Known> known_;
+};
+
+// "rank 3".
+std::string RankName(uint32_t rank);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,134 @@
+// The daemon's side of the rings by which threads of GPUs ask it for something
+// (docs/device_ring.md, shm/layout/device_ring_layout.h).
+//
+// A rank offers a ring in its session and rings its doorbell, once; from then on the ring is looked
+// at in each turn. A request is answered at once, or, if it waits for something, once that has
+// come, in any order. Everything in a ring was written by the rank, or by whatever runs on its GPU:
+// a request names its rank's own memory and requests, or it is refused, counted, and answered with
+// an error if it says where.
+//
+// A GPU cannot ring a doorbell. So while a ring was used within the last 200 us the daemon does not
+// sleep; after that it looks again after an eighth of the time for which nothing has come, but at
+// least 50 us and at most 1 ms; of a ring that has rested for longer than a second, a thousandth of
+// that time, and at most 10 ms.
+//
+// Calling thread: the progress thread. Does not block; a call takes a bounded number of requests.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/error_code.h"
+#include "daemon/device_rings/ring_operations.h"
+#include "daemon/triggered/pairs.h"
+#include "internode/delivery/directory.h"
+#include "internode/rma/ring_calls.h"
+#include "shm/layout/device_ring_layout.h"
+#include "shm/ring_consumer.h"
+
+namespace ferry::daemon {
+
+class Rings {
+ public:
+  // Both outlive this. Operations in other ranks' memory that cannot leave for so long fail.
+  Rings(Pairs& pairs, progress::RingCalls& one_sided, uint64_t timeout_ns);
+  ~Rings();
+
+  // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
+  // changed none. Returns how much was done.
+  uint32_t Look(progress::ServedRank& rank, uint64_t now_ns);
+  // Takes requests, and answers those that have waited for something that has come since. Several
+  // times in a turn, which is what a request waits for. Returns how much was done.
+  uint32_t Advance(uint64_t now_ns);
+
+  // Before a region goes: the rings in it end.
+  void CloseIn(const progress::ServedRank& rank, const progress::ServedRegion& region);
+  // The rank goes, or is not listened to any more.
+  void CloseOf(const progress::ServedRank& rank, ErrorCode error);
+
+  bool empty() const { return rings_.empty(); }
+  // Whether more may come at any moment, so that a sleep would not pay.
+  bool is_hot(uint64_t now_ns) const;
+  // When to look again, whatever happens; UINT64_MAX: nobody has a ring.
+  uint64_t NextNs(uint64_t now_ns) const;
+
+ private:
+  // A request that is answered later: once the counter there has come so far.
+  struct Waiting {
+    shm::Location counter;
+    uint64_t threshold;
+    bool answers_threshold;    // else what the counter is by then
+    shm::Location completion;  // region 0: nobody asks
+    uint64_t ticket;
+    uint32_t kind;
+  };
+  struct Ring {
+    struct Place {
+      const progress::ClaimableRegion& memory;
+      uint64_t offset;
+      uint32_t capacity;
+    };
+    Ring(const Rings& rings, uint64_t its_number, progress::ServedRank& its_rank,
+         shm::RingWords& its_words, const Place& place);
+
+    const uint64_t number;  // of all rings
+    progress::ServedRank* const rank;
+    shm::RingWords* const words;
+    const progress::ClaimableRegion memory;  // keeps it mapped
+    const uint32_t capacity;
+    shm::RingConsumer consumer;
+    uint32_t life = 0;
+    uint32_t closes_to = 0;     // the life that ends it, once what lies in it is through; 0: none
+    uint32_t closing_left = 0;  // so many requests may still come first
+    uint64_t used_ns = 0;
+    uint64_t errors = 0;
+    uint64_t errors_counted = 0;  // of these, in the rank's statistics
+    bool has_counted = false;     // in this turn
+    std::vector<Waiting> waiting;
+    size_t next_waiting = 0;  // to be looked at
+    RingOperations operations;
+    uint64_t operations_bytes = 0;  // of those taken in this turn
+    uint32_t operations_taken = 0;
+    uint64_t shown_over = 0;
+  };
+  struct Outcome {
+    ErrorCode error = ErrorCode::kOk;
+    uint64_t value = 0;
+    bool is_later = false;
+  };
+
+  Ring* Find(const shm::RingWords& words);
+  void Open(progress::ServedRank& rank, shm::RingWords& words, uint32_t life, uint64_t now_ns);
+  void End(Ring& ring, uint64_t now_ns);
+  void Close(Ring& ring, ErrorCode error);
+  void Erase(const Ring& ring);
+  uint32_t Take(Ring& ring);
+  void Carry(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  void Operate(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  Outcome Execute(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  Outcome AddToCounter(Ring& ring, const shm::RingRequest& request);
+  Outcome AwaitCounter(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  Outcome Start(Ring& ring, const shm::RingRequest& request, uint64_t ticket);
+  static Outcome Wait(Ring& ring, const Waiting& waiting);
+  static uint32_t Answer(Ring& ring, size_t most);
+  void OnOperationEnd(const progress::RingToken& token, ErrorCode error, uint64_t value);
+  static void Show(Ring& ring);
+  // `answer`: where, null if nobody asks.
+  static void Finish(Ring& ring, shm::RingCompletion* answer, uint64_t ticket, uint32_t kind,
+                     const Outcome& outcome);
+  // The same for what is answered later; region 0: nobody asks.
+  static void Finish(Ring& ring, const shm::Location& completion, uint64_t ticket, uint32_t kind,
+                     const Outcome& outcome);
+
+  Pairs& pairs_;
+  progress::RingCalls& one_sided_;
+  const uint64_t timeout_ns_;
+  uint64_t now_ns_ = 0;
+  uint64_t last_number_ = 0;
+  std::vector<std::unique_ptr<Ring>> rings_;
+  std::map<const progress::ServedRank*, uint64_t> changes_seen_;  // SessionLayout::rings_changed
+};
+
+}  // namespace ferry::daemon

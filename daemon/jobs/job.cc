@@ -1,0 +1,222 @@
+#include "daemon/jobs/job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include "common/counted.h"
+#include "daemon/tls/secrets.h"
+#include "proto/attach_protocol.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr size_t kMinSecretBytes = 16;
+constexpr size_t kMaxSecretBytes = sizeof(attach::AttachRequest::job_secret);
+constexpr size_t kMaxJobIdBytes = sizeof(attach::AttachRequest::job_id) - 1;
+constexpr size_t kMaxRanksNamed = 8;
+constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
+
+Status Invalid(const std::string& why) { return {ErrorCode::kInvalidArgument, why}; }
+
+bool IsJobId(const std::string& id) {
+  return !id.empty() && id.size() <= kMaxJobIdBytes &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
+}
+
+std::string Whereabouts(const JobRecord& job, uint32_t rank) {
+  const Node& node = job.nodes[job.spec.node_of_rank[rank]];
+  if (node.state == NodeState::kSelf) {
+    const RankState state = job.ranks[rank].state;
+    return std::string(RankStateText(state)) +
+           (state == RankState::kAbsent ? ": not started yet, or not at that call" : "");
+  }
+  std::string text = "node " + std::to_string(job.spec.node_of_rank[rank]) + " at " + node.address;
+  if (!node.trouble.ok()) {
+    text += ": " + node.trouble.message();
+  } else if (node.state == NodeState::kConnecting) {
+    text += ": not connected";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string RankText(uint32_t rank, const std::string& job_id) {
+  return "rank " + std::to_string(rank) + " of job " + job_id;
+}
+
+const char* RankStateText(RankState state) {
+  switch (state) {
+    case RankState::kAbsent:
+      return "not attached";
+    case RankState::kAttached:
+      return "attaching";
+    case RankState::kServing:
+      return "attached";
+    case RankState::kJoined:
+      return "joined";
+    case RankState::kEnded:
+      return "ended";
+  }
+  return "";
+}
+
+bool JobRecord::AllJoined() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const Rank& rank) { return rank.state == RankState::kJoined; });
+}
+
+bool JobRecord::SharesProcesses() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
+    return rank.session == nullptr || rank.session->shares_processes;
+  });
+}
+
+bool JobRecord::AllEnded() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const Rank& rank) { return rank.state == RankState::kEnded; });
+}
+
+bool JobRecord::IsLeaving() const {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const Rank& rank) { return rank.leaving != nullptr; });
+}
+
+bool JobRecord::NewsDelivered() const {
+  return std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return (node.state == NodeState::kUp || node.state == NodeState::kCut) &&
+           (node.in_flight || node.joined_pending || node.left_pending);
+  });
+}
+
+std::string JobRecord::MissingRanks() const {
+  std::string text;
+  size_t missing = 0;
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    if (ranks[rank].state == RankState::kJoined || ++missing > kMaxRanksNamed) {
+      continue;
+    }
+    text += (missing > 1 ? ", rank " : "rank ") + std::to_string(rank) + " (" +
+            Whereabouts(*this, rank) + ")";
+  }
+  if (missing > kMaxRanksNamed) {
+    text += " and " + std::to_string(missing - kMaxRanksNamed) + " more";
+  }
+  return text;
+}
+
+const char* JobRecord::StateText() const {
+  if (aborted) {
+    return "aborted";
+  }
+  if (!failure.ok()) {
+    return "failed";
+  }
+  return complete ? "running" : "joining";
+}
+
+ErrorCode PeerError(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kAborted:
+    case ErrorCode::kWorkerDied:
+    case ErrorCode::kDaemonDied:
+    case ErrorCode::kNodeUnreachable:
+      return code;
+    default:
+      return ErrorCode::kPeerDied;
+  }
+}
+
+StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
+  const auto placed = static_cast<uint32_t>(request.node_of_rank_size());
+  if (request.size() != placed || placed > kMaxRanksWithoutCheck) {
+    return Invalid("job " + request.job_id() + ": it has " + Counted(request.size(), "rank") +
+                   ", but node_of_rank places " + std::to_string(placed));
+  }
+  JobSpec spec;
+  spec.id = request.job_id();
+  spec.secret = request.secret();
+  spec.owner = request.has_uid() ? request.uid() : geteuid();
+  spec.node = request.node();
+  spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+  spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
+  return spec;
+}
+
+Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks) {
+  if (!IsJobId(spec.id)) {
+    return Invalid("a job id must be 1 to " + std::to_string(kMaxJobIdBytes) +
+                   " printable characters without spaces");
+  }
+  const std::string job = "job " + spec.id + ": ";
+  if (spec.secret.size() < kMinSecretBytes || spec.secret.size() > kMaxSecretBytes) {
+    return Invalid(job + "its secret must be " + std::to_string(kMinSecretBytes) + " to " +
+                   std::to_string(kMaxSecretBytes) + " bytes, not " +
+                   std::to_string(spec.secret.size()));
+  }
+  const size_t size = spec.node_of_rank.size();
+  const size_t limit = std::min<uint64_t>(max_ranks, shm::kMaxRanks);
+  if (size == 0) {
+    return Invalid(job + "it has no ranks");
+  }
+  if (size > limit) {
+    return {ErrorCode::kLimitExceeded, job + Counted(size, "rank is", "ranks are") +
+                                           " more than the " + std::to_string(limit) +
+                                           " that max_ranks allows"};
+  }
+  const size_t nodes = spec.node_addresses.size();
+  if (nodes > size) {  // each would cost a link
+    return Invalid(job + "it names " + Counted(nodes, "node") + " for " + Counted(size, "rank") +
+                   ": at most as many as ranks");
+  }
+  if (spec.node >= nodes) {
+    return Invalid(job + "node " + std::to_string(spec.node) + " is none of its " +
+                   Counted(nodes, "node"));
+  }
+  for (const uint32_t node : spec.node_of_rank) {
+    if (node >= nodes) {
+      return Invalid(job + "a rank is placed on node " + std::to_string(node) +
+                     ", but there are only " + std::to_string(nodes));
+    }
+  }
+  if (const std::set<std::string> distinct(spec.node_addresses.begin(), spec.node_addresses.end());
+      distinct.size() != nodes) {
+    return Invalid(job + "two of its nodes have the same address");
+  }
+  const auto local = static_cast<uint64_t>(
+      std::count(spec.node_of_rank.begin(), spec.node_of_rank.end(), spec.node));
+  if (local > max_local_ranks) {
+    return {ErrorCode::kLimitExceeded,
+            job + Counted(local, "rank on this node is", "ranks on this node are") +
+                " more than the " + std::to_string(max_local_ranks) +
+                " that max_local_ranks allows"};
+  }
+  return {};
+}
+
+std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
+  auto job = std::make_unique<JobRecord>();
+  job->plan.job_id = spec.id;
+  job->plan.key = DeriveKey(spec.secret, "job key|" + spec.id);
+  job->plan.owner = spec.owner;
+  job->plan.node = spec.node;
+  job->plan.node_of_rank = spec.node_of_rank;
+  std::vector<uint32_t> next_index(spec.node_addresses.size(), 0);
+  for (const uint32_t node : spec.node_of_rank) {
+    job->plan.local_index.push_back(next_index[node]++);
+  }
+  job->ranks.resize(spec.node_of_rank.size());
+  job->nodes.resize(spec.node_addresses.size());
+  for (uint32_t node = 0; node < job->nodes.size(); ++node) {
+    job->nodes[node].address = spec.node_addresses[node];
+    job->nodes[node].state = node == spec.node ? NodeState::kSelf : NodeState::kConnecting;
+  }
+  job->spec = std::move(spec);
+  return job;
+}
+
+}  // namespace ferry::daemon

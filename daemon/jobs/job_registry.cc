@@ -1,0 +1,485 @@
+// Jobs and the lives of the ranks of this node. The requests of ranks are in
+// job_registry_client.cc, their memory in job_registry_regions.cc, other nodes in
+// job_registry_nodes.cc.
+#include "daemon/jobs/job_registry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/counted.h"
+#include "common/log.h"
+#include "common/net_address.h"
+#include "daemon/session/session_segments.h"
+#include "daemon/tls/secrets.h"
+
+namespace ferry::daemon {
+JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane,
+                         RegistryLimits limits)
+    : context_(context),
+      data_plane_(data_plane),
+      limits_(limits),
+      quotas_(limits.quotas, limits.shared_places),
+      gpu_timer_(context) {}
+
+JobRegistry::~JobRegistry() { *alive_ = false; }
+
+// ---- Launcher ----
+
+std::string JobRegistry::WhyAlone() const {
+  const auto lacking = std::find_if_not(limits_.own_hosts.begin(), limits_.own_hosts.end(),
+                                        [](const std::string& host) { return HasInterface(host); });
+  return lacking == limits_.own_hosts.end()
+             ? ""
+             : "no interface has " + *lacking + "; is the loopback interface down?";
+}
+
+// One node needs no network, but several do.
+Status JobRegistry::CheckNetwork(const JobSpec& spec) const {
+  const std::string alone = spec.node_addresses.size() > 1 ? WhyAlone() : "";
+  if (alone.empty()) {
+    return {};
+  }
+  return {ErrorCode::kNodeUnreachable, "job " + spec.id + " has " +
+                                           std::to_string(spec.node_addresses.size()) +
+                                           " nodes, but this one has no network (" + alone + ")"};
+}
+
+Status JobRegistry::CreateJob(JobSpec spec) {
+  if (draining_) {
+    return {ErrorCode::kDraining, "ferryd is draining and takes no new jobs"};
+  }
+  FERRY_RETURN_IF_ERROR(CheckJobSpec(spec, limits_.max_ranks, limits_.max_local_ranks));
+  FERRY_RETURN_IF_ERROR(CheckNetwork(spec));
+  if (sweep_posted_) {
+    Sweep();  // what jobs that are over still hold
+  }
+  if (FindJob(spec.id) != nullptr) {
+    return {ErrorCode::kAlreadyExists,
+            "job " + spec.id +
+                " exists already on this daemon (of whichever user): choose "
+                "another name"};
+  }
+  StatusOr<QuotaHold> hold =
+      quotas_.Take(spec.owner, {.jobs = 1, .nodes = spec.node_addresses.size() - 1});
+  FERRY_RETURN_IF_ERROR(hold.status());
+  std::unique_ptr<JobRecord> job = MakeJob(std::move(spec));
+  job->quota = std::move(*hold);
+  job->serial = next_serial_++;
+  ++totals_.jobs_created;
+  FERRY_RETURN_IF_ERROR(AddNodes(*job));
+  if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
+    DropNodes(*job);
+    return status;
+  }
+  jobs_.emplace(job->spec.id, std::move(job));
+  Changed();
+  return {};
+}
+
+Status JobRegistry::DestroyJob(const std::string& job_id) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr) {
+    return {ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon"};
+  }
+  const Status why(ErrorCode::kAborted, "job " + job_id + " was destroyed by its launcher");
+  FailJob(*job, why);
+  for (uint32_t rank = 0; rank < job->size(); ++rank) {
+    EndRank(*job, rank, why);
+  }
+  SweepSoon();
+  return {};
+}
+
+StatusOr<bool> JobRegistry::RankProcessEnded(const std::string& job_id, uint32_t rank,
+                                             const std::string& how) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr || rank >= job->size() || !job->IsLocal(rank)) {
+    return Status(ErrorCode::kNotFound, RankText(rank, job_id) + " is not a rank of this daemon");
+  }
+  if (job->ranks[rank].state != RankState::kAbsent) {
+    return false;  // its connection tells the rest
+  }
+  EndRank(*job, rank, {ErrorCode::kPeerDied, RankText(rank, job_id) + " " + how});
+  return true;
+}
+
+// ---- Attach socket ----
+
+Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) const {
+  JobRecord* job = FindJob(claim.job_id);
+  if (job == nullptr) {
+    return {ErrorCode::kNotFound, "there is no job " + claim.job_id +
+                                      " on this daemon: start ranks with ferryrun, or check "
+                                      "FERRY_JOB_ID and FERRY_RUN_DIRECTORY"};
+  }
+  if (!ConstantTimeEquals(claim.secret, job->spec.secret)) {
+    return {ErrorCode::kPermissionDenied,
+            "wrong secret for job " + claim.job_id + ": check FERRY_JOB_SECRET"};
+  }
+  if (claim.uid != job->spec.owner) {  // be it root's or ferryd's: a job acts as its owner only
+    return {ErrorCode::kPermissionDenied,
+            "job " + claim.job_id + " belongs to uid " + std::to_string(job->spec.owner) +
+                ", and uid " + std::to_string(claim.uid) + " may not be a rank of it"};
+  }
+  if (job->aborted) {
+    return job->failure;
+  }
+  if (claim.size != job->size()) {
+    return {ErrorCode::kInvalidArgument, "job " + claim.job_id + " has " +
+                                             Counted(job->size(), "rank") + ", not " +
+                                             std::to_string(claim.size) + ": check FERRY_SIZE"};
+  }
+  if (claim.rank >= job->size()) {
+    return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) +
+                                         " is out of range: its ranks are 0 to " +
+                                         std::to_string(job->size() - 1)};
+  }
+  if (!job->IsLocal(claim.rank)) {
+    return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) + " belongs to node " +
+                                         std::to_string(job->spec.node_of_rank[claim.rank]) +
+                                         "; this is node " + std::to_string(job->spec.node)};
+  }
+  const Rank& rank = job->ranks[claim.rank];
+  if (rank.state == RankState::kEnded) {
+    return {ErrorCode::kAlreadyExists,
+            RankText(claim.rank, claim.job_id) + " has ended; a rank attaches only once"};
+  }
+  if (rank.state != RankState::kAbsent) {
+    return {ErrorCode::kAlreadyExists, RankText(claim.rank, claim.job_id) +
+                                           " is attached already, by pid " +
+                                           std::to_string(rank.session->pid)};
+  }
+  if (local_ranks_ + leaving_ >= limits_.max_local_ranks) {
+    return {ErrorCode::kLimitExceeded, "this daemon serves " +
+                                           Counted(local_ranks_ + leaving_, "rank") +
+                                           ", as many as max_local_ranks allows"};
+  }
+  *found = job;
+  return {};
+}
+
+StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
+                                                       std::weak_ptr<RankConnection> connection) {
+  JobRecord* job = nullptr;
+  FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
+  StatusOr<QuotaHold> hold = quotas_.Take(claim.uid, {.sessions = 1});
+  FERRY_RETURN_IF_ERROR(hold.status());
+  std::shared_ptr<Session> session = MakeSession();
+  session->job_id = claim.job_id;
+  session->rank = claim.rank;
+  session->local_index = job->plan.local_index[claim.rank];
+  session->local_size = job->LocalSize();
+  session->job_size = job->size();
+  session->pid = claim.pid;
+  session->uid = claim.uid;
+  session->shares_processes = claim.shares_processes;
+  session->quota = std::move(*hold);
+  Rank& rank = job->ranks[claim.rank];
+  rank.state = RankState::kAttached;
+  ++totals_.ranks_attached;
+  rank.session = session;
+  rank.connection = std::move(connection);
+  ++local_ranks_;
+  Changed();
+  return session;
+}
+
+Status JobRegistry::Serve(const Session& session) {
+  JobRecord* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || rank->state != RankState::kAttached) {
+    return {ErrorCode::kAlreadyExists,
+            RankText(session.rank, session.job_id) + " has handed over its segments before"};
+  }
+  StatusOr<QuotaHold> hold = quotas_.Take(session.uid, {.requests = session.request_limit});
+  if (!hold.ok()) {
+    return {hold.status().code(),
+            RankText(session.rank, session.job_id) + ": " + hold.status().message()};
+  }
+  rank->session->request_quota = std::move(*hold);
+  FERRY_RETURN_IF_ERROR(data_plane_.AddSession(rank->session));
+  rank->state = RankState::kServing;
+  Changed();
+  return {};
+}
+
+StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
+                                                         uint32_t rank) const {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) == nullptr) {
+    return Status(ErrorCode::kNotInitialized,
+                  RankText(session.rank, session.job_id) + " has ended");
+  }
+  if (rank >= job->size() || !job->IsLocal(rank)) {
+    return Status(ErrorCode::kInvalidRank,
+                  RankText(rank, session.job_id) + " is not a rank of this node");
+  }
+  switch (job->ranks[rank].state) {
+    case RankState::kServing:
+    case RankState::kJoined:
+      return job->ranks[rank].session;
+    case RankState::kEnded:
+      return job->ranks[rank].end.ok()
+                 ? Status(ErrorCode::kNotFound, RankText(rank, session.job_id) + " has left")
+                 : Status(ErrorCode::kPeerDied, RankText(rank, session.job_id) + " has ended");
+    case RankState::kAbsent:
+    case RankState::kAttached:
+      break;
+  }
+  return Status(ErrorCode::kWouldBlock,
+                RankText(rank, session.job_id) + " has not attached yet: join the job first");
+}
+
+void JobRegistry::EndSession(const Session& session, const Status& why) {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) != nullptr) {
+    EndRank(*job, session.rank, why);
+  }
+}
+
+void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
+  if (JobRecord* job = FindJob(job_id);
+      job != nullptr && rank < job->size() && job->ranks[rank].session != nullptr) {
+    EndRank(*job, rank, why);
+  }
+}
+
+// ---- Ends ----
+
+// Operations that the data plane has under way for the rank may have to wait for a NIC, or for a
+// node that stands still. Nobody waits for them here: the other ranks hear of the end before, and
+// the session is kept until then.
+void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
+  Rank& rank = job.ranks[index];
+  if (rank.state == RankState::kEnded) {
+    return;
+  }
+  const bool was_serving = rank.state == RankState::kServing || rank.state == RankState::kJoined;
+  rank.state = RankState::kEnded;
+  rank.end = how;
+  if (job.IsLocal(index)) {
+    CloseLocalRank(job, index);
+  }
+  if (rank.leaving != nullptr && was_serving) {
+    Depart(job, index);
+  } else {
+    DropLeaving(job, index);
+    AnnounceEnd(job, index);
+  }
+  if (!job.complete) {
+    FailJob(job, how.ok() ? Status(ErrorCode::kPeerDied,
+                                   RankText(index, job.spec.id) + " left before all had joined")
+                          : how);
+  }
+  Changed();
+}
+
+// The rank is not served any more: its calls are refused, and it is told why.
+void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  FinishJoin(job, index,
+             rank.end.ok() ? Status(ErrorCode::kCancelled,
+                                    RankText(index, job.spec.id) + " left while it joined")
+                           : rank.end);
+  rank.importing.clear();
+  if (rank.session != nullptr) {
+    totals_.ranks_died += rank.end.ok() ? 0 : 1;
+    if (rank.session->session_map.valid()) {
+      // The counters of this rank go on in the sums, so that no number on a status page shrinks.
+      const shm::Statistics statistics(rank.session->layout()->counters);
+      job.ended.Add(statistics);
+      totals_.ended.Add(statistics);
+    }
+    --local_ranks_;
+    rank.leaving = std::exchange(rank.session, nullptr);
+    ++leaving_;
+  }
+  const auto connection = std::exchange(rank.connection, {}).lock();
+  if (connection != nullptr && !rank.end.ok()) {
+    connection->Goodbye(rank.end);
+  }
+}
+
+void JobRegistry::Depart(JobRecord& job, uint32_t index) {
+  const auto later = [&](void (JobRegistry::*step)(JobRecord&, uint32_t)) {
+    return [this, alive = alive_, id = job.spec.id, serial = job.serial, index, step,
+            own = std::this_thread::get_id()] {
+      const auto go_on = [=, this] {
+        JobRecord* found = *alive ? FindJob(id) : nullptr;
+        if (found != nullptr && found->serial == serial) {
+          (this->*step)(*found, index);
+        }
+      };
+      if (std::this_thread::get_id() == own) {
+        go_on();  // before RemoveSession has returned
+      } else {
+        boost::asio::post(context_, go_on);
+      }
+    };
+  };
+  data_plane_.RemoveSession(job.spec.id, index,
+                            {later(&JobRegistry::AnnounceEnd), later(&JobRegistry::OnLetGo)});
+}
+
+void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  rank.announced = true;
+  const ErrorCode how = rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code());
+  // If its node failed, NodeFailed has told the data plane already.
+  if (job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
+    data_plane_.RankEnded(job.spec.id, index, how);
+  }
+  if (job.matches != nullptr) {
+    job.matches->OnRankEnded(index, how);
+  }
+  if (job.links != nullptr) {
+    job.links->book.OnRankEnded(index, how, MonotonicNs());
+  }
+  if (job.IsLocal(index)) {
+    TellNodes(job, &Node::left_pending);
+  }
+  SweepSoon();
+}
+
+void JobRegistry::OnLetGo(JobRecord& job, uint32_t index) {
+  data_plane_.ReleaseSession(job.spec.id, index);
+  DropLeaving(job, index);
+  Changed();
+}
+
+// Now, though the rank's connection may stay for as long as its process lives.
+void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  if (rank.leaving != nullptr) {
+    rank.leaving->DropRegions();
+    rank.leaving->quota.Release();
+    rank.leaving->request_quota.Release();
+    rank.leaving.reset();
+    --leaving_;
+  }
+  SweepSoon();
+  if (auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    rank.poll_timer.reset();
+    // Behind the sweep: who hears that he has left finds nothing of his any more, nor of his job.
+    boost::asio::post(context_, [on_left = std::move(on_left)] { on_left(true); });
+  }
+}
+
+void JobRegistry::FailJob(JobRecord& job, const Status& why) {
+  if (job.failure.ok()) {
+    job.failure = why;
+    Changed();
+  }
+  FailJoins(job, job.failure);
+}
+
+void JobRegistry::Abort(const Session& session, int exit_code, const std::string& reason) {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) == nullptr) {
+    return;
+  }
+  AbortJob(*job, {ErrorCode::kAborted,
+                  RankText(session.rank, session.job_id) + " aborted it with exit code " +
+                      std::to_string(exit_code) + (reason.empty() ? "" : ": " + reason)});
+  TellNodes(*job, &Node::left_pending);
+}
+
+void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
+  if (job.aborted) {
+    return;
+  }
+  job.aborted = true;
+  job.failure = why;
+  FailJoins(job, why);
+  data_plane_.PoisonJob(job.spec.id, ErrorCode::kAborted);
+  if (job.matches != nullptr) {
+    job.matches->FailAll(ErrorCode::kAborted);
+  }
+  if (job.links != nullptr) {
+    job.links->book.Clear();
+  }
+  Changed();
+}
+
+void JobRegistry::FailHere(const std::string& job_id, const Status& why) {
+  if (JobRecord* job = FindJob(job_id); job != nullptr) {
+    AbortJob(*job, why);
+    TellNodes(*job, &Node::left_pending);
+  }
+}
+
+void JobRegistry::Drain() {
+  draining_ = true;
+  Changed();
+}
+
+void JobRegistry::EndAll(const std::string& reason) {
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      if (job->IsLocal(rank)) {
+        EndRank(*job, rank, {ErrorCode::kDaemonDied, reason});
+      }
+    }
+  }
+}
+
+// ---- Small things ----
+
+JobRecord* JobRegistry::FindJob(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+Rank* JobRegistry::FindRank(const Session& session, JobRecord** job) const {
+  JobRecord* found = FindJob(session.job_id);
+  if (found == nullptr || session.rank >= found->size() ||
+      found->ranks[session.rank].session.get() != &session) {
+    return nullptr;
+  }
+  *job = found;
+  return &found->ranks[session.rank];
+}
+
+void JobRegistry::SweepSoon() {
+  if (!std::exchange(sweep_posted_, true)) {
+    boost::asio::post(context_, [this, alive = alive_] {
+      if (*alive) {
+        Sweep();
+      }
+    });
+  }
+}
+
+void JobRegistry::Sweep() {
+  sweep_posted_ = false;
+  std::vector<std::string> over;
+  for (const auto& [id, job] : jobs_) {
+    if (job->AllEnded() && job->NewsDelivered() && !job->IsLeaving()) {
+      over.push_back(id);
+    }
+  }
+  for (const std::string& id : over) {
+    Remove(id);
+  }
+}
+
+void JobRegistry::Remove(const std::string& job_id) {
+  const auto job = jobs_.extract(job_id);
+  DropNodes(*job.mapped());
+  data_plane_.RemoveJob(job_id);
+  Changed();
+}
+
+void JobRegistry::Changed() const {
+  if (on_change_ != nullptr) {
+    on_change_();
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,188 @@
+// JobRegistry and the calls of ranks: to join, to meet peers, to leave.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/clock.h"
+#include "daemon/jobs/job_registry.h"
+
+namespace ferry::daemon {
+namespace {
+
+// Process ids, and so process_vm calls, only where they are of use to all.
+attach::PeerPlace PlaceOf(const JobRecord& job, uint32_t rank, bool shares_processes) {
+  attach::PeerPlace place{};
+  place.node = job.spec.node_of_rank[rank];
+  place.local_index = job.plan.local_index[rank];
+  if (const auto& session = job.ranks[rank].session; session != nullptr && shares_processes) {
+    place.pid = static_cast<uint32_t>(session->pid);
+    place.private_memory_reachable = session->private_memory_reachable ? 1 : 0;
+  }
+  return place;
+}
+
+// One rank speaks for all that wait: the first of those that have joined, wherever it is.
+bool SpeaksForThoseWhoWait(const JobRecord& job, uint32_t rank) {
+  const auto first = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                  [](const Rank& one) { return one.state == RankState::kJoined; });
+  return first - job.ranks.begin() == static_cast<std::ptrdiff_t>(rank);
+}
+
+}  // namespace
+
+Status JobRegistry::CheckServed(const Session& session) const {
+  JobRecord* job = nullptr;
+  return FindRank(session, &job) != nullptr
+             ? Status()
+             : Status(ErrorCode::kNotInitialized,
+                      RankText(session.rank, session.job_id) + " has ended");
+}
+
+void JobRegistry::Join(const Session& session, uint64_t wait_ms, JoinDone done) {
+  if (const Status status = CheckServed(session); !status.ok()) {
+    return done(status, {});
+  }
+  JobRecord* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  const std::string name = RankText(session.rank, session.job_id);
+  if (rank->state == RankState::kAttached) {
+    return done({ErrorCode::kNotInitialized, name + " must hand over its segments before it joins"},
+                {});
+  }
+  if (rank->join_done != nullptr) {
+    return done({ErrorCode::kAlreadyExists, name + " is joining already"}, {});
+  }
+  rank->join_done = std::move(done);
+  if (!job->failure.ok()) {
+    return FinishJoin(*job, session.rank, job->failure);
+  }
+  rank->is_joining = true;
+  if (job->joining_since_ns == 0) {
+    job->joining_since_ns = MonotonicNs();
+  }
+  EndPollLater(*job, session.rank, wait_ms);
+  CheckJoined(*job, session.rank);
+  CheckComplete(*job);
+}
+
+// A rank that asks to join has joined once it is known who reaches its memory: its peers are told
+// with the answer.
+void JobRegistry::CheckJoined(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  if (rank.state == RankState::kServing && rank.join_done != nullptr &&
+      rank.session->reach_settled) {
+    rank.private_memory_reachable = rank.session->private_memory_reachable;
+    rank.state = RankState::kJoined;
+    rank.has_joined = true;
+    TellNodes(job, &Node::joined_pending);
+    Changed();
+  }
+}
+
+void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
+  if (JobRecord* job = FindJob(job_id); job != nullptr && rank < job->size()) {
+    CheckJoined(*job, rank);
+    CheckComplete(*job);
+  }
+}
+
+// ---- Long polls ----
+
+void JobRegistry::EndPollLater(JobRecord& job, uint32_t index, uint64_t wait_ms) {
+  Rank& rank = job.ranks[index];
+  if (wait_ms == 0) {
+    return;
+  }
+  rank.poll_timer =
+      std::make_unique<boost::asio::steady_timer>(context_, std::chrono::milliseconds(wait_ms));
+  rank.poll_timer->async_wait([this, alive = alive_, id = job.spec.id, serial = job.serial,
+                               index](const boost::system::error_code& error) {
+    JobRecord* const found = !error && *alive ? FindJob(id) : nullptr;
+    if (found != nullptr && found->serial == serial) {
+      EndPoll(*found, index);
+    }
+  });
+}
+
+// The rank calls again.
+void JobRegistry::EndPoll(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  rank.poll_timer.reset();
+  if (const JoinDone done = std::exchange(rank.join_done, nullptr); done != nullptr) {
+    done({}, {true, SpeaksForThoseWhoWait(job, index) ? job.MissingRanks() : ""});
+  }
+  if (const DetachDone on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    on_left(false);
+  }
+}
+
+void JobRegistry::CheckComplete(JobRecord& job) {
+  if (!job.complete) {
+    for (const Node& node : job.nodes) {
+      if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
+        return;
+      }
+    }
+    if (!job.AllJoined()) {
+      return;
+    }
+    job.complete = true;
+    Changed();
+  }
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    FinishJoin(job, rank, {});
+  }
+}
+
+void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status) {
+  const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
+  if (done == nullptr) {
+    return;  // it has asked for nothing, or will hear when it calls again
+  }
+  job.ranks[rank].poll_timer.reset();
+  job.ranks[rank].is_joining = false;
+  done(status, {});
+}
+
+StatusOr<JobRegistry::Places> JobRegistry::PlacesOf(const Session& session, uint32_t first,
+                                                    uint32_t most) const {
+  FERRY_RETURN_IF_ERROR(CheckServed(session));
+  const JobRecord& job = *FindJob(session.job_id);
+  if (first >= job.size()) {
+    return Status(ErrorCode::kInvalidRank, RankText(first, session.job_id) +
+                                               " is out of range: its ranks are 0 to " +
+                                               std::to_string(job.size() - 1));
+  }
+  Places places{job.spec.node, static_cast<uint32_t>(job.nodes.size()), job.size(), {}};
+  const bool shares_processes = job.SharesProcesses();
+  for (uint32_t rank = first; rank < job.size() && places.peers.size() < most; ++rank) {
+    places.peers.push_back(PlaceOf(job, rank, shares_processes));
+  }
+  return places;
+}
+
+// The session of a rank that asks again has ended at its first call.
+void JobRegistry::Detach(const Session& session, uint64_t wait_ms, DetachDone done) {
+  JobRecord* const job = FindJob(session.job_id);
+  Rank* const rank =
+      job != nullptr && session.rank < job->size() ? &job->ranks[session.rank] : nullptr;
+  if (rank == nullptr || (rank->session.get() != &session && rank->leaving.get() != &session)) {
+    return done(true);
+  }
+  if (rank->on_left != nullptr) {
+    std::exchange(rank->on_left, nullptr)(false);  // it has asked twice
+  }
+  rank->on_left = std::move(done);
+  EndRank(*job, session.rank, {});
+  if (rank->on_left != nullptr) {
+    EndPollLater(*job, session.rank, wait_ms);
+  }
+}
+
+void JobRegistry::FailJoins(JobRecord& job, const Status& why) {
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    FinishJoin(job, rank, why);
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,204 @@
+// JobRegistry and direct links: between ranks here and the job's book (link_book.h).
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/clock.h"
+#include "daemon/jobs/job_registry.h"
+#include "daemon/session/rank_view.h"
+
+namespace ferry::daemon {
+namespace {
+
+// News that wait for one node of a job which takes none: with them no more of its own are heard.
+// All nodes of a job together have kMostUntold; a correct one never has a thousand.
+constexpr size_t kMostUntold = 1 << 16;
+constexpr size_t kLeastUntold = 1 << 10;
+
+}  // namespace
+
+// What the book of one job asks for.
+class JobRegistry::BookCalls final : public LinkCalls {
+ public:
+  // Both outlive it.
+  BookCalls(JobRegistry& registry, JobRecord& job) : registry_(registry), job_(job) {}
+
+  void Tell(uint32_t node, const control::LinkNews& news) override {
+    registry_.TellNews(job_.spec.id, node, news);
+  }
+  void Order(uint32_t rank, const attach::LinkOrder& order) override {
+    if (const auto connection = job_.ranks[rank].connection.lock(); connection != nullptr) {
+      connection->Order(order);
+    }
+  }
+  Status MayLink(uint32_t node) const override { return registry_.MayLink(job_, node); }
+  StatusOr<QuotaHold> TakeQuota() override {
+    return registry_.quotas_.Take(job_.spec.owner, {.links = 1});
+  }
+
+  uint64_t Traffic(uint32_t rank, uint32_t peer) const override {
+    const Session* const session = job_.ranks[rank].session.get();
+    return session != nullptr && session->session_map.valid() ? ReadTraffic(*session, peer) : 0;
+  }
+  bool HasTransfers(uint32_t rank, uint32_t peer) const override {
+    const Session* const session = job_.ranks[rank].session.get();
+    return session != nullptr && session->session_map.valid() && HasLinkTransfers(*session, peer);
+  }
+
+  void Part(uint32_t rank, uint32_t peer) override {
+    registry_.data_plane_.PartRanks(job_.spec.id, rank, peer);
+  }
+  bool IsParted(uint32_t rank, uint32_t peer) override {
+    return registry_.data_plane_.AreParted(job_.spec.id, rank, peer);
+  }
+  bool AreRejoined(uint32_t rank, uint32_t peer) override {
+    return registry_.data_plane_.AreRejoined(job_.spec.id, rank, peer);
+  }
+
+ private:
+  JobRegistry& registry_;
+  JobRecord& job_;
+};
+
+LinkBook& JobRegistry::LinksOf(JobRecord& job) {
+  if (job.links == nullptr) {
+    auto calls = std::make_unique<BookCalls>(*this, job);
+    LinkCalls* const handed = calls.get();
+    job.links.reset(
+        new JobLinks{std::move(calls), LinkBook(job.plan, handed, limits_.links.limits)});
+    for (uint32_t rank = 0; rank < job.size(); ++rank) {
+      if (job.ranks[rank].state == RankState::kEnded) {
+        job.links->book.OnRankEnded(rank, ErrorCode::kPeerDied, MonotonicNs());
+      }
+    }
+  }
+  return job.links->book;
+}
+
+Status JobRegistry::MayHaveLinks(const JobRecord& job) const {
+  return daemon::MayHaveLinks(limits_.links, job.LocalSize());
+}
+
+Status JobRegistry::MayLink(const JobRecord& job, uint32_t index) const {
+  FERRY_RETURN_IF_ERROR(MayHaveLinks(job));
+  const Node& node = job.nodes[index];
+  if (node.state != NodeState::kUp) {
+    return {ErrorCode::kNodeUnreachable, "node " + std::to_string(index) + " is not connected"};
+  }
+  if (!node.direct_links) {
+    return {ErrorCode::kUnsupported,
+            "the daemon of node " + std::to_string(index) + " allows no direct links"};
+  }
+  return {};
+}
+
+// The NIC nearest to the rank.
+const LinkPolicy::Nic& JobRegistry::LinkNicOf(const Session& session) const {
+  const std::vector<LinkPolicy::Nic>& nics = limits_.links.nics;
+  if (nics.size() > 1) {
+    const std::string nearest = data_plane_.PlaceOf(session).nic;
+    const std::vector<NicStatistics> known = data_plane_.Nics();
+    for (size_t nic = 0; nic < std::min(nics.size(), known.size()); ++nic) {
+      if (known[nic].domain == nearest) {
+        return nics[nic];
+      }
+    }
+  }
+  return nics.front();
+}
+
+std::optional<attach::LinkRules> JobRegistry::LinkRulesOf(const Session& session) const {
+  const LinkPolicy& policy = limits_.links;
+  if (!daemon::MayHaveLinks(policy, session.local_size).ok() ||
+      session.local_size == session.job_size) {
+    return std::nullopt;
+  }
+  const LinkPolicy::Nic& nic = LinkNicOf(session);
+  if (policy.provider.size() >= attach::kMaxNic || nic.domain.size() >= attach::kMaxNic ||
+      nic.source_address.size() >= attach::kMaxHost) {
+    return std::nullopt;
+  }
+  attach::LinkRules rules{};
+  rules.min_bytes = policy.min_bytes;
+  rules.min_messages = static_cast<uint32_t>(policy.min_messages);
+  rules.idle_ms = static_cast<uint32_t>(policy.idle_ms);
+  rules.operation_timeout_ms = policy.operation_timeout_ms;
+  rules.peer_timeout_ms = policy.peer_timeout_ms;
+  std::copy(policy.provider.begin(), policy.provider.end(), rules.provider);
+  std::copy(nic.domain.begin(), nic.domain.end(), rules.domain);
+  std::copy(nic.source_address.begin(), nic.source_address.end(), rules.source_address);
+  return rules;
+}
+
+void JobRegistry::WantLink(const std::string& job_id, uint32_t rank, uint32_t peer) {
+  JobRecord* job = FindJob(job_id);
+  if (job != nullptr && !job->aborted && rank < job->size() &&
+      job->ranks[rank].session != nullptr) {
+    LinksOf(*job).Ask(rank, peer, MonotonicNs());
+    Changed();
+  }
+}
+
+Status JobRegistry::OnLinkReply(const Session& session, const attach::LinkReply& reply) {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) == nullptr || job->aborted) {
+    return {};
+  }
+  const Status status = LinksOf(*job).OnReply(session.rank, reply, MonotonicNs());
+  Changed();
+  return status;
+}
+
+Status JobRegistry::NodeLinkNews(const control::LinkNewsRequest& request, const std::string& caller,
+                                 control::NewsReply* reply) {
+  const Status status = TakeNews<control::LinkNews>(request, caller, reply);
+  Changed();
+  return status;
+}
+
+Status JobRegistry::TakeLinkNews(JobRecord& job, uint32_t index, const control::LinkNews& news) {
+  if (job.aborted) {
+    return {};  // the other node hears of that
+  }
+  // Nearly each of its news may earn some, also those of links that have never been.
+  const size_t most = std::max(kLeastUntold, kMostUntold / job.nodes.size());
+  if (job.nodes[index].link_news.size() >= most) {
+    return {ErrorCode::kLimitExceeded, "node " + std::to_string(index) +
+                                           " tells, and does not take the " + std::to_string(most) +
+                                           " news that wait for it"};
+  }
+  return LinksOf(job).OnNews(index, news, MonotonicNs());
+}
+
+void JobRegistry::OnLinkTold(JobRecord& job, uint32_t /*index*/, const control::LinkNews& news,
+                             const Status& status) {
+  if (!status.ok()) {
+    LinksOf(job).OnRefused(news, status, MonotonicNs());
+  }
+}
+
+void JobRegistry::CutLinks(JobRecord& job, uint32_t index) {
+  job.nodes[index].link_news.Clear();
+  if (job.links != nullptr) {
+    job.links->book.OnNodeCut(index, MonotonicNs());
+  }
+}
+
+StatusOr<uint32_t> JobRegistry::TakeLinksBack(const std::string& job_id, uint32_t rank,
+                                              uint32_t peer, bool may_ask_again) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr) {
+    return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
+  }
+  if (rank != kAnyRank && (rank >= job->size() || !job->IsLocal(rank))) {
+    return Status(ErrorCode::kInvalidRank, RankText(rank, job_id) + " is not of this node");
+  }
+  if (peer != kAnyRank && (peer >= job->size() || job->IsLocal(peer))) {
+    return Status(ErrorCode::kInvalidRank, RankText(peer, job_id) + " is of no other node");
+  }
+  const uint32_t count = LinksOf(*job).TakeBack(rank, peer, may_ask_again, MonotonicNs());
+  Changed();
+  return count;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,54 @@
+// JobRegistry and matched pairs of persistent requests: between ranks here and the job's book.
+#include "daemon/jobs/job_registry.h"
+
+namespace ferry::daemon {
+MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
+  if (job.matches == nullptr) {
+    job.matches = std::make_unique<MatchBook>(
+        job.plan, data_plane_, last_pair_,
+        [this, id = job.spec.id](uint32_t node, const control::MatchNews& news) {
+          TellNews(id, node, news);
+        });
+    for (uint32_t rank = 0; rank < job.size(); ++rank) {
+      if (const Rank& known = job.ranks[rank]; known.state == RankState::kEnded) {
+        job.matches->OnRankEnded(
+            rank, known.end.ok() ? ErrorCode::kNotFound : PeerError(known.end.code()));
+      }
+    }
+  }
+  return *job.matches;
+}
+
+Status JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sends,
+                                 std::span<const attach::MatchOffer> offers) {
+  FERRY_RETURN_IF_ERROR(CheckServed(*session));
+  JobRecord* job = nullptr;
+  (void)FindRank(*session, &job);
+  if (job->aborted) {
+    return job->failure;
+  }
+  return MatchesOf(*job).Offer(session, sends, offers);
+}
+
+void JobRegistry::WithdrawMatch(const Session& session, const attach::WithdrawRequest& request) {
+  JobRecord* job = nullptr;
+  if (FindRank(session, &job) != nullptr) {
+    MatchesOf(*job).Withdraw(session, request);
+  }
+}
+
+Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request, const std::string& caller,
+                                control::NewsReply* reply) {
+  return TakeNews<control::MatchNews>(request, caller, reply);
+}
+
+Status JobRegistry::TakeMatchNews(JobRecord& job, uint32_t index, const control::MatchNews& news) {
+  return MatchesOf(job).OnNews(index, news);
+}
+
+void JobRegistry::OnMatchTold(JobRecord& job, uint32_t index, const control::MatchNews& news,
+                              const Status& status) {
+  job.matches->OnTold(index, news, status);
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,428 @@
+// JobRegistry and the other nodes: news to them, news from them, their coming and going.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "common/clock.h"
+#include "daemon/jobs/job_registry.h"
+#include "daemon/tls/secrets.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+Status OtherIncarnation(const JobRecord& job, uint32_t node) {
+  return {ErrorCode::kNodeUnreachable, "node " + std::to_string(node) + " of job " + job.spec.id +
+                                           " has another incarnation: its daemon was restarted"};
+}
+
+std::vector<std::byte> Bytes(const std::string& text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+}  // namespace
+
+// ---- Which there are ----
+
+Status JobRegistry::AddNodes(JobRecord& job) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    const Node& node = job.nodes[index];
+    if (node.state == NodeState::kSelf) {
+      continue;
+    }
+    if (Status status = links_->Acquire(node.address, job.spec.owner); !status.ok()) {
+      DropNodes(job);
+      return status;
+    }
+    nodes_.emplace(node.address, NodeOfJob{&job, index});
+  }
+  return {};
+}
+
+void JobRegistry::DropNodes(const JobRecord& job) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    const Node& node = job.nodes[index];
+    const auto [first, last] = nodes_.equal_range(node.address);
+    const auto own = std::find_if(first, last, [&](const auto& entry) {
+      return entry.second.job == &job && entry.second.index == index;
+    });
+    if (own == last) {
+      continue;  // our own, or one that AddNodes did not come to
+    }
+    nodes_.erase(own);
+    if (node.state != NodeState::kFailed) {
+      links_->Release(node.address, job.spec.owner);
+    }
+  }
+}
+
+std::vector<JobRegistry::NodeOfJob> JobRegistry::NodesAt(const std::string& address) const {
+  std::vector<NodeOfJob> found;
+  const auto [first, last] = nodes_.equal_range(address);
+  std::transform(first, last, std::back_inserter(found),
+                 [](const auto& entry) { return entry.second; });
+  return found;
+}
+
+// ---- To other nodes ----
+
+bool IsWorthAnotherTry(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kNotFound:  // the job may not have been created there yet
+    case ErrorCode::kNodeUnreachable:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kLinkDown:
+    case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
+      return true;
+    default:
+      return false;
+  }
+}
+
+void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) {
+  for (uint32_t node = 0; node < job.nodes.size(); ++node) {
+    if (job.nodes[node].state != NodeState::kSelf && job.nodes[node].state != NodeState::kFailed) {
+      job.nodes[node].*pending = true;
+      Deliver(job, node);
+    }
+  }
+}
+
+// One message at a time to a node, so that "joined" never overtakes "left".
+void JobRegistry::Deliver(JobRecord& job, uint32_t index) {
+  Node& node = job.nodes[index];
+  if (node.state != NodeState::kUp || node.in_flight) {
+    return;
+  }
+  const auto done = [this, alive = alive_, id = job.spec.id, serial = job.serial, index](
+                        bool Node::*pending, const Status& status) {
+    if (*alive) {
+      OnDelivered(id, serial, index, pending, status);
+    }
+  };
+  if (node.joined_pending) {
+    node.joined_pending = false;
+    node.in_flight = true;
+    links_->SendJoined(node.address, JoinedNews(job, node.life),
+                       [done](const Status& status) { done(&Node::joined_pending, status); });
+  } else if (node.left_pending) {
+    node.left_pending = false;
+    node.in_flight = true;
+    links_->SendLeft(node.address, LeftNews(job),
+                     [done](const Status& status) { done(&Node::left_pending, status); });
+  }
+}
+
+void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
+                              bool Node::*pending, const Status& status) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr || job->serial != serial) {
+    return;
+  }
+  Node& node = job->nodes[index];
+  node.in_flight = false;
+  node.trouble = status;
+  // A job whose ranks have all ended is no longer worth telling to a node that does not know it.
+  const bool moot = job->AllEnded() && status.code() == ErrorCode::kNotFound;
+  if (status.ok() || moot) {
+    node.trouble = {};
+    Deliver(*job, index);
+  } else if (IsWorthAnotherTry(status)) {
+    node.*pending = true;  // until the next OnTick
+  } else {
+    FailJob(*job, {status.code(), "node " + std::to_string(index) + " at " + node.address +
+                                      " refused: " + status.message()});
+  }
+  SweepSoon();
+}
+
+control::JoinedRequest JobRegistry::JoinedNews(const JobRecord& job, uint64_t life) const {
+  control::JoinedRequest request;
+  request.set_incarnation(links_->Incarnation());
+  request.set_job_id(job.spec.id);
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  request.set_node(job.spec.node);
+  request.set_life(life);
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    // Ranks that have ended since stay in: a node that hears late must not think they never joined.
+    if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
+      control::JobRank* joined = request.add_ranks();
+      joined->set_rank(rank);
+      joined->set_private_memory_reachable(job.ranks[rank].private_memory_reachable);
+    }
+  }
+  return request;
+}
+
+control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
+  control::LeftRequest request;
+  request.set_incarnation(links_->Incarnation());
+  request.set_job_id(job.spec.id);
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    if (!job.IsLocal(rank) || !job.ranks[rank].announced) {
+      continue;  // one that has ended may still have messages under way
+    }
+    const Status& end = job.ranks[rank].end;
+    control::RankEnd* left = request.add_ranks();
+    left->set_rank(rank);
+    left->set_orderly(end.ok());
+    // The daemon of this node is another node's daemon there.
+    const ErrorCode error = PeerError(end.code());
+    left->set_error(static_cast<int32_t>(
+        error == ErrorCode::kDaemonDied ? ErrorCode::kNodeUnreachable : error));
+    left->set_reason(end.message());
+  }
+  request.set_job_aborted(job.aborted);
+  request.set_abort_reason(job.aborted ? job.failure.message() : "");
+  return request;
+}
+
+bool JobRegistry::quiet() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->NewsDelivered(); });
+}
+
+// Ranks that join wait for others as long as these and their daemons live. A daemon that has not
+// been there, or has not taken the job's news, for so long is one that never will.
+void JobRegistry::GiveUpLostNodes(JobRecord& job, uint64_t now_ns) {
+  for (uint32_t index = 0; index < job.nodes.size(); ++index) {
+    Node& node = job.nodes[index];
+    if (node.state == NodeState::kSelf || (node.state == NodeState::kUp && node.trouble.ok())) {
+      node.lost_since_ns = 0;
+      continue;
+    }
+    if (node.lost_since_ns == 0) {
+      node.lost_since_ns = now_ns;
+    }
+    const uint64_t limit_ns = limits_.peer_timeout_ms * kNsPerMs;
+    if (!job.complete && job.failure.ok() && job.joining_since_ns != 0 &&
+        now_ns - std::max(node.lost_since_ns, job.joining_since_ns) > limit_ns) {
+      FailJob(job, {ErrorCode::kNodeUnreachable,
+                    "job " + job.spec.id + " cannot become complete: for " +
+                        std::to_string(limits_.peer_timeout_ms) +
+                        " ms (peer_timeout_ms) there has been no way to its node " +
+                        std::to_string(index) + "; missing " + job.MissingRanks()});
+    }
+  }
+}
+
+void JobRegistry::OnTick() {
+  const uint64_t now_ns = MonotonicNs();
+  for (const auto& [id, job] : jobs_) {
+    GiveUpLostNodes(*job, now_ns);
+    for (uint32_t node = 0; node < job->nodes.size(); ++node) {
+      if (job->nodes[node].returning) {
+        BringUp(*job, node, NodeContact(*job->nodes[node].returning));
+      }
+      Deliver(*job, node);
+      DeliverNews<control::MatchNews>(*job, node);
+      DeliverNews<control::LinkNews>(*job, node);
+    }
+    if (job->links != nullptr) {
+      job->links->book.OnTick(MonotonicNs());
+    }
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      CheckJoined(*job, rank);  // should OnReach have come before anybody listened
+    }
+    CheckComplete(*job);
+  }
+}
+
+// ---- From other nodes ----
+
+StatusOr<JobRecord*> JobRegistry::CheckPeerRequest(const std::string& job_id,
+                                                   const std::string& proof,
+                                                   uint64_t incarnation) const {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr) {
+    return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
+  }
+  if (!ConstantTimeEquals(proof, JobProof(job->spec.secret, job_id, incarnation))) {
+    return Status(ErrorCode::kPermissionDenied,
+                  "the caller does not know the secret of job " + job_id);
+  }
+  return job;
+}
+
+// Whether the daemon at `caller` is that node of the job.
+Status JobRegistry::CheckNode(const JobRecord& job, uint32_t node, const std::string& caller) {
+  if (node >= job.nodes.size() || node == job.spec.node) {
+    return {ErrorCode::kInvalidArgument,
+            "job " + job.spec.id + " has no other node " + std::to_string(node)};
+  }
+  if (job.nodes[node].address != caller) {
+    return {ErrorCode::kPermissionDenied, "the daemon at " + caller + " is not node " +
+                                              std::to_string(node) + " of job " + job.spec.id};
+  }
+  return {};
+}
+
+Status JobRegistry::NodeJoined(const control::JoinedRequest& request, const std::string& caller) {
+  StatusOr<JobRecord*> found =
+      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+  FERRY_RETURN_IF_ERROR(found.status());
+  JobRecord& job = **found;
+  FERRY_RETURN_IF_ERROR(CheckNode(job, request.node(), caller));
+  Node& node = job.nodes[request.node()];
+  if (node.state == NodeState::kFailed) {
+    return node.trouble;
+  }
+  if (node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
+    return OtherIncarnation(job, request.node());
+  }
+  node.their_life = std::max(node.their_life, request.life());
+  ResumeIfBothReady(job, request.node());
+  for (const control::JobRank& joined : request.ranks()) {
+    if (joined.rank() >= job.size() || job.spec.node_of_rank[joined.rank()] != request.node()) {
+      return {ErrorCode::kInvalidArgument, "rank " + std::to_string(joined.rank()) + " of job " +
+                                               job.spec.id + " is not of node " +
+                                               std::to_string(request.node())};
+    }
+    Rank& rank = job.ranks[joined.rank()];
+    if (rank.state == RankState::kAbsent) {
+      rank.state = RankState::kJoined;
+      rank.private_memory_reachable = joined.private_memory_reachable();
+    }
+  }
+  CheckComplete(job);
+  Changed();
+  return {};
+}
+
+Status JobRegistry::NodeLeft(const control::LeftRequest& request, const std::string& caller) {
+  StatusOr<JobRecord*> found =
+      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+  FERRY_RETURN_IF_ERROR(found.status());
+  JobRecord& job = **found;
+  if (std::none_of(job.nodes.begin(), job.nodes.end(),
+                   [&](const Node& node) { return node.address == caller; })) {
+    return {ErrorCode::kPermissionDenied,
+            "the daemon at " + caller + " is no node of job " + job.spec.id};
+  }
+  for (const control::RankEnd& left : request.ranks()) {
+    if (left.rank() >= job.size() || job.IsLocal(left.rank())) {
+      return {ErrorCode::kInvalidArgument, "rank " + std::to_string(left.rank()) + " of job " +
+                                               job.spec.id + " is not of the caller's node"};
+    }
+    FERRY_RETURN_IF_ERROR(CheckNode(job, job.spec.node_of_rank[left.rank()], caller));
+    if (const Node& node = job.nodes[job.spec.node_of_rank[left.rank()]];
+        node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
+      return OtherIncarnation(job, job.spec.node_of_rank[left.rank()]);
+    }
+    EndRank(job, left.rank(),
+            left.orderly()
+                ? Status()
+                : Status(PeerError(static_cast<ErrorCode>(left.error())), left.reason()));
+  }
+  if (request.job_aborted()) {
+    AbortJob(job, {ErrorCode::kAborted, request.abort_reason()});
+  }
+  return {};
+}
+
+// ---- Nodes come and go ----
+
+void JobRegistry::OnNodeUp(const NodeContact& contact) {
+  for (const auto& [job, index] : NodesAt(contact.address)) {
+    const NodeState state = job->nodes[index].state;
+    if (state == NodeState::kConnecting || state == NodeState::kCut) {
+      BringUp(*job, index, contact);
+    }
+    CheckComplete(*job);
+  }
+  Changed();
+}
+
+void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& contact) {
+  Node& node = job.nodes[index];
+  NodeRoute route;
+  route.fabric_address = Bytes(contact.fabric_address);
+  route.send_key = contact.send_key;
+  route.receive_key = contact.receive_key;
+  route.link = contact.link;
+  route.life = contact.life;
+  route.guest = contact.link;
+  const Status status = data_plane_.AddNode(job.spec.id, index, route);
+  if (status.code() == ErrorCode::kWouldBlock) {
+    node.returning = contact;  // until the next OnTick
+    return;
+  }
+  node.returning.reset();
+  node.trouble = status;
+  if (!status.ok()) {
+    return FailJob(job, status);
+  }
+  // Only now may the node hear that ranks have joined here: its packets have a route. After a cut
+  // it is told all once more, for what was said last may be lost.
+  if (node.state == NodeState::kCut) {
+    node.joined_pending = node.left_pending = true;
+  }
+  node.state = NodeState::kUp;
+  node.incarnation = contact.incarnation;
+  node.life = contact.life;
+  node.direct_links = contact.direct_links;
+  ResumeIfBothReady(job, index);
+  Deliver(job, index);
+}
+
+// Messages flow again once each of the two nodes takes packets on the new life of the link.
+void JobRegistry::ResumeIfBothReady(JobRecord& job, uint32_t index) {
+  const Node& node = job.nodes[index];
+  if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {
+    data_plane_.NodeReturned(job.spec.id, index);
+  }
+}
+
+void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const Status& why) {
+  if (link != 0) {
+    data_plane_.NodeFailed(link, ErrorCode::kNodeUnreachable);
+  }
+  for (const auto& [job, index] : NodesAt(address)) {
+    Node& node = job->nodes[index];
+    if (node.state == NodeState::kFailed) {
+      continue;
+    }
+    node.state = NodeState::kFailed;
+    node.trouble = why;
+    node.link_news.Clear();
+    const Status failure(why.code(),
+                         "node " + std::to_string(index) + " at " + address + ": " + why.message());
+    if (!job->complete) {
+      FailJob(*job, failure);
+    }
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      if (job->spec.node_of_rank[rank] == index) {
+        EndRank(*job, rank, failure);
+      }
+    }
+  }
+  SweepSoon();
+  Changed();
+}
+
+void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
+  data_plane_.NodeFailed(link, ErrorCode::kLinkDown);
+  for (const auto& [job, index] : NodesAt(address)) {
+    Node& node = job->nodes[index];
+    node.returning.reset();
+    if (node.state == NodeState::kUp) {
+      node.state = NodeState::kCut;
+      node.trouble = why;
+      CutLinks(*job, index);
+    }
+  }
+  Changed();
+}
+
+void JobRegistry::OnNodeTrouble(const std::string& address, const Status& why) {
+  for (const auto& [job, index] : NodesAt(address)) {
+    if (Node& node = job->nodes[index]; node.state == NodeState::kConnecting) {
+      node.trouble = why;
+    }
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,91 @@
+#include "daemon/jobs/launchers.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/counted.h"
+#include "common/hex_text.h"
+#include "common/log.h"
+#include "daemon/tls/secrets.h"
+
+namespace ferry::daemon {
+
+Launchers::Token Launchers::Admit(uid_t uid) {
+  Token token{};
+  FillRandom(token);
+  by_token_.emplace(HexText(token), Launcher{next_serial_++, uid});
+  return token;
+}
+
+void Launchers::Dismiss(const std::string& token) {
+  const auto launcher = by_token_.extract(token);
+  if (launcher.empty()) {
+    return;
+  }
+  std::vector<std::string> orphans;
+  for (const auto& [id, job] : registry_.jobs()) {
+    if (job->spec.launcher == launcher.mapped().serial) {
+      orphans.push_back(id);
+    }
+  }
+  for (const std::string& id : orphans) {
+    (void)registry_.DestroyJob(id);
+  }
+}
+
+StatusOr<Launchers::Launcher> Launchers::Find(const std::string& token) const {
+  const auto found = by_token_.find(token);
+  if (found == by_token_.end()) {
+    return Status(ErrorCode::kPermissionDenied,
+                  token.empty()
+                      ? "the call carries no token (metadata ferry-token): ask for one over the "
+                        "attach socket"
+                      : "the call's token is no launcher's: its connection to the attach socket "
+                        "must stay open");
+  }
+  return found->second;
+}
+
+Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
+  const StatusOr<Launcher> launcher = Find(token);
+  FERRY_RETURN_IF_ERROR(launcher.status());
+  spec.owner = launcher->uid;
+  spec.launcher = launcher->serial;
+  const std::string created = "job " + spec.id + ": created by uid " +
+                              std::to_string(launcher->uid) + ", " +
+                              Counted(spec.node_of_rank.size(), "rank") + " on " +
+                              Counted(spec.node_addresses.size(), "node");
+  Status status = registry_.CreateJob(std::move(spec));
+  if (status.ok()) {
+    spdlog::info("{}", created);
+  } else {
+    static RateLimiter limiter(10, 1'000'000'000);  // any user may cause as many as he likes
+    LogLimited(limiter, spdlog::level::warn, "job of uid {} not created: {}", launcher->uid,
+               status.message());
+  }
+  return status;
+}
+
+Status Launchers::CheckOwner(const std::string& token, const std::string& job_id) const {
+  const StatusOr<Launcher> launcher = Find(token);
+  FERRY_RETURN_IF_ERROR(launcher.status());
+  const auto job = registry_.jobs().find(job_id);
+  if (job == registry_.jobs().end() || job->second->spec.owner != launcher->uid) {
+    return {ErrorCode::kNotFound,
+            "uid " + std::to_string(launcher->uid) + " has no job " + job_id + " on this daemon"};
+  }
+  return {};
+}
+
+Status Launchers::DestroyJob(const std::string& token, const std::string& job_id) {
+  FERRY_RETURN_IF_ERROR(CheckOwner(token, job_id));
+  return registry_.DestroyJob(job_id);
+}
+
+StatusOr<bool> Launchers::RankProcessEnded(const std::string& token, const std::string& job_id,
+                                           uint32_t rank, const std::string& how) {
+  FERRY_RETURN_IF_ERROR(CheckOwner(token, job_id));
+  return registry_.RankProcessEnded(job_id, rank, how);
+}
+
+}  // namespace ferry::daemon

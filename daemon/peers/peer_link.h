@@ -1,0 +1,42 @@
+// The state of one link. Private to PeerLinks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/peers/node_links.h"
+#include "daemon/peers/peer_links.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::daemon {
+
+struct PeerLinks::Link {
+  std::string address;
+  std::string host;                           // of the address
+  std::map<uid_t, uint32_t> wanted;           // by how many jobs of which user
+  std::shared_ptr<control::Peer::Stub> stub;  // null between greetings of one who never answered
+  uint64_t tls_generation = 0;                // of the certificates that the stub uses
+  bool up = false;
+  bool asking = false;             // a Hello or heartbeat is under way
+  bool in_line = false;            // to be greeted, as one that has never answered
+  std::optional<uid_t> turn;       // whose turn the greeting under way takes
+  uint64_t stranger_since_ns = 0;  // when it was first greeted
+  uint64_t next_greeting_ns = 0;   // not before, while it has never answered
+  bool greet_again = false;        // once it is answered: the peer knows us since
+  uint32_t early_greetings = 0;
+  std::string token_hash;  // of the peer's token for us, from its answer
+  std::vector<std::function<void(bool refused)>> probes;  // that wait for the one under way
+  uint64_t life = 0;
+  NodeContact contact;  // who answers there, once somebody has
+  uint64_t last_heard_ns = 0;
+  uint64_t asked_ns = 0;             // when the last heartbeat was sent
+  uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
+  std::string trouble;               // why the last question had no answer
+};
+
+}  // namespace ferry::daemon

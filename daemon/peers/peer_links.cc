@@ -1,0 +1,466 @@
+#include "daemon/peers/peer_links.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/net_address.h"
+#include "common/version.h"
+#include "daemon/grpc/grpc_status.h"
+#include "daemon/peers/peer_link.h"
+#include "daemon/peers/port_probe.h"
+#include "daemon/tls/secrets.h"
+#include "daemon/tls/tls_credentials.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr size_t kKeySecretBytes = 32;
+constexpr size_t kMostDead = 4096;
+constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
+constexpr size_t kStrangersAtOnce = 64;      // of one user's nodes
+
+// The callee understood the question and will not answer another one of its kind.
+bool IsRefusal(const Status& status) {
+  return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
+}
+
+Status Restarted() {
+  return {ErrorCode::kNodeUnreachable, "its daemon was restarted, the one of this job is gone"};
+}
+
+Status Died() {
+  return {ErrorCode::kNodeUnreachable, "its daemon has died: nothing listens there any more"};
+}
+
+}  // namespace
+
+PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
+                     const TlsCredentials* tls, AddressList nodes)
+    : loop_(loop),
+      events_(events),
+      timing_(timing),
+      tls_(tls),
+      nodes_(std::move(nodes)),
+      key_secret_(kKeySecretBytes, '\0'),
+      turns_(kStrangersAtOnce),
+      timer_(loop.context()) {
+  FillRandom({reinterpret_cast<uint8_t*>(key_secret_.data()), key_secret_.size()});
+}
+
+PeerLinks::~PeerLinks() = default;
+
+void PeerLinks::Stop() {
+  loop_.Run([this] {
+    ticking_ = false;
+    timer_.cancel();
+    for (const auto& [address, link] : links_) {
+      link->probes.clear();  // they hold the link
+    }
+  });
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (grpc::ClientContext* context : calls_) {
+    context->TryCancel();
+  }
+  none_left_.wait(lock, [this] { return calls_.empty(); });
+}
+
+// ---- The life of a link ----
+
+Status PeerLinks::CheckAddress(const std::string& host) const {
+  if (!nodes_.empty() && !nodes_.Contains(host)) {
+    return {ErrorCode::kPermissionDenied,
+            host +
+                " is not among the other nodes that jobs of this ferryd may name (its option "
+                "node_addresses): ask its administrator if it should be"};
+  }
+  return tls_ == nullptr ? CheckLoopback(host) : Status();
+}
+
+Status PeerLinks::Acquire(const std::string& address, uid_t user) {
+  if (const auto found = links_.find(address); found != links_.end()) {
+    const LinkPtr link = found->second;
+    if (++link->wanted[user] == 1 && link->in_line) {
+      link->in_line = false;  // its new user's turn may come earlier
+      GreetStranger(link);
+    }
+    if (link->up) {
+      loop_.Post([this, link] { ReportUp(link); });
+    }
+    return {};
+  }
+  const StatusOr<HostPort> parsed = ParseHostPort(address);
+  FERRY_RETURN_IF_ERROR(parsed.status());
+  FERRY_RETURN_IF_ERROR(CheckAddress(parsed->host));
+  auto link = std::make_shared<Link>();
+  link->address = address;
+  link->host = parsed->host;
+  link->wanted[user] = 1;
+  link->stranger_since_ns = MonotonicNs();
+  links_.emplace(address, link);
+  GreetStranger(link);
+  if (!std::exchange(ticking_, true)) {
+    TickLater();
+  }
+  return {};
+}
+
+void PeerLinks::Release(const std::string& address, uid_t user) {
+  const auto found = links_.find(address);
+  if (found == links_.end()) {
+    return;
+  }
+  std::map<uid_t, uint32_t>& wanted = found->second->wanted;
+  if (const auto jobs = wanted.find(user); jobs != wanted.end() && --jobs->second == 0) {
+    wanted.erase(jobs);
+  }
+  if (wanted.empty()) {
+    links_.erase(found);
+  }
+}
+
+bool PeerLinks::IsCurrent(const LinkPtr& link) const {
+  const auto found = links_.find(link->address);
+  return found != links_.end() && found->second == link;
+}
+
+// Greets one that has never answered, once it is the turn of a user who wants it.
+void PeerLinks::GreetStranger(const LinkPtr& link) {
+  std::vector<uid_t> users;
+  for (const auto& [user, jobs] : link->wanted) {
+    users.push_back(user);
+  }
+  link->in_line = true;
+  turns_.Await(users, [this, weak = std::weak_ptr(link)](uid_t user) {
+    const LinkPtr link = weak.lock();
+    if (link == nullptr || !IsCurrent(link) || !std::exchange(link->in_line, false)) {
+      return false;
+    }
+    link->turn = user;
+    SayHello(link);
+    return true;
+  });
+}
+
+void PeerLinks::SayHello(const LinkPtr& link) {
+  link->asking = true;
+  RefreshConnection(link);
+  control::HelloRequest request;
+  *request.mutable_from() = self_;
+  request.set_life(link->life);
+  if (link->contact.incarnation != 0) {
+    request.set_token(TokenFor(link->address, link->contact.incarnation));
+  }
+  SendHello(link, request, [this, link](const Status& status, const control::HelloReply& reply) {
+    OnHello(link, status, reply);
+  });
+}
+
+// The peer knows us by now, or needs us to know it: the next tick is late.
+void PeerLinks::GreetNow(const LinkPtr& link) {
+  if (link->up) {
+    return;
+  }
+  if (link->asking) {
+    link->greet_again = true;
+  } else if (link->contact.incarnation == 0) {
+    link->next_greeting_ns = 0;
+  } else if (link->early_greetings < kMostEarlyGreetings) {
+    ++link->early_greetings;
+    SayHello(link);
+  }
+}
+
+void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
+                        const control::HelloReply& reply) {
+  link->asking = false;
+  if (const auto turn = std::exchange(link->turn, std::nullopt)) {
+    turns_.End(*turn);
+  }
+  if (!IsCurrent(link)) {
+    return;
+  }
+  const bool greet_again = std::exchange(link->greet_again, false);
+  const Status answer = status.ok() ? CheckReply(link, reply) : status;
+  if (!answer.ok()) {
+    if (IsRefusal(answer)) {
+      return MarkDown(link, answer);
+    }
+    link->trouble = ExplainConnectionError(answer.message(), tls_);
+    events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});
+    if (link->contact.incarnation != 0) {  // it was cut off, and may have died since
+      MarkDownIfDead(link);
+    } else {
+      link->stub.reset();
+      const uint64_t now_ns = MonotonicNs();
+      const uint64_t unanswered_ms = (now_ns - link->stranger_since_ns) / kNsPerMs;
+      link->next_greeting_ns =
+          greet_again ? now_ns : now_ns + timing_.GreetingPauseMs(unanswered_ms) * kNsPerMs;
+    }
+    return;  // until Tick
+  }
+  if (link->contact.incarnation != 0 && (reply.from().incarnation() != link->contact.incarnation ||
+                                         reply.token_hash() != link->token_hash)) {
+    return MarkDown(link, Restarted());
+  }
+  const bool is_new = link->contact.incarnation == 0;
+  Learn(link, reply);
+  const bool has_agreed = reply.life() == link->life && reply.data_key() != 0;
+  link->life = std::max(link->life, reply.life());
+  if (reply.data_key() == 0) {
+    link->trouble = "the daemon there has not called this one back at " + self_.control_address() +
+                    " yet: the job may not have been created there";
+    events_.OnNodeTrouble(link->address, {ErrorCode::kNodeUnreachable, link->trouble});
+  }
+  if (is_new && !has_agreed) {
+    return SayHello(link);  // now with a token
+  }
+  if (!has_agreed) {  // until the next tick: a key that came is of another life
+    return greet_again ? GreetNow(link) : void();
+  }
+  link->up = true;
+  link->trouble.clear();
+  link->last_heard_ns = MonotonicNs();
+  link->contact.send_key = reply.data_key();
+  link->contact.receive_key = ReceiveKey(reply.from(), link->life);
+  link->contact.life = link->life;
+  link->unanswered_since_ns = 0;
+  spdlog::info("peer {} at {} is up", link->contact.name, link->address);
+  ReportUp(link);
+  Beat(link);  // the peer may have greeted us before we could know it: now it need not wait
+}
+
+// Whether what answers at the link's address is a daemon that we can talk to, and that one.
+Status PeerLinks::CheckReply(const LinkPtr& link, const control::HelloReply& reply) const {
+  FERRY_RETURN_IF_ERROR(CheckIdentity(reply.from()));
+  FERRY_RETURN_IF_ERROR(CheckLife(reply.life()));
+  if (reply.from().control_address() != link->address) {
+    return {ErrorCode::kInvalidArgument,
+            "the daemon of node " + reply.from().name() + ", which answers at " + link->address +
+                ", is reached at " + reply.from().control_address() + ": name it by that address"};
+  }
+  return {};
+}
+
+void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
+  const control::NodeIdentity& peer = reply.from();
+  link->contact.address = link->address;
+  link->contact.name = peer.name();
+  link->contact.incarnation = peer.incarnation();
+  link->contact.link = LinkTo(peer);
+  link->contact.fabric_address = peer.fabric_address();
+  link->contact.direct_links = peer.direct_links();
+  link->token_hash = reply.token_hash();
+  dead_.erase(link->address);
+}
+
+void PeerLinks::ReportUp(const LinkPtr& link) {
+  if (IsCurrent(link)) {
+    events_.OnNodeUp(link->contact);
+  }
+}
+
+void PeerLinks::Beat(const LinkPtr& link) {
+  link->asking = true;
+  link->asked_ns = MonotonicNs();
+  if (link->unanswered_since_ns == 0) {
+    link->unanswered_since_ns = link->asked_ns;
+  } else {
+    RefreshConnection(link);
+  }
+  control::HeartbeatRequest request;
+  request.set_incarnation(self_.incarnation());
+  request.set_life(link->life);
+  SendHeartbeat(link, request,
+                [this, link](const Status& status, const control::HeartbeatReply& reply) {
+                  OnBeat(link, status, reply.incarnation());
+                });
+}
+
+void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation) {
+  link->asking = false;
+  if (!IsCurrent(link)) {
+    return;
+  }
+  const uint64_t now_ns = MonotonicNs();
+  if (status.ok() && incarnation != link->contact.incarnation) {
+    return MarkDown(link, Restarted());
+  }
+  if (status.ok()) {
+    link->last_heard_ns = now_ns;
+    link->unanswered_since_ns = 0;
+    link->trouble.clear();
+    return;
+  }
+  link->trouble = status.message();
+  if (status.code() == ErrorCode::kDaemonDied) {  // see CheckAlive
+    return MarkDown(link, {ErrorCode::kNodeUnreachable, status.message()});
+  }
+  if (status.code() == ErrorCode::kLinkDown) {
+    return MarkCut(link, link->life + 1, status);
+  }
+  // A question ends at its deadline, unless we stood still ourselves: then the silence was ours.
+  if (now_ns - link->asked_ns > 2 * timing_.CallTimeoutMs() * kNsPerMs) {
+    link->unanswered_since_ns = now_ns;
+  }
+  const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
+  if (silent_ms >= timing_.peer_timeout_ms) {
+    return MarkCut(
+        link, link->life + 1,
+        {ErrorCode::kLinkDown, "its daemon has been silent for " + std::to_string(silent_ms) +
+                                   " ms (peer_timeout_ms): " + status.message()});
+  }
+  Connect(link);
+  MarkDownIfDead(link);
+}
+
+void PeerLinks::MarkDownIfDead(const LinkPtr& link) {
+  Probe(link, [this, link](bool refused) {
+    if (refused) {
+      MarkDown(link, Died());
+    }
+  });
+}
+
+void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> done) {
+  link->probes.push_back(std::move(done));
+  if (link->probes.size() > 1) {
+    return;
+  }
+  const auto answer = [this, link](bool refused) {
+    for (const auto& probe : std::exchange(link->probes, {})) {
+      if (IsCurrent(link)) {
+        probe(refused);
+      }
+    }
+  };
+  const StatusOr<HostPort> where = ParseHostPort(link->address);
+  if (!where.ok()) {
+    return answer(false);
+  }
+  ProbePort(loop_.context(), *where, std::chrono::milliseconds(timing_.heartbeat_interval_ms),
+            answer);
+}
+
+void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
+  links_.erase(link->address);
+  if (link->contact.incarnation != 0) {
+    if (dead_.size() >= kMostDead) {
+      dead_.erase(dead_.begin());  // it finds out by itself
+    }
+    dead_[link->address] = link->contact.incarnation;
+  }
+  spdlog::error("peer {} at {} is down: {}", link->contact.name, link->address, why.message());
+  events_.OnNodeDown(link->address, link->contact.link, why);
+}
+
+void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why) {
+  link->up = false;
+  link->life = next_life;
+  link->trouble = why.message();
+  Connect(link);
+  spdlog::error("peer {} at {} is cut off: {}", link->contact.name, link->address, why.message());
+  events_.OnNodeCut(link->address, link->contact.link, why);
+}
+
+// A tick may come a little early. A peer that has not answered is asked in every one.
+bool PeerLinks::IsBeatDue(const Link& link, uint64_t now_ns) const {
+  const uint64_t period_ms = timing_.BeatPeriodMs(links_.size());
+  const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
+  return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
+         since_ms + timing_.heartbeat_interval_ms / 2 >= period_ms;
+}
+
+void PeerLinks::TickLater() {
+  timer_.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && ticking_) {
+      Tick();
+    }
+  });
+}
+
+void PeerLinks::Tick() {
+  ticking_ = !links_.empty();
+  if (!ticking_) {
+    return;  // an idle daemon without peers has no timer at all
+  }
+  const uint64_t now_ns = MonotonicNs();
+  for (const auto& [address, link] : links_) {
+    link->early_greetings = 0;
+    if (link->asking) {
+      continue;
+    }
+    if (!link->up && link->contact.incarnation == 0) {
+      // A tick may come a little early.
+      const uint64_t soon_ns = now_ns + timing_.heartbeat_interval_ms / 2 * kNsPerMs;
+      if (!link->in_line && soon_ns >= link->next_greeting_ns) {
+        GreetStranger(link);
+      }
+    } else if (!link->up) {
+      SayHello(link);
+    } else if (IsBeatDue(*link, now_ns)) {
+      Beat(link);
+    }
+  }
+  events_.OnTick();
+  TickLater();
+}
+
+PeerLinks::LinkPtr PeerLinks::FindUp(uint64_t link) const {
+  const auto found = std::find_if(links_.begin(), links_.end(), [link](const auto& entry) {
+    return entry.second->up && entry.second->contact.link == link;
+  });
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void PeerLinks::Lose(uint64_t lost, const Status& why) {
+  const LinkPtr link = FindUp(lost);
+  if (link == nullptr) {
+    return;
+  }
+  // Meanwhile the peer may have noticed it, too, and the two have begun a new life.
+  Probe(link, [this, link, why, life = link->life](bool refused) {
+    if (refused) {
+      MarkDown(link, Died());
+    } else if (link->up && link->life == life) {
+      MarkCut(link, link->life + 1, why);
+    }
+  });
+}
+
+std::vector<control::PeerStatus> PeerLinks::Report() const {
+  std::vector<control::PeerStatus> report;
+  for (const auto& [address, link] : links_) {
+    control::PeerStatus& peer = report.emplace_back();
+    peer.set_name(link->contact.name);
+    peer.set_control_address(address);
+    const bool silent =
+        link->unanswered_since_ns != 0 &&
+        MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
+    peer.set_state(link->up ? (silent ? "silent" : "up") : link->life == 0 ? "connecting" : "cut");
+    peer.set_incarnation(link->contact.incarnation);
+    peer.set_trouble(link->trouble);
+    if (link->up) {
+      peer.set_last_heard_ms((MonotonicNs() - link->last_heard_ns) / kNsPerMs);
+    }
+  }
+  return report;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,179 @@
+// PeerLinks as the one that calls: the connections to other daemons, and the calls themselves.
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "daemon/grpc/grpc_status.h"
+#include "daemon/grpc/http2_guard.h"
+#include "daemon/peers/peer_link.h"
+#include "daemon/peers/peer_links.h"
+#include "daemon/tls/tls_credentials.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::daemon {
+namespace {
+
+using AsyncPeer = control::Peer::StubInterface::async_interface;
+using Callback = std::function<void(grpc::Status)>;
+template <typename Request, typename Reply>
+using Method = void (AsyncPeer::*)(grpc::ClientContext*, const Request*, Reply*, Callback);
+
+constexpr Method<control::HelloRequest, control::HelloReply> kHello = &AsyncPeer::Hello;
+constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat =
+    &AsyncPeer::Heartbeat;
+constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
+constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
+constexpr Method<control::MatchNewsRequest, control::NewsReply> kMatches = &AsyncPeer::Matches;
+constexpr Method<control::LinkNewsRequest, control::NewsReply> kLinks = &AsyncPeer::Links;
+constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
+
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const LinkTiming& timing) {
+  grpc::ChannelArguments arguments;
+  const int interval_ms = static_cast<int>(timing.heartbeat_interval_ms);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A connection of its own: a broken one must not be shared with a link made anew.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // What is there may be anything, and answer anything.
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+}  // namespace
+
+// ---- Connections ----
+
+void PeerLinks::Connect(const LinkPtr& link) const {
+  const auto credentials =
+      tls_ == nullptr ? grpc::InsecureChannelCredentials() : tls_->ForPeer(link->host);
+  link->tls_generation = tls_ == nullptr ? 0 : tls_->generation();
+  link->stub = control::Peer::NewStub(MakeChannel(link->address, credentials, timing_));
+}
+
+// Certificates that were read anew serve a link whose connection is not there, or fails. One that
+// works is let be: jobs depend on it, and the peer may not trust the new ones yet.
+void PeerLinks::RefreshConnection(const LinkPtr& link) const {
+  if (link->stub == nullptr || (tls_ != nullptr && tls_->generation() != link->tls_generation)) {
+    Connect(link);
+  }
+}
+
+// ---- Calls ----
+
+template <typename Request, typename Reply, typename Method>
+void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
+                     std::function<void(const Status&, const Reply&)> done) {
+  struct State {
+    LinkPtr link;
+    std::shared_ptr<control::Peer::Stub> stub;  // the link may get another one meanwhile
+    std::function<void(const Status&, const Reply&)> done;
+    grpc::ClientContext context;
+    Request request;
+    Reply reply;
+  };
+  auto state = std::make_shared<State>();
+  state->link = link;
+  state->stub = link->stub;
+  state->done = std::move(done);
+  state->request = request;
+  NameCaller(*link, &state->context);
+  state->context.set_deadline(std::chrono::system_clock::now() +
+                              std::chrono::milliseconds(timing_.CallTimeoutMs()));
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) {
+      return;
+    }
+    calls_.insert(&state->context);
+  }
+  (state->stub->async()->*method)(
+      &state->context, &state->request, &state->reply,
+      [this, state](const grpc::Status& status) mutable {
+        // All of it goes to the control thread, where it ends: the last owner of a channel must not
+        // let it go on gRPC's thread, which would wait for itself.
+        loop_.Post([this, state = std::move(state), answer = FromGrpc(status)] {
+          state->done(answer, state->reply);
+          Forget(&state->context);
+        });
+      });
+}
+
+void PeerLinks::NameCaller(const Link& link, grpc::ClientContext* context) const {
+  context->AddMetadata(kCallerMetadata, self_.control_address());
+  if (link.contact.incarnation != 0) {
+    context->AddMetadata(kCallerTokenMetadata, TokenFor(link.address, link.contact.incarnation));
+  }
+}
+
+void PeerLinks::Forget(grpc::ClientContext* context) {
+  std::lock_guard lock(mutex_);
+  calls_.erase(context);
+  none_left_.notify_all();
+}
+
+template <typename Reply, typename Request, typename Method>
+void PeerLinks::Say(const std::string& address, Method method, const Request& request,
+                    std::function<void(const Status&, const Reply&)> done) {
+  const auto found = links_.find(address);
+  if (found == links_.end() || found->second->stub == nullptr) {
+    return loop_.Post([done = std::move(done), address] {
+      done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
+    });
+  }
+  Call<Request, Reply>(found->second, method, request, std::move(done));
+}
+
+void PeerLinks::SendHello(const LinkPtr& link, const control::HelloRequest& request,
+                          std::function<void(const Status&, const control::HelloReply&)> done) {
+  Call(link, kHello, request, std::move(done));
+}
+
+void PeerLinks::SendHeartbeat(
+    const LinkPtr& link, const control::HeartbeatRequest& request,
+    std::function<void(const Status&, const control::HeartbeatReply&)> done) {
+  Call(link, kHeartbeat, request, std::move(done));
+}
+
+void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
+                           Done done) {
+  Say<control::JoinedReply>(
+      address, kJoined, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
+                         Done done) {
+  Say<control::LeftReply>(
+      address, kLeft, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+void PeerLinks::SendMatches(const std::string& address, const control::MatchNewsRequest& request,
+                            NewsDone done) {
+  Say<control::NewsReply>(address, kMatches, request, std::move(done));
+}
+
+void PeerLinks::SendLinkNews(const std::string& address, const control::LinkNewsRequest& request,
+                             NewsDone done) {
+  Say<control::NewsReply>(address, kLinks, request, std::move(done));
+}
+
+void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
+                        WhyDone done) {
+  const auto found = links_.find(address);
+  if (found == links_.end() || !found->second->up) {
+    return done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
+  }
+  Call<control::PeerWhyRequest, control::WhyReply>(found->second, kWhy, request, std::move(done));
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,275 @@
+#include "daemon/session/rank_view.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "common/process_stat.h"
+#include "shm/atomic.h"
+#include "shm/counters.h"
+#include "shm/lane.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/match_layout.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::LoadRelaxed;
+using shm::RequestLayout;
+using shm::RequestState;
+
+std::span<const RequestLayout> UsedRequests(const Session& session) {
+  const auto* requests = reinterpret_cast<const RequestLayout*>(session.session_map.base() +
+                                                                shm::SessionRequestsOffset());
+  // Slots from `request_fresh` on were never used: reading them would only make their pages.
+  return {requests, std::min(LoadRelaxed(session.layout()->request_fresh), session.request_limit)};
+}
+
+RequestState StateOf(const RequestLayout& slot) {
+  return static_cast<RequestState>(LoadRelaxed(slot.state));
+}
+
+// Whether the rank, or a thread of its, waits for something.
+bool IsWaiting(const RequestLayout& slot, RequestState state) {
+  return IsUnfinished(state) &&
+         (state != RequestState::kPosted || (LoadRelaxed(slot.flags) & shm::kRequestServes) == 0);
+}
+
+RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState state) {
+  RequestView view;
+  view.index = index;
+  view.generation = LoadRelaxed(slot.generation);
+  view.state = state;
+  view.send = LoadRelaxed(slot.kind) == static_cast<uint32_t>(shm::RequestKind::kSend);
+  view.context = LoadRelaxed(slot.context);
+  view.peer = LoadRelaxed(slot.peer);
+  view.tag = LoadRelaxed(slot.tag);
+  view.size_bytes = LoadRelaxed(slot.size_bytes);
+  view.start_ns = LoadRelaxed(slot.start_ns);
+  view.transfer_rank = LoadRelaxed(slot.transfer_rank);
+  view.transfer_index = LoadRelaxed(slot.transfer_index);
+  view.transfer_generation = LoadRelaxed(slot.transfer_generation);
+  view.lost = LoadRelaxed(slot.link_end) == static_cast<uint32_t>(shm::LinkEnd::kHeld);
+  view.served = (LoadRelaxed(slot.flags) & shm::kRequestServed) != 0;
+  return view;
+}
+
+const shm::MatchTableLayout* MatchTable(const Session& session) {
+  return reinterpret_cast<const shm::MatchTableLayout*>(
+      session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
+}
+
+void ReadUnexpected(const Session& session, RankView* view) {
+  const shm::MatchTableLayout* table = MatchTable(session);
+  if (LoadRelaxed(table->unexpected_count) == 0) {
+    return;
+  }
+  const auto* entries = reinterpret_cast<const shm::MatchEntry*>(table + 1);
+  const uint32_t end =
+      std::min({LoadRelaxed(table->fresh), session.match_capacity, kMaxUnexpectedRead});
+  std::map<std::tuple<uint32_t, uint32_t, int32_t, bool>, size_t> groups;
+  for (uint32_t i = 1; i < end; ++i) {
+    const shm::MatchEntry& entry = entries[i];
+    if (LoadRelaxed(entry.state) != static_cast<uint32_t>(shm::MatchState::kUnexpected)) {
+      continue;
+    }
+    UnexpectedView message;
+    message.source = static_cast<uint32_t>(LoadRelaxed(entry.source));
+    message.tag = LoadRelaxed(entry.tag);
+    message.context = LoadRelaxed(entry.context);
+    message.size_bytes = LoadRelaxed(entry.size_bytes);
+    message.announced =
+        LoadRelaxed(entry.kind) != static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    const auto [group, is_new] = groups.try_emplace(
+        {message.source, message.context, message.tag, message.announced}, view->unexpected.size());
+    if (!is_new) {
+      ++view->unexpected[group->second].count;
+    } else if (view->unexpected.size() < kMaxUnexpectedShown) {
+      view->unexpected.push_back(message);
+    } else {
+      groups.erase(group);
+    }
+  }
+}
+
+// Fowler, Noll and Vo's hash, word by word.
+void Mix(uint64_t word, uint64_t* hash) { *hash = (*hash ^ word) * 0x100000001b3ULL; }
+
+uint64_t Backlog(const shm::LaneLayout* lane) {
+  if (LoadRelaxed(lane->producer.state) != static_cast<uint32_t>(shm::LaneState::kOpen)) {
+    return 0;
+  }
+  return shm::LaneConsumer(const_cast<shm::LaneLayout*>(lane)).Backlog();
+}
+
+}  // namespace
+
+// ---- Processes ----
+
+ProcessState ReadProcessState(pid_t pid) {
+  switch (ReadProcessStat(pid).state) {
+    case 'R':
+      return ProcessState::kRuns;
+    case 'S':
+    case 'I':
+      return ProcessState::kSleeps;
+    case 'D':
+      return ProcessState::kUninterruptible;
+    case 'T':
+      return ProcessState::kStopped;
+    case 't':
+      return ProcessState::kTraced;
+    case '\0':  // no process, or no descriptor left to read of it
+      return kill(pid, 0) != 0 && errno == ESRCH ? ProcessState::kGone : ProcessState::kRuns;
+    default:
+      return ProcessState::kGone;
+  }
+}
+
+// ---- Ranks ----
+
+bool IsUnfinished(RequestState state) {
+  switch (state) {
+    case RequestState::kQueued:
+    case RequestState::kPosted:
+    case RequestState::kLanded:
+    case RequestState::kTransferring:
+    case RequestState::kRemoteWait:
+    case RequestState::kMatched:
+      return true;
+    case RequestState::kFree:
+    case RequestState::kInactive:
+    case RequestState::kComplete:
+      return false;
+  }
+  return false;
+}
+
+uint32_t CountUnfinished(const Session& session) {
+  const auto used = UsedRequests(session);
+  return static_cast<uint32_t>(std::count_if(
+      used.begin(), used.end(), [](const auto& slot) { return IsWaiting(slot, StateOf(slot)); }));
+}
+
+RankView ReadRank(const Session& session) {
+  RankView view;
+  view.process = ReadProcessState(session.pid);
+  const shm::WakeLayout& wake = session.inbox()->wake;
+  view.inside = LoadRelaxed(wake.inside) != 0;
+  view.asleep = LoadRelaxed(wake.sleepers) != 0;
+  view.poison = static_cast<ErrorCode>(LoadRelaxed(wake.poison));
+  const shm::Statistics statistics(session.layout()->counters);
+  for (const shm::StatisticLabel& label : shm::StatisticLabels()) {
+    Mix(statistics.Read(label.id), &view.fingerprint);
+  }
+  uint32_t index = 0;
+  for (const RequestLayout& slot : UsedRequests(session)) {
+    if (const RequestState state = StateOf(slot); IsWaiting(slot, state)) {
+      ++view.unfinished;
+      if (view.requests.size() < kMaxRequestsShown) {
+        view.requests.push_back(ReadRequest(slot, index, state));
+        Mix(index ^ uint64_t{view.requests.back().generation} << 32, &view.fingerprint);
+        Mix(static_cast<uint64_t>(state), &view.fingerprint);
+      }
+    }
+    ++index;
+  }
+  std::stable_sort(view.requests.begin(), view.requests.end(),
+                   [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  ReadUnexpected(session, &view);
+  return view;
+}
+
+QueueView ReadQueues(const Session& session) {
+  const shm::MatchTableLayout* table = MatchTable(session);
+  return {LoadRelaxed(table->posted_count), LoadRelaxed(table->unexpected_count),
+          LoadRelaxed(session.layout()->queued_sends)};
+}
+
+// ---- Places ----
+
+uint64_t LaneBacklog(const Session& receiver, uint32_t sender_lane) {
+  if (sender_lane >= shm::LaneCount(receiver.local_size)) {
+    return 0;
+  }
+  return Backlog(reinterpret_cast<const shm::LaneLayout*>(receiver.inbox_map.base() +
+                                                          shm::InboxLaneOffset(sender_lane)));
+}
+
+uint64_t CommandBacklog(const Session& sender) { return Backlog(&sender.layout()->to_daemon); }
+
+uint32_t CreditsOut(const Session& sender, uint32_t peer) {
+  if (peer >= sender.job_size) {
+    return 0;
+  }
+  const shm::PeerWords& words = sender.layout()->peers[peer];
+  return LoadRelaxed(words.sent) - LoadRelaxed(words.credited);
+}
+
+uint64_t CreditsOut(const Session& sender) {
+  uint64_t sum = 0;
+  for (uint32_t peer = 0; peer < sender.job_size; ++peer) {
+    sum += CreditsOut(sender, peer);
+  }
+  return sum;
+}
+
+PathView ReadPath(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return {};
+  }
+  const shm::PeerWords& words = session.layout()->peers[peer];
+  const shm::LinkWords& link = session.layout()->links[peer];
+  return {static_cast<shm::PeerPath>(LoadRelaxed(words.path)),
+          static_cast<shm::PeerPath>(LoadRelaxed(words.inward_path)), LoadRelaxed(link.messages),
+          LoadRelaxed(link.bytes)};
+}
+
+uint64_t ReadTraffic(const Session& session, uint32_t peer) {
+  if (peer >= session.job_size) {
+    return 0;
+  }
+  const shm::PeerWords& words = session.layout()->peers[peer];
+  const uint64_t sent =
+      LoadRelaxed(words.sent) + LoadRelaxed(session.layout()->one_sided[peer].done);
+  return sent << 32 | LoadRelaxed(words.drained);
+}
+
+bool HasLinkTransfers(const Session& session, uint32_t peer) {
+  const uint32_t link_lane = shm::LinkLane(session.local_size);
+  const auto rank = static_cast<int32_t>(peer);
+  return std::ranges::any_of(UsedRequests(session), [&](const RequestLayout& slot) {
+    if (StateOf(slot) != RequestState::kRemoteWait) {
+      return false;
+    }
+    const bool sends = LoadRelaxed(slot.kind) == static_cast<uint32_t>(shm::RequestKind::kSend);
+    return sends ? LoadRelaxed(slot.peer) == rank &&
+                       (LoadRelaxed(slot.flags) & shm::kRequestByLink) != 0
+                 : LoadRelaxed(slot.status_source) == rank && LoadRelaxed(slot.lane) == link_lane;
+  });
+}
+
+TransferView ReadTransfer(const Session& owner, uint32_t index) {
+  TransferView view;
+  if (index >= owner.request_limit) {
+    return view;
+  }
+  const auto& slot = reinterpret_cast<const shm::TransferLayout*>(
+      owner.inbox_map.base() + shm::InboxTransferOffset(owner.local_size))[index];
+  view.state = static_cast<shm::TransferState>(LoadRelaxed(slot.state));
+  view.generation = LoadRelaxed(slot.generation);
+  view.size_bytes = LoadRelaxed(slot.size_bytes);
+  view.chunks_done = LoadRelaxed(slot.done_chunks);
+  view.chunks_claimed = shm::ClaimedChunks(LoadRelaxed(slot.claim));
+  view.error = static_cast<ErrorCode>(LoadRelaxed(slot.error));
+  const uint64_t chunk_bytes = std::max(LoadRelaxed(slot.chunk_bytes), 1U);
+  const uint64_t chunks = view.size_bytes / chunk_bytes + (view.size_bytes % chunk_bytes != 0);
+  view.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, UINT32_MAX));
+  return view;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,134 @@
+// Takes packets from other daemons apart, checks them, and passes them on.
+//
+// A packet counts only if its job is known, its key is the one given to the node it names, and its
+// source lives on that node; everything else is counted and dropped.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "internode/core/extension.h"
+#include "internode/delivery/directory.h"
+#include "internode/delivery/outbound.h"
+#include "internode/rma/one_sided.h"
+#include "internode/rndv/rndv_get.h"
+#include "internode/rndv/rndv_put.h"
+#include "internode/rndv/rndv_rtr.h"
+#include "internode/rndv/rndv_staged.h"
+#include "internode/wire/wire.h"
+
+namespace ferry::progress {
+
+class Arrivals {
+ public:
+  struct Hooks {
+    // What a rank of another node has under way here ends, before the ranks here hear that it is
+    // gone; if it has died, that tells them.
+    std::function<void(Job&, uint32_t rank, ErrorCode error)> on_ended;
+    // The peer has said its last word of before (kParted).
+    std::function<void(ServedRank&, uint32_t peer)> on_parted;
+    // A node has sent something after a cut: so it takes packets again, too. Comes before that is
+    // looked at.
+    std::function<void(Job&, uint32_t node)> on_returned;
+  };
+
+  // All outlive this. `extension` may be null.
+  Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
+           Puts& puts, OneSided& one_sided, Extension* extension, Hooks hooks)
+      : directory_(directory),
+        outbound_(outbound),
+        pulls_(pulls),
+        feeds_(feeds),
+        adverts_(adverts),
+        puts_(puts),
+        one_sided_(one_sided),
+        extension_(extension),
+        hooks_(std::move(hooks)) {}
+
+  // A failure that is final.
+  struct Trouble {
+    Job* job = nullptr;
+    ServedRank* rank = nullptr;  // null: the whole job
+    ErrorCode error = ErrorCode::kOk;
+    std::string text;
+    uint32_t source = 0;  // too many messages: of that rank
+  };
+  // Calls on_trouble(trouble) for each packet of the frame that makes some.
+  template <typename Report>
+  void OnFrame(std::span<const std::byte> frame, uint64_t now_ns, Report&& on_trouble) {
+    while (!frame.empty()) {
+      const std::optional<Packet> packet = TakePacket(&frame);
+      if (!packet) {
+        ++dropped_;  // and all behind it: nobody knows where the next one begins
+        return;
+      }
+      if (const auto trouble = OnPacket(*packet, now_ns)) {
+        on_trouble(*trouble);
+      }
+    }
+  }
+  // A message whose head alone has come (transport::CompletionSink::OnHead): what its frame has
+  // before it, and its own packet, whose body goes on with data. Nothing unless it is an offer from
+  // whom it says, for a rank that takes it; nothing has been done yet.
+  struct Head {
+    std::span<const std::byte> before;
+    bool is_pushed = false;
+    shm::Descriptor offer;
+    Link* link = nullptr;
+    ServedRank* rank = nullptr;
+  };
+  std::optional<Head> FindHead(std::span<const std::byte> frame, uint64_t attachment_bytes);
+  // Takes the head. A pushed one is delivered now, *id is the note of it; of any other the data has
+  // to come first.
+  std::optional<Trouble> OnHead(const Head& head, IncomingId* id);
+  // What follows from a delivery of something that a rank of another node has sent.
+  static std::optional<Trouble> Judge(ServedRank& rank, uint32_t source, Delivery::Result result);
+
+  // From now on packets are dropped that only daemons send each other: the other nodes are ranks.
+  void BelieveRanksOnly() { from_ranks_ = true; }
+  // Delivers what arrived for the rank before it was served.
+  std::optional<Trouble> DeliverEarly(ServedRank& rank);
+
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  std::optional<Trouble> OnPacket(const Packet& packet, uint64_t now_ns);
+  Job* Admit(const PacketHeader& header);
+  std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
+  void HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns);
+  void HandleOneSided(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
+  std::optional<Trouble> HandleMarker(Job& job, const Packet& packet);
+  std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
+  std::optional<Trouble> HandleEnded(Job& job, const Packet& packet);
+  void HandleResult(Job& job, const Packet& packet, uint64_t now_ns);
+  // Out of line, so that a message pays for a load and a branch while nobody traces.
+  [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
+                                                         const shm::Descriptor& descriptor);
+  enum class Data { kCarried, kPushed };
+  std::optional<Trouble> Deliver(Job& job, const shm::Descriptor& descriptor,
+                                 std::span<const std::byte> data, Data is = Data::kCarried);
+
+  Directory& directory_;
+  Outbound& outbound_;
+  Pulls& pulls_;
+  Feeds& feeds_;
+  Adverts& adverts_;
+  Puts& puts_;
+  OneSided& one_sided_;
+  Extension* const extension_;
+  const Hooks hooks_;
+  bool from_ranks_ = false;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace ferry::progress

@@ -1,0 +1,225 @@
+// One-sided operations between nodes (client/api/one_sided.h): the daemon of the rank that wants
+// one passes it on, the daemon of the rank whose memory it is carries it out. By a direct link the
+// ranks' own cores do the same; what is said of daemons here holds for them.
+//
+// Each rank's operations with one peer are numbered as they leave, travel in one stream and are
+// carried out in its order, at once: so those that leave together share a packet, a single number
+// says which of them are over, and the peer's daemon answers many with one packet. Only those whose
+// result is wanted, and those that fail, have answers of their own.
+//
+// The bytes of a long put or get are offered by the daemon that has them, with which they go along
+// if they are not many, or else fetched by the other one, as a large message is (rndv_staged.h,
+// rndv_get.h), from and to memory of every kind. So it has no number, but an answer; and a put's
+// end is told as that of a send.
+//
+// Operations that a rank's rings of devices ask for (daemon/device_rings/rings.h) have numbers of
+// their own, in a stream of their own: those of the lane are the rank's.
+//
+// The peer's daemon believes nothing but what it knows of the region: whether there is one, its
+// bounds, whether CPUs may write to it. Atomic operations are those of its CPU, so they agree with
+// those that the ranks of its node make by themselves; accumulates, too (shm/accumulate.h).
+//
+// Calling thread: the progress thread. Does not block; allocates for a rank's first operation only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "internode/delivery/directory.h"
+#include "internode/delivery/outbound.h"
+#include "internode/rma/ring_calls.h"
+#include "internode/rndv/private_memory.h"
+#include "internode/rndv/rndv_get.h"
+#include "internode/rndv/rndv_staged.h"
+#include "internode/wire/wire.h"
+#include "shm/element_lock.h"
+
+namespace ferry::progress {
+
+class OneSided final : public RingCalls {
+ public:
+  // All outlive this.
+  OneSided(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
+           const PrivateMemory& private_memory);
+
+  // ---- At the rank that wants it
+  // Whether it may be about a rank of this node: an accumulate, which the rank leaves to ferryd
+  // where no CPU changes the elements at once.
+  static bool MayStayHere(const ServedRank& rank, const shm::Descriptor& command);
+  // An error text when no correct rank writes such a command. The destination is a rank of another
+  // node, unless it may stay here.
+  static std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command);
+  static bool IsLongPut(const shm::Descriptor& command);
+  // Of a long operation: where the bytes lie in the rank's memory, or are to lie.
+  static shm::Location PlaceHere(const ServedRank& rank, const shm::Descriptor& command);
+  // Pass a checked command on. False: it cannot leave yet; try again.
+  bool Start(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  // With the offer of its bytes, which may go along; `flags` as of kRemoteRts.
+  bool StartLongPut(ServedRank& rank, const shm::Descriptor& command, uint8_t flags,
+                    const WireRts& offer, const transport::Attachment& data, uint64_t now_ns);
+  // It cannot be: ends it with that error. Returns true, as a command that is through.
+  bool Refuse(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
+  // The peer's daemon says how far it has come, how a long operation has ended, or where the bytes
+  // of a long get are, which may be along.
+  // False: no daemon sends such a packet.
+  bool OnDone(const Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+              std::span<const std::byte> data);
+  void OnResult(ServedRank& rank, uint32_t peer, const WireResult& result);
+  void OnOffer(Job& job, const PacketHeader& header, const WireOneSidedOffer& offer,
+               std::span<const std::byte> data, uint64_t now_ns);
+  // Ends what is under way with a peer that is gone, or cut off.
+  void FailWith(const Job& job, uint32_t peer, ErrorCode error);
+  void FailBetween(ServedRank& rank, uint32_t peer, ErrorCode error);
+  // Whether nothing that the rank wants of that peer is under way.
+  static bool IsIdleWith(const ServedRank& rank, uint32_t peer);
+
+  // ---- The same for its rings: documented there
+  ErrorCode BeginForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim,
+                         bool* is_long) override;
+  ErrorCode CarryOutForRing(ServedRank& rank, const RingCall& call, uint64_t now_ns,
+                            uint64_t* value) override;
+  void ForgetRing(ServedRank& rank, uint64_t ring) override;
+
+  // ---- Where the memory is
+  // Carries the operations of a kOneSided out. False: no daemon sends such a packet.
+  bool OnPacket(Job& job, const Packet& packet, uint64_t now_ns);
+  // Tells the daemons of the ranks whose operations were carried out in this turn.
+  void Report(uint64_t now_ns);
+  // Go on with long gets whose memory was being registered: after a change of the registrations; or
+  // in any case, as is due when deadlines are checked, and after a region is about to go.
+  void Advance(uint64_t now_ns);
+  void RetryWaiting(uint64_t now_ns);
+  bool is_waiting() const { return !waiting_.empty(); }
+  // Carries out what waits for elements that somebody else changes, if those are free by now: at
+  // each turn.
+  void RetryHeld(uint64_t now_ns) {
+    if (!held_.empty()) [[unlikely]] {
+      CarryOutHeld(now_ns);
+    }
+  }
+  bool holds_some() const { return !held_.empty(); }
+  // Whether that one has not been told yet how far its operations are.
+  bool OwesNews(const Job* job, uint32_t peer) const {
+    return std::any_of(untold_.begin(), untold_.end(), [&](const Untold& untold) {
+      return untold.job == job && untold.source == peer;
+    });
+  }
+  // The job is about to go.
+  void Drop(const Job* job);
+
+ private:
+  // The last operation of `source` on memory of `here` that nobody was told of.
+  struct Untold {
+    Job* job;
+    uint32_t here;
+    uint32_t source;
+    uint32_t stream;
+    uint64_t number;
+  };
+  // A long get of `header.source` that waits until its bytes can be offered.
+  struct Waiting {
+    Job* job;
+    PacketHeader header;
+    WireOneSided wire;
+    Claim claim;
+    CountedUse use;  // of NodeUse::offers_lent
+  };
+
+  // Operations of `header.source`, of one packet, that wait until nobody else changes elements that
+  // the first of them is about; or that came behind such.
+  struct Held {
+    Job* job;
+    PacketHeader header;
+    std::vector<std::byte> body;
+  };
+  enum class Performed : uint8_t { kUntold, kTold, kHeld };
+
+  // Bytes of a rank's memory, as other ranks name them.
+  struct Memory {
+    ServedRegion* region = nullptr;  // null: the home alone knows the rank's regions
+    std::byte* bytes = nullptr;      // null: only streams reach them
+  };
+
+  void EndOffer(Job& job, const PacketHeader& header, const WireRts& offer, ErrorCode error,
+                uint64_t now_ns);
+  static OneSidedCounts& CountsWith(ServedRank& rank, uint32_t peer);
+  static bool MayAsk(ServedRank& rank, const shm::Descriptor& command);
+  static bool MayAskLong(ServedRank& rank, uint32_t peer);
+  static void Await(ServedRank& rank, const shm::Descriptor& command, uint64_t number);
+  static void End(ServedRank& rank, uint32_t peer, uint64_t number, ErrorCode error);
+  static void Answer(ServedRank& rank, const AwaitedAnswer& awaited, uint64_t value,
+                     ErrorCode error, std::span<const std::byte> data);
+  bool Land(ServedRank& rank, shm::Location where, uint64_t size_bytes,
+            std::span<const std::byte> data) const;
+  ErrorCode FindMemory(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                       bool is_write, Memory* found) const;
+  ErrorCode FindBytes(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t size_bytes,
+                      bool is_write, std::byte** bytes) const;
+  ErrorCode FindWord(ServedRank& rank, uint32_t region_id, uint64_t offset, uint64_t width,
+                     std::byte** word) const;
+  // Takes the lock of elements in that region, if they have one. False: somebody else has it.
+  bool LockElements(const ServedRank& rank, uint32_t region_id,
+                    std::unique_lock<shm::ElementLock>* lock) const;
+  bool IsBehindHeld(const Job& job, const PacketHeader& header) const;
+  void Hold(Job& job, const PacketHeader& header, std::span<const std::byte> body);
+  void CarryOutHeld(uint64_t now_ns);
+  void DropHeld(const std::function<bool(const Held&)>& is_over);
+  bool CarryOutPacket(Job& job, const Packet& packet, uint64_t now_ns);
+  bool OnLong(Job& job, const Packet& packet, uint64_t now_ns);
+  Performed Perform(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                    std::span<const std::byte> data, uint64_t now_ns);
+  void CarryOutHere(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                    std::span<const std::byte> data, uint64_t now_ns);
+  void NoteUntold(Job& job, const PacketHeader& header, uint64_t number);
+  ErrorCode CarryOut(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                     std::span<const std::byte> data, uint64_t now_ns, uint64_t* value,
+                     std::span<const std::byte>* found);
+  ErrorCode Accumulate(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
+                       std::span<const std::byte> data, std::span<const std::byte>* found);
+  ErrorCode CarryOutLong(ServedRank& rank, const PacketHeader& header, const WireOneSided& wire,
+                         std::span<const std::byte> data, uint64_t now_ns);
+  bool Lend(Waiting& get, uint64_t now_ns);
+  bool CarryAlong(const Waiting& get, const WireOneSidedOffer& wire, const shm::Location& where,
+                  Offer* offer, uint64_t now_ns);
+  ErrorCode OnPullEnd(const Pull& pull, ServedRank& rank);
+  void OnRingDone(ServedRank& rank, uint32_t peer, const WireOneSidedDone& done,
+                  std::span<const std::byte> data);
+  bool OnRingResult(ServedRank& rank, uint32_t peer, const WireResult& result);
+  bool OnRingOffer(ServedRank& rank, const PacketHeader& header, const WireOneSidedOffer& offer,
+                   std::span<const std::byte> data, uint64_t now_ns);
+  void EndRingGet(ServedRank& rank, uint32_t request, ErrorCode error);
+  void FailRingsWith(ServedRank& rank, uint32_t peer, ErrorCode error);
+  ErrorCode BeginShort(ServedRank& rank, const RingCall& call, uint64_t now_ns);
+  ErrorCode BeginLongPut(ServedRank& rank, const RingCall& call, uint64_t now_ns, Claim* claim);
+  ErrorCode BeginLongGet(ServedRank& rank, const RingCall& call, uint64_t now_ns);
+  ErrorCode SendLongPut(ServedRank& rank, PacketHeader header, const WireOneSided& wire,
+                        const WireRts& offer, const transport::Attachment& data, uint64_t now_ns);
+  void TellOfLong(Job& job, const PacketHeader& header, const WireOneSided& wire,
+                  std::span<const std::byte> data, ErrorCode error, uint64_t now_ns);
+  void Tell(Job& job, const PacketHeader& header, const WireOneSidedDone& done,
+            std::span<const std::byte> data, uint64_t now_ns);
+
+  Outbound& outbound_;
+  Pulls& pulls_;
+  Feeds& feeds_;
+  Registrations& registrations_;
+  const PrivateMemory& private_memory_;
+  std::vector<Untold> untold_;
+  std::vector<Waiting> waiting_;
+  std::deque<Held> held_;  // in the order in which they came
+  uint64_t held_bytes_ = 0;
+  bool waits_for_locks_ = false;                        // there is no room to hold more
+  uint64_t seen_changes_ = 0;                           // of the registrations
+  std::array<std::byte, shm::kCellBytes> accumulated_;  // what the last accumulate has found
+};
+
+}  // namespace ferry::progress

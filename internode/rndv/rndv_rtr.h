@@ -1,0 +1,116 @@
+// Receives of ranks here that their sources on other nodes may write into (receiver-first
+// rendezvous; engine/rendezvous/advert.h has the rules).
+//
+// A rank's kAdvert goes on to the source's daemon with what an RMA write needs. That daemon says in
+// order which message it writes (kPut, which is passed on to the rank), writes, and says how it
+// ended (kPutDone): then the receive is over (kPullDone). The rank's kWithdraw asks for an advert
+// back; the other daemon agrees (kWithdrawn) unless it has said kPut before.
+//
+// Peers write by a key of its own for each region, its *window*, which is made when the region is
+// first advertised. Device memory has one where the NIC reaches it; else no advert leaves, and
+// messages are fetched. So nobody writes into memory that is used for something else: where nobody
+// will say any more whether a write is through (the link was cut, or a write was given up), the
+// window is closed, the adverts of other peers in it are withdrawn, and only when its key is
+// worthless are those receives over. The next advert opens another one.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "internode/delivery/directory.h"
+#include "internode/delivery/outbound.h"
+#include "internode/delivery/reports.h"
+#include "internode/registration/pinned_memory.h"
+#include "internode/staging/staging_depot.h"
+
+namespace ferry::progress {
+
+class Adverts {
+ public:
+  // All outlive this.
+  Adverts(Registrar& registrar, Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
+      : registrar_(registrar), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
+
+  // Carry out a rank's commands. An advert is a hint: one that cannot leave now is dropped. Return
+  // an error text when no correct rank writes such a command.
+  std::optional<std::string> Advertise(ServedRank& rank, const shm::Descriptor& command,
+                                       uint64_t now_ns);
+  std::optional<std::string> Withdraw(ServedRank& rank, const shm::Descriptor& command,
+                                      uint64_t now_ns);
+  // The receive was matched with an offer.
+  void OnPull(ServedRank& rank, uint32_t request, uint32_t generation);
+
+  // Take the messages of a source's daemon. False: the rank has advertised no such receive to
+  // `source`.
+  bool OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns);
+  void OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done, uint64_t now_ns);
+  void OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive);
+  // Nothing more comes from there, but writes may be on their way.
+  void OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns);
+  // The same for those of one rank here.
+  void FailBetween(ServedRank& rank, uint32_t source, ErrorCode error, uint64_t now_ns);
+
+  // The region is about to go. False: peers may write into it, or the NIC has not let go of it
+  // yet; try again. From the deadline on the memory is kept, for a while, for those who may.
+  bool TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                       uint64_t now_ns);
+
+  // The rank is about to go, and its regions have.
+  void Forget(ServedRank& rank);
+
+  // Goes on with windows that close.
+  void Advance();
+  // The daemon of a source that is gone may have forgotten the job, and does not answer: after a
+  // while the window is closed instead.
+  void CheckDeadlines(Directory& directory, uint64_t now_ns);
+  bool awaits_answers() const { return waiting_ != 0; }
+  bool closes_windows() const { return closing_ != 0; }
+  // Receives that are being written.
+  uint32_t written() const { return written_; }
+
+  void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
+
+ private:
+  struct Window {
+    enum class State {
+      kOpen,       // once it is pinned
+      kClosing,    // until nobody uses it
+      kUnpinning,  // until its key is worthless
+    };
+    State state = State::kOpen;
+    ServedRank* rank = nullptr;
+    ServedRegion* region = nullptr;
+    PinnedMemory pinned;
+    uint32_t live = 0;  // adverts in it, but for the lost ones
+    std::future<void> unpinned;
+  };
+
+  static Advertised* Find(ServedRank& rank, const WireReceive& receive);
+  Window* WindowOf(ServedRank& rank, ServedRegion& region);
+  void Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_t now_ns);
+  void Lose(Advertised& entry, ErrorCode error);
+  void Close(uint64_t id, Window& window, uint64_t now_ns);
+  void Release(Window& window);
+  void EndLost(uint64_t id, ServedRank& rank);
+  void End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error);
+  void Drop(Advertised& entry);
+
+  Registrar& registrar_;
+  Outbound& outbound_;
+  StagingDepot& depot_;  // which counts ends in device memory
+  const uint64_t timeout_ns_;
+  std::map<uint64_t, Window> windows_;
+  uint64_t last_window_ = 0;
+  uint32_t closing_ = 0;  // windows that are not open
+  uint32_t written_ = 0;
+  uint32_t waiting_ = 0;  // receives whose ranks wait for the end of the advert
+};
+
+}  // namespace ferry::progress

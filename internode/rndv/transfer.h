@@ -1,0 +1,99 @@
+// A large message between nodes on its way, as one of its daemons sees it, and its pieces
+// (transfers.h).
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/block_plan.h"
+#include "internode/delivery/directory.h"
+#include "internode/registration/pinned_memory.h"
+#include "internode/registration/registrations.h"
+#include "internode/staging/copier.h"
+#include "internode/staging/staging_depot.h"
+#include "transports/api/transport.h"
+
+namespace ferry::progress {
+
+enum class TransferId : uint64_t {};
+enum class PieceId : uint64_t {};
+
+// What the next piece of a transfer waits for.
+enum class Want : uint8_t { kNothing, kSlot, kBlock, kMemory, kArrival };
+
+struct Transfer {
+  Job* job = nullptr;
+  ServedRank* rank = nullptr;  // null once its memory is not touched any more
+  uint32_t here = 0;           // the same rank's number,
+  uint32_t peer = 0;           // and that of the other one
+  uint32_t request = 0;        // of the rank here
+  uint32_t generation = 0;
+  uint32_t send_request = 0;  // of the rank that sends, which name the message
+  uint32_t send_generation = 0;
+
+  // Where the message lies here: `mapped`, where the NIC reaches it once it is claimed; or, with
+  // copies by way of a stage, at `address` in the rank's process or in a region of device memory,
+  // which is `device` if this process has imported that.
+  ServedRegion* region = nullptr;  // in use for as long as `rank` is
+  std::byte* mapped = nullptr;
+  Claim claim;             // on its memory,
+  PinnedMemory reached;    // or that itself, which is in no region
+  Stage* stage = nullptr;  // of the job; null where it is `mapped`
+  uint64_t address = 0;
+  uint32_t device_region = 0;  // its number
+  std::byte* device = nullptr;
+  std::optional<engine::BlockPlan> plan;  // where a device is at an end: how to cut it
+
+  uint64_t size_bytes = 0;
+  uint64_t begun_bytes = 0;
+  uint64_t done_bytes = 0;
+  uint32_t under_way = 0;  // pieces
+  uint32_t lent = 0;       // of these, in blocks that the peer may read
+  Want wants = Want::kNothing;
+  bool has_turn = false;             // its rank's turn has come: it need not wait for a block
+  bool stopped = false;              // begins no more pieces
+  ErrorCode error = ErrorCode::kOk;  // the first
+  uint64_t heard_ns = 0;             // when the peer, or we, last did something for it
+  uint64_t begun_ns = 0;
+};
+
+struct Piece {
+  PieceId self{};
+  TransferId transfer{};
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+  StagingBlock* block = nullptr;  // null: straight from or to memory that the NIC reaches
+  uint64_t begun_ns = 0;
+};
+
+// What it waits for, for people; null: nothing.
+const char* NameOfWant(Want want);
+
+// How its device memory here and the network meet, for people; empty: it lies in none.
+std::string WayOf(const Transfer& transfer);
+
+// Notes where it lies: in a region of its rank, at that offset, or in the private memory of the
+// rank's process. Errors: kUnsupported, kPermissionDenied (nobody here reaches that).
+ErrorCode LieIn(ServedRegion* region, uint64_t offset, Transfer* transfer);
+void UseRegion(ServedRegion* region, Transfer* transfer);
+ErrorCode LieInPrivate(uint64_t address, Transfer* transfer);
+// What to begin next, at most `longest_bytes`. The first piece is short if it goes through a stage,
+// so that the next step starts early.
+engine::Block NextRange(const Transfer& transfer, uint64_t longest_bytes);
+// The read or write of a piece, but for where the peer has it.
+transport::RmaRequest RmaOf(const Transfer& transfer, const Piece& piece);
+// Has a piece copied between the rank's memory and `local`, of the stage.
+void SubmitCopy(CopyTask::Direction direction, const Transfer& transfer, Piece* piece,
+                std::byte* local);
+
+// While the job is traced, records what has just ended: what the NIC did of a piece, a copy, or a
+// transfer as a whole.
+void TracePiece(const Transfer& transfer, const Piece& piece, TraceKind kind, ErrorCode error);
+void TraceCopy(const Transfer& transfer, const Piece& piece, TraceKind kind, const CopyTask& task);
+void TraceWhole(const Transfer& transfer, TraceKind kind, ErrorCode error);
+
+}  // namespace ferry::progress

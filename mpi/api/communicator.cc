@@ -1,0 +1,371 @@
+// Communicators (MPI 5.0, sections 7.4 and 7.8).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpi/api/call.h"
+#include "mpi/api/function.h"
+#include "mpi/comm/comm.h"
+#include "mpi/comm/creation.h"
+#include "mpi/info/info.h"
+#include "mpi/init/process.h"
+#include "mpi/p2p/request.h"
+#include "mpi/p2p/send_buffer.h"
+#include "mpi/p2p/status.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Copies what a duplicate has of its parent beside the groups, and gives it its handle. If a copy
+// callback fails, what was copied is deleted again, and there is no duplicate.
+void GiveDuplicate(Call& call, MPI_Comm parent_handle, const Comm& parent, const Info* info,
+                   Ref<Comm> duplicate, MPI_Comm* newcomm) {
+  duplicate->SetTopology(parent.topology());
+  if (info != nullptr) {
+    duplicate->SetHints(WithHints(duplicate->hints(), info->entries(), ServedMemoryKinds()));
+  }
+  Comm& made = *duplicate;
+  MPI_Comm handle = MPI_COMM_NULL;
+  call.Give(std::move(duplicate), &handle);
+  if (!call.ok()) {
+    return;
+  }
+  if (Failure failure = parent.attributes().CopyTo(parent_handle, &made.attributes());
+      !failure.ok()) {
+    (void)made.attributes().DeleteAll(handle);
+    comms.Remove(handle)->Release();
+    call.Refuse(failure);
+    return;
+  }
+  *newcomm = handle;
+}
+
+int Dup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm) {
+  const Comm* const parent = call.Find(comm);
+  const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
+  call.Need(newcomm, "newcomm");
+  FERRY_RETURN_ERROR(call.result());
+  *newcomm = MPI_COMM_NULL;  // if it fails
+  Result<Ref<Comm>> made = parent->is_inter() ? DuplicateInter(*parent) : Duplicate(*parent);
+  call.Refuse(made.failure());
+  return call.Then(
+      [&] { GiveDuplicate(call, comm, *parent, hints, std::move(made).value(), newcomm); });
+}
+
+// ---- MPI_Comm_idup: a duplicate whose number arrives later --------------------------------------
+
+class Idup : public Request {
+ public:
+  Idup(Comm& parent, Ref<Comm> duplicate)
+      : parent_(Ref<Comm>::Share(&parent)), duplicate_(std::move(duplicate)) {}
+
+  // Makes the number, and sends it to all others.
+  Failure Give() {
+    grant_ = GrantNumbers(1);
+    for (const RankSet* side : {&parent_->group(), &parent_->peers()}) {
+      for (int rank = 0; rank < side->size(); ++rank) {
+        if (side->WorldRank(rank) == WorldRankOfSelf()) {
+          continue;
+        }
+        client::Message message = MessageTo(side->WorldRank(rank));
+        client::RequestHandle handle = 0;
+        FERRY_RETURN_FAILURE(Begun(message, true, &handle));
+        if (handle != client::kCompletedSend) {
+          pending_.push_back(handle);
+        }
+      }
+      if (!parent_->is_inter()) {
+        break;
+      }
+    }
+    return {};
+  }
+  Failure Expect(int maker) {
+    client::Message message = MessageTo(maker);
+    pending_.resize(1);
+    return Begun(message, false, &pending_.front());
+  }
+
+  bool IsDone() override {
+    return std::all_of(pending_.begin(), pending_.end(),
+                       [](client::RequestHandle handle) { return front_end->IsComplete(handle); });
+  }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    Failure failure;
+    for (client::RequestHandle handle : pending_) {
+      client::Completion completion;
+      front_end->Wait(handle, &completion);  // it is complete
+      if (failure.ok()) {
+        failure = FailureOf(completion.error);
+      }
+    }
+    pending_.clear();
+    if (failure.ok()) {
+      failure = Check(grant_);
+    }
+    if (failure.ok()) {
+      duplicate_->SetNumber(grant_.Number(0));
+    }
+    return failure;
+  }
+  Comm* comm() const override { return parent_.get(); }
+
+ private:
+  client::Message MessageTo(int world_rank) {
+    client::Message message;
+    message.buffer = &grant_;
+    message.size_bytes = sizeof(grant_);
+    message.peer = world_rank;
+    message.context = parent_->context(Traffic::kIdup);
+    return message;
+  }
+  static Failure Begun(const client::Message& message, bool sends, client::RequestHandle* handle) {
+    return FailureOf(sends ? front_end->StartSend(message, handle)
+                           : front_end->StartReceive(message, handle));
+  }
+
+  const Ref<Comm> parent_;
+  const Ref<Comm> duplicate_;
+  NumberGrant grant_;
+  std::vector<client::RequestHandle> pending_;
+};
+
+// The first process of an intracommunicator; the lower of the two first ones of an
+// intercommunicator.
+int MakerOf(const Comm& parent) {
+  int own = parent.group().WorldRank(0);
+  return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;
+}
+
+// Begins to duplicate `parent`, of either kind. *duplicate has the parent's groups, and may be used
+// once *request is complete. Collective, in one order for all calls on `parent`; does not block:
+// the process that makes the number sends it to all others at once, in a context that nothing else
+// uses, so that calls meet in order. Calling thread: any, one at a time for one parent.
+Failure BeginDuplicate(Comm& parent, Ref<Comm>* duplicate, Ref<Request>* request) {
+  *duplicate = parent.is_inter()
+                   ? MakeInterComm(parent, kUnusableNumber, parent.group(), parent.peers())
+                   : MakeComm(parent, kUnusableNumber, parent.group());
+  Ref<Idup> idup = MakeRef<Idup>(parent, *duplicate);
+  int maker = MakerOf(parent);
+  Failure failure = maker == WorldRankOfSelf() ? idup->Give() : idup->Expect(maker);
+  *request = std::move(idup);
+  return failure;
+}
+
+int BeginDup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
+             MPI_Request* request) {
+  Comm* const parent = call.Find(comm);
+  const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
+  call.Need(newcomm, "newcomm", request, "request");
+  FERRY_RETURN_ERROR(call.result());
+  Ref<Comm> made;
+  Ref<Request> begun;
+  call.Refuse(BeginDuplicate(*parent, &made, &begun));
+  if (call.ok()) {
+    GiveDuplicate(call, comm, *parent, hints, std::move(made), newcomm);
+  }
+  if (call.ok()) {
+    *request = begun.Leave()->Publish();
+  } else if (begun) {
+    Abandon(begun.Leave());  // others may have sent, or wait for what was sent
+  }
+  return call.result();
+}
+
+int Free(Call call, MPI_Comm* comm, bool waits) {
+  call.NeedRunning();
+  call.Need(comm, "comm");
+  Comm* const found = call.ok() ? call.Find(*comm) : nullptr;
+  if (found != nullptr && comms.IsPredefined(*comm)) {
+    call.Refuse(MPI_ERR_COMM, found->name() + " is predefined and cannot be freed");
+  }
+  if (call.ok() && waits) {
+    call.Refuse(FlushBuffer(found));
+  }
+  if (call.ok() && waits) {
+    call.Refuse(found->is_inter() ? SynchroniseInter(*found) : SynchroniseAll(*found));
+  }
+  if (call.ok()) {
+    call.Refuse(found->attributes().DeleteAll(*comm));
+  }
+  return call.Then([&] {
+    FreeBuffer(found);
+    comms.Remove(*comm)->Release();
+    *comm = MPI_COMM_NULL;
+  });
+}
+
+Failure CheckTag(int tag) {
+  return tag >= 0 && tag <= kTagMax ? Failure{}
+                                    : Failure{MPI_ERR_TAG, "tag is " + std::to_string(tag)};
+}
+
+int CompareSides(const Comm& a, const Comm& b) {
+  if (a.is_inter() != b.is_inter()) {
+    return MPI_UNEQUAL;
+  }
+  const int near = Compare(a.group(), b.group());
+  const int far = Compare(a.peers(), b.peers());
+  if (near == MPI_UNEQUAL || far == MPI_UNEQUAL) {
+    return MPI_UNEQUAL;
+  }
+  return near == MPI_IDENT && far == MPI_IDENT ? MPI_CONGRUENT : MPI_SIMILAR;
+}
+
+}  // namespace
+
+// ---- What a communicator is ---------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Comm_size, (MPI_Comm comm, int* size)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const found = call.Find(comm);
+  call.Need(size, "size");
+  return call.Then([&] { *size = found->size(); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_rank, (MPI_Comm comm, int* rank)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const found = call.Find(comm);
+  call.Need(rank, "rank");
+  return call.Then([&] { *rank = found->rank(); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const first = call.Find(comm1);
+  const Comm* const second = call.Find(comm2);
+  call.Need(result, "result");
+  return call.Then([&] {
+    *result = first == second ? static_cast<int>(MPI_IDENT) : CompareSides(*first, *second);
+  });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_group, (MPI_Comm comm, MPI_Group* group)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const found = call.Find(comm);
+  call.Need(group, "group");
+  return call.Then([&] { call.Give(MakeRef<Group>(found->group(), found->session()), group); });
+}
+
+// ---- New communicators --------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
+  return Dup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm);
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
+  return Dup(FERRY_MPI_NAME, comm, true, info, newcomm);
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
+  return BeginDup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm, request);
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_idup_with_info,
+               (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
+  return BeginDup(FERRY_MPI_NAME, comm, true, info, newcomm, request);
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const parent = call.Find(comm);
+  call.Need(newcomm, "newcomm");
+  return call.Then([&] {
+    call.Give(parent->is_inter() ? SplitInter(*parent, color, key) : Split(*parent, color, key),
+              newcomm);
+  });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_split_type,
+               (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const parent = call.Find(comm);
+  Info* const hints = call.FindOrNull(info);
+  call.Need(newcomm, "newcomm");
+  return call.Then([&] { call.Give(SplitByType(*parent, split_type, key, hints), newcomm); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const parent = call.Find(comm);
+  const Group* const members = call.Find(group);
+  call.Need(newcomm, "newcomm");
+  return call.Then([&] {
+    call.Give(
+        parent->is_inter() ? CreateInter(*parent, members->ranks) : Create(*parent, members->ranks),
+        newcomm);
+  });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_create_group,
+               (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const parent = call.FindIntra(comm);
+  const Group* const members = call.Find(group);
+  call.Need(newcomm, "newcomm");
+  call.Refuse(CheckTag(tag));
+  return call.Then([&] { call.Give(CreateGroup(*parent, members->ranks, tag), newcomm); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_free, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, false); }
+
+// A program ends its operations on it before it calls this, so all that is left is to wait until
+// all have called it.
+FERRY_MPI_CALL(int, MPI_Comm_disconnect, (MPI_Comm * comm)) {
+  return Free(FERRY_MPI_NAME, comm, true);
+}
+
+// Nobody spawns processes yet.
+FERRY_MPI_CALL(int, MPI_Comm_get_parent, (MPI_Comm * parent)) {
+  Call call(FERRY_MPI_NAME);
+  call.NeedRunning();
+  call.Need(parent, "parent");
+  return call.Then([&] { *parent = MPI_COMM_NULL; });
+}
+
+// ---- Names and hints ----------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
+  Call call(FERRY_MPI_NAME);
+  Comm* const found = call.Find(comm);
+  call.Need(comm_name, "comm_name");
+  return call.Then(
+      [&] { found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1)); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {
+  Call call(FERRY_MPI_NAME);
+  call.NeedRunning();
+  const Comm* const found = comm == MPI_COMM_NULL ? nullptr : call.Find(comm);
+  call.Need(comm_name, "comm_name", resultlen, "resultlen");
+  return call.Then([&] {
+    const std::string name = found == nullptr ? "MPI_COMM_NULL" : found->name();
+    CopyValue(name, MPI_MAX_OBJECT_NAME - 1, comm_name);
+    *resultlen = static_cast<int>(name.size());
+  });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
+  Call call(FERRY_MPI_NAME);
+  Comm* const found = call.Find(comm);
+  const Info* const given = call.FindOrNull(info);
+  if (call.ok() && given != nullptr) {
+    found->SetHints(WithHints(found->hints(), given->entries(), ServedMemoryKinds()));
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const found = call.Find(comm);
+  call.Need(info_used, "info_used");
+  return call.Then([&] {
+    std::vector<Info::Entry> hints = found->hints();
+    hints.push_back(MemoryKindsFor(found->session().get()));
+    call.Give(MakeRef<Info>(std::move(hints)), info_used);
+  });
+}
+
+}  // namespace ferry::mpi

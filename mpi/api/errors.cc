@@ -1,0 +1,288 @@
+// Error classes, codes and their strings (MPI 5.0, sections 9.4 and 9.5), which may be used before
+// MPI_Init and after MPI_Finalize; and error handlers (section 9.3). Files, which Ferry does not
+// have, can have handlers made for them; the null file has a handler, too: that of files that
+// cannot be opened.
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "mpi/api/call.h"
+#include "mpi/api/function.h"
+#include "mpi/base/error_codes.h"
+#include "mpi/base/error_handler.h"
+#include "mpi/init/fail.h"
+#include "mpi/init/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+using Owner = ErrorHandler::Owner;
+
+template <typename Argument>
+int CreateHandler(Call call, bool has_function, Argument argument, MPI_Errhandler* handle) {
+  call.Need(handle, "errhandler");
+  if (!has_function) {
+    call.Refuse(MPI_ERR_ARG, "the function is a null pointer");
+  }
+  return call.Then([&] { call.Give(MakeRef<ErrorHandler>(argument), handle); });
+}
+
+// A handle for a handler that an object has. Of predefined ones the handle that everybody knows.
+void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
+  switch (handler->kind) {
+    case ErrorHandler::Kind::kUser:
+      call.Give(std::move(handler), handle);
+      return;
+    case ErrorHandler::Kind::kFatal:
+      *handle = MPI_ERRORS_ARE_FATAL;
+      break;
+    case ErrorHandler::Kind::kAbort:
+      *handle = MPI_ERRORS_ABORT;
+      break;
+    case ErrorHandler::Kind::kReturn:
+      *handle = MPI_ERRORS_RETURN;
+      break;
+  }
+}
+
+void CheckCode(Call& call, int code) {
+  int error_class = 0;
+  call.Refuse(ProcessErrorCodes().ClassOf(code, &error_class));
+}
+
+std::string SaidByProgram(int code) {
+  std::string text;
+  (void)ProcessErrorCodes().TextOf(code, &text);
+  return "the program reports error " + std::to_string(code) + " (" + text + ")";
+}
+
+// ---- The handler of MPI_FILE_NULL --------------------------------------------------------------
+
+std::mutex file_mutex;
+Ref<ErrorHandler>& file_handler = *new Ref<ErrorHandler>();  // null: MPI_ERRORS_RETURN
+
+Ref<ErrorHandler> FileHandler() {
+  std::lock_guard lock(file_mutex);
+  return file_handler ? file_handler
+                      : Ref<ErrorHandler>::Share(error_handlers.Find(MPI_ERRORS_RETURN));
+}
+
+void NeedFileNull(Call& call, MPI_File file) {
+  call.NeedRunning();
+  if (file != MPI_FILE_NULL) {
+    call.Refuse(MPI_ERR_FILE, "the file does not exist: Ferry opens no files");
+  }
+}
+
+}  // namespace
+
+// ---- Classes and codes --------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Error_class, (int errorcode, int* errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorclass, "errorclass");
+  return call.Then([&] { return ProcessErrorCodes().ClassOf(errorcode, errorclass); });
+}
+
+// Gives the meaning of a predefined class, and the sentence of this thread's last call to fail with
+// it.
+FERRY_MPI_CALL(int, MPI_Error_string, (int errorcode, char* string, int* resultlen)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(string, "string", resultlen, "resultlen");
+  std::string text;
+  if (call.ok()) {
+    call.Refuse(ProcessErrorCodes().TextOf(errorcode, &text));
+  }
+  FERRY_RETURN_ERROR(call.result());
+  if (PredefinedErrorName(errorcode) != nullptr && errorcode != MPI_SUCCESS) {
+    const std::string& last = LastMessage(errorcode);
+    text += last.empty() ? "" : "; " + last;
+  }
+  text.resize(std::min(text.size(), size_t{MPI_MAX_ERROR_STRING - 1}));
+  CopyValue(text, MPI_MAX_ERROR_STRING - 1, string);
+  *resultlen = static_cast<int>(text.size());
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, MPI_Add_error_class, (int* errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorclass, "errorclass");
+  return call.Then([&] { return ProcessErrorCodes().AddClass(errorclass); });
+}
+
+FERRY_MPI_CALL(int, MPI_Add_error_code, (int errorclass, int* errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errorcode, "errorcode");
+  return call.Then([&] { return ProcessErrorCodes().AddCode(errorclass, errorcode); });
+}
+
+FERRY_MPI_CALL(int, MPI_Add_error_string, (int errorcode, const char* string)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().AddText(errorcode, string));
+}
+
+FERRY_MPI_CALL(int, MPI_Remove_error_class, (int errorclass)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveClass(errorclass));
+}
+
+FERRY_MPI_CALL(int, MPI_Remove_error_code, (int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveCode(errorcode));
+}
+
+FERRY_MPI_CALL(int, MPI_Remove_error_string, (int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  return call.Return(ProcessErrorCodes().RemoveText(errorcode));
+}
+
+// ---- Handlers -----------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Errhandler_free, (MPI_Errhandler * errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  call.Need(errhandler, "errhandler");
+  if (!call.ok() || call.Find(*errhandler) == nullptr) {
+    return call.result();
+  }
+  // Predefined ones stay: a program may free what MPI_Comm_get_errhandler gave it.
+  if (ErrorHandler* const freed = error_handlers.Remove(*errhandler)) {
+    freed->Release();
+  }
+  *errhandler = MPI_ERRHANDLER_NULL;
+  return call.result();
+}
+
+// ---- Communicators ------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Comm_create_errhandler,
+               (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  Comm* const found = call.Find(comm);
+  ErrorHandler* const handler = call.FindFor(Owner::kComm, errhandler);
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  const Comm* const found = call.Find(comm);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, MPI_Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  Comm* const found = call.Find(comm);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  (void)Fail(FERRY_MPI_NAME, found, errorcode, SaidByProgram(errorcode));
+  return MPI_SUCCESS;
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_File_create_errhandler,
+               (MPI_File_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, MPI_File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  NeedFileNull(call, file);
+  ErrorHandler* const handler = call.FindFor(Owner::kFile, errhandler);
+  return call.Then([&] {
+    std::lock_guard lock(file_mutex);
+    file_handler = Ref<ErrorHandler>::Share(handler);
+  });
+}
+
+FERRY_MPI_CALL(int, MPI_File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  NeedFileNull(call, file);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, FileHandler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, MPI_File_call_errhandler, (MPI_File file, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  NeedFileNull(call, file);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  const Ref<ErrorHandler> handler = FileHandler();
+  const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
+  if (handler->kind == ErrorHandler::Kind::kUser) {
+    handler->Tell(file, errorcode);
+  } else if (handler->kind == ErrorHandler::Kind::kReturn) {
+    Remember(errorcode, sentence);
+  } else {
+    Process::Abort(errorcode, sentence);
+  }
+  return call.result();
+}
+
+// ---- Windows ------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Win_create_errhandler,
+               (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, MPI_Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  Win* const found = call.Find(win);
+  ErrorHandler* const handler = call.FindFor(Owner::kWindow, errhandler);
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
+}
+
+FERRY_MPI_CALL(int, MPI_Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  const Win* const found = call.Find(win);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, MPI_Win_call_errhandler, (MPI_Win win, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  Win* const found = call.Find(win);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  (void)Fail(FERRY_MPI_NAME, &found->comm(), errorcode, SaidByProgram(errorcode));
+  return MPI_SUCCESS;
+}
+
+// ---- Sessions -----------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, MPI_Session_create_errhandler,
+               (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, MPI_Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  Session* const found = call.Find(session);
+  ErrorHandler* const handler = call.FindFor(Owner::kSession, errhandler);
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
+}
+
+FERRY_MPI_CALL(int, MPI_Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler)) {
+  Call call(FERRY_MPI_NAME);
+  const Session* const found = call.Find(session);
+  call.Need(errhandler, "errhandler");
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
+}
+
+FERRY_MPI_CALL(int, MPI_Session_call_errhandler, (MPI_Session session, int errorcode)) {
+  Call call(FERRY_MPI_NAME);
+  const Session* const found = call.Find(session);
+  CheckCode(call, errorcode);
+  FERRY_RETURN_ERROR(call.result());
+  (void)FailBy(FERRY_MPI_NAME, found->error_handler(), session,
+               {errorcode, SaidByProgram(errorcode)});
+  return MPI_SUCCESS;
+}
+
+}  // namespace ferry::mpi

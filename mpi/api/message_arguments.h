@@ -1,0 +1,103 @@
+// The arguments that every message has, checked in one place, and what is done with them.
+//
+// Calling thread: the caller's.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "client/api/front_end.h"
+#include "mpi/base/connection.h"
+#include "mpi/base/handle_table.h"
+#include "mpi/comm/comm.h"
+#include "mpi/datatype/datatype.h"
+#include "mpi/init/fail.h"
+#include "mpi/p2p/payload.h"
+#include "mpi/p2p/request.h"
+
+namespace ferry::mpi {
+
+struct MessageArguments {
+  const char* call;  // the function's name, for messages
+  const void* buffer;
+  int64_t count;
+  MPI_Datatype datatype;
+  int peer;  // destination or source
+  int tag;
+  MPI_Comm comm;
+};
+
+// What the arguments stand for.
+struct Envelope {
+  Comm* comm = nullptr;
+  const Datatype* type = nullptr;
+  bool is_null = false;     // the peer is MPI_PROC_NULL
+  client::Message message;  // without buffer and size
+};
+
+// Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
+int FailMessage(const MessageArguments& arguments, bool is_send);
+
+// Addresses below are no buffers: null, MPI_IN_PLACE and their like, or one of these with a small
+// displacement.
+inline constexpr uintptr_t kLowestBuffer = 4096;
+
+// The largest count that is not looked at closely: whatever the size of a type below 2 GiB, so many
+// elements fit into 63 bits.
+inline constexpr int64_t kPlainCount = int64_t{1} << 31;
+
+// Whether `count` elements of a committed type may lie at `buffer`.
+Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type);
+inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
+  const bool is_plain = type.IsCommitted() && static_cast<uint64_t>(count) <= kPlainCount &&
+                        type.size_bytes() <= kPlainCount &&
+                        reinterpret_cast<uintptr_t>(buffer) >= kLowestBuffer && type.IsDense(count);
+  return is_plain ? Failure() : CheckDataClosely(buffer, count, type);
+}
+
+// MPI_SUCCESS, or what the call is to return. Inlined everywhere, for half of it is decided by
+// `is_send`, and copied back and forth otherwise.
+[[gnu::always_inline]] inline int Resolve(const MessageArguments& arguments, bool is_send,
+                                          Envelope* envelope) {
+  Comm* const comm = comms.Find(arguments.comm);
+  const Datatype* type = datatypes.Find(arguments.datatype);
+  const bool any_source = !is_send && arguments.peer == MPI_ANY_SOURCE;
+  const bool any_tag = !is_send && arguments.tag == MPI_ANY_TAG;
+  envelope->is_null = arguments.peer == MPI_PROC_NULL;
+  if (comm == nullptr || type == nullptr || !type->IsCommitted() ||
+      static_cast<uint64_t>(arguments.count) > kPlainCount || type->size_bytes() > kPlainCount ||
+      !(comm->IsPeer(arguments.peer) || any_source || envelope->is_null) ||
+      !(static_cast<unsigned>(arguments.tag) <= static_cast<unsigned>(kTagMax) || any_tag) ||
+      (reinterpret_cast<uintptr_t>(arguments.buffer) < kLowestBuffer &&
+       arguments.count * type->size_bytes() != 0)) [[unlikely]] {
+    FERRY_RETURN_ERROR(FailMessage(arguments, is_send));
+    if (type == nullptr) {  // to or from MPI_PROC_NULL, where nothing is moved
+      type = datatypes.Find(MPI_BYTE);
+    }
+  }
+  envelope->comm = comm;
+  envelope->type = type;
+  envelope->message.peer = any_source          ? client::kAny
+                           : envelope->is_null ? 0
+                                               : comm->WorldRank(arguments.peer);
+  envelope->message.tag = any_tag ? client::kAny : arguments.tag;
+  envelope->message.context = comm->context();
+  return MPI_SUCCESS;
+}
+
+inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& envelope) {
+  return Payload(const_cast<void*>(arguments.buffer), arguments.count, *envelope.type);
+}
+
+// The buffer, count and datatype alone, of a message of `comm`.
+int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope);
+// For probes: without a buffer. The same.
+int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
+
+// Starts a message for calls that consist of several: without a handle. Null: to or from
+// MPI_PROC_NULL, or complete already.
+int BeginSend(const MessageArguments& arguments, Ref<Request>* request);
+int BeginReceive(const MessageArguments& arguments, Ref<Request>* request);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,36 @@
+// The short way of puts, gets, accumulates and flushes: one run of elements of a predefined
+// datatype, in memory that this process reaches by loads and stores.
+//
+// Each call returns false, and has done nothing, where it is not that simple, or something is
+// wrong. The ordinary way (mpi/rma) then does it, or says what is wrong. So a call that
+// costs a few nanoseconds looks no further than it has to.
+//
+// Calling thread: that of the call. Does not block.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+namespace ferry::mpi {
+
+// What a call wants of a target: `count` elements of `type`, at both sides.
+struct NearCall {
+  MPI_Win win;
+  int rank;
+  MPI_Aint disp;
+  MPI_Datatype type;
+  int64_t count;
+};
+
+bool PutNear(const NearCall& call, const void* from);
+bool GetNear(const NearCall& call, void* to);
+bool AccumulateNear(const NearCall& call, MPI_Op op, const void* data);
+// `found` gets what was there. Of MPI_NO_OP there need be no `data`.
+bool FetchNear(const NearCall& call, MPI_Op op, const void* data, void* found);
+// One element.
+bool CompareSwapNear(const NearCall& call, const void* compare, const void* value, void* found);
+// MPI_Win_flush and MPI_Win_flush_local.
+bool FlushNear(MPI_Win win, int rank);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,128 @@
+// Says which ranks keep a collective waiting: a rank that has waited for long (option
+// mpi_warn_after_ms) asks the others of the communicator where they are, and writes to its standard
+// error who has not come, or who is in another collective. It only tells: the wait goes on.
+//
+// A rank that waits in a collective of the communicator answers; one that computes, or waits for
+// something else, does not. On a board (coll/board) nobody has to be asked.
+//
+// Each question doubles the time before the next one, so that a rank that never listens has few of
+// them to keep. Calling thread: any. Nothing blocks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/api/front_end.h"
+#include "common/clock.h"
+#include "mpi/comm/comm.h"
+#include "mpi/comm/line_to_members.h"
+
+namespace ferry::mpi {
+
+class CallWatch {
+ public:
+  // `world_ranks`: of the peers of the communicator's channel, of which `self` is this one's.
+  // `comm` outlives it.
+  CallWatch(const Comm& comm, std::vector<int> world_ranks, int self);
+  ~CallWatch();
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
+
+  // The call that a rank waits in: the number among the communicator's collectives, and the
+  // function.
+  struct Call {
+    uint64_t number = 0;
+    const char* name = "";
+  };
+  // Notes the blocking call under way. There is one at a time.
+  void SetBlockingCall(const Call& call) { blocking_call_ = call; }
+  const Call& blocking_call() const { return blocking_call_; }
+
+  // One wait.
+  class Wait : public LongWait {
+   public:
+    Wait(CallWatch* watch, const Call& call);
+    ~Wait() override;
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    uint64_t end_ns() const override { return end_ns_; }
+    void Look() override { Look(nullptr); }
+    void Listen() override { watch_.Listen(); }
+    // `absent` says who has not come, where that can be seen: then nobody is asked.
+    void Look(const std::function<bool(int peer)>* absent) {
+      if (CoarseMonotonicNs() >= end_ns_) [[unlikely]] {
+        LookNow(absent);
+      }
+    }
+
+   private:
+    friend class CallWatch;
+    enum class Next { kListen, kAsk, kTell };
+    void LookNow(const std::function<bool(int peer)>* absent);
+    std::string Tell(const std::vector<int>& absent) const;
+
+    CallWatch& watch_;
+    const Call call_;
+    const uint64_t begin_ns_;
+    Next next_ = Next::kListen;
+    uint64_t end_ns_;
+  };
+
+  // To be called while waiting: hears what others ask and answer.
+  void Listen() {
+    if (is_listening_.load(std::memory_order_relaxed)) [[unlikely]] {
+      ListenNow();
+    }
+  }
+
+ private:
+  struct Notice {
+    uint64_t number = 0;
+    uint32_t is_question = 0;
+    uint32_t reserved = 0;
+    char name[48] = {};
+  };
+  struct Heard {
+    uint64_t number = 0;
+    std::string name;
+    bool any = false;
+  };
+  struct Sent {
+    Notice notice;
+    client::RequestHandle handle = 0;
+  };
+
+  void StartListening();
+  void StopListening();
+  void ListenNow();
+  void PostReceive();
+  void Take(int peer);
+  void Send(int peer, bool is_question, const Call& call);
+  // The wait for the earliest call; null: there is none.
+  const Wait* First() const;
+  client::Message MessageTo(int peer, void* buffer) const;
+
+  const Comm& comm_;
+  const std::vector<int> world_ranks_;
+  const int self_;
+  Call blocking_call_;
+  std::atomic<bool> is_listening_{false};
+  std::mutex mutex_;      // guards what follows
+  uint64_t patience_ns_;  // 0: nobody is asked, nothing is told
+  std::vector<Wait*> waits_;
+  Notice received_;
+  client::RequestHandle receive_ = 0;
+  std::vector<Heard> heard_;  // by peer, since the last question
+  std::deque<Sent> sent_;     // not over
+};
+
+// "1, 2 and 5"; long lists end with how many more there are.
+std::string RankList(const std::vector<int>& ranks);
+
+}  // namespace ferry::mpi

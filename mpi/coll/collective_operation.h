@@ -1,0 +1,132 @@
+// A call of a collective, once its arguments are understood: the problem, the program's buffers,
+// and how elements are reduced. Common to blocking, nonblocking and persistent calls.
+//
+// Calling thread: that of the call, and of the one that completes it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coll/call_record.h"
+#include "coll/problem.h"
+#include "coll/runner.h"
+#include "mpi/base/failure.h"
+#include "mpi/coll/channel.h"
+#include "mpi/coll/comparison.h"
+#include "mpi/coll/op_reducer.h"
+#include "mpi/datatype/datatype.h"
+#include "mpi/p2p/payload.h"
+
+namespace ferry::mpi {
+
+struct BlockArguments {
+  void* address = nullptr;  // what the datatype's displacements count from
+  int64_t count = 0;
+  const Datatype* type = nullptr;
+};
+
+// The record of `count` elements, for ranks to compare.
+collective::DataRecord RecordOf(int64_t count, const Datatype& type);
+
+// A program's buffer in a collective, as one run of bytes with blocks at offsets.
+//
+// Where the program's elements lie next to each other (or its blocks are such runs), the memory
+// itself is used. Otherwise, and where a CPU has to reduce what only streams reach, a packed copy
+// stands in: only what the collective reads is copied in, only what it gives is copied out. Copying
+// blocks while it copies.
+class CollectiveBuffer {
+ public:
+  // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
+  Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
+  // One block each; fills in where they lie.
+  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<collective::Block>* places,
+              bool on_host = false);
+
+  // Before Set: a copy stands in at any rate.
+  void KeepApart() { is_apart_ = true; }
+
+  // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
+  // the second one, kept only where calls are compared (table.h).
+  collective::DataRecord RecordOfPart(int64_t times) const;
+  const std::vector<collective::DataRecord>& block_records() const { return block_records_; }
+  // The type of the first form; null: that was not set.
+  const Datatype* type() const { return run_.type; }
+
+  // Null if there are no bytes.
+  void* base() const { return base_; }
+  // Whether a copy stands in for the program's memory.
+  bool is_copy() const { return copy_ != nullptr; }
+  // Whether only streams reach the program's memory that a copy stands in for.
+  bool is_by_stream() const { return is_by_stream_; }
+  // The copies that Fetch(first, count) and Deliver consist of, for streams to do.
+  std::vector<gpu::StridedCopy> FetchCopies(int64_t first, int64_t count) const;
+  std::vector<gpu::StridedCopy> DeliverCopies() const;
+  // Before the collective starts: brings elements or blocks [first, first + count) into the copy.
+  Failure Fetch(int64_t first, int64_t count);
+  // After it: takes them out of the copy, to the program's memory.
+  Failure Deliver();
+
+ private:
+  struct Free {
+    void operator()(void* memory) const;
+  };
+  struct Piece {
+    Payload payload;
+    size_t offset = 0;
+  };
+
+  Piece PartOfRun(int64_t first, int64_t count) const;
+  std::vector<gpu::StridedCopy> CopiesOf(int64_t first, int64_t count, bool is_pack) const;
+  Failure MakeCopy(size_t size_bytes, bool of_device);
+
+  void* base_ = nullptr;
+  std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
+  bool is_by_stream_ = false;
+  bool is_apart_ = false;
+  std::vector<Piece> pieces_;  // what the copy consists of
+  BlockArguments run_;         // of the first form
+  std::vector<collective::DataRecord> block_records_;
+};
+
+// Which elements or blocks of a buffer the collective reads.
+struct Portion {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+struct CollectiveOperation {
+  collective::Problem problem;
+  CollectiveBuffer input;
+  CollectiveBuffer output;
+  Portion input_read;
+  Portion output_read;
+  bool delivers = true;  // the output is this rank's to have
+  bool reduces = false;
+  OpReducer reducer;
+  int device = collective::kHostMemory;  // what reduces
+  const char* call_name = "";
+  // A unit of partitions: its result lies where others' contributions are read, and is put there
+  // when they all are over.
+  bool holds_result = false;
+  std::string cut;  // of a partitioned one: into what, for ranks to compare
+  std::unique_ptr<CallDescription> description;  // where ranks compare their calls
+  uint32_t number = Channel::kNoNumber;          // of the channel's, there
+
+  // Brings in what is read, where copies stand in for the program's buffers.
+  Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
+  collective::Binding MakeBinding() {
+    return {input.base(), output.base(), reduces ? &reducer : nullptr, device};
+  }
+  // After the run: puts the result where the program wants it, or says what went wrong.
+  Failure Finish(const collective::RunFailure& failure) {
+    return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);
+  }
+
+ private:
+  Failure FetchCopies();
+  Failure FinishCopies(const collective::RunFailure& failure);
+};
+
+}  // namespace ferry::mpi

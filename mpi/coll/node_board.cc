@@ -1,0 +1,249 @@
+#include "mpi/coll/node_board.h"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "mpi/base/connection.h"
+#include "mpi/coll/scratch.h"
+#include "mpi/comm/agree.h"
+#include "mpi/comm/line_to_members.h"
+#include "shm/atomic.h"
+#include "shm/fence.h"
+
+namespace ferry::mpi {
+namespace {
+
+using collective::BoardLayout;
+using collective::BoardShape;
+using collective::NodeAddress;
+
+// Agreements of the communicator may be under way, which have tag 0, and notices of CallWatch.
+constexpr int kNonblockingTag = 2;
+
+struct Offer {
+  shm::Location where;
+  int is_there = 0;
+  int crowded = 0;  // the same for all, whatever each may know of its node
+};
+
+struct Report {
+  int is_mapped = 0;
+  int reaches_all = 0;  // their private memory
+};
+
+// Boards whose memory is this rank's and that others still use. Asked by one thread at a time;
+// threads that make communicators at the same time only find some of them later.
+class Retired {
+ public:
+  void Add(BoardLayout* layout, int members) { boards_.push_back({layout, members}); }
+  void Sweep() {
+    std::erase_if(boards_, [](const Entry& entry) {
+      // Pairs with Board::Leave.
+      const bool is_over =
+          shm::LoadAcquire(entry.layout->left) == static_cast<uint32_t>(entry.members);
+      if (is_over) {
+        (void)front_end->FreeMemory(entry.layout);
+      }
+      return is_over;
+    });
+  }
+
+ private:
+  struct Entry {
+    BoardLayout* layout;
+    int members;
+  };
+  std::vector<Entry> boards_;
+};
+
+std::mutex retired_mutex;
+// Not destroyed at exit: a program may leave without MPI_Finalize.
+Retired& retired = *new Retired();
+
+// The first rank's part. Null: it has no memory for a board.
+std::byte* MakeOffer(int members, Offer* offer) {
+  {
+    std::lock_guard lock(retired_mutex);
+    retired.Sweep();
+  }
+  offer->crowded = front_end->IsCrowded() ? 1 : 0;
+  const size_t size_bytes = collective::ShapeFor(members, offer->crowded != 0).SizeBytes();
+  StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+  if (!made.ok()) {
+    return nullptr;
+  }
+  offer->where = front_end->LocateHere(*made, size_bytes);
+  offer->is_there = 1;
+  return static_cast<std::byte*>(*made);
+}
+
+bool ReachesAll(const std::vector<int>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](int member) {
+    const auto rank = static_cast<uint32_t>(member);
+    return rank == front_end->rank() || front_end->IsPrivateMemoryReachable(rank);
+  });
+}
+
+shm::Location LocationOf(const NodeAddress& address) {
+  return {address.region, address.flags, address.address};
+}
+
+}  // namespace
+
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, const std::vector<int>& members,
+                                            CallWatch* watch) {
+  const RankSet ranks = Select(comm.group(), members);
+  LineToMembers line(comm.context(Traffic::kAgreement), ranks);
+  CallWatch::Wait wait(watch, watch->blocking_call());
+  line.SetWait(&wait);
+  std::unique_ptr<NodeBoard> made = MakeTogether(ranks, &line, {});
+  if (made != nullptr) {
+    const bool sees_all = ranks.size() == comm.size();
+    made->link_.SetWatch(watch, sees_all ? &made->board_ : nullptr);
+  }
+  return made;
+}
+
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, Pauses pauses) {
+  LineToMembers line(comm.context(Traffic::kAgreement), comm.group(), kNonblockingTag);
+  line.SetPause(pauses.pause);
+  return MakeTogether(comm.group(), &line, std::move(pauses));
+}
+
+std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line* line,
+                                                   Pauses pauses) {
+  shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
+  const int self = members.RankOf(static_cast<int>(front_end->rank()));
+  const Team team{line, self, members.size()};
+  std::vector<int> ranks = members.WorldRanks();
+  Memory memory;
+  Offer offer;
+  if (self == 0) {
+    memory.own = MakeOffer(members.size(), &offer);
+  }
+  bool agreed = Broadcast(team, &offer, sizeof(offer)).ok();
+  const BoardShape shape = collective::ShapeFor(members.size(), offer.crowded != 0);
+  if (agreed && offer.is_there != 0 && memory.own == nullptr) {
+    StatusOr<std::shared_ptr<std::byte>> mapped =
+        front_end->MapPeer(static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
+    if (mapped.ok()) {
+      memory.mapped = std::move(*mapped);
+    }
+  }
+  const Report report{.is_mapped = memory.get() != nullptr, .reaches_all = ReachesAll(ranks)};
+  std::vector<Report> reports(ranks.size());
+  agreed = agreed && GatherToAll(team, &report, sizeof(report), reports.data()).ok();
+  bool reachable = true;
+  for (const Report& each : reports) {
+    agreed = agreed && each.is_mapped != 0;
+    reachable = reachable && each.reaches_all != 0;
+  }
+  if (!agreed) {
+    if (memory.own != nullptr) {
+      (void)front_end->FreeMemory(memory.own);  // nobody has written to it
+    }
+    return nullptr;
+  }
+  return std::unique_ptr<NodeBoard>(new NodeBoard(std::move(ranks), self, std::move(memory), shape,
+                                                  {offer.crowded != 0, reachable},
+                                                  std::move(pauses)));
+}
+
+NodeBoard::NodeBoard(std::vector<int> world_ranks, int self, Memory memory, const BoardShape& shape,
+                     const Facts& facts, Pauses pauses)
+    : memory_(std::move(memory)),
+      link_(std::move(world_ranks), std::move(pauses)),
+      board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, self, facts.crowded),
+      limits_(collective::LimitsFor(shape.members, facts.crowded, facts.reachable)) {}
+
+NodeBoard::~NodeBoard() {
+  const bool was_last = board_.Leave();
+  if (memory_.own == nullptr || front_end == nullptr) {  // otherwise the heap is gone
+    return;
+  }
+  if (was_last) {
+    (void)front_end->FreeMemory(memory_.own);
+    return;
+  }
+  std::lock_guard lock(retired_mutex);
+  retired.Add(reinterpret_cast<BoardLayout*>(memory_.own), board_.members());
+}
+
+// ---- The link -----------------------------------------------------------------------------------
+
+void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
+  if (HasPauses()) {
+    if (!done(argument)) {
+      pauses_.pause();
+    }
+    return;
+  }
+  if (watch_ == nullptr) {
+    front_end->WaitFor(done, argument);
+    return;
+  }
+  CallWatch::Wait wait(watch_, watch_->blocking_call());
+  const std::function<bool(int)> is_absent = [this](int member) {
+    return !board_->HasCome(member);
+  };
+  struct Waiting {
+    CallWatch* watch;
+    bool (*done)(void*);
+    void* argument;
+  } waiting{watch_, done, argument};
+  while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
+    front_end->WaitFor(
+        [](void* self) {
+          const auto& [watch, is_done, its_argument] = *static_cast<Waiting*>(self);
+          watch->Listen();  // to ranks of other nodes
+          return is_done(its_argument);
+        },
+        &waiting, client::kAny, wait.end_ns());
+    wait.Look(board_ != nullptr ? &is_absent : nullptr);
+  }
+}
+
+void FrontNode::Wake(int member) { front_end->WakePeer(RankOf(member)); }
+
+ErrorCode FrontNode::StateOf(int member) { return front_end->PeerState(RankOf(member)); }
+
+NodeAddress FrontNode::Locate(const void* pointer, size_t size_bytes) {
+  const shm::Location location = front_end->LocateHere(pointer, size_bytes);
+  return {location.region, location.flags, location.address};
+}
+
+ErrorCode FrontNode::Read(int member, const NodeAddress& from, void* to, size_t size_bytes) {
+  return front_end->CopyFromPeer(RankOf(member), LocationOf(from), to, size_bytes);
+}
+
+ErrorCode FrontNode::Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) {
+  return front_end->CopyToPeer(RankOf(member), LocationOf(to), from, size_bytes);
+}
+
+std::vector<client::Place> FrontNode::PlacesOf(std::span<const NodeAddress> addresses) const {
+  std::vector<client::Place> places(addresses.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    places[i] = {RankOf(static_cast<int>(i)), client::SegmentOf(LocationOf(addresses[i])),
+                 addresses[i].address};
+  }
+  return places;
+}
+
+ErrorCode FrontNode::Spread(std::span<const NodeAddress> blocks,
+                            std::span<const NodeAddress> places, size_t block_bytes) {
+  return front_end->one_sided().SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
+}
+
+bool FrontNode::IsByStream(const void* pointer) { return front_end->IsByStream(pointer); }
+
+ErrorCode FrontNode::Copy(void* to, const void* from, size_t size_bytes) {
+  return front_end->Copy(to, from, size_bytes).code();
+}
+
+void* FrontNode::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }
+
+void FrontNode::GiveStaging(void* memory) { mpi::GiveStaging(memory); }
+
+}  // namespace ferry::mpi

@@ -1,0 +1,124 @@
+// The board of a communicator's ranks that share a node: made by all of them together, and given
+// back once all have left it.
+//
+// Calling thread: that of a collective on the communicator, one at a time. SetUp blocks, unless it
+// is told how not to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "client/api/one_sided.h"
+#include "coll/board/board.h"
+#include "coll/board/board_run.h"
+#include "coll/board/node_link.h"
+#include "mpi/coll/call_watch.h"
+#include "mpi/comm/agree.h"
+#include "mpi/comm/comm.h"
+#include "mpi/comm/rank_set.h"
+
+namespace ferry::mpi {
+
+// What a board whose collectives do not block does in place of that; else empty.
+struct Pauses {
+  std::function<void()> pause;
+  std::function<bool()> may_spin;  // NodeLink::MaySpin
+  std::function<bool()> is_awake;  // NodeLink::IsAwake
+};
+
+// How its members reach each other, by libferry. Calling thread: see board/node_link.h.
+class FrontNode : public collective::NodeLink {
+ public:
+  // `world_ranks`: the members' ranks in the job.
+  FrontNode(std::vector<int> world_ranks, Pauses pauses)
+      : world_ranks_(std::move(world_ranks)), pauses_(std::move(pauses)) {}
+
+  // From now on `watch`, which outlives it, tells of long waits. `board`: that of all ranks, on
+  // which those who are late are seen; null: there is none.
+  void SetWatch(CallWatch* watch, const collective::Board* board) {
+    watch_ = watch;
+    board_ = board;
+  }
+
+  void WaitFor(bool (*done)(void*), void* argument) override;
+  bool HasPauses() const override { return pauses_.pause != nullptr; }
+  bool MaySpin() const override { return pauses_.may_spin(); }
+  bool IsAwake() const override { return pauses_.is_awake(); }
+  void Wake(int member) override;
+  ErrorCode StateOf(int member) override;
+  collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
+  ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
+                 size_t size_bytes) override;
+  ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
+                  size_t size_bytes) override;
+  ErrorCode Spread(std::span<const collective::NodeAddress> blocks,
+                   std::span<const collective::NodeAddress> places, size_t block_bytes) override;
+  bool IsByStream(const void* pointer) override;
+  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
+  void* TakeStaging(size_t size_bytes) override;
+  void GiveStaging(void* memory) override;
+
+ private:
+  uint32_t RankOf(int member) const {
+    return static_cast<uint32_t>(world_ranks_[static_cast<size_t>(member)]);
+  }
+
+  std::vector<client::Place> PlacesOf(std::span<const collective::NodeAddress> addresses) const;
+
+  const std::vector<int> world_ranks_;
+  const Pauses pauses_;
+  CallWatch* watch_ = nullptr;
+  const collective::Board* board_ = nullptr;
+};
+
+class NodeBoard {
+ public:
+  // A board of `members`, some or all of the communicator's ranks, which share this one's node.
+  // Collective over them. Null, on all of them, if one could not, and on those that a message
+  // failed to or from. `watch`, which outlives it, tells of long waits.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, const std::vector<int>& members,
+                                          CallWatch* watch);
+  // The same for a board of all ranks whose collectives do not block; nor does this. Such boards
+  // are made by messages of their own.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, Pauses pauses);
+  ~NodeBoard();
+
+  collective::Board& board() { return board_; }
+  const collective::BoardLimits& limits() const { return limits_; }
+  // Whether Run may carry the problem out; the same on all ranks.
+  bool CanRun(const collective::Problem& problem) const { return CanRunOnBoard(problem, limits_); }
+  // Carries the problem out, as the communicator's collective `number`. Blocks.
+  collective::BoardResult Run(uint64_t number, const collective::Problem& problem,
+                              const collective::Binding& binding, collective::RunFailure* failure) {
+    return RunOnBoard(&board_, number, problem, binding, limits_, failure);
+  }
+
+ private:
+  struct Memory {
+    std::byte* own = nullptr;           // the first rank's: the memory itself
+    std::shared_ptr<std::byte> mapped;  // the others'
+    std::byte* get() const { return own != nullptr ? own : mapped.get(); }
+  };
+  // Facts that all ranks of the board agree on.
+  struct Facts {
+    bool crowded;
+    bool reachable;
+  };
+
+  NodeBoard(std::vector<int> world_ranks, int self, Memory memory,
+            const collective::BoardShape& shape, const Facts& facts, Pauses pauses);
+  // `members`: those of the line, of the world.
+  static std::unique_ptr<NodeBoard> MakeTogether(const RankSet& members, Line* line, Pauses pauses);
+
+  const Memory memory_;
+  FrontNode link_;
+  collective::Board board_;
+  const collective::BoardLimits limits_;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,434 @@
+#include "mpi/comm/creation.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpi/base/connection.h"
+#include "mpi/comm/agree.h"
+#include "mpi/comm/line_to_members.h"
+
+namespace ferry::mpi {
+
+// ---- Numbers ------------------------------------------------------------------------------------
+
+namespace {
+
+ContextIds& OwnNumbers() {
+  static ContextIds numbers(WorldRankOfSelf(), static_cast<int>(front_end->size()));
+  return numbers;
+}
+
+}  // namespace
+
+NumberGrant GrantNumbers(int count) {
+  NumberGrant grant;
+  grant.step = OwnNumbers().step();
+  if (!OwnNumbers().Make(static_cast<uint32_t>(count), &grant.first).ok()) {
+    grant.first = 0;
+  }
+  return grant;
+}
+
+Failure Check(const NumberGrant& grant) {
+  return grant.first != 0 ? Failure{}
+                          : Failure{MPI_ERR_INTERN,
+                                    "the process that was to give the new communicator its number "
+                                    "has made so many that no numbers are left"};
+}
+
+int WorldRankOfSelf() { return static_cast<int>(front_end->rank()); }
+
+Ref<Comm> MakeComm(const Comm& parent, uint32_t number, RankSet group) {
+  int rank = group.RankOf(WorldRankOfSelf());
+  Ref<Comm> comm = MakeRef<Comm>(number, std::move(group), rank, parent.error_handler());
+  comm->SetSession(parent.session());
+  return comm;
+}
+
+Ref<Comm> MakeInterComm(const Comm& parent, uint32_t number, RankSet group, RankSet remote) {
+  int rank = group.RankOf(WorldRankOfSelf());
+  Ref<Comm> comm =
+      MakeRef<Comm>(number, std::move(group), rank, std::move(remote), parent.error_handler());
+  comm->SetSession(parent.session());
+  return comm;
+}
+
+namespace {
+
+// Rank 0 makes so many numbers, and tells the others.
+Failure AgreeOnNumbers(const Team& team, int count, NumberGrant* grant) {
+  if (team.rank == 0) {
+    *grant = GrantNumbers(count);
+  }
+  FERRY_RETURN_FAILURE(Broadcast(team, grant, sizeof(*grant)));
+  return Check(*grant);
+}
+
+// The members agree over a line of their own; the first of them makes the number.
+Result<Ref<Comm>> AmongMembers(const Comm& parent, const RankSet& group, Traffic use, int tag) {
+  LineToMembers line(parent.context(use), group, tag);
+  const Team team{&line, group.RankOf(WorldRankOfSelf()), group.size()};
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, 1, &grant));
+  return MakeComm(parent, grant.Number(0), group);
+}
+
+}  // namespace
+
+Result<Ref<Comm>> Duplicate(const Comm& parent) {
+  return AmongMembers(parent, parent.group(), Traffic::kAgreement, 0);
+}
+
+Result<Ref<Comm>> Split(const Comm& parent, int color, int key) {
+  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
+  const Team team{&line, parent.rank(), parent.size()};
+  const SplitWish wish{color, key};
+  std::vector<SplitWish> wishes(parent.size());
+  FERRY_RETURN_FAILURE(GatherToAll(team, &wish, sizeof(wish), wishes.data()));
+  FERRY_RETURN_FAILURE(CheckColors(wishes));
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(AgreeOnNumbers(team, CountColors(wishes), &grant));
+  if (color == MPI_UNDEFINED) {
+    return Ref<Comm>();
+  }
+  return MakeComm(parent, grant.Number(IndexOfColor(wishes, color)),
+                  Select(parent.group(), MembersOf(wishes, color)));
+}
+
+Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group) {
+  return CreateGroup(parent, group, 0, Traffic::kAgreement);
+}
+
+Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag, Traffic traffic) {
+  FERRY_RETURN_FAILURE(CheckSubset(group, parent.group()));
+  if (!group.Contains(WorldRankOfSelf())) {
+    return Ref<Comm>();
+  }
+  return AmongMembers(parent, group, traffic, tag);
+}
+
+Failure SynchroniseAll(const Comm& comm) {
+  LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
+  return Synchronise(Team{&line, comm.rank(), comm.size()});
+}
+
+// ---- Intercommunicators -------------------------------------------------------------------------
+
+namespace {
+
+// One process' view of an intercommunicator: its side, and the other one's leader.
+class Sides {
+ public:
+  explicit Sides(const Comm& inter)
+      : near_(inter.context(Traffic::kAgreement), inter.group()),
+        far_(inter.context(Traffic::kAgreement), inter.peers()),
+        team_{&near_, inter.rank(), inter.size()},
+        lower_(inter.group().WorldRank(0) < inter.peers().WorldRank(0)) {}
+
+  const Team& team() const { return team_; }
+  bool leads() const { return team_.rank == 0; }
+  // Whether this side's leader makes numbers.
+  bool lower() const { return lower_; }
+
+  // Exchanges data between the leaders.
+  Failure Trade(const void* mine, void* theirs, size_t size_bytes) {
+    return Exchange(&far_, 0, lower_, mine, size_bytes, theirs, size_bytes);
+  }
+  // Tells all of this side the list that the other leader has for this one's, `mine`.
+  template <typename T>
+  Failure ShareLists(const std::vector<T>& mine, std::vector<T>* theirs) {
+    uint64_t size = mine.size();
+    if (leads()) {
+      uint64_t their_size = 0;
+      FERRY_RETURN_FAILURE(Trade(&size, &their_size, sizeof(size)));
+      theirs->resize(their_size);
+      FERRY_RETURN_FAILURE(Exchange(&far_, 0, lower_, mine.data(), size * sizeof(T), theirs->data(),
+                                    their_size * sizeof(T)));
+      size = their_size;
+    }
+    FERRY_RETURN_FAILURE(Broadcast(team_, &size, sizeof(size)));
+    theirs->resize(size);
+    return size == 0 ? Failure{} : Broadcast(team_, theirs->data(), size * sizeof(T));
+  }
+  // Tells all of both sides the leaders' numbers.
+  Failure AgreeOnNumbers(int count, NumberGrant* grant) {
+    if (leads()) {
+      NumberGrant theirs;
+      *grant = lower_ ? GrantNumbers(count) : NumberGrant{};
+      FERRY_RETURN_FAILURE(Trade(grant, &theirs, sizeof(theirs)));
+      *grant = lower_ ? *grant : theirs;
+    }
+    FERRY_RETURN_FAILURE(Broadcast(team_, grant, sizeof(*grant)));
+    return Check(*grant);
+  }
+
+ private:
+  LineToMembers near_;
+  LineToMembers far_;
+  const Team team_;
+  const bool lower_;
+};
+
+// A leader of MPI_Intercomm_create tells its side this.
+struct Introduction {
+  int error_class = MPI_SUCCESS;
+  int remote_size = 0;
+  NumberGrant grant;
+};
+
+// The leaders' part: who is on the other side, and which number the new communicator has.
+Failure Meet(const Comm& local, const Bridge& bridge, Introduction* introduction,
+             std::vector<int>* remote) {
+  LineToMembers line(bridge.peer->context(bridge.traffic), bridge.peer->peers(), bridge.tag);
+  bool lower = WorldRankOfSelf() < bridge.peer->WorldRank(bridge.remote_leader);
+  Introduction mine;
+  mine.remote_size = local.size();
+  if (lower) {
+    mine.grant = GrantNumbers(1);
+  }
+  FERRY_RETURN_FAILURE(Exchange(&line, bridge.remote_leader, lower, &mine, sizeof(mine),
+                                introduction, sizeof(mine)));
+  introduction->grant = lower ? mine.grant : introduction->grant;
+  remote->resize(introduction->remote_size);
+  const std::vector<int> members = local.group().WorldRanks();
+  FERRY_RETURN_FAILURE(Exchange(&line, bridge.remote_leader, lower, members.data(),
+                                members.size() * sizeof(int), remote->data(),
+                                remote->size() * sizeof(int)));
+  if (!Intersection(local.group(), RankSet::Of(*remote)).empty()) {
+    return Failure{MPI_ERR_COMM, "a process is in both groups"};
+  }
+  return Check(introduction->grant);
+}
+
+std::vector<SplitWish> Joined(std::vector<SplitWish> wishes, const std::vector<SplitWish>& more) {
+  wishes.insert(wishes.end(), more.begin(), more.end());
+  return wishes;
+}
+
+}  // namespace
+
+Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
+  Introduction introduction;
+  std::vector<int> remote;
+  Failure met;
+  if (local.rank() == bridge.local_leader) {
+    met = bridge.refused;
+    if (met.ok()) {
+      met = Meet(local, bridge, &introduction, &remote);
+    }
+    introduction.error_class = met.error_class;
+    introduction.remote_size = static_cast<int>(remote.size());
+  }
+  LineToMembers line(local.context(Traffic::kAgreement), local.group(), 0, bridge.local_leader);
+  int distance = local.rank() - bridge.local_leader;
+  const Team team{&line, distance < 0 ? distance + local.size() : distance, local.size()};
+  FERRY_RETURN_FAILURE(Broadcast(team, &introduction, sizeof(introduction)));
+  if (!met.ok()) {
+    return met;
+  }
+  if (introduction.error_class != MPI_SUCCESS) {
+    return Failure{introduction.error_class, "the local leader, rank " +
+                                                 std::to_string(bridge.local_leader) +
+                                                 ", could not meet the remote one; it says why"};
+  }
+  remote.resize(introduction.remote_size);
+  FERRY_RETURN_FAILURE(Broadcast(team, remote.data(), remote.size() * sizeof(int)));
+  return MakeInterComm(local, introduction.grant.Number(0), local.group(),
+                       RankSet::Of(std::move(remote)));
+}
+
+Result<Ref<Comm>> DuplicateInter(const Comm& inter) {
+  Sides sides(inter);
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
+  return MakeInterComm(inter, grant.Number(0), inter.group(), inter.peers());
+}
+
+Result<Ref<Comm>> SplitInter(const Comm& inter, int color, int key) {
+  Sides sides(inter);
+  const SplitWish wish{color, key};
+  std::vector<SplitWish> near(inter.size());
+  std::vector<SplitWish> far;
+  FERRY_RETURN_FAILURE(GatherToAll(sides.team(), &wish, sizeof(wish), near.data()));
+  FERRY_RETURN_FAILURE(sides.ShareLists(near, &far));
+  const std::vector<SplitWish> all = Joined(near, far);
+  FERRY_RETURN_FAILURE(CheckColors(all));
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(CountColors(all), &grant));
+  const std::vector<int> remote = MembersOf(far, color);
+  if (color == MPI_UNDEFINED || remote.empty()) {
+    return Ref<Comm>();
+  }
+  return MakeInterComm(inter, grant.Number(IndexOfColor(all, color)),
+                       Select(inter.group(), MembersOf(near, color)),
+                       Select(inter.peers(), remote));
+}
+
+Result<Ref<Comm>> CreateInter(const Comm& inter, const RankSet& group) {
+  FERRY_RETURN_FAILURE(CheckSubset(group, inter.group()));
+  Sides sides(inter);
+  std::vector<int> remote;
+  FERRY_RETURN_FAILURE(sides.ShareLists(group.WorldRanks(), &remote));
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
+  if (remote.empty() || !group.Contains(WorldRankOfSelf())) {
+    return Ref<Comm>();
+  }
+  return MakeInterComm(inter, grant.Number(0), group, RankSet::Of(std::move(remote)));
+}
+
+Result<Ref<Comm>> Merge(const Comm& inter, bool high) {
+  Sides sides(inter);
+  int mine = high ? 1 : 0;
+  int theirs = 0;
+  if (sides.leads()) {
+    FERRY_RETURN_FAILURE(sides.Trade(&mine, &theirs, sizeof(mine)));
+  }
+  // If members of a side differ, which they must not, the leader's word counts.
+  int said[2] = {mine, theirs};
+  FERRY_RETURN_FAILURE(Broadcast(sides.team(), said, sizeof(said)));
+  NumberGrant grant;
+  FERRY_RETURN_FAILURE(sides.AgreeOnNumbers(1, &grant));
+  bool first = said[0] == said[1] ? sides.lower() : said[0] == 0;
+  return MakeComm(
+      inter, grant.Number(0),
+      first ? Union(inter.group(), inter.peers()) : Union(inter.peers(), inter.group()));
+}
+
+Failure SynchroniseInter(const Comm& inter) {
+  Sides sides(inter);
+  char nothing = 0;
+  char all_there = 0;
+  FERRY_RETURN_FAILURE(Synchronise(sides.team()));
+  if (sides.leads()) {
+    FERRY_RETURN_FAILURE(sides.Trade(&nothing, &all_there, sizeof(nothing)));
+  }
+  return Broadcast(sides.team(), &all_there, sizeof(all_there));
+}
+
+// ---- By nearness --------------------------------------------------------------------------------
+
+namespace {
+
+constexpr char kResourceType[] = "mpi_hw_resource_type";
+constexpr char kNode[] = "mpi_shared_memory";
+
+int NodeOf(int world_rank) { return front_end->NodeOf(static_cast<uint32_t>(world_rank)); }
+
+}  // namespace
+
+bool HasSeveralNodes(const Comm& comm) {
+  const int first = NodeOf(comm.group().WorldRank(0));
+  for (const RankSet* side : {&comm.group(), &comm.peers()}) {
+    for (int rank = 0; rank < side->size(); ++rank) {
+      if (NodeOf(side->WorldRank(rank)) != first) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info) {
+  const std::optional<std::string> resource =
+      info == nullptr ? std::nullopt : info->Find(kResourceType);
+  bool by_node = false;
+  switch (split_type) {
+    case MPI_COMM_TYPE_SHARED:
+      by_node = true;
+      break;
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+      by_node = resource == kNode;
+      break;
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+      by_node = HasSeveralNodes(parent);
+      break;
+    case MPI_UNDEFINED:
+      break;
+    default:
+      return Failure{MPI_ERR_ARG, "split_type is " + std::to_string(split_type)};
+  }
+  // All members take part, whatever they ask for: a member that gets nothing may be among others
+  // that do.
+  const int color = by_node ? NodeOf(WorldRankOfSelf()) : MPI_UNDEFINED;
+  Result<Ref<Comm>> made =
+      parent.is_inter() ? SplitInter(parent, color, key) : Split(parent, color, key);
+  if (split_type == MPI_COMM_TYPE_HW_UNGUIDED && info != nullptr && made.ok() && made.value()) {
+    (void)info->Set(kResourceType, kNode);  // so that the caller can ask for the same again
+  }
+  return made;
+}
+
+// ---- With a topology ----------------------------------------------------------------------------
+
+namespace {
+
+Result<Ref<Comm>> WithTopology(Result<Ref<Comm>> made, Topology topology) {
+  if (made.ok() && made.value()) {
+    made.value()->SetTopology(std::make_shared<const Topology>(std::move(topology)));
+  }
+  return made;
+}
+
+RankSet First(const RankSet& group, int count) {
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return Select(group, ranks);
+}
+
+}  // namespace
+
+std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid) {
+  std::vector<int> node_of;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    node_of.push_back(front_end->NodeOf(static_cast<uint32_t>(parent.WorldRank(rank))));
+  }
+  return PlaceByNodes(grid, node_of);
+}
+
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder) {
+  const RankSet members = reorder ? Select(parent.group(), OrderByNodes(parent, grid))
+                                  : First(parent.group(), grid.size());
+  return WithTopology(Create(parent, members), std::move(grid));
+}
+
+Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph) {
+  const RankSet members = First(parent.group(), graph.node_count());
+  return WithTopology(Create(parent, members), std::move(graph));
+}
+
+Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
+                               std::span<const int> keep) {
+  const Cartesian::Part part = grid.PartOf(parent.rank(), keep);
+  return WithTopology(Split(parent, part.color, part.key), grid.Cut(keep));
+}
+
+Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own) {
+  return WithTopology(Duplicate(parent), std::move(own));
+}
+
+Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
+                                    bool weighted) {
+  LineToMembers line(parent.context(Traffic::kAgreement), parent.group());
+  std::vector<char> mine(edges.size() * sizeof(GraphEdge));
+  if (!mine.empty()) {
+    memcpy(mine.data(), edges.data(), mine.size());
+  }
+  std::vector<char> joined;
+  FERRY_RETURN_FAILURE(
+      JoinToAll(Team{&line, parent.rank(), parent.size()}, std::move(mine), &joined));
+  std::vector<GraphEdge> all(joined.size() / sizeof(GraphEdge));
+  if (!all.empty()) {
+    memcpy(all.data(), joined.data(), joined.size());
+  }
+  return CreateAdjacent(parent, NeighbourhoodOf(parent.rank(), all, weighted));
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,141 @@
+#include "mpi/p2p/request.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "mpi/base/connection.h"
+#include "mpi/base/handle_table.h"
+#include "mpi/p2p/status.h"
+
+namespace ferry::mpi {
+
+std::atomic<bool> may_be_enqueued{false};
+namespace {
+
+// These are mostly sends, of which nothing more is to be said.
+class Completed : public Request {
+ public:
+  bool IsDone() override { return true; }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    return {};
+  }
+  bool EndWell(MPI_Request* handle, MPI_Status* status) override {
+    SetEmptyStatus(status);
+    *handle = MPI_REQUEST_NULL;
+    return true;
+  }
+  Failure Cancel() override { return {}; }
+  void Unpublish(MPI_Request) override {}  // it serves others, too
+};
+
+std::mutex abandoned_mutex;
+std::vector<Ref<Request>>& abandoned = *new std::vector<Ref<Request>>();
+std::atomic<size_t> abandoned_count{0};
+
+}  // namespace
+
+// By an offer that is taken back at once.
+void RefuseMatch(const std::vector<client::RequestHandle>& requests) {
+  client::RequestHandle match = 0;
+  const bool is_offered = !requests.empty() && front_end->BeginMatch(requests, &match).ok();
+  for (const client::RequestHandle request : requests) {
+    (void)front_end->FreePersistent(request);
+  }
+  if (is_offered) {
+    client::Completion completion;
+    front_end->Wait(match, &completion);  // over: its requests are gone
+  }
+}
+
+void Request::Await() {
+  AwaitUntil([](void* request) { return static_cast<Request*>(request)->IsDone(); }, this);
+}
+
+void Request::AwaitUntil(bool (*done)(void*), void* argument) {
+  front_end->WaitFor(done, argument, awaited_peer());
+}
+
+void Request::Look(MPI_Status* status) { SetEmptyStatus(status); }
+
+Failure Request::Start() {
+  return {MPI_ERR_REQUEST, "only persistent requests can be started, and this one is none"};
+}
+
+Failure Request::Cancel() { return {MPI_ERR_REQUEST, "requests of this kind cannot be cancelled"}; }
+
+MPI_Request Request::Publish() { return requests.Add(this); }
+
+void Request::Unpublish(MPI_Request handle) {
+  if (requests.Remove(handle) == this) {
+    Release();
+  }
+}
+
+Failure Request::FreeActive(MPI_Request handle) {
+  Retain();
+  Abandon(this);
+  Unpublish(handle);
+  return {};
+}
+
+void Abandon(Request* request) {
+  std::lock_guard lock(abandoned_mutex);
+  abandoned.push_back(Ref<Request>::Adopt(request));
+  abandoned_count.store(abandoned.size(), std::memory_order_relaxed);
+}
+
+void EndAbandoned() {
+  if (abandoned_count.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  std::lock_guard lock(abandoned_mutex);
+  std::erase_if(abandoned, [](Ref<Request>& request) {
+    const bool done = request->IsDone();
+    if (done) {
+      (void)request->End(MPI_STATUS_IGNORE);  // nobody is left to hear of a failure
+    }
+    return done;
+  });
+  abandoned_count.store(abandoned.size(), std::memory_order_relaxed);
+}
+
+void AwaitAbandoned() {
+  for (EndAbandoned(); abandoned_count.load(std::memory_order_relaxed) != 0; EndAbandoned()) {
+    Ref<Request> first;
+    {
+      std::lock_guard lock(abandoned_mutex);
+      first = abandoned.front();
+    }
+    first->Await();
+  }
+}
+
+void DropLeftRequests() {
+  requests.ForEach([](MPI_Request handle, Request* request) {
+    if (request->is_enqueued() || handle == completed_request) {
+      return;
+    }
+    request->GiveUp();
+    if (request->is_active()) {
+      if (!request->IsDone()) {
+        return;
+      }
+      (void)request->End(MPI_STATUS_IGNORE);  // nobody has asked for a failure
+    }
+    request->Unpublish(handle);
+  });
+}
+
+MPI_Request completed_request = nullptr;
+
+void MakeCompletedRequest() {
+  static Request* const completed = new Completed();  // lives as long as the process
+  if (completed_request == nullptr) {
+    completed_request = completed->Publish();
+  }
+}
+
+}  // namespace ferry::mpi

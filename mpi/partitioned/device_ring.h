@@ -1,0 +1,37 @@
+// The rings by which kernels ask ferryd to move units of partitioned messages
+// (docs/device_ring.md): one for each device, which its Prequests share while there are any.
+//
+// Calling thread: any. Find blocks on the daemon if it makes one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "client/api/front_end.h"
+#include "common/status.h"
+
+namespace ferry::mpi {
+
+class DeviceRing {
+ public:
+  // That of the device. One that has ended is left to those who have it: then this is another one.
+  // Errors as of FrontEnd::MakeRing.
+  static StatusOr<std::shared_ptr<DeviceRing>> Find(int device);
+  ~DeviceRing();
+  DeviceRing(const DeviceRing&) = delete;
+  DeviceRing& operator=(const DeviceRing&) = delete;
+
+  void* address() const { return ring_.address; }
+  // What the ring says of itself, for ferry_device_ring_open_by: four words, the last of which is
+  // the address of its producers' words, or 0.
+  const uint64_t* words() const;
+  uint64_t producers() const;
+
+ private:
+  explicit DeviceRing(client::FrontEnd::DeviceRing ring) : ring_(ring) {}
+  bool HasEnded() const;
+
+  const client::FrontEnd::DeviceRing ring_;
+};
+
+}  // namespace ferry::mpi

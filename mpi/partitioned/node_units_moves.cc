@@ -1,0 +1,175 @@
+// What a unit consists of, and how its parts move.
+#include <algorithm>
+
+#include "mpi/base/connection.h"
+#include "mpi/partitioned/node_units.h"
+#include "shm/word_copy.h"
+
+namespace ferry::mpi {
+namespace {
+
+using collective::Collective;
+
+// So that operands stay in the second-level cache, and ranks that look find a share.
+constexpr uint64_t kChunkBytes = uint64_t{32} << 10;
+
+}  // namespace
+
+// ---- Parts --------------------------------------------------------------------------------------
+
+uint64_t NodeUnits::ChunkBytes(uint32_t unit) const {
+  const uint64_t element = std::max<uint64_t>(problem(unit).element_bytes, 1);
+  return std::max<uint64_t>(kChunkBytes / element, 1) * element;
+}
+
+uint64_t NodeUnits::ChunksOfBlock(uint32_t unit) const {
+  const uint64_t bytes = ChunkBytes(unit);
+  return std::max<uint64_t>((BlockBytesOf(problem(unit)) + bytes - 1) / bytes, 1);
+}
+
+// How many blocks move in a unit, each for itself.
+uint64_t NodeUnits::Blocks() const {
+  const auto ranks = static_cast<uint64_t>(size());
+  switch (problem(0).collective) {
+    case Collective::kAllgather:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kReduceScatter:
+      return ranks;
+    case Collective::kAlltoall:
+      return ranks * ranks;
+    default:
+      return 1;
+  }
+}
+
+NodeUnits::Part NodeUnits::PartOf(uint32_t unit, uint64_t chunk) const {
+  const uint64_t at = chunk % ChunksOfBlock(unit) * ChunkBytes(unit);
+  Part part{unit, kAll, kAll, at, std::min(ChunkBytes(unit), BlockBytesOf(problem(unit)) - at)};
+  const auto block = static_cast<int>(chunk / ChunksOfBlock(unit));
+  const int root = problem(unit).root;
+  switch (problem(unit).collective) {
+    case Collective::kBcast:
+      part.from = root;
+      break;
+    case Collective::kReduce:
+      part.to = root;
+      break;
+    case Collective::kAllgather:
+      part.from = block;
+      break;
+    case Collective::kGather:
+      part.from = block;
+      part.to = root;
+      break;
+    case Collective::kScatter:
+      part.from = root;
+      part.to = block;
+      break;
+    case Collective::kAlltoall:
+      part.from = block / size();
+      part.to = block % size();
+      break;
+    case Collective::kReduceScatter:
+      part.to = block;
+      break;
+    default:
+      break;
+  }
+  return part;
+}
+
+// ---- Where they lie -----------------------------------------------------------------------------
+
+bool NodeUnits::IsReceiver(const Part& part, int rank) const {
+  return (part.to == kAll || part.to == rank) && BuffersOf(part.unit, rank).result.is_there != 0;
+}
+
+// Where it is in the rank's row.
+uint64_t NodeUnits::ContributedAt(const Part& part, int rank) const {
+  const uint64_t stride = BuffersOf(part.unit, rank).contribution.stride_bytes;
+  return (stride == 0 ? 0 : stride * static_cast<uint64_t>(part.to)) + part.at;
+}
+
+uint64_t NodeUnits::ResultAt(const Part& part, int rank) const {
+  const uint64_t stride = BuffersOf(part.unit, rank).result.stride_bytes;
+  return (stride == 0 ? 0 : stride * static_cast<uint64_t>(part.from)) + part.at;
+}
+
+// What the rank contributes: copied into `room`, if this process does not reach it.
+ErrorCode NodeUnits::Find(const Part& part, int rank, std::byte* room,
+                          const std::byte** found) const {
+  const Memory& memory = MemoryOf(part.unit, rank).contribution;
+  const uint64_t at = ContributedAt(part, rank);
+  if (memory.mapped != nullptr) {
+    *found = memory.mapped + at;
+    return ErrorCode::kOk;
+  }
+  *found = room;
+  return memory.data.CopyFrom(at, room, part.bytes, false);
+}
+
+// Where the result of a reduction had best be made: where it belongs, at one rank, as far as this
+// process reaches it. A contribution may lie there, of which the last step is the last use.
+std::byte* NodeUnits::TargetOf(const Part& part) const {
+  const int rank = IsReceiver(part, self()) ? self() : part.to;
+  std::byte* const mapped = rank == kAll ? nullptr : MemoryOf(part.unit, rank).result.mapped;
+  return mapped != nullptr ? mapped + ResultAt(part, rank) : rooms_[0].get();
+}
+
+// Combines the contributions in the order of ranks. *result: where that lies.
+ErrorCode NodeUnits::Combine(const Part& part, const std::byte** result, int* peer) {
+  CollectiveOperation& operation = *operations_[part.unit];
+  const size_t count = part.bytes / operation.problem.element_bytes;
+  for (int rank = 0; rank < size(); ++rank) {
+    *peer = rank;
+    const std::byte* operand = nullptr;
+    if (const ErrorCode error = Find(part, rank, rooms_[rank == 0 ? 0 : 1].get(), &operand);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+    if (rank == 0) {
+      *result = operand;
+      continue;
+    }
+    std::byte* const to = rank + 1 == size() ? TargetOf(part) : rooms_[0].get();
+    if (const ErrorCode error = operation.reducer.Reduce(*result, operand, to, count);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+    *result = to;
+  }
+  return ErrorCode::kOk;
+}
+
+// *peer: with whose memory it has failed.
+ErrorCode NodeUnits::Move(const Part& part, int* peer) {
+  const std::byte* result = nullptr;
+  *peer = part.from;
+  if (const ErrorCode error = part.from == kAll ? Combine(part, &result, peer)
+                                                : Find(part, part.from, rooms_[0].get(), &result);
+      error != ErrorCode::kOk) {
+    return error;
+  }
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!IsReceiver(part, rank)) {
+      continue;
+    }
+    const Memory& memory = MemoryOf(part.unit, rank).result;
+    const uint64_t at = ResultAt(part, rank);
+    if (memory.mapped != nullptr) {
+      if (memory.mapped + at != result) {
+        shm::CopyWords(memory.mapped + at, result, part.bytes);
+      }
+      continue;
+    }
+    *peer = rank;
+    if (const ErrorCode error = memory.data.CopyTo(at, result, part.bytes, false);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,300 @@
+// How a Prequest is made: where its parts lie, and who moves what kernels have readied.
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "include/ferry/ferry.h"
+#include "mpi/base/connection.h"
+#include "mpi/partitioned/prequest.h"
+
+namespace ferry::mpi {
+namespace {
+
+static_assert(MPIX_DEVICE_ERR_ARGUMENT == FERRY_ERR_ARGUMENT);
+static_assert(MPIX_DEVICE_ERR_VERSION == FERRY_ERR_VERSION);
+static_assert(MPIX_DEVICE_ERR_PEER_DIED == FERRY_ERR_PEER_DIED);
+static_assert(MPIX_DEVICE_ERR_DAEMON_DIED == FERRY_ERR_DAEMON_DIED);
+static_assert(MPIX_DEVICE_ERR_NOT_FOUND == FERRY_ERR_NOT_FOUND);
+static_assert(MPIX_DEVICE_ERR_REQUEST == FERRY_ERR_REQUEST);
+// All languages of kernels lay them out alike.
+static_assert(sizeof(MPIX_Prequest_object) == 384 && offsetof(MPIX_Prequest_object, round) == 256);
+static_assert(sizeof(ferry_partitioned_state) == 256 && sizeof(ferry_partitioned_unit) == 64);
+static_assert(sizeof(ferry_partitioned_words) == sizeof(UnitWords) &&
+              offsetof(ferry_partitioned_words, taken) == offsetof(UnitWords, taken));
+
+// Kernels on CPUs copy so much of a message: of more, both sides' hosts copy parts at once, beside
+// the kernel.
+constexpr uint64_t kMaxOnCpus = 512 << 10;
+
+Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, std::move(text)}; }
+
+// What kernels of a device can do, asked for once: the driver takes its time.
+struct Powers {
+  bool host_words;
+  bool host_atomics;
+  bool on_cpus;
+  std::string name;
+};
+
+struct KnownDevices {
+  std::mutex mutex;
+  std::map<int, Powers> powers;
+};
+KnownDevices& known = *new KnownDevices();
+
+Result<Powers> PowersOf(int device) {
+  std::lock_guard lock(known.mutex);
+  if (const auto found = known.powers.find(device); found != known.powers.end()) {
+    return found->second;
+  }
+  const StatusOr<gpu::DeviceInfo> info = front_end->DescribeDevice(device);
+  if (!info.ok()) {
+    return FailureOf(info.status());
+  }
+  return known.powers[device] = {info->host_words, info->host_atomics, info->on_cpus, info->name};
+}
+
+Result<Powers> CheckDevice(int device) {
+  const int count = front_end->DeviceCount();
+  if (count == 0) {
+    return Unsupported(
+        "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
+        "emulates devices");
+  }
+  if (device < 0 || device >= count) {
+    return Unsupported("the device " + std::to_string(device) + " is not between 0 and " +
+                       std::to_string(count - 1));
+  }
+  Result<Powers> powers = PowersOf(device);
+  if (powers.ok() && !powers.value().host_words) {
+    return Unsupported("kernels of the device " + std::to_string(device) + " (" +
+                       powers.value().name + ") do not see what CPUs store while they run");
+  }
+  return powers;
+}
+
+// Whether CPUs do not reach one of the two.
+bool IsByStream(const shm::Location& from, const shm::Location& to) {
+  return ((from.flags | to.flags) & shm::kLocationByStream) != 0;
+}
+
+// Lets kernels of the device reach what lies at `mapped`, at `where` of a region of `peer`.
+Failure LetReach(int device, uint32_t peer, const shm::Location& where, const std::byte* mapped,
+                 bool is_by_stream) {
+  // Only the backend knows what kernels reach of the own memory.
+  const Status status = is_by_stream || peer == front_end->rank()
+                            ? front_end->LetKernelsReach(device, mapped)
+                            : front_end->LetDevicesReach(mapped - where.address);
+  return status.ok() ? Failure()
+                     : Unsupported("kernels of the device " + std::to_string(device) +
+                                   " do not reach memory of rank " + std::to_string(peer) + " (" +
+                                   status.ToString() + ")");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Prequest>> Prequest::Make(const PrequestPlan& plan,
+                                                 const PrequestWishes& wishes, int device) {
+  const Result<Powers> powers = CheckDevice(device);
+  FERRY_RETURN_FAILURE(powers.failure());
+  if (!plan.is_send && plan.arrived == nullptr) {
+    return Unsupported(
+        "the data of this receive come to other memory first, from where MPI_Wait and MPI_Parrived "
+        "of the host copy them: its buffer is private memory or its type is not dense. Take memory "
+        "from MPI_Alloc_mem");
+  }
+  std::shared_ptr<Prequest> made(new Prequest(plan, device));
+  made->has_atomics_ = powers.value().host_atomics;
+  made->on_cpus_ = powers.value().on_cpus;
+  if (plan.is_null) {
+    made->way_ = FERRY_PARTITIONED_NOWHERE;
+  } else if (plan.is_send) {
+    FERRY_RETURN_FAILURE(made->ChooseWay(wishes));
+  }
+  FERRY_RETURN_FAILURE(made->Allocate());
+  FERRY_RETURN_FAILURE(made->Fill());
+  return made;
+}
+
+Prequest::~Prequest() {
+  if (front_end == nullptr) {  // libferry has freed all
+    return;
+  }
+  GiveDeviceBlock(&memory_);
+  if (Failure ignored; state_.data == nullptr || AreAsked(round_, &ignored)) {
+    GiveBlock(&state_);
+  }  // else ferryd may write there yet: the round has failed
+}
+
+// ---- Who moves a unit ---------------------------------------------------------------------------
+
+Failure Prequest::ChooseWay(const PrequestWishes& wishes) {
+  using Copy = PrequestWishes::Copy;
+  if (plan_.is_collective) {
+    return wishes.copy == Copy::kAuto || wishes.copy == Copy::kHost
+               ? Failure()
+               : Unsupported("hosts move the partitions of collectives that kernels ready");
+  }
+  const bool may_copy = wishes.copy == Copy::kKernel ||
+                        (wishes.copy == Copy::kAuto &&
+                         plan_.units.total_bytes() <=
+                             wishes.kernel_max_bytes.value_or(on_cpus_ ? kMaxOnCpus : UINT64_MAX));
+  if (may_copy) {
+    Failure by_kernel = FindKernelWay();
+    if (by_kernel.ok()) {
+      way_ = FERRY_PARTITIONED_BY_KERNEL;
+      return {};
+    }
+    if (wishes.copy == Copy::kKernel) {
+      return by_kernel;
+    }
+  }
+  // Inside a node both sides' hosts copy at once, which is more than ferryd does.
+  if (wishes.copy == Copy::kDaemon || (wishes.copy == Copy::kAuto && !plan_.is_near)) {
+    Failure by_daemon = FindDaemonWay();
+    if (by_daemon.ok()) {
+      way_ = FERRY_PARTITIONED_BY_DAEMON;
+      // Only ferryd moves device memory past the CPU, beside the network.
+      leaves_to_waiting_ = wishes.copy == Copy::kAuto && !IsByStream(source_, plan_.destination);
+      return {};
+    }
+    if (wishes.copy == Copy::kDaemon) {
+      return by_daemon;
+    }
+  }
+  way_ = FERRY_PARTITIONED_BY_HOST;
+  return {};
+}
+
+Failure Prequest::FindKernelWay() const {
+  if (!plan_.is_near) {
+    return Unsupported("kernels cannot copy to rank " + std::to_string(plan_.peer) +
+                       ", which lives on another node");
+  }
+  if (plan_.is_packed) {
+    return Unsupported("kernels cannot copy elements of a datatype that is not dense");
+  }
+  if (plan_.units.total_bytes() != 0) {
+    if (plan_.destination_mapped == nullptr) {
+      return Unsupported(
+          "kernels do not reach the receive buffer, which is private memory of rank " +
+          std::to_string(plan_.peer) + ": take it from MPI_Alloc_mem");
+    }
+    FERRY_RETURN_FAILURE(LetReach(device_, plan_.peer, plan_.destination, plan_.destination_mapped,
+                                  plan_.is_destination_by_stream));
+  }
+  return LetReach(device_, plan_.peer, plan_.receiver_block, plan_.receiver_mapped, false);
+}
+
+Failure Prequest::FindDaemonWay() {
+  const uint64_t bytes = plan_.units.total_bytes();
+  if (plan_.is_packed) {
+    return Unsupported("ferryd cannot copy elements of a datatype that is not dense for kernels");
+  }
+  if (bytes != 0) {
+    source_ = front_end->Locate(plan_.source, bytes);
+    if (source_.region == 0 || plan_.destination.region == 0) {
+      return Unsupported(std::string("ferryd does not reach the ") +
+                         (source_.region == 0 ? "send" : "receive") +
+                         " buffer, which is private memory: take it from MPI_Alloc_mem");
+    }
+    if (plan_.is_near && IsByStream(source_, plan_.destination)) {
+      return Unsupported(
+          "inside a node ferryd leaves memory that only streams and kernels reach to these");
+    }
+  }
+  StatusOr<std::shared_ptr<DeviceRing>> ring = DeviceRing::Find(device_);
+  if (!ring.ok()) {
+    return Unsupported("kernels would have no ring by which to ask ferryd (" +
+                       ring.status().ToString() + ")");
+  }
+  ring_ = *std::move(ring);
+  return {};
+}
+
+// ---- Its parts ----------------------------------------------------------------------------------
+
+uint64_t Prequest::BytesToFill() const {
+  return sizeof(MPIX_Prequest_object) +
+         (plan_.is_send ? plan_.units.count() * sizeof(uint64_t) : 0);
+}
+
+Failure Prequest::Allocate() {
+  const uint32_t units = plan_.is_send ? plan_.units.count() : 0;
+  Result<Block> state = TakeBlock(
+      sizeof(ferry_partitioned_state) + units * sizeof(ferry_partitioned_unit), Contents::kWords);
+  FERRY_RETURN_FAILURE(state.failure());
+  state_ = state.value();
+  Result<DeviceBlock> memory = TakeDeviceBlock(BytesToFill(), device_);
+  FERRY_RETURN_FAILURE(memory.failure());
+  memory_ = memory.value();
+  return {};
+}
+
+void Prequest::Describe(MPIX_Prequest_object* object) const {
+  const auto address = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); };
+  object->version = FERRY_PARTITIONED_VERSION;
+  object->kind = (plan_.is_send ? FERRY_PARTITIONED_SEND : 0) |
+                 (plan_.arrived != nullptr ? FERRY_PARTITIONED_RECEIVE : 0);
+  object->partitions = plan_.partitions;
+  object->sender_partitions = plan_.units.partitions;
+  object->per_unit = plan_.units.per_unit;
+  object->pieces = plan_.units.pieces;
+  object->partition_bytes = plan_.units.partition_bytes;
+  object->way = way_;
+  object->has_atomics = has_atomics_ ? 1 : 0;
+  object->state = address(state_.data);
+  object->arrived = address(plan_.arrived);
+  if (!plan_.is_send) {
+    return;
+  }
+  object->source = address(plan_.source);
+  object->words = address(&plan_.words.of(0));
+  object->word_stride = UnitStride(plan_.units.count());
+  object->cleared = address(&plan_.words.block().cleared);
+  if (way_ == FERRY_PARTITIONED_BY_KERNEL) {
+    object->destination = address(plan_.destination_mapped);
+    object->arrived = address(plan_.receiver_mapped + ArrivedOffset(0));
+  }
+  if (way_ != FERRY_PARTITIONED_BY_DAEMON) {
+    return;
+  }
+  object->ring = address(ring_->address());
+  std::memcpy(object->ring_words, ring_->words(), sizeof(object->ring_words));
+  object->ring_producers = ring_->producers();
+  object->peer = plan_.peer;
+  object->source_region = source_.region;
+  object->source_offset = source_.address;
+  object->destination_segment = client::SegmentOf(plan_.destination);
+  object->destination_offset = plan_.destination.address;
+  object->arrived_segment = client::SegmentOf(plan_.receiver_block);
+  object->arrived_offset = plan_.receiver_block.address + ArrivedOffset(0);
+  object->leaves_to_waiting = leaves_to_waiting_ ? 1 : 0;
+  object->state_region = state_.where.region;
+  object->state_offset = state_.where.address;
+}
+
+// All of it in one copy.
+Failure Prequest::Fill() {
+  std::vector<uint64_t> image(sizeof(MPIX_Prequest_object) / sizeof(uint64_t));
+  Describe(static_cast<MPIX_Prequest_object*>(static_cast<void*>(image.data())));
+  const std::vector<uint64_t> first = CountersAt(plan_.round + 1);
+  image.insert(image.end(), first.begin(), first.end());
+  flushed_.resize(plan_.units.per_unit == 1 ? 0 : first.size());
+  looked_.resize(memory_.is_by_stream ? flushed_.size() : 0);
+  return Store(memory_.data, image.data(), image.size() * sizeof(uint64_t));
+}
+
+Failure Prequest::Store(void* to, const void* from, uint64_t size_bytes) const {
+  if (memory_.is_by_stream) {
+    return FailureOf(front_end->Copy(to, from, size_bytes));
+  }
+  std::memcpy(to, from, size_bytes);
+  return {};
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,31 @@
+// Partitioned requests on queues (ferry/mpi/mpix.h): a thread of libferry's makes the calls when
+// the queue's stream gets there.
+//
+// Calling thread: any. Nothing blocks.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <span>
+
+#include "client/api/front_end.h"
+#include "mpi/base/failure.h"
+#include "mpi/p2p/request.h"
+
+namespace ferry::mpi {
+
+enum class QueuedStep { kStart, kWait };
+
+// Enqueues the start of the requests, or the wait for them, as one call; and then what `others`
+// does. If that fails the call is as if it was not there. MPI_ERR_REQUEST, and nothing is enqueued:
+// one of them is active without having been started by a queue, was started already, or was not;
+// errors of FrontEnd::EnqueueCall and of `others`.
+Failure EnqueuePartitioned(client::QueueHandle queue, QueuedStep step,
+                           std::span<Request* const> requests,
+                           const std::function<Failure()>& others);
+// Enqueues call(request, is_cancelled) for each of them, which may be active or not by then. One
+// that waits ends once nobody waits for the queue any more: is_cancelled.
+Failure EnqueueOn(client::QueueHandle queue, std::span<Request* const> requests,
+                  std::function<Failure(Request&, const std::atomic<bool>&)> call);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,224 @@
+// The object of an MPI_Win: memory that each process of a group lets the others put to, get from
+// and change, without taking part (MPI 5.0, chapter 12).
+//
+// Operations are libferry's one-sided ones (client/api/one_sided.h). What a process exposes is
+// *shared* memory (of libferry's heap, or a segment of the window's own): ranks of its node map it,
+// those of other nodes reach it by its segment; or memory that only *streams* reach; or *private*
+// memory of the program's own (private_memory.h).
+//
+// Calling thread: any that the thread level allows, as the standard says: not two at a time in
+// calls that are collective, or in one epoch with one target.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/api/one_sided.h"
+#include "client/api/word_wait.h"
+#include "mpi/base/attribute.h"
+#include "mpi/base/error_handler.h"
+#include "mpi/base/failure.h"
+#include "mpi/base/object.h"
+#include "mpi/comm/comm.h"
+#include "mpi/info/info.h"
+#include "mpi/rma/control.h"
+#include "mpi/rma/epochs.h"
+#include "shm/layout/descriptor.h"
+#include "shm/segment.h"
+
+namespace ferry::mpi {
+
+class AttachedMemory;
+class Operation;
+class PrivateService;
+
+// How others reach what a process exposes.
+enum class Reach : uint32_t { kNone, kShared, kByStream, kPrivate };
+
+// Memory that a process exposes, as this process reaches it.
+struct Exposed {
+  Reach reach = Reach::kNone;
+  uint64_t address = 0;  // there; of what is attached to a dynamic window
+  uint64_t size_bytes = 0;
+  client::Place place;          // kPrivate: of no segment, if no links reach it
+  shm::Location location{};     // as ranks of its node copy it
+  std::byte* mapped = nullptr;  // where this process has it; null: only operations reach it
+  std::shared_ptr<std::byte> mapping;
+
+  // Private memory that is so is its process's alone, which carries out what others want.
+  bool is_by_stream() const { return (location.flags & shm::kLocationByStream) != 0; }
+};
+
+// As the owner says where it lies, which for private memory is its address, with the segment of an
+// Exposure as the region; but for `mapped`.
+bool IsPrivate(const shm::Location& where);
+Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+
+// Memory of the program's own, of this process, that direct links reach until it is destroyed.
+class Exposure {
+ public:
+  Exposure() = default;
+  // `elements`: outlives it.
+  Exposure(void* base, uint64_t size_bytes, shm::ElementLock& elements);
+  ~Exposure() { End(); }
+  Exposure(Exposure&& other) noexcept : segment_(std::exchange(other.segment_, 0)) {}
+  Exposure& operator=(Exposure&& other) noexcept {
+    std::swap(segment_, other.segment_);
+    return *this;
+  }
+
+  // 0: they do not.
+  uint32_t segment() const { return segment_; }
+  void End();
+
+ private:
+  uint32_t segment_ = 0;
+};
+
+// One process of the window.
+struct Target {
+  uint32_t rank = 0;     // in the job
+  bool is_near = false;  // of this node
+  int64_t disp_unit = 1;
+  Exposed memory;  // none in a dynamic window
+  // What it has attached to a dynamic window, by address, as of `attached_version`.
+  std::shared_ptr<const std::vector<Exposed>> attached;
+  uint64_t attached_version = 0;
+  ControlBlock control;
+  // Calls of MPI_Win_post and MPI_Win_complete that this process has told it of, and those of its
+  // that this process has met (synchronisation.h).
+  uint64_t posts_told = 0;
+  uint64_t posts_met = 0;
+  uint64_t completes_told = 0;
+  uint64_t completes_met = 0;
+};
+
+// Memory that a window allocates, not zeroed, which the ranks of the node can map.
+class WindowMemory {
+ public:
+  WindowMemory() = default;
+  ~WindowMemory() { Free(); }
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+
+  // From libferry's heap while that has room, else a segment of its own. MPI_ERR_NO_MEM. Blocks on
+  // the daemon.
+  Failure Allocate(uint64_t size_bytes, uint64_t alignment);
+  void Free();
+  // Leaves it to the process for good: others may still use it.
+  void Leave();
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;  // aligned
+  void* block_ = nullptr;      // of libferry's heap
+  shm::Mapping segment_;
+};
+
+class Win : public Object {
+ public:
+  // `comm`: the window's own, of the same group as the program's.
+  Win(Ref<Comm> comm, int flavor);
+  ~Win() override;
+
+  Comm& comm() const { return *comm_; }
+  int rank() const { return comm_->rank(); }
+  int size() const { return comm_->size(); }
+  int flavor() const { return flavor_; }
+  bool is_dynamic() const { return flavor_ == MPI_WIN_FLAVOR_DYNAMIC; }
+  bool HasRank(int rank) const {
+    return static_cast<unsigned>(rank) < static_cast<unsigned>(size());
+  }
+  Target& target(int rank) { return targets_[static_cast<size_t>(rank)]; }
+  const Target& target(int rank) const { return targets_[static_cast<size_t>(rank)]; }
+  const Target& own() const { return target(rank()); }
+  ControlLayout control() const { return ControlLayout(size()); }
+  Epochs& epochs() { return epochs_; }
+  // Of a dynamic window: what this process has attached, and held while what others have is looked
+  // up.
+  AttachedMemory& attached() { return *attached_; }
+  std::mutex& attached_mutex() { return attached_mutex_; }
+  // What the own memory's displacements count from.
+  std::byte* base() const { return base_; }
+  // What a wait for words of this window waits for.
+  client::WordWait::From waits_from() const { return waits_from_; }
+  // kOk, or why one of these ranks is gone.
+  ErrorCode DeathAmong(const std::vector<int>& ranks) const;
+
+  // The window's one-sided operations, and those on the words by which its processes synchronise:
+  // nobody waits until these are over.
+  client::OneSidedContext* context() const { return context_; }
+  client::OneSidedContext* words() const { return words_; }
+  // An operation with a request of its own, until it is over: Quiet waits for it, too.
+  void AddOperation(Ref<Operation> operation);
+  bool has_operations() const { return has_operations_.load(std::memory_order_relaxed); }
+  // Returns when all operations are over, everywhere; or those with one target. The first failure.
+  Failure Quiet();
+  Failure QuietWith(int target);
+  // Returns when all processes have called it, in that function of MPI. MPI_ERR_PROC_ABORTED: one
+  // of them is gone.
+  Failure Barrier(const char* call);
+
+  // Ends operations, meets all others, and gives back memory, unless that fails.
+  Failure End();
+  // Nobody is answered any more.
+  void StopService();
+
+  // Held while this process asks another one for what is to be done there.
+  std::mutex& asking_mutex() { return asking_mutex_; }
+
+  // ---- What the program caches and sets ----
+  // The window's own communicator has its error handler and, for that, the window's handle: so
+  // whatever fails for the communicator, requests too, comes to the window's handler.
+  Ref<ErrorHandler> error_handler() const { return comm_->error_handler(); }
+  void SetErrorHandler(Ref<ErrorHandler> handler) { comm_->SetErrorHandler(std::move(handler)); }
+  std::string name() const { return comm_->name(); }
+  void SetName(std::string name) { comm_->SetName(std::move(name)); }
+  std::vector<Info::Entry> hints() const;
+  // Keys that Ferry does not know, and values that a key cannot have, are ignored. As
+  // communicators, a window has mpi_assert_memory_alloc_kinds once it was given.
+  void TakeHints(const std::vector<Info::Entry>& given);
+  AttributeSet& attributes() { return attributes_; }
+  // False: it is none of windows. *value points to what stays as long as the window, but for
+  // MPI_WIN_BASE, which is the address itself.
+  bool PredefinedAttribute(int keyval, void** value);
+  void SetHandle(MPI_Win handle) { comm_->SetHandle(reinterpret_cast<MPI_Comm>(handle)); }
+
+ private:
+  friend class WindowMaker;
+
+  const Ref<Comm> comm_;
+  int flavor_;
+  int model_ = MPI_WIN_UNIFIED;
+  std::vector<Target> targets_;  // by rank
+  WindowMemory control_memory_;
+  WindowMemory data_memory_;
+  Exposure exposure_;
+  std::byte* base_ = nullptr;  // what the program knows
+  MPI_Aint size_attribute_ = 0;
+  int disp_unit_attribute_ = 1;
+  client::WordWait::From waits_from_ = client::WordWait::From::kNode;
+  client::OneSidedContext* const context_;
+  client::OneSidedContext* const words_;
+  Epochs epochs_;
+  std::unique_ptr<AttachedMemory> attached_;
+  std::mutex attached_mutex_;
+  std::unique_ptr<PrivateService> service_;
+  std::mutex asking_mutex_;
+  std::mutex operations_mutex_;
+  std::list<Ref<Operation>> operations_;
+  std::atomic<bool> has_operations_{false};
+  AttributeSet attributes_;
+  mutable std::mutex hints_mutex_;
+  std::vector<Info::Entry> hints_;
+};
+
+}  // namespace ferry::mpi

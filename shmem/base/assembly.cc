@@ -1,0 +1,323 @@
+#include "shmem/base/assembly.h"
+
+#include <string>
+
+#include "coll/board/host_copies.h"
+#include "shm/word_copy.h"
+#include "shmem/base/copies.h"
+#include "shmem/base/fail.h"
+#include "shmem/base/job.h"
+#include "shmem/base/lives.h"
+
+namespace ferry::shmem {
+namespace {
+
+using collective::Collective;
+using collective::NodeAddress;
+using collective::RunFailure;
+
+// Regions of addresses in symmetric memory: first the static segments, then the heaps by their
+// numbers. libferry's own numbers are far smaller.
+constexpr uint32_t kHeapRegions = UINT32_MAX - kMostSpaces;
+constexpr uint32_t kStaticRegions = kHeapRegions - kMostStatics;
+
+// Few cells, so that a team costs little: whatever is longer than a few of them is copied straight
+// between the PEs.
+constexpr uint32_t kCells = 8;
+constexpr uint32_t kCellsOfMany = 2;
+constexpr int kMany = 64;
+
+// From so many bytes on PEs copy straight between their buffers: measured with two of them. It
+// takes no system call, so less than between MPI's ranks.
+constexpr size_t kDirectMinBytes = 2048;
+
+collective::BoardShape ShapeOf(int members) {
+  return {members, members > kMany ? kCellsOfMany : kCells};
+}
+
+collective::BoardLimits LimitsOf(int members) {
+  collective::BoardLimits limits;
+  // One PE has nobody to copy to.
+  limits.direct_min_bytes.fill(members == 1 ? SIZE_MAX : kDirectMinBytes);
+  return limits;
+}
+
+collective::BoardLayout* BoardAt(int pe, uint64_t offset) {
+  return reinterpret_cast<collective::BoardLayout*>(job.region->base_of(pe) + offset);
+}
+
+// The place in member memory that NodeAddress names, or null if it is not symmetric.
+std::byte* SymmetricAt(int pe, const NodeAddress& address) {
+  if (address.region < kStaticRegions) {
+    return nullptr;
+  }
+  const Segment& segment =
+      address.region < kHeapRegions ? job.statics[address.region - kStaticRegions]
+      : address.region == kHeapRegions
+          ? job.heap
+          : *job.spaces[address.region - kHeapRegions - 1].load(std::memory_order_acquire);
+  return segment.base + address.address + segment.shifts[static_cast<size_t>(pe)];
+}
+
+shm::Location LocationOf(const NodeAddress& address) {
+  return {address.region, address.flags, address.address};
+}
+
+// A message of another size than this PE expects. One that has failed sends nothing in place of its
+// data (coll/runner.h), and that may be all that is wrong. One that brought more than
+// this PE expects was cut.
+[[noreturn]] void ExplainSize(const char* call, const std::string& who, const RunFailure& failure) {
+  if (failure.received_bytes == 0) {
+    GiveUp(call, ErrorCode::kCancelled,
+           who +
+               " has given this collective up, has passed no bytes, or is in another one of this "
+               "team");
+  }
+  Fail(call, who + " has sent " +
+                 (failure.received_bytes == failure.expected_bytes ? "more than " : "") +
+                 std::to_string(failure.received_bytes) + " bytes where this one expects " +
+                 std::to_string(failure.expected_bytes) +
+                 ": it has passed another size, or is in another collective of this team");
+}
+
+// One collective at a time. Two threads that begin at the very same time are not noticed: that
+// would cost every collective an atomic operation.
+class OneAtATime {
+ public:
+  OneAtATime(const char* call, std::atomic<bool>* is_busy) : is_busy_(*is_busy) {
+    if (is_busy_.load(std::memory_order_relaxed)) [[unlikely]] {
+      Fail(call,
+           "another collective of this team is under way, on a queue or in another thread: enqueue "
+           "those of one team on one queue, and wait for them before the program makes the next");
+    }
+    is_busy_.store(true, std::memory_order_relaxed);
+  }
+  ~OneAtATime() { is_busy_.store(false, std::memory_order_relaxed); }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  std::atomic<bool>& is_busy_;
+};
+
+// Whether CPUs have to work on memory that they do not reach. Messages copy it themselves.
+bool NeedsHostCopies(const collective::Binding& binding, bool are_all_near) {
+  return (are_all_near || binding.reducer != nullptr) &&
+         (MayBeByStream(binding.input) || MayBeByStream(binding.output)) &&
+         (IsByStream(binding.input) || IsByStream(binding.output));
+}
+
+}  // namespace
+
+// ---- The link -----------------------------------------------------------------------------------
+
+void AssemblyLink::WaitFor(bool (*done)(void*), void* argument) {
+  job.front_end->WaitFor(done, argument);
+}
+
+void AssemblyLink::Wake(int member) {
+  job.front_end->WakePeer(static_cast<uint32_t>(PeOf(member)));
+}
+
+ErrorCode AssemblyLink::StateOf(int member) { return shmem::StateOf(PeOf(member)); }
+
+NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
+  const Segment* const segment = job.FindSegment(pointer, size_bytes);
+  if (segment == nullptr || segment->is_by_stream) {
+    const shm::Location location = job.front_end->LocateHere(pointer, size_bytes);
+    return {location.region, location.flags, location.address};
+  }
+  const uint32_t region =
+      segment->is_heap() ? kHeapRegions + static_cast<uint32_t>(segment->heap)
+                         : kStaticRegions + static_cast<uint32_t>(segment - job.statics.data());
+  return {region, 0, static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
+}
+
+ErrorCode AssemblyLink::Read(int member, const NodeAddress& from, void* to, size_t size_bytes) {
+  const int pe = PeOf(member);
+  if (const std::byte* const symmetric = SymmetricAt(pe, from); symmetric != nullptr) {
+    shm::CopyWords(to, symmetric, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return job.front_end->CopyFromPeer(static_cast<uint32_t>(pe), LocationOf(from), to, size_bytes);
+}
+
+ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* from,
+                              size_t size_bytes) {
+  const int pe = PeOf(member);
+  if (std::byte* const symmetric = SymmetricAt(pe, to); symmetric != nullptr) {
+    shm::CopyWords(symmetric, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return job.front_end->CopyToPeer(static_cast<uint32_t>(pe), LocationOf(to), from, size_bytes);
+}
+
+bool AssemblyLink::IsByStream(const void* pointer) { return job.front_end->IsByStream(pointer); }
+
+ErrorCode AssemblyLink::Copy(void* to, const void* from, size_t size_bytes) {
+  const Status copied = job.front_end->Copy(to, from, size_bytes);
+  if (!copied.ok()) {
+    copy_failure_ = copied;
+  }
+  return copied.code();
+}
+
+void* AssemblyLink::TakeStaging(size_t size_bytes) { return shmem::TakeStaging(size_bytes, true); }
+
+void AssemblyLink::GiveStaging(void* memory) { shmem::GiveStaging(memory); }
+
+// ---- The assembly -------------------------------------------------------------------------------
+
+size_t Assembly::BoardBytes(int members) { return ShapeOf(members).SizeBytes(); }
+
+Assembly::Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where)
+    : link_(pes), where_(where), limits_(LimitsOf(static_cast<int>(pes.size()))) {
+  sync_.collective = Collective::kBarrier;
+  sync_.rank = self;
+  sync_.size = static_cast<int>(pes.size());
+  if (where.board_offset != 0) {
+    board_.emplace(BoardAt(pes.front(), where.board_offset), ShapeOf(sync_.size), &link_, self,
+                   job.front_end->IsCrowded());
+  } else {
+    messages_.emplace(where.context, pes, self);
+  }
+}
+
+void Assembly::Run(const char* call, collective::Problem* problem,
+                   const collective::Binding& binding) {
+  const OneAtATime one_at_a_time(call, &is_busy_);
+  problem->rank = self();
+  problem->size = size();
+  if (NeedsHostCopies(binding, has_board())) [[unlikely]] {
+    RunOnCopies(call, *problem, binding);
+  } else {
+    RunWhereItIs(call, *problem, binding);
+  }
+}
+
+void Assembly::RunOnCopies(const char* call, const collective::Problem& problem,
+                           const collective::Binding& binding) {
+  collective::HostCopies copies(&link_, problem, binding);
+  if (copies.error() != ErrorCode::kOk) {
+    TellOfFailure(problem, copies.error());
+    GiveUpCopy(call, copies.error());
+  }
+  RunWhereItIs(call, problem, copies.binding());
+  if (const ErrorCode error = copies.Deliver(); error != ErrorCode::kOk) {
+    GiveUpCopy(call, error);  // alone: the others have what they need
+  }
+}
+
+void Assembly::GiveUpCopy(const char* call, ErrorCode error) const {
+  const Status& failure = link_.copy_failure();
+  GiveUp(call, error,
+         failure.code() == error
+             ? "the device could not copy: " + failure.ToString()
+             : "no host memory for copies of what CPUs do not reach: use fewer bytes at a time");
+}
+
+void Assembly::RunWhereItIs(const char* call, const collective::Problem& problem,
+                            const collective::Binding& binding) {
+  RunFailure failure;
+  collective::BoardResult result = collective::BoardResult::kDone;
+  if (board_.has_value()) [[likely]] {
+    result = collective::RunOnBoard(&*board_, ++number_, problem, binding, limits_, &failure);
+  } else {
+    failure = messages_->Run(problem, binding);
+  }
+  if (failure.code != ErrorCode::kOk) [[unlikely]] {
+    Explain(call, failure);
+  }
+  if (result != collective::BoardResult::kDone) [[unlikely]] {
+    Fail(call, "this needs more room than the board of a team has: use fewer bytes at a time");
+  }
+}
+
+void Assembly::Renounce(const char* call, collective::Problem* problem, ErrorCode why) {
+  const OneAtATime one_at_a_time(call, &is_busy_);
+  problem->rank = self();
+  problem->size = size();
+  TellOfFailure(*problem, why);
+}
+
+void Assembly::TellOfFailure(const collective::Problem& problem, ErrorCode why) {
+  if (board_.has_value()) {
+    board_->Renounce(++number_, collective::SignatureOf(problem));
+  } else {
+    (void)messages_->Run(problem, {}, {.code = why});
+  }
+}
+
+void Assembly::Sync(const char* call) { Run(call, &sync_, {}); }
+
+collective::Problem Assembly::GatherOf(size_t size_bytes) {
+  collective::Problem problem;
+  problem.collective = Collective::kAllgather;
+  problem.block_bytes = size_bytes;
+  return problem;
+}
+
+void Assembly::Gather(const char* call, const void* own, size_t size_bytes, void* all) {
+  collective::Problem problem = GatherOf(size_bytes);
+  Run(call, &problem, {.input = own, .output = all});
+}
+
+// A PE that has died or, if none has, one that has left; -1: then what others say is for no better
+// reason.
+int Assembly::FindGone() const {
+  int gone = -1;
+  for (int member = 0; member < size(); ++member) {
+    const int pe = PeOf(member);
+    const ErrorCode state = pe == job.self ? ErrorCode::kOk : shmem::StateOf(pe);
+    if (state != ErrorCode::kOk && state != ErrorCode::kNotFound) {
+      return pe;
+    }
+    gone = state == ErrorCode::kNotFound ? pe : gone;
+  }
+  return gone;
+}
+
+// If a PE is gone: then another one has given up because of that.
+void Assembly::GiveUpForGone(const char* call) const {
+  int gone = -1;
+  AwaitNews([&] { return (gone = FindGone()) >= 0; });
+  if (gone >= 0) {
+    const ErrorCode state = shmem::StateOf(gone);
+    GiveUp(call, state, StateText(gone, state));
+  }
+}
+
+void Assembly::Explain(const char* call, const RunFailure& failure) const {
+  if (failure.peer < 0) {
+    GiveUp(call, failure.code, job.front_end->Explain(failure.code).ToString());
+  }
+  const int pe = PeOf(failure.peer);
+  const std::string who = "PE " + std::to_string(pe);
+  if (failure.mismatch == RunFailure::Mismatch::kSize || failure.code == ErrorCode::kCancelled) {
+    GiveUpForGone(call);
+  }
+  switch (failure.mismatch) {
+    case RunFailure::Mismatch::kCollective:
+      Fail(call, who + " is in another collective of this team (" +
+                     collective::CollectiveName(static_cast<Collective>(failure.other - 1)) +
+                     "): all of its PEs must call them in one order");
+    case RunFailure::Mismatch::kRoot:
+      Fail(call, who + " has passed the root " + std::to_string(failure.other) +
+                     ": all PEs of the team must pass the same");
+    case RunFailure::Mismatch::kSize:
+      if (messages_.has_value()) {
+        ExplainSize(call, who, failure);
+      }
+      Fail(call, who + " has passed another size (" + std::to_string(failure.received_bytes) +
+                     " bytes, here " + std::to_string(failure.expected_bytes) +
+                     "): all PEs of the team must pass the same");
+    case RunFailure::Mismatch::kNone:
+      break;
+  }
+  if (failure.code == ErrorCode::kCancelled) {
+    GiveUp(call, failure.code, who + " has given this collective up");
+  }
+  GiveUp(call, failure.code, StateText(pe, failure.code));
+}
+
+}  // namespace ferry::shmem

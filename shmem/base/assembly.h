@@ -1,0 +1,147 @@
+// Where the PEs of a team, or of an active set, meet for collectives. If all are near, it is a
+// board in memory of the first of them, on the engine that MPI's collectives run on
+// (coll/board). If they are on several nodes, they meet by messages (message_runs.h).
+// The terms are MPI's: a member is a PE's index in the team.
+//
+// Calling thread: one at a time, for one assembly. Functions that block end the program, with a
+// sentence, when a PE that they wait for has died, has left or has given the collective up (then a
+// queue's call ends alone: fail.h), or is in another collective.
+//
+// All members come to the same collectives, as many, or they would be out of step. So a member that
+// gives up before it has come to one still tells the others, who give up, too: RunAfter and its
+// kin.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "coll/board/board.h"
+#include "coll/board/board_run.h"
+#include "coll/board/node_link.h"
+#include "coll/problem.h"
+#include "common/status.h"
+#include "shmem/base/fail.h"
+#include "shmem/base/message_runs.h"
+
+namespace ferry::shmem {
+
+// How members reach each other: symmetric memory by its own mapping, other memory by libferry.
+class AssemblyLink : public collective::NodeLink {
+ public:
+  explicit AssemblyLink(std::vector<int> pes) : pes_(std::move(pes)) {}
+
+  int PeOf(int member) const { return pes_[static_cast<size_t>(member)]; }
+
+  void WaitFor(bool (*done)(void*), void* argument) override;
+  void Wake(int member) override;
+  ErrorCode StateOf(int member) override;
+  collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
+  ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
+                 size_t size_bytes) override;
+  ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
+                  size_t size_bytes) override;
+  bool IsByStream(const void* pointer) override;
+  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
+  void* TakeStaging(size_t size_bytes) override;
+  void GiveStaging(void* memory) override;
+  // What the last Copy that failed has failed with.
+  const Status& copy_failure() const { return copy_failure_; }
+
+ private:
+  const std::vector<int> pes_;  // by member
+  Status copy_failure_;
+};
+
+// One of the two; none: nowhere.
+struct MeetingPlace {
+  uint64_t board_offset = 0;  // where the board lies in the first PE's region, zeroed
+  uint32_t context = 0;       // of messages (message_contexts.h)
+
+  bool is_nowhere() const { return board_offset == 0 && context == 0; }
+};
+
+class Assembly {
+ public:
+  // What a board for so many members takes.
+  static size_t BoardBytes(int members);
+
+  // `pes`: of the world, in the order of the team; `self`: this PE's index.
+  Assembly(const std::vector<int>& pes, int self, const MeetingPlace& where);
+
+  // Whether it is a board: then all members are near.
+  bool has_board() const { return board_.has_value(); }
+  // This PE does not come to the board any more. The last to leave is told so: nobody looks at it
+  // again.
+  bool Leave() { return board_->Leave(); }
+
+  int self() const { return sync_.rank; }
+  int size() const { return sync_.size; }
+  int PeOf(int member) const { return link_.PeOf(member); }
+  const MeetingPlace& where() const { return where_; }
+  // Whether a thread is in a collective.
+  bool is_busy() const { return is_busy_.load(std::memory_order_relaxed); }
+
+  // Returns once all members have called it. Blocks.
+  void Sync(const char* call);
+  // Has each member tell all others `size_bytes`; `all` gets them by member. Blocks as Sync does.
+  void Gather(const char* call, const void* own, size_t size_bytes, void* all);
+  // Carries a collective out; `problem.rank` and `size` are set here. Blocks.
+  void Run(const char* call, collective::Problem* problem, const collective::Binding& binding);
+  // The same, once `before()` is done. If that gives up (fail.h), this member does not come, and
+  // the others learn that.
+  template <typename Before>
+  void RunAfter(const char* call, collective::Problem* problem, const collective::Binding& binding,
+                Before&& before) {
+    OrRenounce(call, problem, before);
+    Run(call, problem, binding);
+  }
+  template <typename Before>
+  void SyncAfter(const char* call, Before&& before) {
+    RunAfter(call, &sync_, {}, before);
+  }
+  template <typename Before>
+  void GatherAfter(const char* call, const void* own, size_t size_bytes, void* all,
+                   Before&& before) {
+    collective::Problem problem = GatherOf(size_bytes);
+    RunAfter(call, &problem, {.input = own, .output = all}, before);
+  }
+
+ private:
+  static collective::Problem GatherOf(size_t size_bytes);
+  template <typename Before>
+  void OrRenounce(const char* call, collective::Problem* problem, Before& before) {
+    try {
+      before();
+    } catch (const GivenUp& given_up) {
+      Renounce(call, problem, given_up.status.code());
+      throw;
+    }
+  }
+  // Takes part in the collective for the others only, who learn that this member has failed.
+  void Renounce(const char* call, collective::Problem* problem, ErrorCode why);
+  void TellOfFailure(const collective::Problem& problem, ErrorCode why);
+  // With copies in host memory of what CPUs do not reach.
+  void RunOnCopies(const char* call, const collective::Problem& problem,
+                   const collective::Binding& binding);
+  void RunWhereItIs(const char* call, const collective::Problem& problem,
+                    const collective::Binding& binding);
+  int FindGone() const;
+  void GiveUpForGone(const char* call) const;
+  [[noreturn]] void Explain(const char* call, const collective::RunFailure& failure) const;
+  [[noreturn]] void GiveUpCopy(const char* call, ErrorCode error) const;
+
+  AssemblyLink link_;
+  const MeetingPlace where_;
+  std::optional<collective::Board> board_;
+  std::optional<MessageRuns> messages_;  // where there is no board
+  const collective::BoardLimits limits_;
+  collective::Problem sync_;
+  uint64_t number_ = 0;
+  std::atomic<bool> is_busy_{false};
+};
+
+}  // namespace ferry::shmem

@@ -1,0 +1,96 @@
+#include "shmem/base/lives.h"
+
+#include <algorithm>
+
+#include "shm/atomic.h"
+#include "shmem/base/job.h"
+#include "shmem/base/place_layout.h"
+
+namespace ferry::shmem {
+namespace {
+
+uint8_t* FarLives() {
+  return reinterpret_cast<uint8_t*>(job.region->base() + job.region->place().far_lives);
+}
+
+// One byte for each far PE. Whoever does not get it is gone, or notices that this PE is gone.
+void TellFarPes() {
+  client::OneSided& one_sided = job.front_end->one_sided();
+  client::OneSidedContext* const context = one_sided.MakeContext();
+  const uint8_t leaving = 1;
+  const uint64_t offset = job.region->place().far_lives + static_cast<uint64_t>(job.self);
+  for (int pe = 0; pe < job.size; ++pe) {
+    if (!job.IsNear(pe)) {
+      const client::Place place{static_cast<uint32_t>(pe),
+                                job.region->numbers()[static_cast<size_t>(pe)], offset};
+      (void)one_sided.Put(context, place, &leaving, sizeof(leaving));
+    }
+  }
+  uint32_t ignored = 0;
+  (void)one_sided.Quiet(context, &ignored);
+  one_sided.FreeContext(context);
+}
+
+}  // namespace
+
+bool OpenLives() {
+  if (job.has_far_pes) {
+    job.region->place().far_lives = job.region->AllocateSystem(static_cast<size_t>(job.size));
+  }
+  return !job.has_far_pes || job.region->place().far_lives != 0;
+}
+
+void TellLeaving() {
+  // Pairs with HasLeft.
+  shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
+  for (const int pe : job.near_pes) {  // those that have left wait for this one
+    if (pe != job.self && !IsDead(pe)) {
+      job.front_end->WakePeer(static_cast<uint32_t>(pe));
+    }
+  }
+  if (job.has_far_pes) {
+    TellFarPes();
+  }
+}
+
+bool HasLeft(int pe) {
+  // Both pair with TellLeaving.
+  if (!job.IsNear(pe)) {
+    return shm::LoadAcquire(FarLives()[pe]) != 0;
+  }
+  return shm::LoadAcquire(job.region->place_of(pe).life) == static_cast<uint32_t>(Life::kLeaving);
+}
+
+ErrorCode StateOf(int pe) {
+  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
+  return state == ErrorCode::kOk && HasLeft(pe) ? ErrorCode::kNotFound : state;
+}
+
+bool IsDead(int pe) {
+  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
+  return state != ErrorCode::kOk && state != ErrorCode::kNotFound;
+}
+
+int FindDeadNeighbour() {
+  const auto dead = std::find_if(job.near_pes.begin(), job.near_pes.end(),
+                                 [](int pe) { return IsDead(pe) && !HasLeft(pe); });
+  return dead == job.near_pes.end() ? -1 : *dead;
+}
+
+std::string StateText(int pe, ErrorCode state) {
+  const std::string who = "PE " + std::to_string(pe);
+  switch (state) {
+    case ErrorCode::kPeerDied:
+      return who + " has died";
+    case ErrorCode::kNotFound:
+      return who + " does not come: it has called shmem_finalize, or has left the job";
+    case ErrorCode::kNodeUnreachable:
+      return who + " is gone: the ferryd of its node has died, or cannot be reached";
+    case ErrorCode::kInvalidBuffer:
+      return "moving data to or from " + who + ": " + job.front_end->Explain(state).ToString();
+    default:
+      return "waiting for " + who + ": " + job.front_end->Explain(state).ToString();
+  }
+}
+
+}  // namespace ferry::shmem

@@ -1,0 +1,272 @@
+// Locks (OpenSHMEM 1.5, section 9.12): first come, first served; that of a PE that dies goes on to
+// the next. See operations.h.
+//
+// A lock is a symmetric long, zero at first, of two words. The lower one of PE 0 is the queue: the
+// next number to be drawn, as at a counter, and the number that is served. The upper one of each PE
+// says what that PE has to do with the lock: nothing, it is drawing a number, or it has drawn this
+// one. So the others can find out whom the lock waits for, and whether that PE still lives.
+//
+// Far PEs (region.h) read and change words by atomic operations, which agree with those of near
+// ones. A PE that is far from PE 0 asks for the number that is served again and again. Between the
+// questions it pauses for an eighth of the time waited, 5 ms at most (patience.h): so those who
+// wait take little of that node's time, and the lock is passed on late by no more than that.
+//
+// What a dead far PE had written is out of reach. But a number that was drawn, and that no living
+// PE has or may be drawing, is a dead one's. The locks of a job do not outlive PE 0 for the PEs
+// that are far from it: they end with its name.
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include "shm/atomic.h"
+#include "shmem/base/fail.h"
+#include "shmem/base/job.h"
+#include "shmem/base/lives.h"
+#include "shmem/base/operations.h"
+#include "shmem/base/patience.h"
+#include "shmem/rma/far.h"
+#include "shmem/rma/reach.h"
+
+namespace ferry::shmem {
+namespace {
+
+struct LockLayout {
+  uint32_t queue;  // Queue; used on PE 0
+  uint32_t stand;  // Stand
+};
+static_assert(sizeof(LockLayout) == sizeof(long));
+
+// Both numbers begin anew after the last one.
+struct Queue {
+  uint16_t served;  // the number of the PE that has the lock, if it was drawn
+  uint16_t next;    // the number that the next PE draws
+
+  static Queue From(uint32_t word) {
+    return {static_cast<uint16_t>(word), static_cast<uint16_t>(word >> 16)};
+  }
+  uint32_t word() const { return uint32_t{next} << 16 | served; }
+};
+constexpr uint32_t kOneMore = uint32_t{1} << 16;  // added to the word: a number is drawn
+
+enum Stage : uint16_t { kApart, kDrawing, kInLine };
+struct Stand {
+  Stage stage;
+  uint16_t number;  // that this PE has drawn
+
+  static Stand From(uint32_t word) {
+    return {static_cast<Stage>(word & 0xffff), static_cast<uint16_t>(word >> 16)};
+  }
+  uint32_t word() const { return uint32_t{number} << 16 | stage; }
+};
+
+// One word of a lock on some PE.
+class Word {
+ public:
+  // `at`: its place in the lock.
+  Word(const char* call, long* lock, size_t at, int pe)
+      : call_(call),
+        target_(ReachWord(call, DefaultContext(), "the lock", lock, sizeof(*lock), pe).At(at)) {}
+
+  bool is_near() const { return target_.is_near(); }
+  uint32_t Load() const {
+    return is_near() ? shm::LoadAcquire(here()) : Far({.op = Atomic::kFetch});
+  }
+  // False: the PE is far, and was gone.
+  bool TryLoad(uint32_t* found) const {
+    if (is_near()) {
+      *found = shm::LoadAcquire(here());
+      return true;
+    }
+    uint64_t bits = 0;
+    const ErrorCode error = TryFetchFar(DefaultContext(), target_, {.width = 4}, &bits);
+    *found = static_cast<uint32_t>(bits);
+    return error == ErrorCode::kOk;
+  }
+  // Returns what was there.
+  uint32_t Add(uint32_t value) const {
+    return is_near() ? shm::FetchAdd(here(), value, std::memory_order_acq_rel)
+                     : Far({.op = Atomic::kAdd, .value = value});
+  }
+  // False: something else was there, and is in *expected.
+  bool Replace(uint32_t* expected, uint32_t value) const {
+    if (is_near()) {
+      return shm::CompareExchange(here(), *expected, value, std::memory_order_acq_rel);
+    }
+    const uint32_t found =
+        Far({.op = Atomic::kCompareSwap, .value = value, .condition = *expected});
+    const bool is_done = found == *expected;
+    *expected = found;
+    return is_done;
+  }
+
+ private:
+  uint32_t& here() const { return *reinterpret_cast<uint32_t*>(target_.address()); }
+  uint32_t Far(FarAtomic atomic) const {
+    atomic.width = sizeof(uint32_t);
+    return static_cast<uint32_t>(FetchFar(call_, DefaultContext(), target_, atomic));
+  }
+
+  const char* call_;
+  Target target_;
+};
+
+// One call on one lock.
+class Lock {
+ public:
+  Lock(const char* call, long* lock)
+      : call_(call),
+        lock_(lock),
+        queue_(call, lock, offsetof(LockLayout, queue), 0),
+        own_(reinterpret_cast<LockLayout*>(lock)->stand) {}
+
+  void Set() {
+    CheckApart();
+    Enter();
+    const uint16_t number = own().number;
+    Patience patience(call_, Patience::Deaths::kOurs,
+                      queue_.is_near() ? Patience::Looks::kFree : Patience::Looks::kMessages);
+    // Pairs with Pass.
+    while (Queue::From(queue_.Load()).served != number) {
+      patience.Rest();
+      if (patience.deaths() != 0) {
+        PassOverTheDead();
+      }
+    }
+  }
+
+  // Returns whether this PE has the lock now.
+  bool Try() {
+    CheckApart();
+    SetOwn({kDrawing, 0});  // Pairs with PassOverTheDead.
+    const Queue found = Queue::From(queue_.Load());
+    // Nobody stands in line: the number to be served is still to be drawn.
+    uint32_t expected = Queue{found.served, found.served}.word();
+    if (found.next == found.served && queue_.Replace(&expected, expected + kOneMore)) {
+      SetOwn({kInLine, found.served});
+      return true;
+    }
+    SetOwn({kApart, 0});
+    PassOverTheDead();
+    return false;
+  }
+
+  void Clear() {
+    const Stand stand = own();
+    if (stand.stage != kInLine || Queue::From(queue_.Load()).served != stand.number) {
+      Fail(call_, "this PE does not have the lock at " + AddressText(lock_));
+    }
+    // This order: whoever finds this PE apart finds the lock passed on.
+    Pass(stand.number);
+    SetOwn({kApart, 0});
+  }
+
+ private:
+  Stand own() const { return Stand::From(shm::LoadAcquire(own_)); }
+  void SetOwn(Stand stand) { shm::StoreRelease(own_, stand.word()); }
+
+  void CheckApart() const {
+    if (own().stage != kApart) {
+      Fail(call_, "this PE has the lock at " + AddressText(lock_) +
+                      " already, or another of its threads waits for it");
+    }
+  }
+
+  // What a PE that dies in here has done is found out by PassOverTheDead.
+  void Enter() {
+    SetOwn({kDrawing, 0});
+    SetOwn({kInLine, Queue::From(queue_.Add(kOneMore)).next});
+  }
+
+  bool Pass(uint16_t number) {
+    uint32_t found = queue_.Load();
+    while (Queue::From(found).served == number) {
+      Queue passed = Queue::From(found);
+      passed.served++;
+      if (queue_.Replace(&found, passed.word())) {  // Pairs with Set.
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Serves the next number if that of a dead PE is served.
+  void PassOverTheDead() {
+    if (!HasAnyDied()) {
+      return;
+    }
+    const Queue queue = Queue::From(queue_.Load());
+    if (queue.served == queue.next) {
+      return;  // nobody stands in line
+    }
+    int may_have_it = -1;
+    for (int pe = 0; pe < job.size; ++pe) {
+      const bool is_dead = IsDead(pe);  // first: then it changes nothing any more
+      uint32_t word = 0;
+      // Pairs with Enter.
+      if ((is_dead && !job.IsNear(pe)) || !StandOf(pe).TryLoad(&word)) {
+        may_have_it = pe;
+        continue;
+      }
+      const Stand theirs = Stand::From(word);
+      if (theirs.stage == kInLine && theirs.number == queue.served) {
+        if (is_dead) {
+          PassOver(pe, queue.served);
+        }
+        return;
+      }
+      if (theirs.stage == kDrawing && !is_dead) {
+        return;  // it may have drawn the number, and says so in a moment
+      }
+      may_have_it = theirs.stage == kDrawing ? pe : may_have_it;
+    }
+    // Nobody who lives says that the number is his. So a PE has died right after it drew it, or one
+    // that nobody can ask has it.
+    if (may_have_it >= 0) {
+      PassOver(may_have_it, queue.served);
+    }
+  }
+
+  static bool HasAnyDied() {
+    int pe = 0;
+    while (pe < job.size && !IsDead(pe)) {
+      ++pe;
+    }
+    return pe < job.size;
+  }
+
+  Word StandOf(int pe) const { return {call_, lock_, offsetof(LockLayout, stand), pe}; }
+
+  void PassOver(int pe, uint16_t number) {
+    if (Pass(number)) {
+      if (job.IsNear(pe)) {
+        uint32_t theirs = StandOf(pe).Load();
+        (void)StandOf(pe).Replace(&theirs, Stand{kApart, 0}.word());
+      }
+      Warn(call_, "PE " + std::to_string(pe) + " has died, which had the lock at " +
+                      AddressText(lock_) + " or stood in line for it: it goes to the next PE");
+    }
+  }
+
+  const char* const call_;
+  long* const lock_;
+  const Word queue_;
+  uint32_t& own_;
+};
+
+}  // namespace
+
+void SetLock(const char* call, long* lock) { Lock(call, lock).Set(); }
+
+void ClearLock(const char* call, long* lock) {
+  Lock checked(call, lock);
+  // As shmem_quiet, but for its word of near PEs that have died: a lock outlives those who had it.
+  if (Context* const context = DefaultContext(); context->has_far()) {
+    QuietFar(call, context);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  checked.Clear();
+}
+
+int TestLock(const char* call, long* lock) { return Lock(call, lock).Try() ? 0 : 1; }
+
+}  // namespace ferry::shmem

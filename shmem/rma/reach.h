@@ -1,0 +1,101 @@
+// From an address of this PE to the same place in another PE's memory: what each put, get and
+// atomic begins with.
+//
+// Calling thread: any. Nothing blocks. What cannot be ends the program with a sentence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/api/one_sided.h"
+#include "shmem/base/job.h"
+#include "shmem/rma/team.h"
+
+namespace ferry::shmem {
+
+// A place in a PE's memory: its address here, or, of a far PE, what libferry calls it. Of device
+// memory of a near PE that only streams reach, the address is for those (copies.h).
+class Target {
+ public:
+  static Target Near(std::byte* address) {
+    return Target(reinterpret_cast<uint64_t>(address), kNear, 0);
+  }
+  static Target ByStream(std::byte* address) {
+    return Target(reinterpret_cast<uint64_t>(address), kByStream, 0);
+  }
+  static Target Far(int pe, uint32_t segment, uint64_t offset) {
+    return Target(offset, static_cast<uint32_t>(pe), segment);
+  }
+
+  bool is_near() const { return rank_ == kNear; }  // loads and stores reach it
+  bool is_by_stream() const { return rank_ == kByStream; }
+  bool is_far() const { return rank_ < kByStream; }
+  std::byte* address() const { return reinterpret_cast<std::byte*>(at_); }
+  client::Place place() const { return {rank_, segment_, at_}; }
+  int far_pe() const { return static_cast<int>(rank_); }
+  // So many bytes behind.
+  Target At(uint64_t offset) const { return Target(at_ + offset, rank_, segment_); }
+  // Both kinds begin at multiples of a page.
+  bool IsAligned(size_t bytes) const { return at_ % bytes == 0; }
+
+ private:
+  static constexpr uint32_t kNear = UINT32_MAX;
+  static constexpr uint32_t kByStream = kNear - 1;
+  Target(uint64_t at, uint32_t rank, uint32_t segment) : at_(at), rank_(rank), segment_(segment) {}
+
+  uint64_t at_;
+  uint32_t rank_;
+  uint32_t segment_;
+};
+
+// The place in the heap of a near PE, which is the usual one. Null: it lies in static data, the PE
+// is far, or something is wrong.
+inline std::byte* ReachNearHeap(const Context* context, const void* address, size_t bytes, int pe) {
+  if (context == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  const Team& team = *context->team;
+  if (!team.Has(pe)) [[unlikely]] {
+    return nullptr;
+  }
+  const NearHeap& heap = team.heaps[pe];
+  const auto* const place = static_cast<const std::byte*>(address);
+  const auto offset = static_cast<size_t>(place - job.heap.base);
+  if (offset >= heap.size_bytes || bytes > heap.size_bytes - offset) [[unlikely]] {
+    return nullptr;
+  }
+  std::byte* const there = const_cast<std::byte*>(place) + heap.shift;
+  if (there == nullptr) {
+    __builtin_unreachable();  // so that nobody tests it again
+  }
+  return there;
+}
+
+// Finds out what is wrong, that the address lies in static data, or that the PE is far.
+Target ReachSlowly(const char* call, const Context* context, const void* address, size_t bytes,
+                   int pe);
+
+inline Target Reach(const char* call, const Context* context, const void* address, size_t bytes,
+                    int pe) {
+  std::byte* const there = ReachNearHeap(context, address, bytes, pe);
+  return there != nullptr ? Target::Near(there) : ReachSlowly(call, context, address, bytes, pe);
+}
+
+// The same for a word that CPUs change or wait for: ends the program if only streams reach it.
+// `argument`: its name in messages.
+Target ReachWordSlowly(const char* call, const Context* context, const char* argument,
+                       const void* address, size_t bytes, int pe);
+
+inline Target ReachWord(const char* call, const Context* context, const char* argument,
+                        const void* address, size_t bytes, int pe) {
+  std::byte* const there = ReachNearHeap(context, address, bytes, pe);
+  return there != nullptr ? Target::Near(there)
+                          : ReachWordSlowly(call, context, argument, address, bytes, pe);
+}
+
+// Ends the program unless all of these bytes are symmetric memory.
+void CheckSymmetric(const char* call, const char* argument, const void* address, size_t bytes);
+// The same, and that CPUs reach them.
+void CheckWords(const char* call, const char* argument, const void* address, size_t bytes);
+
+}  // namespace ferry::shmem

@@ -1,0 +1,65 @@
+// Teams and contexts (OpenSHMEM 1.5, sections 9.4 and 9.5): which PEs a number stands for.
+//
+// Objects are never given back to the system, so that a handle that the program uses too late
+// stands for a team of no PEs, which calls notice.
+//
+// Calling thread: see operations.h. Teams and contexts are made and destroyed under one lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "shmem/base/assembly.h"
+#include "shmem/base/operations.h"
+
+namespace ferry::shmem {
+
+// The heap of a near PE. That of a far one is of no bytes, so no address lies in it; nor in any
+// while calls are checked (checks.h).
+struct NearHeap {
+  ptrdiff_t shift = 0;
+  size_t size_bytes = 0;
+};
+
+struct Team {
+  int size = 0;  // 0: it is no team (any more), or OpenSHMEM is not running
+  int self = -1;
+  const NearHeap* heaps = nullptr;  // by PE of the team
+  std::vector<int> pes;             // of the world, by PE of the team
+  std::vector<NearHeap> all_heaps;
+  TeamConfig config{};
+  std::unique_ptr<Assembly> assembly;
+  std::vector<Context*> contexts;  // that end with the team
+  int private_contexts = 0;
+
+  bool Has(int pe) const { return static_cast<unsigned>(pe) < static_cast<unsigned>(size); }
+  bool is_open() const { return assembly != nullptr; }
+};
+
+class FarContext;
+
+struct Context {
+  const Team* team = nullptr;  // of no PEs: it was destroyed
+  long options = 0;
+  std::atomic<FarContext*> far{nullptr};  // null: it has met no far PE so far (far.h)
+
+  bool has_far() const { return far.load(std::memory_order_relaxed) != nullptr; }
+};
+
+// A team that never has PEs.
+extern const Team& no_team;
+
+// Makes TEAM_WORLD of all PEs, and TEAM_SHARED of the near ones. Their boards, as far as they have
+// some, lie where the place of the team's first PE says.
+void OpenPredefinedTeams();
+// Destroys all teams and contexts.
+void CloseAllTeams(const char* call);
+// But the predefined ones.
+size_t CountOpenTeams();
+// The team, or the end of the program: `team` is invalid, was destroyed, or OpenSHMEM is not
+// running.
+Team& CheckTeam(const char* call, Team* team);
+
+}  // namespace ferry::shmem
