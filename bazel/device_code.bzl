@@ -187,5 +187,5 @@ def device_images(name, src, device_hdrs, function, hdr, includes = [], why_not 
         hdrs = [hdr],
         textual_hdrs = [name + "_files"],  # what the assembler reads
         visibility = visibility,
-        deps = ["//gpu_backends/device:device_image"],
+        deps = ["//gpu_backends/device"],
     )

@@ -64,31 +64,31 @@ check_dependencies() {
   layer transports/api common
   layer transports/ofi common transports/api
   layer transports/rails common transports/api
-  layer transports/tcp common transports/api //shm:atomic //shm:word_copy  # into memory that programs watch
+   layer transports/tcp common transports/api //shm:words # into memory that programs watch
   layer transports/greeting common transports/api
-  layer transports/loader common config transports //shm:atomic //shm:word_copy
-  layer gpu_backends/api common //shm:atomic //shm:word_copy
+   layer transports/loader common config transports //shm:words
+   layer gpu_backends/api common //shm:words
   layer include
-  layer gpu_backends/device include //gpu_backends/api:reduction  # the numbers that kernels know
-  layer gpu_backends/host common include gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy  # matched pairs: words that other processes share
-  layer gpu_backends/cuda common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/hip common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/level_zero common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
-  layer gpu_backends/loader common include config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy //shm:word_copy
+   layer gpu_backends/device include //gpu_backends/api:reduction # the numbers that kernels know
+   layer gpu_backends/host common include gpu_backends/api gpu_backends/base gpu_backends/device //shm:words # matched pairs: words that other processes share
+   layer gpu_backends/cuda common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:words
+   layer gpu_backends/hip common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:words
+   layer gpu_backends/level_zero common include gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:words
+   layer gpu_backends/loader common include config gpu_backends //shm:words
   layer engine shm common
-  layer client include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
-  layer coll client/api engine/schedule shm common gpu_backends/api //config:options //config:weights
-  layer mpi client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
-  layer shmem client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config:options //config:environment //config:weights
+   layer client include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config
+   layer coll client/api engine/schedule shm common gpu_backends/api //config
+   layer mpi client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config
+   layer shmem client coll include engine shm proto gpu_backends common internode transports/api transports/tcp transports/ofi transports/greeting //config
   clean "of client/, coll/, mpi/ and shmem/, only client/direct may use internode and transports" \
     query "rdeps((//client/... + //coll/... + //mpi/... + //shmem/...) except //client/direct/..., //internode/... + //transports/..., 1) intersect (//client/... + //coll/... + //mpi/... + //shmem/...) except //client/direct/..."
   names_only mpi //client:ferry //include:ferry_headers //include:mpi_headers \
-    //client/api:front_end //client/api:front_end_life //client/memory:offset_allocator //client/api:word_wait \
+    //client/api //client/api //client/memory //client/api \
     coll engine/schedule shm common gpu_backends/api include \
-    //config:options //config:environment
-  names_only shmem //client:ferry //include:ferry_headers //client/api:front_end \
-    //client/api:front_end_life //client/memory:offset_allocator //client/api:word_wait \
-    coll include shm common //config:environment //config:options
+    //config //config
+  names_only shmem //client:ferry //include:ferry_headers //client/api \
+    //client/api //client/memory //client/api \
+    coll include shm common //config //config
   layer internode engine shm transports/api common
   layer daemon include internode engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
