@@ -82,7 +82,7 @@ class RemoteOperationsTest : public testing::Test {
   bool is_pushing_ = false;
   std::function<void()> meanwhile_ = [this] { daemon_.Serve(); };
   gpu::BackendRegistry backends_;
-  Memory memory_{1 << 20, &backends_, nullptr, nullptr};
+  Memory memory_{1 << 20, &backends_, nullptr};
   Progress progress_{Progress::Parts{.view = rank_.view(),
                                      .peers = &rank_.peers(),
                                      .engine = {},
