@@ -107,8 +107,8 @@ def libraries(paths):
         if os.path.basename(path) == "BUILD" and top_of(path) not in NO_PRODUCT:
             for rule in re.findall(r"^cc_library\(\n(.*?)^\)", text_of(path), re.M | re.S):
                 total += 1
-                srcs = re.search(r"^    srcs = \[(.*?)\]", rule, re.M | re.S)
-                small += srcs is None or srcs.group(1).count('"') <= 2
+                sources = re.findall(r"^    (?:files|srcs) = \[(.*?)\]", rule, re.M | re.S)
+                small += sum(names.count('"') for names in sources) <= 2
     return total, small
 
 

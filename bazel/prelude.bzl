@@ -3,6 +3,8 @@
 Reading headers takes a third of the time of compiling a file, and more than half where gRPC is among them. So what files of
 a kind include most is precompiled: a prelude. A target with a prelude compiles with it in front. Its files include what they
 use all the same: they must compile without it, and so does `./dev lint` read them. tests.bzl has the preludes of tests.
+
+A cc_library may say `files = ["lane"]` where Bazel's has "lane.cc" in `srcs` and "lane.h" in `hdrs`.
 """
 
 load(":precompiled_header.bzl", "precompiled_header")
@@ -90,6 +92,14 @@ def with_prelude(rule, prelude, srcs = [], deps = [], copts = [], **attributes):
         copts = made.copts + copts + _sanitized_or_not(_include(made.sanitized or prelude), _include(prelude))
     rule(srcs = srcs, deps = deps, copts = copts, **attributes)
 
+def with_files(attributes):
+    """Those of a library, with `files`: each is the name of a header and of its source, NAME.h and NAME.cc."""
+    attributes = dict(attributes)
+    files = attributes.pop("files", [])
+    for name, ending in {"hdrs": ".h", "srcs": ".cc"}.items() if files else []:
+        attributes[name] = sorted(attributes.get(name, []) + [file + ending for file in files])
+    return attributes
+
 def _quick(rule, prelude = None, copts = [], **attributes):
     if copts:
         rule(copts = copts, **attributes)  # options of its own, with which no prelude is made
@@ -97,7 +107,7 @@ def _quick(rule, prelude = None, copts = [], **attributes):
         with_prelude(rule, prelude or _prelude_of(native.package_name()), **attributes)
 
 def cc_library(**attributes):
-    _quick(native.cc_library, **attributes)
+    _quick(native.cc_library, **with_files(attributes))
 
 def cc_binary(**attributes):
     _quick(native.cc_binary, **attributes)

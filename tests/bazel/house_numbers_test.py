@@ -54,6 +54,8 @@ class HouseNumbersTest(unittest.TestCase):
         paths = [self.write("shm/BUILD", rule + long), self.write("tests/shm/BUILD", rule),
                  self.write("shm/a.cc", "1\n2\n3\n"), self.write("engine/a.cc", "1\n"), self.write("tests/shm/a.cc", "1\n2\n")]
         self.assertEqual(house_numbers.libraries(paths), (2, 1))
+        files = 'cc_library(\n    name = "c",\n    files = ["a"],\n    srcs = ["b.cc"],\n)\n'
+        self.assertEqual(house_numbers.libraries([self.write("coll/BUILD", rule + files)]), (2, 1))
         found = dict(house_numbers.numbers(paths))
         self.assertEqual(found["lines of the product"], "4")
         self.assertEqual(found["biggest upper folder"], "shm/, 75.0 %")
