@@ -2,12 +2,11 @@
 
 load("//bazel:tests.bzl", "cc_library")
 
-def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags = [], mutations = 8):
-    """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler: each input, and mutations of it."""
+def _fuzzer(name, deps, size = "small", env = {}, prelude = None, tags = [], mutations = 8):
     cc_library(
         name = name + "_entry",
         testonly = True,
-        srcs = srcs,
+        srcs = [name + "_fuzz.cc"],
         alwayslink = True,
         prelude = prelude,
         deps = deps + [":fuzz_input"],
@@ -36,3 +35,13 @@ def ferry_fuzz(name, srcs, deps, size = "small", env = {}, prelude = None, tags 
         tags = ["manual"],
         deps = [":" + name + "_entry"],
     )
+
+def fuzzers(table):
+    """Of NAME_fuzz.cc: NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler: each input, and mutations of it.
+
+    Args:
+      table: by NAME what it links, or a dict of `deps`, `mutations` of each input, and attributes of the test.
+    """
+    for name, row in table.items():
+        attributes = row if type(row) == "dict" else {"deps": row}
+        _fuzzer(name = name, **attributes)
