@@ -111,6 +111,8 @@ folder_cycles() { git ls-files '*.h' '*.cc' '*.c' '*.hpp' | xargs python3 bazel/
 # What clang-format leaves of a rule that is too long.
 broken_rules() { git grep -nE '^ *// ?-{20,}$' -- '*.h' '*.cc' '*.c' || true; }
 
+build_lists() { git ls-files 'BUILD' '*/BUILD' | xargs python3 bazel/build_lists.py; }
+
 one_definition() { git ls-files '*.h' '*.cc' | xargs python3 bazel/one_definition.py; }
 
 # One process per file and core; its tally of warnings in system headers is left out.
@@ -149,6 +151,7 @@ clean "docs/ name tests that do not exist" unknown_tests
 clean "docs/dev/where.md leads nowhere" python3 bazel/where.py docs/dev/where.md
 clean "these are defined twice: name one anew, or put it into an unnamed namespace" one_definition
 clean "folders include each other" folder_cycles
+clean "lists of BUILD files: python3 bazel/build_lists.py --fix these" build_lists
 clean "prose got worse (bazel/house_numbers.py): reword, or merge with what shrank" \
   python3 bazel/house_numbers.py --check bazel/house_baseline.txt
 check_dependencies
