@@ -140,12 +140,36 @@ def describe_ranks():
             "them to cores of their own where these are enough, MPICH does not)")
 
 
+def tables_of(text):
+    """The tables of a page of Markdown: the headings above each, its columns, and its rows; and the page's first paragraph."""
+    headings, tables, lines = {}, [], []
+    for line in text.splitlines() + [""]:
+        if line.startswith("|"):
+            lines.append([cell.strip() for cell in line.strip()[1:-1].split("|")])
+        elif lines:
+            section = [headings[level] for level in sorted(headings) if level > 1]
+            tables.append({"section": section, "columns": lines[0], "rows": lines[2:]})
+            lines = []
+        if line.startswith("#"):
+            marks, _, title = line.partition(" ")
+            headings = {level: name for level, name in headings.items() if level < len(marks)} | {len(marks): title}
+    measured = next((part for part in text.split("\n\n") if part and not part.startswith("#")), "")
+    return {"measured": measured.replace("\n", " ").strip(), "tables": tables}
+
+
 def publish(text, rows, output=None, json_path=None):
-    """Prints the tables, and writes what was asked for (the usual options --output and --json)."""
+    """Prints the tables, and writes what was asked for (the usual options --output and --json).
+
+    Beside a page FILE.md stands FILE.json with all its tables: the page may be cut to what matters afterwards.
+    """
     print(text, end="")
     if output:
         with open(output, "w", encoding="utf-8") as file:
             file.write(text)
+        with open(os.path.splitext(output)[0] + ".json", "w", encoding="utf-8") as file:
+            page = tables_of(text)
+            tables = ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in page["tables"])
+            file.write(f'{{"measured": {json.dumps(page["measured"], ensure_ascii=False)},\n "tables": [\n{tables}]}}\n')
     if json_path:
         write_json(json_path, rows)
 
@@ -153,4 +177,4 @@ def publish(text, rows, output=None, json_path=None):
 def add_options(parser):
     """The options that every benchmark has."""
     parser.add_argument("--json", metavar="FILE", help="write the figures there, as JSON rows")
-    parser.add_argument("--output", metavar="FILE", help="write the tables there too, as Markdown")
+    parser.add_argument("--output", metavar="FILE", help="write the tables there too, as Markdown, and beside it as JSON")

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 """Which MPI libraries Ferry is compared with, and what becomes of one that fails."""
 
+import contextlib
+import io
+import json
 import os
 import sys
 import tempfile
@@ -61,6 +64,18 @@ class TakeTurnsTest(WithFolder):
         self.assertEqual([cell.strip() for cell in line.split("|")[1:-1]],
                          ["8 B", "2.00", "1.00", "gave up", "gave up", "gave up", "gave up", "2.00"])
         self.assertIn("- Hung gave up: no end after 1 s.", medians.parts())
+
+    def test_a_page_has_its_tables_as_data(self):
+        row = report.Row("x", "same_node", 8, "latency", "us", {"Ferry": 2, "Sound": 1})
+        page = self.path("page.md")
+        text = "# X\n\nOf a\nmachine.\n\n## One\n\n### Part\n\n" + report.comparison({"": [row]}) + "\n\n## Two\n\n| a | b |\n|--|--|\n| 1 |   |\n"
+        with contextlib.redirect_stdout(io.StringIO()):
+            report.publish(text, [row], page)
+        with open(self.path("page.json"), encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertEqual(data, {"measured": "Of a machine.", "tables": [
+            {"section": ["One", "Part"], "columns": ["size", "Ferry", "Sound", "ratio"], "rows": [["8 B", "2.00", "1.00", "2.00"]]},
+            {"section": ["Two"], "columns": ["a", "b"], "rows": [["1", ""]]}]})
 
     def test_a_failure_of_ferry_is_one(self):
         medians = self.measure(self.library(libraries.Library, "Ferry", "exit 1"),
