@@ -1,36 +1,21 @@
 // calls_VENDOR CASE: while rank 0 is in one of Ferry's calls, each call of the driver's fails in
 // turn, from the first look at new memory on. Ferry's call succeeds, or names the driver's error;
 // the next one succeeds, and nothing is left behind. Two ranks; without a stand-in nothing fails.
-#include <algorithm>
-#include <map>
-
 #include "ferry/stream.h"
+#include "tests/vendor_memory/each_call.h"
 #include "tests/vendor_memory/ferry_calls.h"
-#include "tests/vendor_memory/holdings.h"
 
 namespace ferry::vendor_memory {
 namespace {
 
 constexpr int kCalls = 30;  // more than any of Ferry's calls makes
-constexpr size_t kShort = 300;
-constexpr size_t kLong = 40'000;
 constexpr int kTag = 2;
 
 const Kind& Device() { return *FindKind("device"); }
 
-int failed = 0;
-
 // The driver's calls fail while this lives, on rank 0.
-class Failing {
- public:
-  explicit Failing(const std::string& faults) {
-    if (ferry_rank() == 0) {
-      SetFaults(faults);
-    }
-  }
-  ~Failing() { SetFaults(""); }
-  Failing(const Failing&) = delete;
-  Failing& operator=(const Failing&) = delete;
+struct FailingHere : Failing {
+  explicit FailingHere(const std::string& faults) : Failing(faults, ferry_rank() == 0) {}
 };
 
 // Whether the call succeeded; else its words name what the driver said, its error 999, or what has
@@ -41,20 +26,11 @@ bool Succeeds(int code) {
   }
   ++failed;
   const std::string said = ferry_last_error();
-  for (const char* name : {"CUDA_ERROR_UNKNOWN", "hipErrorUnknown", "result 0x000003e7",
-                           "ZE_RESULT_ERROR_DEVICE_LOST", "the send to rank 1 with tag"}) {
-    if (said.find(name) != std::string::npos) {
-      return false;
-    }
+  if (NamesTheFault(said) || said.find("the send to rank 1 with tag") != std::string::npos) {
+    return false;
   }
   Fail(__FILE__, __LINE__, (std::string(ferry_error_string(code)) + ": " + said).c_str());
 }
-
-struct Round {
-  std::string faults;
-  unsigned seed;
-  size_t bytes;
-};
 
 // ---- One-sided calls ----
 
@@ -85,7 +61,7 @@ void Put(const Round& round) {
   const auto put = [&] { return ferry_put(FERRY_CONTEXT_DEFAULT, to, memory.data(), round.bytes); };
   const auto quiet = [] { return ferry_quiet(FERRY_CONTEXT_DEFAULT); };
   {
-    const Failing failing(round.faults);
+    const FailingHere failing(round.faults);
     (void)Succeeds(put());
     (void)Succeeds(quiet());
   }
@@ -118,7 +94,7 @@ void Get(const Round& round) {
   };
   bool is_here = false;
   {
-    const Failing failing(round.faults);
+    const FailingHere failing(round.faults);
     is_here = Succeeds(get());
   }
   VENDOR_CHECK(!is_here || memory.IsFilled(round.seed));
@@ -134,7 +110,7 @@ void Get(const Round& round) {
 void SendSurely(const Round& round, const Buffer& memory, bool blocks) {
   bool was_sent = true;
   {
-    const Failing failing(round.faults);
+    const FailingHere failing(round.faults);
     ferry_request request = FERRY_REQUEST_NULL;
     was_sent = blocks ? Succeeds(ferry_send(memory.data(), round.bytes, 1, kTag))
                       : Succeeds(ferry_isend(memory.data(), round.bytes, 1, kTag, &request)) &&
@@ -199,7 +175,7 @@ void Receive(const Round& round) {
     bool is_posted = false;
     bool came = false;
     {
-      const Failing failing(round.faults);
+      const FailingHere failing(round.faults);
       is_posted = Succeeds(post());
       came = is_posted && Succeeds(ferry_wait(&request, nullptr));
     }
@@ -240,7 +216,7 @@ void MoveByQueue(const Round& round, const std::string& faults, bool* is_over) {
   };
   bool is_made = false;
   {
-    const Failing failing(round.seed % 2 == 0 ? faults : "");
+    const FailingHere failing(round.seed % 2 == 0 ? faults : "");
     is_made = Succeeds(make());
   }
   if (!is_made) {
@@ -250,7 +226,7 @@ void MoveByQueue(const Round& round, const std::string& faults, bool* is_over) {
   VENDOR_FERRY(ferry_barrier());  // else the partner may hear of the failure before of the match
   bool moved = false;
   {
-    const Failing failing(round.seed % 2 == 0 ? "" : faults);
+    const FailingHere failing(round.seed % 2 == 0 ? "" : faults);
     const auto succeeds = [&](int code) {
       return is_send ? Succeeds(code) : code == FERRY_SUCCESS;
     };
@@ -285,44 +261,6 @@ constexpr Case kCases[] = {
     {"put", Put}, {"get", Get}, {"send", Send}, {"receive", Receive}, {"queue", Enqueue},
 };
 
-// What processes hold once what is kept for later has come and what was freed is gone.
-Holdings Settle(const Case& each) {
-  for (unsigned round = 0; round < 40; ++round) {
-    each.run({"", round, round % 2 == 0 ? kShort : kLong});
-  }
-  VENDOR_FERRY(ferry_barrier());
-  Holdings found = FindHoldings();
-  VENDOR_FERRY(ferry_barrier());
-  return found;
-}
-
-void RunCase(const Case& each) {
-  constexpr int kSweeps = 3;
-  constexpr size_t kFew = 5;  // of what caches keep; a leak grows with the sweeps
-  Holdings before = Settle(each);
-  unsigned seed = 0;
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (const size_t bytes : {kShort, kLong}) {
-      for (int number = 1; number <= kCalls; ++number, ++seed) {
-        step = std::string(each.name) + " of " + std::to_string(bytes) + " bytes, call " +
-               std::to_string(number);
-        each.run({"*:" + std::to_string(number) + ":999", seed + (sweep % 2), bytes});
-      }
-    }
-  }
-  bool is_more = false;
-  for (const auto& [what, count] : Settle(each)) {
-    // What the heap and stacks of threads have mapped comes and goes.
-    const bool counts = what.find(" maps") == std::string::npos;
-    if (counts && (before.count(what) == 0 || count > before[what] + kFew)) {
-      std::fprintf(stderr, "%s: %zu after %zu\n", what.c_str(), count, before[what]);
-      is_more = true;
-    }
-  }
-  VENDOR_CHECK(!is_more);
-  VENDOR_CHECK(ferry_rank() != 0 || !SetFaults("") || failed > kSweeps);  // else nothing failed
-}
-
 int Run(const std::string& name) {
   for (const Case& each : kCases) {
     if (each.name != name) {
@@ -332,7 +270,8 @@ int Run(const std::string& name) {
     {
       Target memory;
       target = &memory;
-      RunCase(each);
+      FailEachCallOfTheDriver({each.name, each.run, [] { VENDOR_FERRY(ferry_barrier()); }, kCalls},
+                              ferry_rank() == 0);
     }
     if (ferry_rank() == 0) {
       std::printf("%d calls failed; %s memory was right\n", failed, VendorName());

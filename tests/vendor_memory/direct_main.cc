@@ -4,6 +4,7 @@
 
 #include "ferry/stream.h"
 #include "tests/vendor_memory/ferry_calls.h"
+#include "tests/vendor_memory/stand_in.h"
 
 namespace ferry::vendor_memory {
 namespace {

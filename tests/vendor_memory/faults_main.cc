@@ -10,6 +10,7 @@
 
 #include "tests/vendor_memory/ferry_calls.h"
 #include "tests/vendor_memory/holdings.h"
+#include "tests/vendor_memory/stand_in.h"
 
 namespace ferry::vendor_memory {
 namespace {

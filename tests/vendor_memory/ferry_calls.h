@@ -3,11 +3,8 @@
 // Calling thread: any.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <string>
 
-#include "config/environment.h"
 #include "ferry/ferry.h"
 #include "ferry/one_sided.h"
 #include "tests/vendor_memory/buffer.h"
@@ -42,21 +39,6 @@ inline ferry_place PlaceOf(const void* memory, size_t bytes) {
   ferry_place place{};
   VENDOR_FERRY(ferry_locate(memory, bytes, &place));
   return place;
-}
-
-// ---- Faults of the stand-in ----
-
-// False: this is a real library.
-inline bool SetFaults(const std::string& faults) {
-  static auto* const set = [] {
-    const auto driver = config::FindVariable(config::ProcessEnvironment(), "ZE_ENABLE_ALT_DRIVERS");
-    void* const library = driver.has_value()
-                              ? dlopen(std::string(*driver).c_str(), RTLD_NOW | RTLD_NOLOAD)
-                              : RTLD_DEFAULT;
-    return reinterpret_cast<int (*)(const char*)>(dlsym(library, "ferry_fixture_set_faults"));
-  }();
-  VENDOR_CHECK(set == nullptr || set(faults.c_str()) == 0);
-  return set != nullptr;
 }
 
 }  // namespace ferry::vendor_memory

@@ -24,6 +24,7 @@ void RunCollectives(const Kind& kind);
 void RunNonblockingCollectives(const Kind& kind);
 void ExchangeHalos(const Kind& kind);  // of blocks on a torus, with all neighbours
 void UseWindows(const Kind& kind);
+void MoveFarBlocks(const Kind& kind);       // of windows, by types with gaps
 void UseWindowByThreads(const Kind& kind);  // memory of all kinds goes there
 void ReuseAddresses(const Kind& kind);      // frees and allocates anew at the same address
 void UseThreads(const Kind& kind);          // several threads, each with its own memory

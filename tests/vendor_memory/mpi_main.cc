@@ -21,6 +21,7 @@ constexpr Case kCases[] = {
     {"nonblocking", RunNonblockingCollectives},
     {"halo", ExchangeHalos},
     {"windows", UseWindows},
+    {"far_blocks", MoveFarBlocks},
     {"window_threads", UseWindowByThreads},
     {"reuse", ReuseAddresses},
     {"threads", UseThreads},

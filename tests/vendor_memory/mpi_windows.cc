@@ -1,6 +1,7 @@
 // Windows over memory of the vendor's, which is also the origin of what goes there.
 #include <cstdint>
 #include <thread>
+#include <utility>
 
 #include "tests/vendor_memory/mpi_cases.h"
 
@@ -229,6 +230,116 @@ void UseWindows(const Kind& kind) {
   for (const size_t count : {size_t{8}, size_t{5000}}) {
     step = outer + ", attached, " + std::to_string(count);
     UseDynamicWindow(kind, count);
+  }
+}
+
+namespace {
+
+// A vector of MPI's: blocks of so many elements, which begin so many after each other.
+struct Vector {
+  int blocks;
+  int length;
+  int stride;
+
+  size_t extent() const { return static_cast<size_t>((blocks - 1) * stride + length); }
+  std::vector<size_t> Places() const {
+    std::vector<size_t> places;
+    for (int block = 0; block < blocks; ++block) {
+      for (int i = 0; i < length; ++i) {
+        places.push_back(static_cast<size_t>(block * stride + i));
+      }
+    }
+    return places;
+  }
+};
+
+class VectorType {
+ public:
+  explicit VectorType(const Vector& of) {
+    VENDOR_OK(MPI_Type_vector(of.blocks, of.length, of.stride, MPI_INT64_T, &type_));
+    VENDOR_OK(MPI_Type_commit(&type_));
+  }
+  ~VectorType() { MPI_Type_free(&type_); }
+  VectorType(const VectorType&) = delete;
+  VectorType& operator=(const VectorType&) = delete;
+  MPI_Datatype get() const { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+// What `to` becomes where element for element is taken from there, or added.
+Values Moved(const Values& from, const Vector& these, Values to, const Vector& there,
+             bool is_added = false) {
+  const std::vector<size_t> taken = these.Places();
+  const std::vector<size_t> places = there.Places();
+  for (size_t i = 0; i < taken.size(); ++i) {
+    to[places[i]] = (is_added ? to[places[i]] : 0) + from[taken[i]];
+  }
+  return to;
+}
+
+// Blocks of the next rank's memory, from and to memory of the vendor's or ordinary one.
+void MoveVectors(const Kind& kind, const Vector& here, const Vector& there, bool is_plain) {
+  const int next = (rank + 1) % size;
+  const int before = (rank + size - 1) % size;
+  const VectorType here_type(here);
+  const VectorType there_type(there);
+  Buffer target(kind, there.extent() * 8);
+  Buffer own(kind, here.extent() * 8);
+  Values plain(here.extent());
+  void* const origin = is_plain ? static_cast<void*>(plain.data()) : own.data();
+  const auto write = [&](const Values& values) {
+    is_plain ? void(plain = values) : own.Write(values);
+  };
+  MPI_Win window = MPI_WIN_NULL;
+  VENDOR_OK(MPI_Win_create(target.data(), static_cast<MPI_Aint>(target.bytes()), 8, MPI_INFO_NULL,
+                           MPI_COMM_WORLD, &window));
+  const auto fence = [&] { VENDOR_OK(MPI_Win_fence(0, window)); };
+  const auto values_of = [&](int of) { return Part(of + 50, here.extent()); };
+
+  target.Write(Part(rank, there.extent()));
+  write(values_of(rank));
+  fence();
+  VENDOR_OK(MPI_Put(origin, 1, here_type.get(), next, 0, 1, there_type.get(), window));
+  fence();
+  const Values put = Moved(values_of(before), here, Part(rank, there.extent()), there);
+  VENDOR_CHECK(target.Read<int64_t>(there.extent()) == put);
+
+  const Values blank(here.extent(), -1);
+  write(blank);
+  fence();
+  VENDOR_OK(MPI_Get(origin, 1, here_type.get(), next, 0, 1, there_type.get(), window));
+  fence();
+  VENDOR_CHECK((is_plain ? plain : own.Read<int64_t>(here.extent())) ==
+               Moved(values_of(rank), here, blank, here));
+  VENDOR_CHECK(target.Read<int64_t>(there.extent()) == put);
+
+  write(values_of(rank));
+  fence();
+  VENDOR_OK(
+      MPI_Accumulate(origin, 1, here_type.get(), next, 0, 1, there_type.get(), MPI_SUM, window));
+  fence();
+  VENDOR_CHECK(target.Read<int64_t>(there.extent()) ==
+               Moved(values_of(before), here, put, there, /*is_added=*/true));
+  VENDOR_OK(MPI_Win_free(&window));
+}
+
+}  // namespace
+
+void MoveFarBlocks(const Kind& kind) {
+  constexpr std::pair<Vector, Vector> kVectors[] = {
+      {{40, 3, 7}, {120, 1, 2}},  {{120, 1, 1}, {60, 2, 5}},         {{1, 120, 120}, {8, 15, 17}},
+      {{300, 3, 4}, {900, 1, 2}}, {{2, 6000, 9001}, {12'000, 1, 1}},
+  };
+  const std::string outer = step;
+  for (const auto& [one, other] : kVectors) {
+    for (const bool is_plain : {false, true}) {
+      step = outer + ", " + std::to_string(one.blocks) + " and " + std::to_string(other.blocks) +
+             " blocks" + (is_plain ? ", plain" : "");
+      MoveVectors(kind, one, other, is_plain);
+      MoveVectors(kind, other, one, is_plain);
+    }
   }
 }
 

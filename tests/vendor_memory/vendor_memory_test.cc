@@ -108,6 +108,7 @@ TEST_P(VendorMemoryTest, DriversThatFailInGetsAreNamed) { Run("calls", {"get"});
 TEST_P(VendorMemoryTest, DriversThatFailInSendsAreNamed) { Run("calls", {"send"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInReceivesAreNamed) { Run("calls", {"receive"}); }
 TEST_P(VendorMemoryTest, DriversThatFailInQueuesAreNamed) { Run("calls", {"queue"}); }
+TEST_P(VendorMemoryTest, HalosOfFerryLieInIt) { Run("halo", {}); }
 TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
   const CommandResult result =
       RunCleanly(PrivateJob(Joined({"--keep-going"}, std::get<1>(GetParam()).flags),
@@ -115,6 +116,23 @@ TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
                  Installed(vendor()));
   EXPECT_THAT(result.out, HasSubstr(vendor() + " memory was right\n")) << result.err;
 }
+
+// Device memory of another node, block by block.
+class FarMemoryTest : public testing::TestWithParam<std::string> {
+ protected:
+  static void Run(const Words& program) {
+    EXPECT_THAT(RunWell(PrivateJob(kTwoNodes.flags, program), Installed(GetParam())),
+                HasSubstr(GetParam() + " memory was right\n"));
+  }
+};
+
+TEST_P(FarMemoryTest, MovesBlockByBlock) { Run({"tests/vendor_memory/far_" + GetParam()}); }
+TEST_P(FarMemoryTest, MovesByVectorTypes) {
+  Run({"tests/vendor_memory/mpi_" + GetParam(), "far_blocks", "device"});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FarMemoryTest, testing::Values("cuda", "hip", "level_zero"),
+                         [](const auto& info) { return info.param; });
 
 // Pieces side by side are one buffer, holes between them are named, and what is mapped to old
 // addresses anew is used.

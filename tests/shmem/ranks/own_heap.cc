@@ -2,6 +2,8 @@
 // and what is tested.
 #include "tests/shmem/ranks/own_heap.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -80,6 +82,55 @@ void Move(unsigned char* dest, unsigned char* source, bool is_source_private) {
     back.pop_back();
     CHECK(back == own);
     shmem_barrier_all();
+  }
+}
+
+// Elements of the heaps with others between them, from and to private memory and the heap.
+void Strides(const OwnHeap& heap) {
+  struct Shape {
+    ptrdiff_t there;
+    ptrdiff_t here;
+    size_t count;
+  };
+  auto* const dest = reinterpret_cast<long*>(heap.part(0));
+  auto* const source = reinterpret_cast<long*>(heap.part(1));
+  for (const auto& [there, here, count] :
+       {Shape{1, 3, 200}, Shape{7, 1, 200}, Shape{2, 2, 500}, Shape{4000, 3999, 10}}) {
+    const size_t span = count * static_cast<size_t>(std::max(there, here));
+    const auto values = [&](int pe) {
+      std::vector<long> made(span);
+      for (size_t i = 0; i < span; ++i) {
+        made[i] = pe * 100'000L + static_cast<long>(i);
+      }
+      return made;
+    };
+    const std::vector<long> blank(span, -1);
+    for (const bool is_private : {false, true}) {
+      std::vector<long> own = values(me);
+      if (!is_private) {
+        Write(source, own);
+      }
+      long* const local = is_private ? own.data() : source;
+      Write(dest, blank);
+      shmem_barrier_all();
+      shmem_long_iput(dest, local, there, here, count, after);
+      shmem_barrier_all();
+      const std::vector<long> theirs = values(before);
+      std::vector<long> expected = blank;
+      for (size_t i = 0; i < count; ++i) {
+        expected[i * static_cast<size_t>(there)] = theirs[i * static_cast<size_t>(here)];
+      }
+      CHECK(Read(dest, span) == expected);
+      const std::vector<long> sent = values(me);
+      is_private ? void(own = blank) : Write(source, blank);
+      shmem_long_iget(local, dest, here, there, count, after);
+      expected = blank;
+      for (size_t i = 0; i < count; ++i) {
+        expected[i * static_cast<size_t>(here)] = sent[i * static_cast<size_t>(here)];
+      }
+      CHECK((is_private ? own : Read(source, span)) == expected);
+      shmem_barrier_all();
+    }
   }
 }
 
@@ -167,6 +218,7 @@ int Live(const char* kind, bool has_kernels) {
     Move(heap.part(1), usual, false);
     Move(usual, heap.part(2), false);
     Move(heap.part(2), own.data(), true);
+    Strides(heap);
     Collectives(heap);
     if (!has_kernels) {
       Queue(heap, reinterpret_cast<uint64_t*>(usual + 300008));
