@@ -7,10 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "common/error_code.h"
 
 namespace ferry::collective {
+
+// What is known of a failure beside its code. Null: nothing.
+using FailureText = std::shared_ptr<const std::string>;
 
 // Bits of a tag.
 inline constexpr uint32_t kCollectiveTagBits = 30;
@@ -46,6 +51,9 @@ class Messenger {
   // is not kHostMemory, such as that device computes in. Null: there is none left.
   virtual void* AllocateScratch(size_t size_bytes, int device) = 0;
   virtual void FreeScratch(void* scratch) = 0;
+
+  // Of the call that has just failed with this error, on this thread.
+  virtual FailureText TextOf(ErrorCode /*error*/) { return nullptr; }
 };
 
 // How elements are reduced.
@@ -64,12 +72,16 @@ class Reducer {
 
 // ---- One call -----------------------------------------------------------------------------------
 
+struct RunFailure;
+
 // Where a call's data lies, and how they are reduced (null where nothing is).
 struct Binding {
   const void* input = nullptr;
   void* output = nullptr;
   Reducer* reducer = nullptr;
   int device = kHostMemory;  // what reduces: the device whose memory the data are in, or CPUs
+  // What has failed on this rank before the start, so that it only tells the others; or null.
+  const RunFailure* before = nullptr;
 };
 
 // Why a run failed.
@@ -88,6 +100,7 @@ struct RunFailure {
   size_t expected_bytes = 0;
   size_t received_bytes = 0;
   int other = 0;
+  FailureText text = nullptr;
 };
 
 }  // namespace ferry::collective

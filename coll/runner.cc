@@ -54,6 +54,9 @@ void CollectiveRun::FreeScratch() {
 void CollectiveRun::Fail(const RunFailure& failure) {
   if (!has_failed()) {
     failure_ = failure;
+    if (failure.mismatch == RunFailure::Mismatch::kNone) {
+      failure_.text = runner_->messenger_->TextOf(failure.code);
+    }
   }
 }
 
@@ -68,7 +71,7 @@ std::unique_ptr<CollectiveRun> Runner::Prepare(std::shared_ptr<const Schedule> s
 
 void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence,
                    const RunFailure& before) {
-  run->failure_ = before;
+  run->failure_ = binding.before != nullptr ? *binding.before : before;
   run->sequence_ = sequence;
   run->reducer_ = binding.reducer;
   if (!run->MakeScratch(binding.device)) {

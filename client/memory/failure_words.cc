@@ -38,10 +38,11 @@ void FailureWords::Tell(uint32_t request, uint32_t generation, ErrorCode error) 
 ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
   if (error != ErrorCode::kOk) {
     Told& told = OfThisThread<Told>();
-    const bool is_only_one = told.error == ErrorCode::kOk;
     if (words.empty() && told.found.code() == error) {
       words = told.found.message();
     }
+    // Of several with this error nobody knows which one is asked about.
+    const bool is_only_one = told.error != error || told.words == words;
     told = {error, is_only_one ? std::move(words) : std::string(), Status()};
   }
   return error;

@@ -14,6 +14,14 @@
 namespace ferry::client {
 namespace {
 
+// Its words are for those, too, who hand on the code alone.
+Status Told(Status status) {
+  if (!status.ok()) {
+    (void)FailureWords::Tell(status.code(), status.message());
+  }
+  return status;
+}
+
 constexpr uint64_t kSmallShadowBytes = 128 << 10;
 constexpr uint64_t kIdleShadowsHeapPart = 4;  // they hold at most this part of the heap
 constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
@@ -449,8 +457,8 @@ Status Memory::CopyStrided(const gpu::StridedCopy& copy) {
 }
 
 Status Memory::Reduce(const gpu::Reduction& reduction) {
-  return streams() != nullptr ? streams()->Reduce(reduction)
-                              : Status(ErrorCode::kUnsupported, "there is no GPU backend");
+  return Told(streams() != nullptr ? streams()->Reduce(reduction)
+                                   : Status(ErrorCode::kUnsupported, "there is no GPU backend"));
 }
 
 bool Memory::CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) {
@@ -461,12 +469,12 @@ Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) 
   const bool is_destination_by_stream = !IsPlain(destination);
   const bool is_source_by_stream = !IsPlain(source);
   if (streams() != nullptr) {
-    return streams()->Copy(
+    return Told(streams()->Copy(
         destination, source, size_bytes,
-        EndsOf(destination, is_destination_by_stream, source, is_source_by_stream));
+        EndsOf(destination, is_destination_by_stream, source, is_source_by_stream)));
   }
   if (is_destination_by_stream || is_source_by_stream) {
-    return LookAt(is_destination_by_stream ? destination : source, size_bytes);
+    return Told(LookAt(is_destination_by_stream ? destination : source, size_bytes));
   }
   shm::CopyWords(destination, source, size_bytes);
   return {};

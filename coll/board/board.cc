@@ -54,6 +54,9 @@ void Board::Renounce(uint64_t number, uint64_t signature) {
 void Board::Fail(const RunFailure& failure) {
   if (!has_failed()) {
     failure_ = failure;
+    if (failure.mismatch == RunFailure::Mismatch::kNone && failure.text == nullptr) {
+      failure_.text = link_->TextOf(failure.code);
+    }
   }
 }
 

@@ -240,6 +240,11 @@ BoardResult RunPartOnBoard(Board* board, uint64_t number, uint64_t signature,
   if (way == Way::kNone) {
     return BoardResult::kNotForBoards;
   }
+  if (binding.before != nullptr) [[unlikely]] {
+    board->Renounce(number, signature);
+    *failure = *binding.before;
+    return BoardResult::kDone;
+  }
   board->Begin(number, signature);
   const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
                        static_cast<char*>(binding.output), binding.reducer};

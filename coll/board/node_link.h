@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "coll/messenger.h"
 #include "common/error_code.h"
 
 namespace ferry::collective {
@@ -59,6 +60,9 @@ class NodeLink {
   // Memory that such copies are fast with. Null: there is none left.
   virtual void* TakeStaging(size_t size_bytes) = 0;
   virtual void GiveStaging(void* memory) = 0;
+
+  // Of the call that has just failed with this error, on this thread.
+  virtual FailureText TextOf(ErrorCode /*error*/) { return nullptr; }
 };
 
 }  // namespace ferry::collective

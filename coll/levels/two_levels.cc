@@ -11,6 +11,10 @@ constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
 bool HasFailed(const RunFailure& failure) { return failure.code != ErrorCode::kOk; }
 
+RunFailure FailureBefore(const Binding& binding) {
+  return binding.before != nullptr ? *binding.before : RunFailure();
+}
+
 // A part whose ranks move, or reduce, as many bytes as the whole collective's.
 Problem PartOf(const Problem& problem, Collective collective) {
   Problem part;
@@ -102,7 +106,7 @@ RunFailure TwoLevels::Run(uint64_t number, const Problem& problem, const Binding
                           PartsByMessages* messages) {
   const Call call{number, problem, binding, messages, LeaderFor(problem)};
   Data data{binding.input, binding.output, problem.in_place};
-  RunFailure failure;
+  RunFailure failure = FailureBefore(binding);
   if (!is_alone() && problem.collective != Collective::kBcast) {
     failure = Collect(call, &data);
   }
@@ -125,17 +129,17 @@ RunFailure TwoLevels::Collect(const Call& call, Data* data) {
     if (problem.in_place) {
       binding.input = output + (gathers ? static_cast<size_t>(self_) * problem.block_bytes : 0);
     }
-    return RunInNode(call, kCollect, std::move(part), binding, {});
+    return RunInNode(call, kCollect, std::move(part), binding, FailureBefore(binding));
   }
   part.in_place = problem.in_place;
   *data = {nullptr, output, true};
-  RunFailure before;
+  RunFailure before = FailureBefore(binding);
   if (gathers) {  // the blocks of a node lie together (IsForBoards)
     binding.output = output + static_cast<size_t>(local_.front()) * problem.block_bytes;
   } else if (problem.collective == Collective::kReduce && problem.root != self_) {
     binding.output = TakeScratch(problem.block_bytes, binding.device);
     *data = {binding.output, nullptr, false};
-    if (binding.output == nullptr) {
+    if (binding.output == nullptr && !HasFailed(before)) {
       before.code = ErrorCode::kOutOfMemory;
     }
   }

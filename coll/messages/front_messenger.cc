@@ -61,6 +61,10 @@ ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_
   return front_end_->StartReceive(message, ticket);
 }
 
+FailureText FrontMessenger::TextOf(ErrorCode error) {
+  return std::make_shared<const std::string>(front_end_->Explain(error).ToString());
+}
+
 void FrontMessenger::SetPatient(bool patient) {
   is_patient_ = patient;
   if (!patient && has_held()) {

@@ -56,6 +56,7 @@ class FrontMessenger : public Messenger {
   // Of the host only.
   void* AllocateScratch(size_t size_bytes, int device) override;
   void FreeScratch(void* scratch) override;
+  FailureText TextOf(ErrorCode error) override;
 
  private:
   struct Held {

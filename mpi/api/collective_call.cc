@@ -42,10 +42,7 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
 
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
   Channel& channel = Channel::Of(comm);
-  if (const Failure failure = operation->Fetch(); !failure.ok()) [[unlikely]] {
-    channel.Renounce();
-    return Fail(call.name, &comm, failure);
-  }
+  operation->FetchForRun();
   RunFailure run_failure;
   channel.Run(&operation->problem, operation->MakeBinding(), &run_failure, operation->number);
   const Failure failure = operation->Finish(run_failure);

@@ -46,7 +46,10 @@ Failure DescribeFailedRun(const RunFailure& failure) {
         return {MPI_ERR_OTHER, (failure.peer >= 0 ? peer : "another rank") +
                                    " could not go through with it, or left it for another one"};
       }
-      Failure described = FailureOf(failure.code);
+      Failure described = FailureOf(failure.code);  // and forgets what came after the first one
+      if (failure.text != nullptr) {
+        described.text = *failure.text;
+      }
       if (failure.peer >= 0) {
         described.text = "a message with " + peer + " failed: " + described.text;
       }
@@ -358,6 +361,8 @@ void Channel::Renounce() {
     levels_->Renounce(entered_);
   } else if (board_ != nullptr) {
     board_->board().Renounce(entered_);
+  } else if (!ComparesCalls()) {
+    (void)TakeNumber();  // as the others do, who may go on
   }
 }
 

@@ -163,12 +163,17 @@ Failure CollectiveBuffer::Deliver() {
   return {};
 }
 
+const RunFailure CollectiveOperation::kNotFetched{.code = ErrorCode::kCancelled};
+
 Failure CollectiveOperation::FetchCopies() {
   Failure failure = input.Fetch(input_read.first, input_read.count);
   return failure.ok() ? output.Fetch(output_read.first, output_read.count) : failure;
 }
 
 Failure CollectiveOperation::FinishCopies(const RunFailure& failure) {
+  if (!fetched_.ok()) [[unlikely]] {
+    return fetched_;
+  }
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     return DescribeFailedRun(failure);
   }

@@ -116,8 +116,15 @@ struct CollectiveOperation {
 
   // Brings in what is read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
+  // The same before a run of its own, which tells the others if that fails, and Finish the program.
+  void FetchForRun() {
+    if (input.is_copy() || output.is_copy()) {
+      fetched_ = FetchCopies();
+    }
+  }
   collective::Binding MakeBinding() {
-    return {input.base(), output.base(), reduces ? &reducer : nullptr, device};
+    return {input.base(), output.base(), reduces ? &reducer : nullptr, device,
+            fetched_.ok() ? nullptr : &kNotFetched};
   }
   // After the run: puts the result where the program wants it, or says what went wrong.
   Failure Finish(const collective::RunFailure& failure) {
@@ -125,8 +132,12 @@ struct CollectiveOperation {
   }
 
  private:
+  static const collective::RunFailure kNotFetched;
+
   Failure FetchCopies();
   Failure FinishCopies(const collective::RunFailure& failure);
+
+  Failure fetched_;
 };
 
 }  // namespace ferry::mpi

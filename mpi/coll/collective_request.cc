@@ -35,7 +35,7 @@ CollectiveRequest::~CollectiveRequest() {
 }
 
 Failure CollectiveRequest::Begin() {
-  FERRY_RETURN_FAILURE(operation_->Fetch());
+  operation_->FetchForRun();
   is_active_ = true;
   BeginRun();
   if (channel_.IsBusy()) {

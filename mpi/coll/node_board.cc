@@ -207,6 +207,10 @@ void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
 
 void FrontNode::Wake(int member) { front_end->WakePeer(RankOf(member)); }
 
+collective::FailureText FrontNode::TextOf(ErrorCode error) {
+  return std::make_shared<const std::string>(front_end->Explain(error).ToString());
+}
+
 ErrorCode FrontNode::StateOf(int member) { return front_end->PeerState(RankOf(member)); }
 
 NodeAddress FrontNode::Locate(const void* pointer, size_t size_bytes) {

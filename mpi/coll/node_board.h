@@ -62,6 +62,7 @@ class FrontNode : public collective::NodeLink {
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
   void GiveStaging(void* memory) override;
+  collective::FailureText TextOf(ErrorCode error) override;
 
  private:
   uint32_t RankOf(int member) const {

@@ -270,7 +270,8 @@ int Run(const std::string& name) {
     {
       Target memory;
       target = &memory;
-      FailEachCallOfTheDriver({each.name, each.run, [] { VENDOR_FERRY(ferry_barrier()); }, kCalls},
+      FailEachCallOfTheDriver({each.name, each.run, [] { VENDOR_FERRY(ferry_barrier()); }, kCalls,
+                               /*may_pass=*/false},
                               ferry_rank() == 0);
     }
     if (ferry_rank() == 0) {

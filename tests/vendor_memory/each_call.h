@@ -26,6 +26,7 @@ struct CallUnderTest {
   std::function<void(const Round& round)> run;  // on all ranks, which meet in it
   std::function<void()> meet;
   int most_calls;  // more than the driver gets from one round
+  bool may_pass;   // although the driver fails: nothing but looks at known memory is asked of it
 };
 
 inline int failed = 0;  // calls of Ferry's, on this rank
@@ -65,7 +66,7 @@ inline void FailEachCallOfTheDriver(const CallUnderTest& call, bool fails_here) 
     }
   }
   VENDOR_CHECK(!is_more);
-  VENDOR_CHECK(!fails_here || !SetFaults("") || failed > kSweeps);  // else nothing failed
+  VENDOR_CHECK(call.may_pass || !fails_here || !SetFaults("") || failed > kSweeps);
 }
 
 }  // namespace ferry::vendor_memory

@@ -117,6 +117,48 @@ TEST_P(VendorMemoryTest, MemoryOfARankThatDiesIsLetGoOf) {
   EXPECT_THAT(result.out, HasSubstr(vendor() + " memory was right\n")) << result.err;
 }
 
+// Collectives, of all ranks' memory: each of the driver's calls fails on rank 0 in turn.
+struct Failing {
+  std::string vendor;
+  Placement placement;
+  std::string operation;
+};
+
+class FailingCollectiveTest : public testing::TestWithParam<Failing> {};
+
+TEST_P(FailingCollectiveTest, IsNamedByAllRanksAndLeavesNothing) {
+  const auto& [vendor, placement, operation] = GetParam();
+  EXPECT_THAT(
+      RunWell(PrivateJob(placement.flags, {"tests/vendor_memory/mpi_calls_" + vendor, operation}),
+              Installed(vendor)),
+      HasSubstr(vendor + " memory was right\n"));
+}
+
+// All vendors and placements meet each operation where all is wanted, else in turns.
+std::vector<Failing> FailingCollectives() {
+  std::vector<Failing> all;
+  std::vector<Failing> few;
+  for (const std::string operation : {"bcast_from", "bcast_to", "reduce_from", "reduce_to",
+                                      "allreduce", "allgather", "alltoall"}) {
+    for (const Placement& placement : {kOneNode, kTwoNodes}) {
+      for (const std::string vendor : {"cuda", "hip", "level_zero"}) {
+        const bool has_turn = all.size() % 5 == 0;
+        all.push_back({vendor, placement, operation});
+        if (has_turn) {
+          few.push_back(all.back());
+        }
+      }
+    }
+  }
+  return tests::RunsAll() ? all : few;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingCollectiveTest, testing::ValuesIn(FailingCollectives()),
+                         [](const auto& info) {
+                           return info.param.vendor + info.param.placement.name + "_" +
+                                  info.param.operation;
+                         });
+
 // Device memory of another node, block by block.
 class FarMemoryTest : public testing::TestWithParam<std::string> {
  protected:
