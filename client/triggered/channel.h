@@ -34,11 +34,17 @@ struct Channel {
   ErrorCode error = ErrorCode::kOk;  // kFailed: why
 
   // This end's own memory. The other end, or the network, reaches the window: the buffer itself, or
-  // a block of the heap that stands in for it.
+  // a block of the heap that stands in for it. Device memory that only streams reach is the window
+  // where both ends are here, or the network card reaches it.
   shm::ChannelLayout* end = nullptr;
   ChannelMemory buffer;
   ChannelMemory window;
-  std::byte* cells = nullptr;  // for a receive from another node: where short messages may wait
+  // Not 0: the other end is on another node, and the window is device memory of this region, which
+  // the network card takes as it is.
+  uint32_t nic_region = 0;
+  // For a receive from another node: where short messages may wait. If the network card takes the
+  // window, there is one, in which they arrive.
+  std::byte* cells = nullptr;
   uint32_t cell_count = 0;
   uint64_t cell_bytes = 0;
 
@@ -72,7 +78,10 @@ struct Channel {
   bool may_have_page() const {
     return page != nullptr || (!has_no_page && shm::LoadRelaxed(end->page.id) != 0);
   }
-  bool uses_cells() const { return cells != nullptr && !local && mode == shm::SendMode::kStandard; }
+  bool uses_cells() const {
+    return cells != nullptr && !local &&
+           (nic_region != 0 ? size_bytes <= cell_bytes : mode == shm::SendMode::kStandard);
+  }
   // Where the message of the last start arrives, if not in the buffer itself.
   std::byte* Landing() const {
     return uses_cells() ? cells + (starts - 1) % cell_count * cell_bytes : window.address;

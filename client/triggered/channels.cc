@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "shm/wake.h"
 #include "shm/word_copy.h"
@@ -71,30 +72,68 @@ StatusOr<std::unique_ptr<Channel>> Channels::Make(uint32_t request) {
   channel.end = *end;
   channel.buffer = {reinterpret_cast<std::byte*>(slot.user_address),
                     parts_.memory->IsByStream(reinterpret_cast<void*>(slot.user_address))};
-  channel.window = channel.buffer;
-  const bool is_reached =
-      parts_.memory->regions().Find(channel.buffer.address, slot.size_bytes).region != 0 &&
-      (!channel.buffer.by_stream || IsLocal(channel.peer));
-  Status status;
-  if (slot.size_bytes != 0 && !is_reached) {
-    StatusOr<void*> window = parts_.memory->Allocate(slot.size_bytes, MemoryKind::kPinned, 0);
-    status = window.status();
-    channel.window = {status.ok() ? static_cast<std::byte*>(*window) : nullptr, false};
-  }
-  if (status.ok() && !channel.is_send && !IsLocal(channel.peer) && slot.size_bytes != 0 &&
-      slot.size_bytes <= parts_.cell_max_bytes && !IsInPlace(request)) {
-    channel.cell_bytes = (slot.size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
-    channel.cell_count = parts_.cell_count;
-    StatusOr<void*> cells =
-        parts_.memory->Allocate(channel.cell_bytes * channel.cell_count, MemoryKind::kPinned, 0);
-    status = cells.status();
-    channel.cells = status.ok() ? static_cast<std::byte*>(*cells) : nullptr;
-  }
-  if (!status.ok()) {
+  if (const Status status = MakeWindow(channel); !status.ok()) {
     FreeBlocks(channel, {});
     return status;
   }
   return made;
+}
+
+Status Channels::MakeWindow(Channel& channel) {
+  const uint64_t size_bytes = OwnBytes(channel);
+  channel.window = channel.buffer;
+  channel.nic_region = FindNicRegion(channel);
+  if (size_bytes == 0) {
+    return {};
+  }
+  const bool by_nic = channel.nic_region != 0;
+  const bool is_reached =
+      by_nic || (parts_.memory->regions().Find(channel.buffer.address, size_bytes).region != 0 &&
+                 (!channel.buffer.by_stream || IsLocal(channel.peer)));
+  if (!is_reached) {
+    StatusOr<void*> window = parts_.memory->Allocate(size_bytes, MemoryKind::kPinned, 0);
+    FERRY_RETURN_IF_ERROR(window.status());
+    channel.window = {static_cast<std::byte*>(*window), false};
+  }
+  const bool may_wait = size_bytes <= parts_.cell_max_bytes && !IsInPlace(channel.request);
+  if (channel.is_send || IsLocal(channel.peer) || (!by_nic && !may_wait)) {
+    return {};
+  }
+  channel.cell_bytes = by_nic ? shm::kCellBytes
+                              : (size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
+  channel.cell_count = by_nic ? 1 : parts_.cell_count;
+  StatusOr<void*> cells =
+      parts_.memory->Allocate(channel.cell_bytes * channel.cell_count, MemoryKind::kPinned, 0);
+  FERRY_RETURN_IF_ERROR(cells.status());
+  channel.cells = static_cast<std::byte*>(*cells);
+  return {};
+}
+
+// Shorter messages come by packets, which a CPU copies, or wait in cells.
+uint32_t Channels::FindNicRegion(const Channel& channel) {
+  const uint64_t size_bytes = OwnBytes(channel);
+  if (!channel.buffer.by_stream || IsLocal(channel.peer) ||
+      size_bytes <= std::max<uint64_t>(shm::kCellBytes, parts_.cell_max_bytes)) {
+    return 0;
+  }
+  const uint32_t region = parts_.memory->LocateForGood(channel.buffer.address, size_bytes).region;
+  std::lock_guard lock(mutex_);
+  return not_by_nic_.contains(region) ? 0 : region;
+}
+
+// The network card does not take their memory: blocks of the heap stand in for it, now and later.
+Status Channels::StandIn(std::span<Channel* const> channels) {
+  for (Channel* const channel : channels) {
+    {
+      std::lock_guard lock(mutex_);
+      not_by_nic_.insert(channel->nic_region);
+    }
+    if (channel->cells != nullptr) {
+      FreeBlock(std::exchange(channel->cells, nullptr));
+    }
+    FERRY_RETURN_IF_ERROR(MakeWindow(*channel));
+  }
+  return {};
 }
 
 void Channels::FreeBlocks(const Channel& channel, const Keep& keep) {
@@ -118,7 +157,7 @@ void Channels::FreeBlock(void* block) {
 
 Status Channels::Offer(std::span<const uint32_t> requests) {
   std::vector<std::unique_ptr<Channel>> made;
-  std::vector<attach::MatchOffer> offers[2];  // receives, sends
+  std::vector<Channel*> order;
   const auto give_up = [&](const Status& status) {
     for (const auto& channel : made) {
       FreeBlocks(*channel, {});
@@ -133,46 +172,79 @@ Status Channels::Offer(std::span<const uint32_t> requests) {
     if (!channel.ok()) {
       return give_up(channel.status());
     }
-    const RequestLayout& slot = parts_.requests->Slot(request);
-    const auto find = [&](const void* address, uint64_t bytes) {
-      return PlaceOf(parts_.memory->regions().Find(address, bytes));
-    };
-    attach::MatchOffer offer{};
-    offer.key = (*channel)->key;
-    offer.size_bytes = slot.size_bytes;
-    offer.mode = static_cast<uint32_t>(ModeOf(slot));
-    offer.end = find((*channel)->end, sizeof(shm::ChannelLayout));
-    if (slot.size_bytes != 0) {
-      offer.window = find((*channel)->window.address, slot.size_bytes);
-    }
-    if ((*channel)->cells != nullptr) {
-      offer.cell_count = (*channel)->cell_count;
-      offer.cells = find((*channel)->cells, (*channel)->cell_bytes * (*channel)->cell_count);
-    }
-    offers[(*channel)->is_send ? 1 : 0].push_back(offer);
+    order.push_back(channel->get());
     made.push_back(std::move(*channel));
   }
-  size_t taken[2] = {};
-  for (const bool sends : {false, true}) {
-    while (taken[sends] < offers[sends].size()) {
-      const auto rest = std::span<const attach::MatchOffer>(offers[sends]).subspan(taken[sends]);
-      const auto piece = rest.first(std::min(rest.size(), size_t{attach::kMostOffers}));
-      if (const Status status = parts_.attach->OfferMatches(sends, piece); !status.ok()) {
-        for (const bool side : {false, true}) {
-          for (size_t i = 0; i < taken[side]; ++i) {
-            (void)parts_.attach->WithdrawMatch(side, offers[side][i].key, 0);
-          }
-        }
-        return give_up(status);
-      }
-      taken[sends] += piece.size();
-    }
+  // Receives, then sends; of each, first what CPUs reach, too.
+  std::ranges::stable_sort(order, {}, [](const Channel* channel) {
+    return std::pair(channel->is_send, channel->nic_region);
+  });
+  if (const Status status = OfferInPieces(order); !status.ok()) {
+    return give_up(status);
   }
   std::lock_guard lock(mutex_);
   for (auto& channel : made) {
     by_request_[channel->request] = std::move(channel);
   }
   return {};
+}
+
+// All or none.
+Status Channels::OfferInPieces(std::span<Channel* const> order) {
+  size_t taken = 0;
+  bool by_region = false;  // the network card has refused some memory: each region asks for itself
+  while (taken < order.size()) {
+    const auto rest = order.subspan(taken);
+    const Channel& first = *rest.front();
+    const auto end = std::ranges::find_if(rest, [&](const Channel* channel) {
+      return channel->is_send != first.is_send ||
+             (by_region && channel->nic_region != first.nic_region);
+    });
+    const auto piece =
+        rest.first(std::min(static_cast<size_t>(end - rest.begin()), size_t{attach::kMostOffers}));
+    Status status = OfferTogether(piece);
+    if (status.code() == ErrorCode::kUnsupported && piece.back()->nic_region != 0) {
+      if (first.nic_region == piece.back()->nic_region) {
+        status = StandIn(piece);
+      } else {
+        by_region = true;
+        status = {};
+      }
+    } else if (status.ok()) {
+      taken += piece.size();
+    }
+    if (!status.ok()) {
+      for (const Channel* const channel : order.first(taken)) {
+        (void)parts_.attach->WithdrawMatch(channel->is_send, channel->key, 0);
+      }
+      return status;
+    }
+  }
+  return {};
+}
+
+// Channels of one direction.
+Status Channels::OfferTogether(std::span<Channel* const> channels) {
+  const auto find = [&](const void* address, uint64_t bytes) {
+    return PlaceOf(parts_.memory->regions().Find(address, bytes));
+  };
+  std::vector<attach::MatchOffer> offers;
+  offers.reserve(channels.size());
+  for (const Channel* const channel : channels) {
+    attach::MatchOffer& offer = offers.emplace_back();
+    offer.key = channel->key;
+    offer.size_bytes = OwnBytes(*channel);
+    offer.mode = static_cast<uint32_t>(ModeOf(parts_.requests->Slot(channel->request)));
+    offer.end = find(channel->end, sizeof(shm::ChannelLayout));
+    if (offer.size_bytes != 0) {
+      offer.window = find(channel->window.address, offer.size_bytes);
+    }
+    if (channel->cells != nullptr) {
+      offer.cell_count = channel->cell_count;
+      offer.cells = find(channel->cells, channel->cell_bytes * channel->cell_count);
+    }
+  }
+  return parts_.attach->OfferMatches(channels.front()->is_send, offers);
 }
 
 // ---- What became of it --------------------------------------------------------------------------
@@ -340,13 +412,15 @@ Status Channels::CheckArm(const Channel& channel) {
   }
   if (channel.has_window_of_its_own()) {
     return {ErrorCode::kInvalidBuffer,
-            "a device starts messages from and to memory of ferry_alloc that CPUs and network "
-            "reach"};
+            "a device starts messages from and to memory of ferry_alloc that the network reaches"};
   }
   if (!channel.is_send && channel.uses_cells()) {
     return {ErrorCode::kUnsupported,
-            "the receive may land in a cell, from where only the rank takes it: set "
-            "matched_cell_bytes to 0, or make its send ready, synchronous or longer"};
+            channel.nic_region != 0
+                ? "the message is so short that it lands in the heap, from where only the rank "
+                  "takes it into device memory: make it longer than 8 KiB"
+                : "the receive may land in a cell, from where only the rank takes it: set "
+                  "matched_cell_bytes to 0, or make its send ready, synchronous or longer"};
   }
   return {};
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -135,6 +136,13 @@ class Channels {
   using Kind = std::tuple<bool, uint32_t, int32_t, int32_t>;  // send, context, peer, tag
 
   StatusOr<std::unique_ptr<Channel>> Make(uint32_t request);
+  // Its window and cells.
+  Status MakeWindow(Channel& channel);
+  // Channel::nic_region, as far as the rank knows.
+  uint32_t FindNicRegion(const Channel& channel);
+  Status StandIn(std::span<Channel* const> channels);
+  Status OfferInPieces(std::span<Channel* const> order);
+  Status OfferTogether(std::span<Channel* const> channels);
   void FreeBlocks(const Channel& channel, const Keep& keep);
   ErrorCode MapPeer(Channel& channel);
   ErrorCode Copy(const ChannelMemory& to, const ChannelMemory& from, uint64_t bytes) const;
@@ -154,6 +162,7 @@ class Channels {
   std::vector<uint64_t> ordinals_;  // by request
   std::vector<bool> in_place_;      // likewise
   std::vector<std::unique_ptr<Channel>> by_request_;
+  std::set<uint32_t> not_by_nic_;     // regions of device memory that the network card refused
   std::atomic<uint32_t> started_{0};  // starts by the rank that are not over
   ChannelBlocks blocks_;
   SharedStarts shared_starts_;

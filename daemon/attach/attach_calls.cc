@@ -22,6 +22,9 @@ namespace {
 using attach::AttachHeader;
 using attach::Kind;
 
+// Of one rank, for which the NIC has to have memory first: its threads may match at the same time.
+constexpr uint32_t kMostOffersWaiting = 16;
+
 // The offers of a packet; nothing if it has not as many as it says.
 std::optional<std::span<const attach::MatchOffer>> OffersOf(const SocketPacket& packet) {
   attach::OfferRequest request{};
@@ -196,9 +199,20 @@ Status AttachConnection::HandleAbort(const attach::AbortRequest& request) {
 Status AttachConnection::HandleOffer(const SocketPacket& packet) {
   attach::OfferRequest request{};
   memcpy(&request, packet.bytes.data(), sizeof(request));
-  FERRY_RETURN_IF_ERROR(
-      server_.registry_.OfferMatches(session_, request.sends != 0, *OffersOf(packet)));
-  AnswerCall(request.header, {});
+  if (offers_waiting_ == kMostOffersWaiting) {
+    return {ErrorCode::kLimitExceeded,
+            "rank " + std::to_string(session_->rank) + " waits for the answers to " +
+                std::to_string(kMostOffersWaiting) + " offers: offer again once they have come"};
+  }
+  ++offers_waiting_;
+  server_.registry_.OfferMatches(
+      session_, request.sends != 0, *OffersOf(packet),
+      [weak = weak_from_this(), asked = request.header](const Status& status) {
+        if (const auto self = weak.lock(); self != nullptr) {
+          --self->offers_waiting_;
+          self->AnswerCall(asked, status);
+        }
+      });
   return {};
 }
 

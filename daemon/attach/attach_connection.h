@@ -153,8 +153,9 @@ class AttachConnection final : public RankConnection,
   std::string launcher_;                               // the token of one, else empty
   std::deque<attach::LinkOrder> orders_;               // the rank has not had room for
   const std::shared_ptr<LifeAsked> life_asked_ = std::make_shared<LifeAsked>();
-  bool is_served_ = false;  // by the data plane, for the rank
-  bool is_ending_ = false;  // EndSoon
+  uint32_t offers_waiting_ = 0;  // for the NIC
+  bool is_served_ = false;       // by the data plane, for the rank
+  bool is_ending_ = false;       // EndSoon
 };
 
 }  // namespace ferry::daemon

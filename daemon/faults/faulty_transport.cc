@@ -140,8 +140,9 @@ class FaultyDeferred final : public transport::DeferredWork {
   }
   void ExpectEnds() override { real_.ExpectEnds(); }
   StatusOr<std::unique_ptr<transport::Registration>> PrepareTarget(
-      void* base, uint64_t bytes, transport::NicCounter counter) override {
-    return real_.PrepareTarget(base, bytes, counter);
+      void* base, uint64_t bytes, transport::NicCounter counter,
+      const std::optional<transport::DeviceMemory>& device) override {
+    return real_.PrepareTarget(base, bytes, counter, device);
   }
   ErrorCode ArmWrite(const transport::DeferredWrite& write) override {
     return Loses(write.trigger, write.context) ? ErrorCode::kOk : real_.ArmWrite(write);

@@ -143,9 +143,12 @@ class JobRegistry : public NodeEvents {
   // Calls `done` once, now or later: when nothing here touches the rank's memory any more, or, with
   // false, after `wait_ms` (0: never). A rank that has been told false asks again.
   void Detach(const Session& session, uint64_t wait_ms, DetachDone done);
-  // Persistent requests to be matched; errors as MatchBook::Offer.
-  Status OfferMatches(const std::shared_ptr<Session>& session, bool sends,
-                      std::span<const attach::MatchOffer> offers);
+  // Persistent requests to be matched. Calls `done` once, now, or later if the NIC has to have some
+  // of their memory first. Errors as MatchBook::Offer; kUnsupported: the NIC does not take a window
+  // in device memory, and none is offered.
+  void OfferMatches(const std::shared_ptr<Session>& session, bool sends,
+                    std::span<const attach::MatchOffer> offers,
+                    std::function<void(const Status&)> done);
   void WithdrawMatch(const Session& session, const attach::WithdrawRequest& request);
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
@@ -245,6 +248,7 @@ class JobRegistry : public NodeEvents {
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
   MatchBook& MatchesOf(JobRecord& job);
+  StatusOr<MatchBook*> MatchesFor(const Session& session);
   Status TakeMatchNews(JobRecord& job, uint32_t node, const control::MatchNews& news);
   void OnMatchTold(JobRecord& job, uint32_t node, const control::MatchNews& news,
                    const Status& status);

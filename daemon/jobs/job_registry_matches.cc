@@ -1,4 +1,8 @@
 // JobRegistry and matched pairs of persistent requests: between ranks here and the job's book.
+#include <boost/asio/post.hpp>
+#include <utility>
+#include <vector>
+
 #include "daemon/jobs/job_registry.h"
 
 namespace ferry::daemon {
@@ -19,15 +23,41 @@ MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
   return *job.matches;
 }
 
-Status JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sends,
-                                 std::span<const attach::MatchOffer> offers) {
-  FERRY_RETURN_IF_ERROR(CheckServed(*session));
+void JobRegistry::OfferMatches(const std::shared_ptr<Session>& session, bool sends,
+                               std::span<const attach::MatchOffer> offers,
+                               std::function<void(const Status&)> done) {
+  StatusOr<MatchBook*> book = MatchesFor(*session);
+  if (!book.ok()) {
+    return done(book.status());
+  }
+  std::vector<NicWindow> windows = (*book)->NicWindows(*session, sends, offers);
+  if (windows.empty()) {
+    return done((*book)->Offer(session, sends, offers));
+  }
+  data_plane_.ReachWindows(
+      session->job_id, session->rank, std::move(windows),
+      [this, session, sends, kept = std::vector<attach::MatchOffer>(offers.begin(), offers.end()),
+       done = std::move(done)](const Status& status) mutable {
+        boost::asio::post(context_, [this, session = std::move(session), sends,
+                                     kept = std::move(kept), done = std::move(done), status] {
+          if (!status.ok()) {
+            return done(status);
+          }
+          StatusOr<MatchBook*> still = MatchesFor(*session);
+          done(still.ok() ? (*still)->Offer(session, sends, kept) : still.status());
+        });
+      });
+}
+
+// Why it may not offer: it has ended, or its job.
+StatusOr<MatchBook*> JobRegistry::MatchesFor(const Session& session) {
+  FERRY_RETURN_IF_ERROR(CheckServed(session));
   JobRecord* job = nullptr;
-  (void)FindRank(*session, &job);
+  (void)FindRank(session, &job);
   if (job->aborted) {
     return job->failure;
   }
-  return MatchesOf(*job).Offer(session, sends, offers);
+  return &MatchesOf(*job);
 }
 
 void JobRegistry::WithdrawMatch(const Session& session, const attach::WithdrawRequest& request) {

@@ -19,8 +19,12 @@ std::string KeyText(const control::MatchKey& key) {
          ", tag " + std::to_string(key.tag()) + ", number " + std::to_string(key.ordinal());
 }
 
-uint64_t CellBytes(uint64_t size_bytes) {
-  return (size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
+// Of a receive, and how many bytes it has room for. In device memory the cell is for what packets
+// bring.
+uint64_t CellBytes(const RegionPlace& window, uint64_t size_bytes) {
+  return window.region != nullptr && window.region->by_stream
+             ? uint64_t{shm::kCellBytes}
+             : (size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
 }
 
 enum class Reach { kHeap, kAnybody, kStreams };
@@ -61,6 +65,12 @@ shm::Location LocationOf(const RegionPlace& place) {
                                  : shm::Location{place.region->id, 0, place.offset};
 }
 
+// A window that the NIC alone reaches, between nodes. Short messages come by packets, which a CPU
+// copies: a send of them lies elsewhere, and a receive, which may get some, has a cell for them.
+bool MayBeNicWindow(const attach::MatchOffer& offer, bool is_send) {
+  return offer.size_bytes > shm::kCellBytes && (is_send || offer.cell_count == 1);
+}
+
 }  // namespace
 
 MatchBook::MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell)
@@ -94,15 +104,16 @@ Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer,
   FERRY_RETURN_IF_ERROR(end.status());
   half->end = *end;
   if (offer.size_bytes != 0) {
+    const bool may_be_device = IsLocal(other) || MayBeNicWindow(offer, is_send);
     auto window = Find(session, offer.window, offer.size_bytes,
-                       IsLocal(other) ? Reach::kStreams : Reach::kAnybody);
+                       may_be_device ? Reach::kStreams : Reach::kAnybody);
     FERRY_RETURN_IF_ERROR(window.status());
     half->window = *window;
   }
   if (offer.cell_count != 0 && !is_send) {
-    const uint64_t cell_bytes = CellBytes(offer.size_bytes);
+    const uint64_t cell_bytes = CellBytes(half->window, offer.size_bytes);
     uint64_t bytes = 0;
-    if (cell_bytes < offer.size_bytes ||
+    if (cell_bytes < std::min<uint64_t>(offer.size_bytes, shm::kCellBytes) ||
         __builtin_mul_overflow(cell_bytes, offer.cell_count, &bytes)) {
       return {ErrorCode::kInvalidArgument, "the cells are longer than any memory"};
     }
@@ -114,6 +125,22 @@ Status MatchBook::Check(const Session& session, const attach::MatchOffer& offer,
   half->size_bytes = offer.size_bytes;
   half->mode = static_cast<shm::SendMode>(offer.mode);
   return {};
+}
+
+std::vector<NicWindow> MatchBook::NicWindows(const Session& session, bool sends,
+                                             std::span<const attach::MatchOffer> offers) const {
+  std::vector<NicWindow> windows;
+  for (const attach::MatchOffer& offer : offers) {
+    const uint32_t other = sends ? offer.key.destination : offer.key.source;
+    const std::shared_ptr<const Region> region =
+        other < plan_.size() && !IsLocal(other) && offer.size_bytes != 0
+            ? session.FindRegion(offer.window.region)
+            : nullptr;
+    if (region != nullptr && region->by_stream) {
+      windows.push_back({region->id, offer.window.offset, offer.size_bytes});
+    }
+  }
+  return windows;
 }
 
 Status MatchBook::Offer(const std::shared_ptr<Session>& session, bool sends,
@@ -215,7 +242,7 @@ Status MatchBook::Install(Match& match, bool is_send) {
   plan.window = half.window;
   plan.cells = half.cells;
   plan.cell_count = match.receive->cell_count;
-  plan.cell_bytes = CellBytes(half.size_bytes);
+  plan.cell_bytes = CellBytes(half.window, half.size_bytes);
   FERRY_RETURN_IF_ERROR(data_plane_.AddPair(plan));
   half.in_data_plane = true;
   return {};

@@ -51,6 +51,10 @@ class MatchBook {
   // could hear of them).
   Status Offer(const std::shared_ptr<Session>& session, bool sends,
                std::span<const attach::MatchOffer> offers);
+  // Of these offers, the windows in device memory for ranks of other nodes. Before they are offered
+  // the NIC has to have them (DataPlane::ReachWindows).
+  std::vector<NicWindow> NicWindows(const Session& session, bool sends,
+                                    std::span<const attach::MatchOffer> offers) const;
   // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
   // Messages that were complete at its end still become so at the other.
   void Withdraw(const Session& session, const attach::WithdrawRequest& request);

@@ -3,8 +3,8 @@
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
 // return when it has carried them out (microseconds to milliseconds), so a caller may free what it
-// took back. Two calls differ, because they may have to wait for the network: RemoveSession and
-// RemoveRegion, which also unpins memory, say later that they are done.
+// took back. Three calls differ, because they may have to wait for the network: RemoveSession, and
+// RemoveRegion and ReachWindows, which unpin and pin memory, say later that they are done.
 #pragma once
 
 #include <cstddef>
@@ -64,14 +64,23 @@ struct PairPlan {
   RegionPlace end;           // its ChannelLayout
   RegionPlace window;        // its memory
   // For a receive whose messages may come before their start: the cells in which they wait, one in
-  // each, in turn. 0: none; messages go into the window, once it is clear to send.
+  // each, in turn. 0: none; messages go into the window, once it is clear to send. If the window is
+  // device memory there is one cell, for messages of up to its size, which packets bring.
   RegionPlace cells;
   uint32_t cell_count = 0;
   uint64_t cell_bytes = 0;
 
+  bool is_by_stream() const { return window.region != nullptr && window.region->by_stream; }
   shm::ChannelLayout* layout() const {
     return reinterpret_cast<shm::ChannelLayout*>(end.address());
   }
+};
+
+// Device memory of a rank that is to be the window of a matched pair between nodes.
+struct NicWindow {
+  uint32_t region = 0;
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
 };
 
 // Where a rank runs, and which NIC it uses.
@@ -155,8 +164,18 @@ class DataPlane {
     removed.get_future().wait();
   }
 
+  // Has the NIC take device memory of a rank, before anything depends on it; returns at once. Calls
+  // `done` once, by any thread, perhaps before this has returned, unless the plane ends before.
+  // kOk: the NIC has all of it; kUnsupported: why some of it has to be staged. It takes seconds at
+  // most.
+  virtual void ReachWindows(const std::string& /*job_id*/, uint32_t /*rank*/,
+                            std::vector<NicWindow> /*windows*/,
+                            std::function<void(const Status&)> done) {
+    done({ErrorCode::kUnsupported, "no network card here reaches device memory"});
+  }
+
   // Serves one end of a matched pair whose other end is on another node. kNotFound: its rank is not
-  // served any more.
+  // served any more. kUnsupported: its window is device memory that the NIC does not reach.
   virtual Status AddPair(const PairPlan& plan) = 0;
   // Its other end is gone: after its first `rounds` messages all fail with `error`. Unknown ones
   // are ignored.

@@ -101,6 +101,9 @@ uint64_t PairsAndRings::NextNs(uint64_t now_ns) const {
 }
 
 void PairsAndRings::Report(size_t nic, NicStatistics* statistics) const {
+  if (nic == 0) {
+    statistics->device_direct = pairs_.device_direct();
+  }
   const DeferredPool* const pool = pairs_.deferred_pool(nic);
   if (pool == nullptr) {
     return;

@@ -49,6 +49,9 @@ constexpr uint64_t kNsPerUs = 1'000;
 // How long a leaving rank's last messages may take to be accepted by the network, and the network
 // to let go of its memory (otherwise it is kept).
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
+// How long a rank that matches requests waits for its device memory to be pinned; then it stages
+// that. Well below what it waits for an answer.
+constexpr uint64_t kReachNs = 3'000 * kNsPerMs;
 
 }  // namespace
 
@@ -442,6 +445,41 @@ void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint3
         return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal);
       },
       [] {});
+}
+
+void ProgressPlane::ReachWindows(const std::string& job_id, uint32_t rank,
+                                 std::vector<NicWindow> windows,
+                                 std::function<void(const Status&)> done) {
+  struct Reaching {
+    std::vector<NicWindow> windows;
+    size_t next = 0;
+    progress::Claim claim;  // on that one
+    Status status;
+  };
+  auto reaching = std::make_shared<Reaching>();
+  reaching->windows = std::move(windows);
+  thread_->Begin(
+      [this, job_id, rank, reaching, deadline_ns = MonotonicNs() + kReachNs] {
+        for (; reaching->next < reaching->windows.size(); ++reaching->next) {
+          const NicWindow& window = reaching->windows[reaching->next];
+          progress::ServedRank* const served = core_->FindServed(job_id, rank);
+          const ErrorCode code = served == nullptr || served->ended
+                                     ? ErrorCode::kNotFound
+                                     : pairs_and_rings_.Reach(*served, window, &reaching->claim);
+          if (code == ErrorCode::kWouldBlock && MonotonicNs() < deadline_ns) {
+            return false;
+          }
+          reaching->claim.Drop();
+          if (code != ErrorCode::kOk) {
+            reaching->status = {ErrorCode::kUnsupported,
+                                "the network card does not take device memory (region " +
+                                    std::to_string(window.region) + "): " + ErrorCodeText(code)};
+            return true;
+          }
+        }
+        return true;
+      },
+      [reaching, done = std::move(done)] { done(reaching->status); });
 }
 
 Status ProgressPlane::AddPair(const PairPlan& plan) {

@@ -137,6 +137,8 @@ class ProgressPlane final : public DataPlane {
   void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override;
+  void ReachWindows(const std::string& job_id, uint32_t rank, std::vector<NicWindow> windows,
+                    std::function<void(const Status&)> done) override;
   int CounterPages(uint32_t nic) const override { return pairs_and_rings_.PageDescriptor(nic); }
   bool Idle() const override;
 

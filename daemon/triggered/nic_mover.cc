@@ -43,15 +43,16 @@ void NicMover::PinTarget() {
   const bool is_word = pair_->is_send() || bytes() == 0;
   progress::PinRequest request;
   request.bytes = is_word ? sizeof(*word_) : bytes();
-  request.base = is_word ? reinterpret_cast<std::byte*>(word_.get()) : pair_->plan.window.address();
+  request.base = is_word ? reinterpret_cast<std::byte*>(word_.get()) : pair_->message();
   if (is_word) {
     request.memory = word_;
   } else {
-    request.memory = pair_->plan.window.region;
+    request.memory = pair_->memory();
   }
   request.pin = [&deferred = nic_.deferred, base = request.base, size_bytes = request.bytes,
-                 counter = pair_->is_send() ? *trigger_ : *moved_] {
-    return deferred.PrepareTarget(base, size_bytes, counter);
+                 counter = pair_->is_send() ? *trigger_ : *moved_,
+                 device = is_word ? std::nullopt : pair_->device()] {
+    return deferred.PrepareTarget(base, size_bytes, counter, device);
   };
   Pin(&target_, std::move(request));
 }
@@ -62,10 +63,11 @@ void NicMover::OnPinned(const progress::PinnedMemory& memory) {
   }
   ErrorCode code = memory.code();
   if (code == ErrorCode::kOk && &memory == &done_word_ && pair_->is_send() && bytes() > 0) {
-    return Pin(&message_, {.base = pair_->plan.window.address(),
+    return Pin(&message_, {.base = pair_->message(),
                            .bytes = bytes(),
                            .access = transport::Access::kLocal,
-                           .memory = pair_->plan.window.region});
+                           .memory = pair_->memory(),
+                           .device = pair_->device()});
   }
   if (code == ErrorCode::kOk && &memory != &target_) {
     code = OpenCounters();
@@ -413,6 +415,7 @@ void NicMover::Close() {
       nic_.deferred.CloseCounter(*counter);
     }
   }
+  message_ = {};
 }
 
 // What the rank may still store to keeps its place in the NIC, so that no other counter gets it.

@@ -27,7 +27,7 @@ uint32_t NicMover::parts() const {
 
 NicMover::Part NicMover::PartAt(uint32_t index) const {
   const uint64_t offset = index * kNicPartBytes;
-  return {pair_->plan.window.address() + offset, offset, std::min(bytes() - offset, kNicPartBytes)};
+  return {pair_->message() + offset, offset, std::min(bytes() - offset, kNicPartBytes)};
 }
 
 uint64_t NicMover::ContextOf(const Operation& operation) const {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -140,10 +141,27 @@ struct Pair {
   bool is_ready() const { return plan.mode == shm::SendMode::kReady; }
   bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
   bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }
+  // Its message, as the NIC names it, and the memory in which it lies. A short one that comes to
+  // device memory lands in the cell, and goes on by a stream.
+  std::byte* message() const {
+    return region != nullptr ? region->memory.begin() + plan.window.offset : landing().address();
+  }
+  const std::shared_ptr<const Region>& memory() const {
+    return region != nullptr ? plan.window.region : landing().region;
+  }
+  // The NIC alone reaches it, and is told of it.
+  bool is_device() const { return region != nullptr && region->memory.by_stream; }
+  std::optional<transport::DeviceMemory> device() const {
+    return is_device() ? std::optional(region->memory.for_nic) : std::nullopt;
+  }
   // The messages that all receives that it follows have, so that as many of its own may move.
   uint64_t followed_rounds() const;
   // Its rank has announced a start that nobody has seen.
   bool is_armed() const { return error == ErrorCode::kOk && starts.IsArmed(seen); }
+
+ private:
+  // Of a message that a CPU copies.
+  const RegionPlace& landing() const { return plan.is_by_stream() ? plan.cells : plan.window; }
 };
 
 // A place to which a NIC writes.

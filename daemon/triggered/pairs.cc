@@ -20,6 +20,17 @@ Pairs::~Pairs() = default;
 
 // ---- Coming and going ---------------------------------------------------------------------------
 
+ErrorCode Pairs::Reach(progress::ServedRank& rank, const NicWindow& window,
+                       progress::Claim* claim) {
+  progress::ServedRegion* const region =
+      rank.FindRegion({window.region, 0, window.offset}, window.size_bytes);
+  return region == nullptr || !region->memory.by_stream
+             ? ErrorCode::kInvalidBuffer
+             : network_.registrations.HoldDevice(region->memory, window.offset, window.size_bytes,
+                                                 progress::UseFor::kTransfer, network_.now_ns,
+                                                 claim);
+}
+
 Status Pairs::Add(progress::ServedRank& rank, const PairPlan& plan) {
   auto added = std::make_unique<Pair>(plan, &rank);
   Pair& pair = *added;
@@ -27,6 +38,10 @@ Status Pairs::Add(progress::ServedRank& rank, const PairPlan& plan) {
     pair.region = rank.FindRegion({plan.window.region->id, 0, plan.window.offset}, plan.size_bytes);
     if (pair.region == nullptr) {
       return {ErrorCode::kInvalidBuffer, "the memory of a matched request is gone"};
+    }
+    if (pair.region->memory.begin() == nullptr) {
+      return {ErrorCode::kUnsupported,
+              "the network card does not reach a matched request's memory"};
     }
   }
   const progress::Link* const link = rank.job->RouteTo(plan.peer).link;
@@ -388,6 +403,9 @@ void Pairs::OnRounds(Pair& pair, uint64_t rounds) {
           .AddShared(shm::Statistic::kMatchedByNic, rounds - pair.rounds);
     }
     pair.seen = rounds;  // its starts are the NIC's
+  }
+  if (pair.is_device()) {
+    device_direct_ += rounds - pair.rounds;
   }
   pair.rounds = rounds;
   for (Pair* const follower : pair.followers) {

@@ -50,7 +50,10 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
         DeferredRules deferred_rules = {});
   ~Pairs() override;
 
-  // The rank is served here.
+  // Has the NIC take device memory of this rank, by `claim`. kOk: it has, for as long as that is
+  // held; kWouldBlock: ask again after a turn; else it is to be staged.
+  ErrorCode Reach(progress::ServedRank& rank, const NicWindow& window, progress::Claim* claim);
+  // The rank is served here. kUnsupported: its window is device memory that the NIC does not reach.
   Status Add(progress::ServedRank& rank, const PairPlan& plan);
   void End(const PairName& name, uint64_t rounds, ErrorCode error);
   // Its own rank takes it back. Afterwards, only a message that has failed may still be read: it
@@ -88,6 +91,8 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   // Whether a rank has armed pairs since the last Advance. Before a sleep: orders itself with the
   // rank, which rings after it has said so.
   bool any_newly_armed() const;
+  // Ends of messages in device memory that the NIC reached itself.
+  uint64_t device_direct() const { return device_direct_; }
   // The bytes of long messages that are on their way, from or to this node.
   uint64_t transfer_bytes() const { return network_.transfer_bytes; }
   // When to advance even if nothing happens; UINT64_MAX: never.
@@ -146,6 +151,7 @@ class Pairs final : private PairKeeper, private transport::DeferredSink {
   const DeferredRules deferred_rules_;
   PairNetwork network_;
   DeferredNics nics_;
+  uint64_t device_direct_ = 0;
   std::vector<Leaving> leaving_;
   std::unordered_map<uint64_t, std::unique_ptr<Pair>> pairs_;  // by number
   std::map<progress::ServedRank*, OfRank> by_rank_;

@@ -38,7 +38,7 @@ void SoftwareMover::OnMessage(const progress::WireChannel& message, bool is_in_w
   if (!data.empty()) {
     std::byte* const to = pair_->has_cells() ? plan.cells.address() +
                                                    pair_->rounds % plan.cell_count * plan.cell_bytes
-                                             : plan.window.address();
+                                             : pair_->message();
     shm::CopyWords(to, data.data(), data.size());
   }
   pair_->done.Add(1);
@@ -115,10 +115,11 @@ bool SoftwareMover::TellPlace() {
     return false;
   }
   if (window_.code() == ErrorCode::kNotFound) {
-    window_ = progress::PinnedMemory(network_.registrar, {.base = plan.window.address(),
+    window_ = progress::PinnedMemory(network_.registrar, {.base = pair_->message(),
                                                           .bytes = plan.size_bytes,
                                                           .access = transport::Access::kRemoteWrite,
-                                                          .memory = plan.window.region});
+                                                          .memory = pair_->memory(),
+                                                          .device = pair_->device()});
   }
   const ErrorCode code = window_.code();
   if (code == ErrorCode::kWouldBlock) {
@@ -206,7 +207,7 @@ ErrorCode SoftwareMover::WriteWindow() {
   }
   transport::RmaRequest write;
   write.peer = link.peer;
-  write.local = plan.window.address();
+  write.local = pair_->message();
   write.region = claim_.handle();
   write.remote_address = to_.address;
   write.key = to_.key;
@@ -252,7 +253,8 @@ void SoftwareMover::Complete(ErrorCode error) {
 }
 
 // A write that the NIC is at goes on, but nobody asks for its end any more. So may one of the
-// sender, which would cost it the connection if its key were gone: the window is kept for a while.
+// sender, which would cost it the connection if its key were gone: then the window is kept for a
+// while. No write is under way if the sender was not clear to send.
 void SoftwareMover::OnFailed() {
   is_moving_ = false;
   if (std::exchange(in_transfer_, false)) {
@@ -261,7 +263,8 @@ void SoftwareMover::OnFailed() {
   if (!is_writing()) {
     claim_.Drop();
   }
-  window_.ReleaseAt(network_.now_ns + network_.timeout_ns);
+  const bool may_be_written = pair_->seen > pair_->rounds || pair_->is_ready();
+  window_.ReleaseAt(may_be_written ? network_.now_ns + network_.timeout_ns : 0);
 }
 
 }  // namespace ferry::daemon

@@ -65,7 +65,7 @@ FERRY_API int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size
  * start. The message is read, or written, when the device has started it and its partner has, too.
  *
  * FERRY_ERR_REQUEST: not matched, or active. FERRY_ERR_BUFFER: the message is not in memory of
- * ferry_alloc that CPUs and network reach. FERRY_ERR_UNSUPPORTED: its partner is on this node
+ * ferry_alloc that the network reaches. FERRY_ERR_UNSUPPORTED: its partner is on this node
  * (there the two ends meet without ferryd: start it by the rank or a queue); or it is a short
  * receive that may land in a cell (matched_cell_bytes), from where only the rank takes it. */
 FERRY_API int ferry_ring_prepare_start(ferry_ring ring, ferry_request request,

@@ -124,7 +124,7 @@ typedef struct ferry_kernel_start {
  * it and its partner has, too.
  *
  * FERRY_ERR_REQUEST: not matched, or active. FERRY_ERR_BUFFER: the message is not in memory of
- * ferry_alloc that CPUs and network reach. FERRY_ERR_UNSUPPORTED, and nothing is prepared: there is
+ * ferry_alloc that the network reaches. FERRY_ERR_UNSUPPORTED, and nothing is prepared: there is
  * no page, or not yet (it comes with the first message of the pair); the receive of a ready send,
  * for whose start nothing waits; and what ferry_ring_prepare_start says. */
 FERRY_API int ferry_kernel_prepare_start(ferry_request request, ferry_kernel_start* start);

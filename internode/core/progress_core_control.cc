@@ -161,6 +161,9 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
       !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
+  if (found->second.memory.at_nic != nullptr) {
+    registrar_.Unpin(nullptr, nullptr, unpinned);  // after what the extension had pinned of it
+  }
   served->regions.erase(found);
   return true;
 }
@@ -299,7 +302,7 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   first.staging_waits = staging.waits;
   first.staging_grown = staging.grown;
   first.staging_shrunk = staging.shrunk;
-  first.device_direct = staging.device_direct;
+  first.device_direct += staging.device_direct;
   first.device_staged = staging.device_staged;
   first.device_refusal = registrations_.device_refusal();
   first.outstanding = static_cast<uint32_t>(Counters().operations);

@@ -149,6 +149,41 @@ TEST_F(AttachCallsTest, OffersWhatOnePacketHasRoomFor) {
   EXPECT_TRUE(rank_.WithdrawMatch(true, {}, 0).ok());
 }
 
+// The NIC may take seconds for device memory: nobody else waits, and a rank has few such offers.
+TEST_F(AttachCallsTest, OffersOfDeviceMemoryWaitForTheNic) {
+  constexpr uint64_t kMost = 16;
+  ASSERT_TRUE(daemon_->CreateJobWith("far", 0, "127.0.0.1:1").ok());
+  TestRank far("far", 0, 2, 1);
+  ASSERT_TRUE(far.Enter(daemon_->attach_path()));
+  ASSERT_TRUE(far.SendRegion(1, 64 << 10).status().ok());
+  far.OfferDevice(2, 1 << 20);
+  ASSERT_TRUE(far.Read().status().ok());
+  const auto offer = [&far](uint64_t ordinal) {
+    attach::MatchOffer one{};
+    one.key = {0, 0, 1, 7, ordinal};
+    one.size_bytes = 100'000;
+    one.end = {1, 0, ordinal * 1024};
+    one.window = {2, 0, 0};
+    (void)far.Offer(true, {one}, 1);
+  };
+  far.StopReading();
+  daemon_->plane.set_stuck(true);
+  for (uint64_t ordinal = 0; ordinal <= kMost; ++ordinal) {
+    offer(ordinal);
+  }
+  ExpectError(far.Read().status(), ErrorCode::kLimitExceeded, "waits for the answers to 16 offers");
+  EXPECT_EQ(daemon_->plane.Count("ReachWindows far 0 1"), kMost);
+  EXPECT_TRUE(rank_.Why().ok());  // others are answered
+  daemon_->plane.set_stuck(false);
+  for (uint64_t ordinal = 0; ordinal < kMost; ++ordinal) {
+    const Status status = far.Read().status();
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  daemon_->plane.set_reach_status({ErrorCode::kUnsupported, "it has no room"});
+  offer(kMost);
+  ExpectError(far.Read().status(), ErrorCode::kUnsupported, "it has no room");
+}
+
 TEST_F(AttachCallsTest, HearsWhatItWaitsFor) {
   const auto why = rank_.Why();
   ASSERT_TRUE(why.ok()) << why.status().message();

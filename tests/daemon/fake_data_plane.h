@@ -84,6 +84,18 @@ class FakeDataPlane final : public DataPlane {
     Record("RemoveRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region));
     AnswerUnlessStuck(std::move(done));
   }
+  // Likewise.
+  void ReachWindows(const std::string& job_id, uint32_t rank, std::vector<NicWindow> windows,
+                    std::function<void(const Status&)> done) override {
+    Record("ReachWindows " + job_id + " " + std::to_string(rank) + " " +
+           std::to_string(windows.size()));
+    AnswerUnlessStuck([this, done = std::move(done)] {
+      std::unique_lock lock(mutex_);
+      const Status status = reach_status_;
+      lock.unlock();
+      done(status);
+    });
+  }
   Status AddPair(const PairPlan& plan) override {
     Record("AddPair " + NameText(plan.name) + (plan.is_send ? " send" : " receive") +
            " peer_number " + std::to_string(plan.peer_number) + " bytes " +
@@ -174,6 +186,10 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     region_status_ = std::move(status);
   }
+  void set_reach_status(Status status) {
+    std::lock_guard lock(mutex_);
+    reach_status_ = std::move(status);
+  }
   void set_stuck(bool stuck) {
     std::vector<std::function<void()>> answers;
     {
@@ -214,6 +230,7 @@ class FakeDataPlane final : public DataPlane {
   std::vector<NodeRoute> routes_;
   JobPlan plan_;
   Status region_status_;
+  Status reach_status_;
   Status import_status_{ErrorCode::kUnsupported, "no streams here"};
   UniqueFd counter_pages_;
   bool stuck_ = false;

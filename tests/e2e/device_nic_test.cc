@@ -27,6 +27,7 @@ struct Notes {
   std::vector<std::string> bad;
   std::map<std::string, int> lines;  // by their first words
   uint64_t read_bytes = 0;           // into device memory
+  uint64_t written_bytes = 0;        // from there
 };
 
 class DeviceNic {
@@ -73,6 +74,10 @@ class DeviceNic {
         uint64_t bytes = 0;
         words >> bytes;
         notes.read_bytes += bytes;
+      } else if (first == "write" || first == "deferred") {
+        uint64_t bytes = 0;
+        words >> bytes;
+        notes.written_bytes += bytes;
       } else if (first == "register") {
         words >> way >> way;
         ++notes.lines["by " + way];
@@ -133,6 +138,56 @@ TEST_P(DeviceNicTest, MemoryIsFreedWhileTheCardReadsIt) {
   EXPECT_THAT(notes.bad, testing::IsEmpty());
   EXPECT_EQ(notes.lines["register"], notes.lines["release"]);
   EXPECT_EQ(notes.lines["register"] > 0, vendor().name != "level_zero" || way() != "dmabuf");
+}
+
+// Matched pairs, whose messages ferryd writes, or the card by deferred operations.
+class MatchedNicTest : public testing::TestWithParam<std::tuple<Vendor, std::string, std::string>> {
+ protected:
+  const Vendor& vendor() const { return std::get<0>(GetParam()); }
+  const std::string& way() const { return std::get<1>(GetParam()); }
+  const std::string& provider() const { return std::get<2>(GetParam()); }
+};
+
+TEST_P(MatchedNicTest, PairsGoFromCardToCard) {
+  const DeviceNic nic(way());
+  nic.RunProgram({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/matched", "device"}, vendor(),
+                 provider());
+  Notes notes = nic.Read();
+  EXPECT_THAT(notes.bad, testing::IsEmpty());
+  EXPECT_EQ(notes.lines["register"], notes.lines["release"]);  // nothing leaks
+  EXPECT_GT(notes.written_bytes, 1U << 20);
+  EXPECT_EQ(notes.lines["deferred"] != 0, provider() == "sockets");
+}
+
+// Level Zero gives dma-bufs of ferry_alloc's memory.
+Vendor LevelZeroWithDmabufs() {
+  Vendor vendor = VendorsOfPrograms()[2];
+  vendor.library.back() = "ZE_FIXTURE=atomics,imports,dmabuf";
+  return vendor;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MatchedNicTest,
+                         testing::Values(std::tuple(VendorsOfPrograms()[0], "address", "sockets"),
+                                         std::tuple(VendorsOfPrograms()[1], "dmabuf",
+                                                    "tcp;ofi_rxm"),
+                                         std::tuple(LevelZeroWithDmabufs(), "dmabuf", "sockets")),
+                         [](const auto& info) { return std::get<0>(info.param).name; });
+
+// All of it, or what exceeds the card's first registrations.
+TEST(RefusingNicTest, MatchedPairsOfRefusedMemoryAreStaged) {
+  for (const char* takes : {"", "3"}) {
+    SCOPED_TRACE(takes);
+    const DeviceNic nic("address,dmabuf");
+    nic.RunProgram({"-n", "2", "--nodes", "2"}, {"tests/e2e/ranks/matched", "device"},
+                   VendorsOfPrograms()[0], "tcp;ofi_rxm",
+                   {"GPU_NIC_REFUSES=12", std::string("GPU_NIC_TAKES=") + takes});
+    Notes notes = nic.Read();
+    EXPECT_THAT(notes.bad, testing::IsEmpty());
+    EXPECT_GT(notes.lines["refuse"], 0);
+    EXPECT_EQ(notes.lines["register"], notes.lines["release"]);
+    EXPECT_EQ(notes.lines["register"] == 0, takes[0] == '\0');
+    EXPECT_EQ(notes.written_bytes == 0, takes[0] == '\0');
+  }
 }
 
 TEST(DeviceWayTest, FerryctlSaysHowTheCardGetsAtDeviceMemory) {

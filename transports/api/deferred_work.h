@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/error_code.h"
 #include "common/status.h"
@@ -139,10 +140,12 @@ class DeferredWork {
 
   // Like Transport::PrepareMemory with remote access, but each remote write into the region, and
   // each remote increment, adds one to `counter` once its data is in place. Pass the result to
-  // AdoptMemory and ReleaseMemory of the Transport. Any thread, while the counter is open.
-  // Errors: those of PrepareMemory; kNotFound (counter).
-  virtual StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
-                                                                NicCounter counter) = 0;
+  // AdoptMemory and ReleaseMemory of the Transport. `device`: as for PrepareDeviceMemory, nothing
+  // for a CPU's memory. Any thread, while the counter is open.
+  // Errors: those of PrepareMemory and PrepareDeviceMemory; kNotFound (counter).
+  virtual StatusOr<std::unique_ptr<Registration>> PrepareTarget(
+      void* base, uint64_t bytes, NicCounter counter,
+      const std::optional<DeviceMemory>& device = std::nullopt) = 0;
 
   // Errors: kWouldBlock (no entry; let the host do it), kLimitExceeded (threshold beyond
   // max_threshold(), or too many operations abandoned), kInvalidArgument (bytes, or the order),

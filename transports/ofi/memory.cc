@@ -142,7 +142,8 @@ Method DeviceMethod(const Endpoint& endpoint, const char* call, const DeviceMemo
 
 // By its dma-buf, which the system keeps for the NIC whatever its owner does, else by its address.
 StatusOr<FidPtr<fid_mr>> RegisterDevice(const Endpoint& endpoint, const DeviceMemory& memory,
-                                        std::byte* base, uint64_t bytes, uint64_t access) {
+                                        std::byte* base, uint64_t bytes, uint64_t access,
+                                        fid_cntr* counter) {
   Status refusal(ErrorCode::kUnsupported,
                  "provider " + endpoint.description.provider +
                      (endpoint.ReachesDevices() ? " takes no dma-bufs (libfabric before 1.20)"
@@ -153,7 +154,7 @@ StatusOr<FidPtr<fid_mr>> RegisterDevice(const Endpoint& endpoint, const DeviceMe
                             reinterpret_cast<void*>(memory.dmabuf_begin)};
     StatusOr<FidPtr<fid_mr>> mr = RegisterBy(
         DeviceMethod(endpoint, "fi_mr_regattr with a dma-buf", memory, &range, kRegisterDmabuf),
-        endpoint, bytes, access, nullptr);
+        endpoint, bytes, access, counter);
     if (mr.ok() || !memory.is_mapped) {
       return mr;
     }
@@ -165,7 +166,7 @@ StatusOr<FidPtr<fid_mr>> RegisterDevice(const Endpoint& endpoint, const DeviceMe
   const iovec range{base, bytes};
   StatusOr<FidPtr<fid_mr>> mr =
       RegisterBy(DeviceMethod(endpoint, "fi_mr_regattr with an address", memory, &range, 0),
-                 endpoint, bytes, access, nullptr);
+                 endpoint, bytes, access, counter);
   const bool was_refused = memory.dmabuf >= 0 && endpoint.TakesDmabufs();
   return mr.ok() || !was_refused
              ? std::move(mr)
@@ -200,11 +201,13 @@ StatusOr<std::unique_ptr<Registration>> RegionTable::Prepare(void* base, uint64_
 
 StatusOr<std::unique_ptr<Registration>> RegionTable::PrepareDevice(const DeviceMemory& memory,
                                                                    void* base, uint64_t bytes,
-                                                                   Access access) const {
+                                                                   Access access,
+                                                                   fid_cntr* counter) const {
   auto prepared = std::make_unique<OfiRegistration>();
   prepared->base = static_cast<std::byte*>(base);
   prepared->bytes = bytes;
   prepared->access = access;
+  prepared->counter = counter;
   prepared->device = memory;
   if (pins_) {
     FERRY_RETURN_IF_ERROR(Register(prepared.get()));
@@ -216,7 +219,8 @@ Status RegionTable::Register(OfiRegistration* registration) const {
   OfiRegistration& own = *registration;
   StatusOr<FidPtr<fid_mr>> mr =
       own.device
-          ? RegisterDevice(*endpoint_, *own.device, own.base, own.bytes, FabricAccess(own.access))
+          ? RegisterDevice(*endpoint_, *own.device, own.base, own.bytes, FabricAccess(own.access),
+                           own.counter)
           : RegisterOnce(*endpoint_, own.base, own.bytes, FabricAccess(own.access), own.counter);
   FERRY_RETURN_IF_ERROR(mr.status());
   own.mr = std::move(*mr);

@@ -47,9 +47,10 @@ class RegionTable {
   // As Transport::PrepareMemory. Remote writes add to `counter`, if it is not null.
   StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access,
                                                   fid_cntr* counter) const;
-  // As Transport::PrepareDeviceMemory.
+  // As Transport::PrepareDeviceMemory, and the same.
   StatusOr<std::unique_ptr<Registration>> PrepareDevice(const DeviceMemory& memory, void* base,
-                                                        uint64_t bytes, Access access) const;
+                                                        uint64_t bytes, Access access,
+                                                        fid_cntr* counter = nullptr) const;
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
   StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
   void Clear() { regions_.Clear(); }

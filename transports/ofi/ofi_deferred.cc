@@ -198,11 +198,13 @@ CounterDoorbell OfiDeferred::Doorbell(NicCounter id) {
   return doorbell;
 }
 
-StatusOr<std::unique_ptr<Registration>> OfiDeferred::PrepareTarget(void* base, uint64_t bytes,
-                                                                   NicCounter counter) {
+StatusOr<std::unique_ptr<Registration>> OfiDeferred::PrepareTarget(
+    void* base, uint64_t bytes, NicCounter counter, const std::optional<DeviceMemory>& device) {
   StatusOr<fid_cntr*> bindable = counters_.Bindable(counter);
   FERRY_RETURN_IF_ERROR(bindable.status());
-  return regions_->Prepare(base, bytes, Access::kRemoteRead | Access::kRemoteWrite, *bindable);
+  constexpr Access kAccess = Access::kRemoteRead | Access::kRemoteWrite;
+  return device ? regions_->PrepareDevice(*device, base, bytes, kAccess, *bindable)
+                : regions_->Prepare(base, bytes, kAccess, *bindable);
 }
 
 // ---- Arming

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/status.h"
@@ -54,8 +55,9 @@ class OfiDeferred final : public DeferredWork {
   uint64_t ReadCounter(NicCounter id) override;
   CounterDoorbell Doorbell(NicCounter id) override;
   void ExpectEnds() override { LookSoon(); }
-  StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
-                                                        NicCounter counter) override;
+  StatusOr<std::unique_ptr<Registration>> PrepareTarget(
+      void* base, uint64_t bytes, NicCounter counter,
+      const std::optional<DeviceMemory>& device) override;
   ErrorCode ArmWrite(const DeferredWrite& write) override;
   ErrorCode ArmIncrement(const DeferredIncrement& increment) override;
   int Poll(DeferredSink& sink, uint64_t now_ns) override;

@@ -26,7 +26,9 @@ using testing::IsEmpty;
 
 constexpr uint64_t kHeapBytes = 1 << 16;
 constexpr uint32_t kHeap = 1;
-constexpr uint32_t kLent = 2;  // peers must not write there
+constexpr uint32_t kLent = 2;    // peers must not write there
+constexpr uint32_t kDevice = 3;  // only streams reach it
+constexpr uint64_t kDeviceBytes = 1 << 20;
 
 JobPlan PlanOf(uint32_t node) {
   JobPlan plan;
@@ -54,6 +56,12 @@ struct RankForTest {
     lent->mapping = Map(kHeapBytes);
     lent->lent = true;
     EXPECT_TRUE(session->AddRegion(lent).ok());
+    auto device = std::make_shared<Region>();
+    device->id = kDevice;
+    device->by_stream = true;
+    device->kind = RegionKind::kDevice;
+    device->device_bytes = kDeviceBytes;
+    EXPECT_TRUE(session->AddRegion(device).ok());
   }
   static shm::Mapping Map(uint64_t bytes) {
     auto fd = shm::CreateSegment("test", shm::RoundUpToPage(bytes));
@@ -237,6 +245,41 @@ TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
     book(1).OnTold(0, paired.news, {});
     EXPECT_EQ(c_.state(place), rounds > 0 ? shm::PairState::kMatched : shm::PairState::kFailed);
   }
+}
+
+// Between nodes the network card has to have it first. Packets bring short messages, so a receive
+// has a cell for them.
+TEST_F(MatchBookTest, DeviceMemoryBetweenNodesIsForLongMessages) {
+  const auto offer = [](uint32_t destination, bool send, uint64_t ordinal, uint64_t bytes,
+                        uint32_t cells) {
+    Offers offered = OfferOf(KeyOf(0, destination, ordinal), send, 1 + ordinal, bytes);
+    offered.offers[0].window.region = kDevice;
+    offered.offers[0].cell_count = cells;
+    offered.offers[0].cells = {kHeap, 0, 0};
+    return offered;
+  };
+  const auto windows_of = [&](const Offers& offered) {
+    return book(0).NicWindows(*a_.session, offered.sends, offered.offers);
+  };
+  const Offers sent = offer(2, true, 0, 100'000, 0);
+  const auto windows = windows_of(sent);
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_EQ(windows[0].region, kDevice);
+  EXPECT_EQ(windows[0].offset, 32U * 1024);
+  EXPECT_EQ(windows[0].size_bytes, 100'000U);
+  EXPECT_THAT(windows_of(offer(1, true, 1, 100'000, 0)), IsEmpty());
+  EXPECT_THAT(windows_of(OfferOf(KeyOf(0, 2, 2), true, 3)), IsEmpty());
+  EXPECT_TRUE(Offer(book(0), a_.session, sent).ok());
+  EXPECT_EQ(Offer(book(0), a_.session, offer(2, true, 3, 8192, 0)).code(),
+            ErrorCode::kInvalidBuffer);
+  for (const uint32_t cells : {0U, 2U}) {
+    EXPECT_EQ(Offer(book(1), c_.session, offer(2, false, 0, 200'000, cells)).code(),
+              ErrorCode::kInvalidBuffer);
+  }
+  EXPECT_TRUE(Offer(book(1), c_.session, offer(2, false, 0, 200'000, 1)).ok());
+  Deliver();
+  EXPECT_EQ(a_.state(1), shm::PairState::kMatched);
+  EXPECT_EQ(c_.state(1), shm::PairState::kMatched);
 }
 
 TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {

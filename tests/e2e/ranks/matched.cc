@@ -22,14 +22,14 @@ int Partner() { return ferry_rank() ^ 1; }
 
 enum class Mode { kStandard, kReady };
 
-// One message each way, again and again.
+// One message each way, again and again; its receive may have more room.
 class Pair {
  public:
-  Pair(Kind kind, size_t size, Mode mode, int tag)
-      : going_(kind, size + 8), coming_(kind, size + 8), size_(size) {
+  Pair(Kind kind, size_t size, Mode mode, int tag, size_t more_room = 0)
+      : going_(kind, size + 8), coming_(kind, size + more_room + 8), size_(size) {
     CHECK_OK((mode == Mode::kReady ? ferry_rsend_init : ferry_send_init)(going_.at(8), size,
                                                                          Partner(), tag, &send_));
-    CHECK_OK(ferry_recv_init(coming_.at(8), size, Partner(), tag, &receive_));
+    CHECK_OK(ferry_recv_init(coming_.at(8), size + more_room, Partner(), tag, &receive_));
   }
   ~Pair() {
     CHECK_OK(ferry_request_free(&send_));
@@ -146,6 +146,26 @@ void Enqueued(Kind kind, size_t size, Stream& stream) {
   CHECK_OK(ferry_request_free(&requests[1]));
 }
 
+// One call matches a receive of host memory, and a send of device memory, which may be refused.
+void OneEndOfEach(size_t size) {
+  Buffer going(kDevice, size);
+  Buffer coming(ferry::ranks::kHeap, size);
+  ferry_request requests[2];
+  CHECK_OK(ferry_recv_init(coming.at(0), size, Partner(), 70, &requests[0]));
+  CHECK_OK(ferry_send_init(going.at(0), size, Partner(), 70, &requests[1]));
+  CHECK_OK(ferry_matchall(2, requests));
+  for (int round = 0; round < rounds; ++round) {
+    going.Fill(0, size, static_cast<uint64_t>(round + ferry_rank()));
+    ferry_request started[2] = {requests[0], requests[1]};
+    CHECK_OK(ferry_start(started[0]));
+    CHECK_OK(ferry_start(started[1]));
+    CHECK_OK(ferry_waitall(2, started, nullptr));
+    coming.Check(0, size, static_cast<uint64_t>(round + Partner()));
+  }
+  CHECK_OK(ferry_request_free(&requests[0]));
+  CHECK_OK(ferry_request_free(&requests[1]));
+}
+
 // One side by its rank, the other by a stream.
 void Mixed(Pair& pair, Stream& stream, int first_round) {
   for (int round = first_round; round < first_round + rounds; ++round) {
@@ -204,13 +224,18 @@ void Ahead(Stream& stream) {
 
 }  // namespace
 
-// matched [ahead|few]: only messages that leave ahead of their receives, or only a few rounds and
-// sizes of everything else, for slow networks.
+// matched [ahead|few|device]: only messages that leave ahead of their receives, or only a few
+// rounds and sizes of everything else, for slow networks, and of those only device memory.
 int main(int argc, char** argv) {
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   const std::string_view what = argc > 1 ? argv[1] : "";
   std::vector<size_t> sizes = {0, 1, 64, 8192, 8193, 300'000};
-  if (what == "few") {
+  std::vector<Kind> kinds = {ferry::ranks::kDevice, ferry::ranks::kHeap, ferry::ranks::kPinned,
+                             ferry::ranks::kPrivate};
+  if (what == "device") {
+    kinds = {kDevice};
+  }
+  if (what == "few" || what == "device") {
     rounds = 2;
     sizes = {0, 64, 8193, 300'000};
   }
@@ -220,8 +245,8 @@ int main(int argc, char** argv) {
   } else {
     Stream stream;
     int tag = 0;
-    for (const Kind kind : {ferry::ranks::kDevice, ferry::ranks::kHeap, ferry::ranks::kPinned,
-                            ferry::ranks::kPrivate}) {
+    OneEndOfEach(100'000);
+    for (const Kind kind : kinds) {
       for (const size_t size : sizes) {
         for (const Mode mode : {Mode::kStandard, Mode::kReady}) {
           Pair pair(kind, size, mode, tag++);
@@ -233,6 +258,13 @@ int main(int argc, char** argv) {
           }
         }
         Enqueued(kind, size, stream);
+      }
+      // Short and long messages into receives that have room for long ones.
+      for (const size_t size : {size_t{100}, size_t{8192}, size_t{20'000}}) {
+        Pair pair(kind, size, Mode::kStandard, tag++, 30'000);
+        CHECK_OK(ferry_matchall(2, pair.both().data()));
+        ByRanks(pair, 0);
+        ByStreams(pair, stream, 100);
       }
     }
   }

@@ -17,6 +17,7 @@
 
 #include "config/environment.h"
 #include "ferry/ferry.h"
+#include "ferry/stream.h"
 #include "level_zero/ze_api.h"
 #include "tests/e2e/ranks/check.h"
 
@@ -172,6 +173,31 @@ void FreesAndAllocatesAnew() {
   }
 }
 
+// Matched requests, in memory that goes with them.
+void MatchesAndStarts() {
+  for (const size_t size : {size_t{100}, size_t{8193}, kLargest, kLargest}) {
+    uint8_t* const going = Allocate(size);
+    uint8_t* const coming = Allocate(size);
+    ferry_request requests[2];
+    CHECK_OK(ferry_recv_init(coming, size, Partner(), 4, &requests[0]));
+    CHECK_OK(ferry_send_init(going, size, Partner(), 4, &requests[1]));
+    CHECK_OK(ferry_matchall(2, requests));
+    for (uint64_t round = 0; round < 2; ++round) {
+      FillAt(going, size, MessageOf(ferry_rank(), size) + round);
+      FillAt(coming, size, 0);
+      CHECK_OK(ferry_start(requests[0]));
+      CHECK_OK(ferry_start(requests[1]));
+      ferry_request started[2] = {requests[0], requests[1]};
+      CHECK_OK(ferry_waitall(2, started, nullptr));
+      CheckAt(coming, size, MessageOf(Partner(), size) + round);
+    }
+    CHECK_OK(ferry_request_free(&requests[0]));
+    CHECK_OK(ferry_request_free(&requests[1]));
+    Release(coming);
+    Release(going);
+  }
+}
+
 void* MapHostMemory(void* where, size_t size) {
   void* const made =
       mmap(where, size, PROT_READ | PROT_WRITE,
@@ -313,6 +339,7 @@ int main(int argc, char** argv) {
     MovesHostMemory();
     MovesAllSizes();
     FreesAndAllocatesAnew();
+    MatchesAndStarts();
     TakesAddressesByTurns();
     RefusesWhatIsNotThere();
   }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,8 @@ class CxiDeferredTest : public testing::Test, private DeferredPeers {
                                   Access::kRemoteWrite, nullptr));
   }
   MemoryRegion Target(std::vector<uint64_t>& words, NicCounter counter) {
-    return Adopt(deferred_->PrepareTarget(words.data(), words.size() * sizeof(uint64_t), counter));
+    return Adopt(deferred_->PrepareTarget(words.data(), words.size() * sizeof(uint64_t), counter,
+                                          /*device=*/std::nullopt));
   }
   ErrorCode Arm(NicCounter trigger, uint64_t threshold, NicCounter done, const MemoryRegion& word,
                 uint64_t context = 0) {
