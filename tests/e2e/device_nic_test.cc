@@ -38,7 +38,7 @@ class DeviceNic {
 
   // Two ranks on two nodes whose daemons have the card.
   std::string Run(const Vendor& vendor, const std::string& provider, const Words& more = {},
-                  const Words& what = {}) const {
+                  const Words& what = {"few"}) const {
     return RunProgram({"-n", "2", "--nodes", "2"},
                       Joined({"tests/e2e/ranks/own_memory", vendor.name}, what), vendor, provider,
                       more);

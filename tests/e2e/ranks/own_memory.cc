@@ -1,8 +1,8 @@
-// own_memory cuda|hip|level_zero [LIBRARY|many|freed]: messages from and to device memory that the
-// program allocates itself, by its vendor's calls. Two ranks, on one node or two. The program opens
-// the vendor's library, or this one, only after ferry_init. many: more allocations than are known
-// at a time, and nothing else. freed: memory that goes while a message is under way, and nothing
-// else.
+// own_memory cuda|hip|level_zero [LIBRARY|few|many|freed]: messages from and to device memory that
+// the program allocates itself, by its vendor's calls. Two ranks, on one node or two. The program
+// opens the vendor's library, or this one, only after ferry_init. few: fewer repetitions. many:
+// more allocations than are known at a time, and nothing else. freed: memory that goes while a
+// message is under way, and nothing else.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -29,6 +29,7 @@ void* library = nullptr;
 std::string_view vendor;
 
 const char* file = nullptr;  // that the test has named
+int repeats = 30;
 
 void OpenLibrary(const char* variable, const char* name) {
   const auto given = ferry::config::FindVariable(ferry::config::ProcessEnvironment(), variable);
@@ -162,7 +163,7 @@ void MovesAllSizes() {
 
 // What lies at an old address is never taken for what was there before.
 void FreesAndAllocatesAnew() {
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < repeats; ++round) {
     const size_t size = round % 3 == 0 ? 300'000 : 70'000 + static_cast<size_t>(round);
     uint8_t* const going = Allocate(size);
     uint8_t* const coming = Allocate(size);
@@ -224,7 +225,7 @@ void MovesHostMemory() {
 void TakesAddressesByTurns() {
   constexpr size_t kSize = 3 << 20;
   int turns = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < repeats * 2 / 3; ++round) {
     void* const host = MapHostMemory(nullptr, kSize);
     auto* const bytes = static_cast<uint8_t*>(host);
     Exchange(bytes, bytes + kSize / 2, 8);
@@ -305,7 +306,7 @@ void RefusesWhatIsNotThere() {
   }
   Exchange(memory, memory + kSize / 2, kSize / 2);
   Release(memory);
-  for (int repeats = 0; repeats < 3; ++repeats) {
+  for (int again = 0; again < 3; ++again) {
     CHECK_REFUSED(ferry_send(memory + 5, 8, own, 1), FERRY_ERR_BUFFER, "(10000 bytes at ");
     CHECK_REFUSED(ferry_send(memory + 5, 9000, own, 1), FERRY_ERR_BUFFER, "freed");
     CHECK_REFUSED(ferry_recv(memory + 5, 8, own, 1, nullptr), FERRY_ERR_BUFFER, "freed");
@@ -327,7 +328,9 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 2 ? argv[2] : "";
   const bool is_many = what == "many";
   const bool is_freed = what == "freed";
-  file = !what.empty() && !is_many && !is_freed ? argv[2] : nullptr;
+  const bool is_few = what == "few";
+  repeats = is_few ? 9 : repeats;
+  file = !what.empty() && !is_many && !is_freed && !is_few ? argv[2] : nullptr;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   MovesHostMemory();
   Start();
