@@ -14,7 +14,7 @@
 
 namespace ferry::collective {
 
-// What is known of a failure beside its code. Null: nothing.
+// A description of a failure beside its code. Null: there is none.
 using FailureText = std::shared_ptr<const std::string>;
 
 // Bits of a tag.
@@ -80,7 +80,7 @@ struct Binding {
   void* output = nullptr;
   Reducer* reducer = nullptr;
   int device = kHostMemory;  // what reduces: the device whose memory the data are in, or CPUs
-  // What has failed on this rank before the start, so that it only tells the others; or null.
+  // A failure of this rank before the start, so that it only tells the others; or null.
   const RunFailure* before = nullptr;
 };
 

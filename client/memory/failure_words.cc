@@ -41,7 +41,7 @@ ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
     if (words.empty() && told.found.code() == error) {
       words = told.found.message();
     }
-    // Of several with this error nobody knows which one is asked about.
+    // Several failures share this error: the one that is asked about is unknown.
     const bool is_only_one = told.error != error || told.words == words;
     told = {error, is_only_one ? std::move(words) : std::string(), Status()};
   }

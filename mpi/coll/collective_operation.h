@@ -116,7 +116,7 @@ struct CollectiveOperation {
 
   // Brings in what is read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
-  // The same before a run of its own, which tells the others if that fails, and Finish the program.
+  // Prepares a run of its own, which tells the others if that fails, and Finish the program.
   void FetchForRun() {
     if (input.is_copy() || output.is_copy()) {
       fetched_ = FetchCopies();

@@ -149,7 +149,7 @@ TEST_F(AttachCallsTest, OffersWhatOnePacketHasRoomFor) {
   EXPECT_TRUE(rank_.WithdrawMatch(true, {}, 0).ok());
 }
 
-// The NIC may take seconds for device memory: nobody else waits, and a rank has few such offers.
+// The NIC may take seconds for device memory: no other call waits, and a rank has few such offers.
 TEST_F(AttachCallsTest, OffersOfDeviceMemoryWaitForTheNic) {
   constexpr uint64_t kMost = 16;
   ASSERT_TRUE(daemon_->CreateJobWith("far", 0, "127.0.0.1:1").ok());

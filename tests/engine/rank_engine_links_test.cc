@@ -142,8 +142,8 @@ TEST_F(RankEngineLinksTest, NothingIsPushedAtOnceBehindWhatWaits) {
   EXPECT_TRUE(engine().MayPush(kFar, kSize));
   EXPECT_FALSE(engine().PushesAtOnce(kFar, kSize)) << "without credit";
   (void)core_.Take();
-  ASSERT_TRUE(core_.Push(DescriptorKind::kCredit, kFar, 0, 0,
-                         shm::CreditReturn{peer().sent, 0, 0, 0, {}}));
+  ASSERT_TRUE(
+      core_.Push(DescriptorKind::kCredit, kFar, 0, 0, shm::CreditReturn{peer().sent, 0, 0, 0, {}}));
   rank().Progress();
   (void)core_.Take();
   EXPECT_TRUE(engine().PushesAtOnce(kFar, kSize));

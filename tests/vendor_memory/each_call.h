@@ -31,7 +31,7 @@ struct CallUnderTest {
 
 inline int failed = 0;  // calls of Ferry's, on this rank
 
-// What processes hold once what is kept for later has come and what was freed is gone.
+// Returns what processes hold once what is kept for later has come and what was freed is gone.
 inline Holdings Settle(const CallUnderTest& call) {
   for (unsigned round = 0; round < 40; ++round) {
     call.run({"", round, round % 2 == 0 ? kShort : kLong});
@@ -58,7 +58,7 @@ inline void FailEachCallOfTheDriver(const CallUnderTest& call, bool fails_here) 
   }
   bool is_more = false;
   for (const auto& [what, count] : Settle(call)) {
-    // What the heap and stacks of threads have mapped comes and goes.
+    // Mappings of the heap and of threads' stacks come and go.
     const bool counts = what.find(" maps") == std::string::npos;
     if (counts && (before.count(what) == 0 || count > before[what] + kFew)) {
       std::fprintf(stderr, "%s: %zu after %zu\n", what.c_str(), count, before[what]);

@@ -16,7 +16,7 @@ constexpr int kCalls = 50;  // more than any collective of two ranks makes
 
 using Values = std::vector<int64_t>;
 
-// What rank `of` gives for rank `to`, where that counts.
+// Returns what rank `of` gives for rank `to`, where that counts.
 Values Part(int of, size_t count, unsigned seed, int to = 0) {
   Values part(count);
   for (size_t i = 0; i < count; ++i) {
@@ -103,7 +103,7 @@ constexpr Operation kOperations[] = {
      [](size_t count, unsigned seed) { return PartsOfAll(count, seed, true); }},
 };
 
-// Whether it succeeded; else its words name the driver's error, or the rank where that happened.
+// Returns true if it succeeded, or its words name the error or the rank where that happened.
 bool Succeeds(int code) {
   if (code == MPI_SUCCESS) {
     return true;

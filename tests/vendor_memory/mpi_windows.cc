@@ -268,7 +268,7 @@ class VectorType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-// What `to` becomes where element for element is taken from there, or added.
+// Returns what `to` becomes where element for element is taken from there, or added.
 Values Moved(const Values& from, const Vector& these, Values to, const Vector& there,
              bool is_added = false) {
   const std::vector<size_t> taken = these.Places();

@@ -38,7 +38,7 @@ class Failing {
   Failing& operator=(const Failing&) = delete;
 };
 
-// Whether the words name what the driver said, its error 999.
+// Returns true if the words name what the driver said, its error 999.
 inline bool NamesTheFault(const std::string& said) {
   for (const char* name : {"CUDA_ERROR_UNKNOWN", "hipErrorUnknown", "result 0x000003e7",
                            "ZE_RESULT_ERROR_DEVICE_LOST"}) {

@@ -217,12 +217,9 @@ int main(int, char** argv) {
     }
     raise(SIGKILL);
   }
-  const std::map<std::string_view, void (*)()> ways = {{"early", Early},
-                                                       {"unused", Unused},
-                                                       {"staged", Staged},
-                                                       {"stopped", Stopped},
-                                                       {"late", Late},
-                                                       {"barrier", Barrier}};
+  const std::map<std::string_view, void (*)()> ways = {{"early", Early},   {"unused", Unused},
+                                                       {"staged", Staged}, {"stopped", Stopped},
+                                                       {"late", Late},     {"barrier", Barrier}};
   ways.at(how)();
   if (how != "late" || ferry_rank() == 0) {
     Say("all right");
