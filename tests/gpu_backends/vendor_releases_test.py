@@ -118,7 +118,7 @@ class VendorReleasesTest(unittest.TestCase):
                         open(os.path.join(work, name), "w", encoding="utf-8") as copy:
                     text = source.read()
                     copy.write(text.replace(right, wrong) if name == "main.cc" else text)
-            done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-Iclient/include",
+            done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-Iinclude",
                                    "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-isystem", folder,
                                    os.path.join(work, "main.cc")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, check=False)

@@ -38,7 +38,7 @@ std::string Output(const std::vector<std::string>& arguments, const std::string&
 
 TEST(FerryccTest, AddsItsFlagsAroundTheArguments) {
   EXPECT_THAT(Output({kFerrycc, "a.c", "-o", "a"}, kPrintsArguments),
-              MatchesRegex("<-I/.*/client/include/ferry/mpi><-I/.*/client/include><a.c><-o><a>"
+              MatchesRegex("<-I/.*/include/ferry/mpi><-I/.*/include><a.c><-o><a>"
                            "<-L/.*><-Wl,-rpath,/.*><-l.*mpi_abi.*>"));
 }
 
