@@ -148,7 +148,7 @@ Program::Program(const std::string& source) : state_(std::make_unique<State>()) 
   // By their number devices of 3.0 say nothing about options of 2.0.
   const bool is_3 = TextOf(state_->device, CL_DEVICE_VERSION).rfind("OpenCL 3", 0) == 0;
   const std::string flags =
-      std::string(is_3 ? "-cl-std=CL3.0" : "-cl-std=CL2.0") + " -I. -Igpu_backends/device/include";
+      std::string(is_3 ? "-cl-std=CL3.0" : "-cl-std=CL2.0") + " -I. -Iinclude";
   error = api.clBuildProgram(state_->program, 1, &state_->device, flags.c_str(), nullptr, nullptr);
   if (error != CL_SUCCESS) {
     std::vector<char> log(1 << 16);
