@@ -163,7 +163,11 @@ Failure CollectiveBuffer::Deliver() {
   return {};
 }
 
-const RunFailure CollectiveOperation::kNotFetched{.code = ErrorCode::kCancelled};
+// Never destroyed: a program may leave MPI while its process ends.
+const RunFailure& CollectiveOperation::NotFetched() {
+  static const RunFailure& failure = *new RunFailure{.code = ErrorCode::kCancelled};
+  return failure;
+}
 
 Failure CollectiveOperation::FetchCopies() {
   Failure failure = input.Fetch(input_read.first, input_read.count);

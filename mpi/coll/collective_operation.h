@@ -124,7 +124,7 @@ struct CollectiveOperation {
   }
   collective::Binding MakeBinding() {
     return {input.base(), output.base(), reduces ? &reducer : nullptr, device,
-            fetched_.ok() ? nullptr : &kNotFetched};
+            fetched_.ok() ? nullptr : &NotFetched()};
   }
   // After the run: puts the result where the program wants it, or says what went wrong.
   Failure Finish(const collective::RunFailure& failure) {
@@ -132,7 +132,7 @@ struct CollectiveOperation {
   }
 
  private:
-  static const collective::RunFailure kNotFetched;
+  static const collective::RunFailure& NotFetched();
 
   Failure FetchCopies();
   Failure FinishCopies(const collective::RunFailure& failure);
