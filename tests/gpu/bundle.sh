@@ -66,7 +66,7 @@ while read -r library; do
   else
     put "$library" "lib/$name"
   fi
-done < <(needed "${programs[@]/#/$built/}" "${stand_ins[@]/#/$built/}" "$built/$control")
+done < <(needed "${programs[@]/#/$built/}" "${stand_ins[@]/#/$built/}")
 
 put benchmarks/gpu/run benchmarks/gpu/run
 put benchmarks/gpu/backends.py benchmarks/gpu/backends.py
