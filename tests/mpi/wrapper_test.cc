@@ -2,7 +2,6 @@
 // build.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,12 +20,9 @@ using e2e::RunCommand;
 using testing::HasSubstr;
 
 TEST(IndependentProgramTest, RunsOnFerrysLibrary) {
-  // Bazel links it with a copy of the library that lies where its own search path leads nowhere.
-  ASSERT_EQ(setenv("LD_LIBRARY_PATH", "client", 1), 0);
   for (const int ranks : {2, 3}) {
     ExpectAllOk(ranks, "tests/mpi/independent_program");
   }
-  ASSERT_EQ(unsetenv("LD_LIBRARY_PATH"), 0);
 }
 
 class WrapperTest : public testing::Test {
