@@ -9,7 +9,7 @@ import sys
 COLUMNS = 100
 
 LIST = re.compile(r"""\[\s*((?:"[^"\n\\]*",?\s*)+)\]""")
-# What a list that stands on a line may have before it, for the line to be broken there.
+# Matches the text before a list on its line. A line that is too long is broken only behind such text.
 OWNER = re.compile(r"""\s*(?:\w+ = |"[^"]*": )?$""")
 
 

@@ -14,7 +14,7 @@ LINES = CODE + (".py", ".proto", ".bzl", ".sh")
 TESTS = ("tests", "benchmarks", "examples")
 NO_PRODUCT = TESTS + ("docs", "bazel", "third_party", "packaging", "")
 
-# What the text of a technical writer seldom has: by name, what one looks like at the beginning of a sentence or anywhere.
+# Habits that a technical writer avoids: a name for each, and the pattern that finds it in a paragraph.
 HABITS = {
     "nobody": re.compile(r"\b(?:[Nn]obody|[Ss]omebody|[Ee]verybody)\b"),
     "whether": re.compile(r"(?:^|(?<=[.:;] ))Whether\b"),

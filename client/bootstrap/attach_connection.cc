@@ -334,7 +334,7 @@ StatusOr<UniqueFd> AttachConnection::CounterPages(uint32_t nic) {
 
 // ---- What the daemon says unasked ----
 
-// Whether it was an order, or the rules. Call it with the lock held.
+// Returns true if the packet was an order of the daemon, or its rules. The caller holds the lock.
 bool AttachConnection::KeepUnasked(const Packet& packet) {
   const auto kind = static_cast<attach::Kind>(packet.As<attach::AttachHeader>().kind);
   if (kind == attach::Kind::kLink && packet.bytes.size() == sizeof(attach::LinkOrder)) {

@@ -56,7 +56,7 @@ class AttachConnection {
   // The first exchange of a launcher: its daemon's address, and the token for the gRPC service
   // Launcher.
   StatusOr<attach::UserReply> IdentifyUser();
-  // Of a launcher: the job ends with this connection.
+  // Creates a job, as a launcher does; the job ends with this connection.
   Status CreateJob(const NewJob& job);
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
@@ -88,11 +88,11 @@ class AttachConnection {
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd, int dmabuf = -1);
   // On success nothing uses the region, of `size_bytes`, any more.
   Status EndRegion(uint32_t region, uint64_t size_bytes);
-  // Whether the daemon wants dma-bufs of device memory.
+  // Returns true if the daemon wants dma-bufs of device memory.
   bool takes_dmabufs() const { return takes_dmabufs_.load(std::memory_order_relaxed); }
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
-  // What the pages of that NIC's counters are mapped from (shm::CounterPageWords).
+  // The file from which the pages of that NIC's counters are mapped (shm::CounterPageWords).
   StatusOr<UniqueFd> CounterPages(uint32_t nic);
 
   // ---- Persistent requests ----

@@ -55,7 +55,7 @@ class Sender {
   bool HaveArrived();
 
  private:
-  // Whether a message is sent from a shadow. kUnlessPushed: only if it would wait for its receive.
+  // When a message is sent from a shadow. kUnlessPushed: only if it would wait for its receive.
   enum class Shadow { kNone, kAtOnce, kUnlessPushed };
   struct InPlace {
     uint32_t request;

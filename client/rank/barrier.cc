@@ -9,7 +9,7 @@
 namespace ferry::client {
 namespace {
 
-// What a rank has said of a barrier in a message: nothing, or with which error it has failed there.
+// Reads a rank's message of a barrier: no error, or the error with which that rank has failed.
 ErrorCode FailureIn(const Completion& message, ErrorCode said) {
   if (message.error != ErrorCode::kOk || message.size_bytes == 0) {
     return message.error;
