@@ -86,10 +86,6 @@ bool ReachesAll(const std::vector<int>& ranks) {
   });
 }
 
-shm::Location LocationOf(const NodeAddress& address) {
-  return {address.region, address.flags, address.address};
-}
-
 }  // namespace
 
 std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, const std::vector<int>& members,
@@ -173,7 +169,10 @@ NodeBoard::~NodeBoard() {
 
 // ---- The link -----------------------------------------------------------------------------------
 
-void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
+CommLink::CommLink(std::vector<int> world_ranks, Pauses pauses)
+    : FrontLink(front_end, std::move(world_ranks)), pauses_(std::move(pauses)) {}
+
+void CommLink::WaitFor(bool (*done)(void*), void* argument) {
   if (HasPauses()) {
     if (!done(argument)) {
       pauses_.pause();
@@ -181,7 +180,7 @@ void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
     return;
   }
   if (watch_ == nullptr) {
-    front_end->WaitFor(done, argument);
+    FrontLink::WaitFor(done, argument);
     return;
   }
   CallWatch::Wait wait(watch_, watch_->blocking_call());
@@ -205,28 +204,11 @@ void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
   }
 }
 
-void FrontNode::Wake(int member) { front_end->WakePeer(RankOf(member)); }
-
-collective::FailureText FrontNode::TextOf(ErrorCode error) {
+collective::FailureText CommLink::TextOf(ErrorCode error) {
   return std::make_shared<const std::string>(front_end->Explain(error).ToString());
 }
 
-ErrorCode FrontNode::StateOf(int member) { return front_end->PeerState(RankOf(member)); }
-
-NodeAddress FrontNode::Locate(const void* pointer, size_t size_bytes) {
-  const shm::Location location = front_end->LocateHere(pointer, size_bytes);
-  return {location.region, location.flags, location.address};
-}
-
-ErrorCode FrontNode::Read(int member, const NodeAddress& from, void* to, size_t size_bytes) {
-  return front_end->CopyFromPeer(RankOf(member), LocationOf(from), to, size_bytes);
-}
-
-ErrorCode FrontNode::Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) {
-  return front_end->CopyToPeer(RankOf(member), LocationOf(to), from, size_bytes);
-}
-
-std::vector<client::Place> FrontNode::PlacesOf(std::span<const NodeAddress> addresses) const {
+std::vector<client::Place> CommLink::PlacesOf(std::span<const NodeAddress> addresses) const {
   std::vector<client::Place> places(addresses.size());
   for (size_t i = 0; i < places.size(); ++i) {
     places[i] = {RankOf(static_cast<int>(i)), client::SegmentOf(LocationOf(addresses[i])),
@@ -235,19 +217,13 @@ std::vector<client::Place> FrontNode::PlacesOf(std::span<const NodeAddress> addr
   return places;
 }
 
-ErrorCode FrontNode::Spread(std::span<const NodeAddress> blocks,
-                            std::span<const NodeAddress> places, size_t block_bytes) {
+ErrorCode CommLink::Spread(std::span<const NodeAddress> blocks, std::span<const NodeAddress> places,
+                           size_t block_bytes) {
   return front_end->one_sided().SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
 }
 
-bool FrontNode::IsByStream(const void* pointer) { return front_end->IsByStream(pointer); }
+void* CommLink::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }
 
-ErrorCode FrontNode::Copy(void* to, const void* from, size_t size_bytes) {
-  return front_end->Copy(to, from, size_bytes).code();
-}
-
-void* FrontNode::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }
-
-void FrontNode::GiveStaging(void* memory) { mpi::GiveStaging(memory); }
+void CommLink::GiveStaging(void* memory) { mpi::GiveStaging(memory); }
 
 }  // namespace ferry::mpi

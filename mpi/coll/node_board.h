@@ -16,7 +16,7 @@
 #include "client/api/one_sided.h"
 #include "coll/board/board.h"
 #include "coll/board/board_run.h"
-#include "coll/board/node_link.h"
+#include "coll/messages/front_link.h"
 #include "mpi/coll/call_watch.h"
 #include "mpi/comm/agree.h"
 #include "mpi/comm/comm.h"
@@ -32,11 +32,10 @@ struct Pauses {
 };
 
 // How its members reach each other, by libferry. Calling thread: see board/node_link.h.
-class FrontNode : public collective::NodeLink {
+class CommLink : public collective::FrontLink {
  public:
   // `world_ranks`: the members' ranks in the job.
-  FrontNode(std::vector<int> world_ranks, Pauses pauses)
-      : world_ranks_(std::move(world_ranks)), pauses_(std::move(pauses)) {}
+  CommLink(std::vector<int> world_ranks, Pauses pauses);
 
   // From now on `watch`, which outlives it, tells of long waits. `board`: that of all ranks, on
   // which those who are late are seen; null: there is none.
@@ -49,29 +48,15 @@ class FrontNode : public collective::NodeLink {
   bool HasPauses() const override { return pauses_.pause != nullptr; }
   bool MaySpin() const override { return pauses_.may_spin(); }
   bool IsAwake() const override { return pauses_.is_awake(); }
-  void Wake(int member) override;
-  ErrorCode StateOf(int member) override;
-  collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
-  ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
-                 size_t size_bytes) override;
-  ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
-                  size_t size_bytes) override;
   ErrorCode Spread(std::span<const collective::NodeAddress> blocks,
                    std::span<const collective::NodeAddress> places, size_t block_bytes) override;
-  bool IsByStream(const void* pointer) override;
-  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
   void GiveStaging(void* memory) override;
   collective::FailureText TextOf(ErrorCode error) override;
 
  private:
-  uint32_t RankOf(int member) const {
-    return static_cast<uint32_t>(world_ranks_[static_cast<size_t>(member)]);
-  }
-
   std::vector<client::Place> PlacesOf(std::span<const collective::NodeAddress> addresses) const;
 
-  const std::vector<int> world_ranks_;
   const Pauses pauses_;
   CallWatch* watch_ = nullptr;
   const collective::Board* board_ = nullptr;
@@ -117,7 +102,7 @@ class NodeBoard {
   static std::unique_ptr<NodeBoard> MakeTogether(const RankSet& members, Line* line, Pauses pauses);
 
   const Memory memory_;
-  FrontNode link_;
+  CommLink link_;
   collective::Board board_;
   const collective::BoardLimits limits_;
 };

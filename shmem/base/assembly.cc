@@ -1,6 +1,7 @@
 #include "shmem/base/assembly.h"
 
 #include <string>
+#include <utility>
 
 #include "coll/board/host_copies.h"
 #include "shm/word_copy.h"
@@ -59,10 +60,6 @@ std::byte* SymmetricAt(int pe, const NodeAddress& address) {
   return segment.base + address.address + segment.shifts[static_cast<size_t>(pe)];
 }
 
-shm::Location LocationOf(const NodeAddress& address) {
-  return {address.region, address.flags, address.address};
-}
-
 // A message of another size than this PE expects. One that has failed sends nothing in place of its
 // data (coll/runner.h), and that may be all that is wrong. One that brought more than
 // this PE expects was cut.
@@ -111,21 +108,14 @@ bool NeedsHostCopies(const collective::Binding& binding, bool are_all_near) {
 
 // ---- The link -----------------------------------------------------------------------------------
 
-void AssemblyLink::WaitFor(bool (*done)(void*), void* argument) {
-  job.front_end->WaitFor(done, argument);
-}
-
-void AssemblyLink::Wake(int member) {
-  job.front_end->WakePeer(static_cast<uint32_t>(PeOf(member)));
-}
+AssemblyLink::AssemblyLink(std::vector<int> pes) : FrontLink(job.front_end, std::move(pes)) {}
 
 ErrorCode AssemblyLink::StateOf(int member) { return shmem::StateOf(PeOf(member)); }
 
 NodeAddress AssemblyLink::Locate(const void* pointer, size_t size_bytes) {
   const Segment* const segment = job.FindSegment(pointer, size_bytes);
   if (segment == nullptr || segment->is_by_stream) {
-    const shm::Location location = job.front_end->LocateHere(pointer, size_bytes);
-    return {location.region, location.flags, location.address};
+    return FrontLink::Locate(pointer, size_bytes);
   }
   const uint32_t region =
       segment->is_heap() ? kHeapRegions + static_cast<uint32_t>(segment->heap)
@@ -139,7 +129,7 @@ ErrorCode AssemblyLink::Read(int member, const NodeAddress& from, void* to, size
     shm::CopyWords(to, symmetric, size_bytes);
     return ErrorCode::kOk;
   }
-  return job.front_end->CopyFromPeer(static_cast<uint32_t>(pe), LocationOf(from), to, size_bytes);
+  return FrontLink::Read(member, from, to, size_bytes);
 }
 
 ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* from,
@@ -149,17 +139,7 @@ ErrorCode AssemblyLink::Write(int member, const NodeAddress& to, const void* fro
     shm::CopyWords(symmetric, from, size_bytes);
     return ErrorCode::kOk;
   }
-  return job.front_end->CopyToPeer(static_cast<uint32_t>(pe), LocationOf(to), from, size_bytes);
-}
-
-bool AssemblyLink::IsByStream(const void* pointer) { return job.front_end->IsByStream(pointer); }
-
-ErrorCode AssemblyLink::Copy(void* to, const void* from, size_t size_bytes) {
-  const Status copied = job.front_end->Copy(to, from, size_bytes);
-  if (!copied.ok()) {
-    copy_failure_ = copied;
-  }
-  return copied.code();
+  return FrontLink::Write(member, to, from, size_bytes);
 }
 
 void* AssemblyLink::TakeStaging(size_t size_bytes) { return shmem::TakeStaging(size_bytes, true); }

@@ -21,7 +21,7 @@
 
 #include "coll/board/board.h"
 #include "coll/board/board_run.h"
-#include "coll/board/node_link.h"
+#include "coll/messages/front_link.h"
 #include "coll/problem.h"
 #include "common/status.h"
 #include "shmem/base/fail.h"
@@ -30,30 +30,20 @@
 namespace ferry::shmem {
 
 // How members reach each other: symmetric memory by its own mapping, other memory by libferry.
-class AssemblyLink : public collective::NodeLink {
+class AssemblyLink : public collective::FrontLink {
  public:
-  explicit AssemblyLink(std::vector<int> pes) : pes_(std::move(pes)) {}
+  explicit AssemblyLink(std::vector<int> pes);
 
-  int PeOf(int member) const { return pes_[static_cast<size_t>(member)]; }
+  int PeOf(int member) const { return WorldRank(member); }
 
-  void WaitFor(bool (*done)(void*), void* argument) override;
-  void Wake(int member) override;
   ErrorCode StateOf(int member) override;
   collective::NodeAddress Locate(const void* pointer, size_t size_bytes) override;
   ErrorCode Read(int member, const collective::NodeAddress& from, void* to,
                  size_t size_bytes) override;
   ErrorCode Write(int member, const collective::NodeAddress& to, const void* from,
                   size_t size_bytes) override;
-  bool IsByStream(const void* pointer) override;
-  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
   void* TakeStaging(size_t size_bytes) override;
   void GiveStaging(void* memory) override;
-  // What the last Copy that failed has failed with.
-  const Status& copy_failure() const { return copy_failure_; }
-
- private:
-  const std::vector<int> pes_;  // by member
-  Status copy_failure_;
 };
 
 // One of the two; none: nowhere.
