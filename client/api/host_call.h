@@ -1,4 +1,4 @@
-// What a queue has a thread of libferry do (FrontEnd::EnqueueCall).
+// What a queue has a thread of libferry do (StreamQueues::EnqueueCall).
 #pragma once
 
 #include <atomic>

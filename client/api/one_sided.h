@@ -117,6 +117,19 @@ class OneSided {
   virtual ErrorCode Accumulate(OneSidedContext* context, const AccumulateCall& call,
                                const void* operands, void* found, WhenDone when) = 0;
 
+  // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
+  //
+  // Where memory of this rank lies, in the form that other ranks use. `flags` is not 0 if only
+  // streams reach it, nor for private memory (region 0) that no other process reaches, be it that
+  // the kernel lets this one reach others: a driver's own, say.
+  virtual shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const = 0;
+  // The same for ranks of other nodes, too, who put there, and get, while this rank computes: where
+  // they may have direct links, a thread of this rank serves them from now on.
+  virtual shm::Location Locate(const void* pointer, uint64_t size_bytes) const = 0;
+  // Ends a Rest of that rank's, of this node: its memory was changed, by stores of this one's
+  // before this call.
+  virtual void TellOfChange(uint32_t rank) = 0;
+
   // What comes after it is carried out, at each rank, after what came before it. Blocks until the
   // context's long puts are over.
   virtual void Fence(OneSidedContext* context) = 0;

@@ -1,4 +1,4 @@
-// What a program consists of (FrontEnd::MakeProgram).
+// What a program consists of (StreamQueues::MakeProgram).
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ bool WordWait::Yield() {
     return false;
   }
   yields_left_--;
-  (void)front_end_.Poll();
+  (void)front_end_.peers->Poll();
   (void)shm::YieldToOthers();
   return true;
 }
@@ -52,7 +52,8 @@ bool WordWait::Yield() {
 void WordWait::Rest() {
   const uint64_t now_ns = MonotonicNs();
   begin_ns_ = begin_ns_ == 0 ? now_ns : begin_ns_;
-  front_end_.Rest(std::clamp((now_ns - begin_ns_) / kRestPart, kShortestRestNs, longest_rest_ns_));
+  front_end_.peers->Rest(
+      std::clamp((now_ns - begin_ns_) / kRestPart, kShortestRestNs, longest_rest_ns_));
 }
 
 }  // namespace ferry::client

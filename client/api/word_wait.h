@@ -2,7 +2,7 @@
 // plain stores: it looks, and looks less often the longer it has waited.
 //
 // First it looks at once again and again, then lets other threads run in between, then rests
-// (FrontEnd::Rest): what is told, such as operations from other nodes, ends a rest at once. Each
+// (NodePeers::Rest): what is told, such as operations from other nodes, ends a rest at once. Each
 // rest is an eighth of the time waited so far, from 20 us up to a limit: so what nobody tells is
 // seen late by no more than that.
 //

@@ -59,7 +59,7 @@ int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size_bytes,
       return {ErrorCode::kUnsupported,
               "ferry_ring_place: device memory that only streams reach is out of ferryd's reach"};
     }
-    const ferry::shm::Location where = client.Locate(pointer, size_bytes);
+    const ferry::shm::Location where = client.one_sided().Locate(pointer, size_bytes);
     if (where.region == 0) {
       return {ErrorCode::kInvalidBuffer, "ferry_ring_place: " + std::to_string(size_bytes) +
                                              " bytes that ferry_alloc did not return"};

@@ -438,7 +438,7 @@ extern "C" {
 int ferry_locate(const void* pointer, size_t size_bytes, ferry_place* place) {
   return With("ferry_locate", FERRY_CONTEXT_DEFAULT, [&](const Call& call) -> Status {
     FERRY_RETURN_IF_ERROR(call.CheckResult(place));
-    const ferry::shm::Location where = call.client.Locate(pointer, size_bytes);
+    const ferry::shm::Location where = call.client.one_sided().Locate(pointer, size_bytes);
     if (where.region == 0) {
       return call.Refuse(ErrorCode::kInvalidBuffer,
                          "these " + std::to_string(size_bytes) +

@@ -47,11 +47,11 @@ class Memory {
 
   StatusOr<void*> Allocate(uint64_t size_bytes, MemoryKind kind, int device);
   Status Free(void* pointer);
-  // FrontEnd::ShareMemory and UnshareMemory; the size of what is shared at `base`, or 0.
+  // MemoryAccess::ShareMemory and UnshareMemory; the size of what is shared at `base`, or 0.
   Status Share(int fd, void* base, uint64_t size_bytes);
   Status Unshare(void* base);
   uint64_t SharedSize(const void* base) const;
-  // FrontEnd::LetDevicesReach of what is shared at `base`.
+  // MemoryAccess::LetDevicesReach of what is shared at `base`.
   Status LetDevicesReach(const void* base);
   // The size of what Allocate returned or Register was given, or 0.
   uint64_t AllocationSize(const void* pointer) const;
@@ -134,7 +134,7 @@ class Memory {
   // is wrong with it.
   int DeviceByStream(const void* pointer);
   // Where a buffer lies, in the form that other ranks use for as long as it exists. Looks at it. As
-  // FrontEnd::LocateHere.
+  // OneSided::LocateHere.
   shm::Location LocateForGood(const void* pointer, uint64_t size_bytes);
   // Whether the kernel may refuse other processes this memory, which is no region, although this
   // one's CPUs reach it: drivers make managed and some pinned memory so. Asks the vendor.

@@ -55,7 +55,7 @@ class Progress {
   }
 
   // Whether several threads may call. Change it while no other call is under way.
-  bool threads() const { return threads_; }
+  const bool& threads() const { return threads_; }
   void SetThreads(bool threads);
 
   // Of the calling thread, as a holder of the lease.

@@ -44,7 +44,7 @@ class Receiver {
   bool IsToBePosted(const Message& message) const {
     return message.size_bytes > shm::kCellBytes && progress_.ReceivesByLink(message.peer);
   }
-  // Starts a receive. Errors: see FrontEnd::StartReceive.
+  // Starts a receive. Errors: see Messaging::StartReceive.
   ErrorCode Start(const Message& message, uint32_t* request);
   // A slot for a receive that the caller then polls for with TryMatch, or starts.
   ErrorCode Take(const Message& message, uint32_t* request);

@@ -33,7 +33,7 @@ class Sender {
     return requests_.IsPlainSend(message) && SendEager(message);
   }
   // Starts a message that could not leave so. *request is 0 if it is over already. Errors: see
-  // FrontEnd::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).
+  // Messaging::StartSend. A caller that goes on to wait passes `later` (Progress::Perform).
   ErrorCode Start(const Message& message, uint32_t* request, engine::LaneSet* later = nullptr);
   // Starts a persistent one, which may be over at once.
   ErrorCode Restart(uint32_t request);

@@ -254,6 +254,8 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
                                     threads_asked_for_});
   memory_.emplace(options_.heap_bytes, backends_.get(), &attach_);
   addresses_ = &memory_->regions().addresses();
+  wake_ = &progress_->wake();
+  threads_allowed_ = &progress_->threads();
   death_epoch_ = &progress_->wake().layout()->death_epoch;
   if (options_.malloc == "ferry") {
     memory_->ExplainMalloc(view_.rank);
@@ -295,6 +297,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
             ArmLinks({nullptr, size_bytes, static_cast<int32_t>(peer)});
           },
   });
+  FrontEnd::one_sided = &*one_sided_;
 }
 
 // The inbox of a rank that has ended stays out of reach; any other failure may be gone the next

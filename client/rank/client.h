@@ -35,7 +35,11 @@
 
 namespace ferry::client {
 
-class Client final : public FrontEnd {
+class Client final : public FrontEnd,
+                     public Messaging,
+                     public StreamQueues,
+                     public MemoryAccess,
+                     public NodePeers {
  public:
   // Joins the job that `options` names; blocks until all ranks have. `threads`: several threads may
   // call at the same time.
@@ -61,10 +65,8 @@ class Client final : public FrontEnd {
   Matching& matching() { return *matching_; }
   uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
 
-  // FrontEnd: documented in front_end.h.
-  void AllowThreads() override;
-  void RestrictThreads() override;
-  bool AreThreadsAllowed() const override { return progress_->threads(); }
+  // Each is documented in its interface (client/api/).
+  void SetThreads(bool allowed) override { allowed ? AllowThreads() : RestrictThreads(); }
   ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
   ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
   bool SendNow(const Message& message) override {
@@ -114,7 +116,6 @@ class Client final : public FrontEnd {
   bool AdvanceProgram(RequestHandle program, ErrorCode* error) override;
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
-  bool TestNow(RequestHandle handle, Completion* completion) override;
   bool IsComplete(RequestHandle handle) override;
   bool Poll() override;
   void WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) override;
@@ -136,23 +137,18 @@ class Client final : public FrontEnd {
     return memory_->CanReduce(device, type, op);
   }
   int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
-  shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const override {
-    return memory_->LocateForGood(pointer, size_bytes);
-  }
-  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   uint32_t Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) override;
   void Unexpose(uint32_t segment) override;
   ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                          uint64_t size_bytes) override;
   ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
                        uint64_t size_bytes) override;
-  ErrorCode CopyEachFromPeer(uint32_t rank, std::span<const ProcessCopy> copies) override {
-    return FailureWords::Tell(
-        peer_memory_->CopyPrivate(rank, copies, PeerMemory::Direction::kFromPeer));
-  }
-  ErrorCode CopyEachToPeer(uint32_t rank, std::span<const ProcessCopy> copies) override {
-    return FailureWords::Tell(
-        peer_memory_->CopyPrivate(rank, copies, PeerMemory::Direction::kToPeer));
+  ErrorCode CopyEach(uint32_t rank, CopyDirection direction,
+                     std::span<const ProcessCopy> copies) override {
+    return FailureWords::Tell(peer_memory_->CopyPrivate(rank, copies,
+                                                        direction == CopyDirection::kFromPeer
+                                                            ? PeerMemory::Direction::kFromPeer
+                                                            : PeerMemory::Direction::kToPeer));
   }
   bool IsPrivateMemoryReachable(uint32_t rank) const override {
     return peer_memory_->IsPrivateMemoryReachable(rank);
@@ -167,10 +163,8 @@ class Client final : public FrontEnd {
   Status FreeRing(uint64_t handle) override { return matching_->rings().Destroy(handle); }
   ErrorCode PeerState(uint32_t rank) const override { return progress_->PeerState(rank); }
   void WakePeer(uint32_t rank) override { progress_->WakeRank(rank); }
-  void TellOfChange(uint32_t rank) override { progress_->TellOfChange(rank); }
-  OneSided& one_sided() override { return *one_sided_; }
+  OneSided& one_sided() { return *one_sided_; }
   void Rest(uint64_t longest_ns) override;
-  ErrorCode poison() const override { return progress_->poison(); }
   Status Explain(ErrorCode error) const override;
 
   // Waits until all of the handles are complete, or the rank is poisoned. Blocks.
@@ -203,7 +197,10 @@ class Client final : public FrontEnd {
   }
 
  private:
-  Client() = default;
+  Client();
+  void AllowThreads();
+  void RestrictThreads();
+  bool TestNow(RequestHandle handle, Completion* completion);
 
   // bootstrap.cc
   Status Attach();

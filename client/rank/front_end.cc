@@ -3,6 +3,13 @@
 
 namespace ferry::client {
 
+Client::Client() {
+  FrontEnd::messages = this;
+  FrontEnd::queues = this;
+  FrontEnd::memory = this;
+  FrontEnd::peers = this;
+}
+
 void Client::AllowThreads() {
   if (!progress_->threads()) {
     receiver_->PostHeld();
@@ -60,14 +67,6 @@ Status Client::UnshareMemory(void* base) {
   FERRY_RETURN_IF_ERROR(CheckUnused(base, memory_->SharedSize(base)));
   ForgetByLinks(base);
   return memory_->Unshare(base);
-}
-
-shm::Location Client::Locate(const void* pointer, uint64_t size_bytes) const {
-  const shm::Location where = LocateHere(pointer, size_bytes);
-  if (where.region != 0 && progress_->MayHaveLinks()) {
-    progress_->ServeByLinks();
-  }
-  return where;
 }
 
 uint32_t Client::Expose(void* base, uint64_t size_bytes, shm::ElementLock* lock) {
@@ -157,7 +156,8 @@ StatusOr<gpu::DeviceInfo> Client::DescribeDevice(int device) const {
                             : backend->GetDeviceInfo(device);
 }
 
-StatusOr<FrontEnd::DeviceRing> Client::MakeRing(int device, uint32_t slots, uint32_t completions) {
+StatusOr<StreamQueues::DeviceRing> Client::MakeRing(int device, uint32_t slots,
+                                                    uint32_t completions) {
   const StatusOr<RingHandle> handle = matching_->rings().Make(device, slots, completions);
   FERRY_RETURN_IF_ERROR(handle.status());
   const StatusOr<void*> address = matching_->rings().AddressOf(*handle);

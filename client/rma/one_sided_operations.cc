@@ -278,4 +278,12 @@ ErrorCode OneSidedOperations::QuietWith(OneSidedContext* context, uint32_t rank)
   return FailureWords::Tell(remote_.Quiet(Or(context), rank, &failed_rank));
 }
 
+shm::Location OneSidedOperations::Locate(const void* pointer, uint64_t size_bytes) const {
+  const shm::Location where = LocateHere(pointer, size_bytes);
+  if (where.region != 0 && progress_.MayHaveLinks()) {
+    progress_.ServeByLinks();
+  }
+  return where;
+}
+
 }  // namespace ferry::client

@@ -31,7 +31,7 @@ class OneSidedOperations final : public OneSided {
     PeerMemory* peer_memory;
     bool private_reachable;  // by the daemon and its workers: this rank's memory
     shm::Statistics statistics;
-    // FrontEnd::WaitFor.
+    // NodePeers::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
     // As RemoteOperations has it.
     std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};
@@ -58,6 +58,11 @@ class OneSidedOperations final : public OneSided {
   ErrorCode Quiet(OneSidedContext* context, uint32_t* failed_rank) override;
   ErrorCode QuietWith(OneSidedContext* context, uint32_t rank) override;
   bool IsQuiet(OneSidedContext* context) override { return remote_.IsQuiet(Or(context)); }
+  shm::Location LocateHere(const void* pointer, uint64_t size_bytes) const override {
+    return memory_.LocateForGood(pointer, size_bytes);
+  }
+  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
+  void TellOfChange(uint32_t rank) override { progress_.TellOfChange(rank); }
 
   // NodeMemory::DropDead, for a thread that is in no call here.
   void DropDead() { node_.DropDead(); }

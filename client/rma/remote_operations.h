@@ -47,7 +47,7 @@ class RemoteOperations {
     // Long operations of the program's own memory have shadows up to so many bytes.
     uint64_t shadow_max_bytes;
     shm::Statistics statistics;
-    // FrontEnd::WaitFor.
+    // NodePeers::WaitFor.
     std::function<void(bool (*done)(void*), void* argument, uint32_t peer, uint64_t end_ns)> wait;
     // An operation of that size has left by the link to the peer: the link thread carries it on.
     std::function<void(uint32_t peer, uint64_t size_bytes)> carry_on_by_link = {};

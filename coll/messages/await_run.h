@@ -30,7 +30,7 @@ void AwaitRun(client::FrontEnd* front_end, FrontMessenger* messenger, const Runn
       messenger->PostHeld();
       continue;
     }
-    front_end->WaitFor(
+    front_end->peers->WaitFor(
         [](void* argument) {
           const auto* self = static_cast<Waiting*>(argument);
           self->wait->Advance();

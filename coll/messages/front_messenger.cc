@@ -40,7 +40,8 @@ client::Message FrontMessenger::MessageTo(int peer, uint32_t tag, const void* da
 ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                                     Ticket* ticket) {
   client::RequestHandle handle = 0;
-  const ErrorCode error = front_end_->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
+  const ErrorCode error =
+      front_end_->messages->StartSend(MessageTo(peer, tag, data, size_bytes), &handle);
   *ticket = handle == client::kCompletedSend ? 0 : handle;
   return error;
 }
@@ -58,11 +59,11 @@ ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_
   if (has_held()) {
     PostHeld();  // it is not alone
   }
-  return front_end_->StartReceive(message, ticket);
+  return front_end_->messages->StartReceive(message, ticket);
 }
 
 FailureText FrontMessenger::TextOf(ErrorCode error) {
-  return std::make_shared<const std::string>(front_end_->Explain(error).ToString());
+  return std::make_shared<const std::string>(front_end_->peers->Explain(error).ToString());
 }
 
 void FrontMessenger::SetPatient(bool patient) {
@@ -74,7 +75,7 @@ void FrontMessenger::SetPatient(bool patient) {
 
 void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
   const ErrorCode error =
-      front_end_->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
+      front_end_->messages->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
   if (error == ErrorCode::kOk) [[likely]] {
     held_.state = Held::State::kOver;
   } else if (error == ErrorCode::kWouldBlock) {
@@ -86,7 +87,7 @@ void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
 
 void FrontMessenger::PostHeld() {
   held_.state = Held::State::kPosted;
-  if (const ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+  if (const ErrorCode error = front_end_->messages->StartReceive(held_.message, &held_.handle);
       error != ErrorCode::kOk) [[unlikely]] {
     ThrowHeldAway(error);
   }
@@ -99,18 +100,19 @@ void FrontMessenger::PostHeld() {
 void FrontMessenger::ThrowHeldAway(ErrorCode why) {
   held_.refused = why;
   held_.message.buffer = thrown_away.data();
-  ErrorCode error = front_end_->StartReceive(held_.message, &held_.handle);
+  ErrorCode error = front_end_->messages->StartReceive(held_.message, &held_.handle);
   if (error != ErrorCode::kOk) {  // such as for want of memory that others reach
     held_.message.size_bytes = 0;
-    error = front_end_->StartReceive(held_.message, &held_.handle);
+    error = front_end_->messages->StartReceive(held_.message, &held_.handle);
   }
   held_.state = error == ErrorCode::kOk ? Held::State::kPosted : Held::State::kOver;
 }
 
 ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
-  if (held_.state == Held::State::kHeld || (held_.state == Held::State::kPosted &&
-                                            (!front_end_->IsComplete(held_.handle) ||
-                                             !front_end_->Test(held_.handle, &held_.completion)))) {
+  if (held_.state == Held::State::kHeld ||
+      (held_.state == Held::State::kPosted &&
+       (!front_end_->messages->IsComplete(held_.handle) ||
+        !front_end_->messages->Test(held_.handle, &held_.completion)))) {
     return ErrorCode::kWouldBlock;
   }
   held_.state = Held::State::kNone;
@@ -123,7 +125,8 @@ ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
     return TestHeld(received_bytes);
   }
   client::Completion completion;
-  if (!front_end_->IsComplete(ticket) || !front_end_->Test(ticket, &completion)) {
+  if (!front_end_->messages->IsComplete(ticket) ||
+      !front_end_->messages->Test(ticket, &completion)) {
     return ErrorCode::kWouldBlock;
   }
   *received_bytes = completion.size_bytes;
@@ -135,7 +138,7 @@ void FrontMessenger::Cancel(Ticket ticket) {
     PostHeld();
   }
   if (ticket != kHeldTicket || held_.state == Held::State::kPosted) {
-    (void)front_end_->Cancel(ticket == kHeldTicket ? held_.handle : ticket);
+    (void)front_end_->messages->Cancel(ticket == kHeldTicket ? held_.handle : ticket);
   }
 }
 
@@ -144,7 +147,7 @@ ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
     shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
-  return front_end_->Copy(to, from, size_bytes).code();
+  return front_end_->memory->Copy(to, from, size_bytes).code();
 }
 
 void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
@@ -152,7 +155,8 @@ void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
     return nullptr;
   }
   if (size_bytes >= kLeastHeapScratch) {
-    if (StatusOr<void*> heap = front_end_->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+    if (StatusOr<void*> heap =
+            front_end_->memory->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
         heap.ok()) {
       heap_scratch_.insert(*heap);
       return *heap;
@@ -165,7 +169,7 @@ void FrontMessenger::FreeScratch(void* scratch) {
   if (heap_scratch_.erase(scratch) == 0) {
     std::free(scratch);
   } else if (front_end_ != nullptr) {  // otherwise the heap is gone
-    (void)front_end_->FreeMemory(scratch);
+    (void)front_end_->memory->FreeMemory(scratch);
   }
 }
 

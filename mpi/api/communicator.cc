@@ -88,15 +88,16 @@ class Idup : public Request {
   }
 
   bool IsDone() override {
-    return std::all_of(pending_.begin(), pending_.end(),
-                       [](client::RequestHandle handle) { return front_end->IsComplete(handle); });
+    return std::all_of(pending_.begin(), pending_.end(), [](client::RequestHandle handle) {
+      return front_end->messages->IsComplete(handle);
+    });
   }
   Failure End(MPI_Status* status) override {
     SetEmptyStatus(status);
     Failure failure;
     for (client::RequestHandle handle : pending_) {
       client::Completion completion;
-      front_end->Wait(handle, &completion);  // it is complete
+      front_end->messages->Wait(handle, &completion);  // it is complete
       if (failure.ok()) {
         failure = FailureOf(completion.error);
       }
@@ -122,8 +123,8 @@ class Idup : public Request {
     return message;
   }
   static Failure Begun(const client::Message& message, bool sends, client::RequestHandle* handle) {
-    return FailureOf(sends ? front_end->StartSend(message, handle)
-                           : front_end->StartReceive(message, handle));
+    return FailureOf(sends ? front_end->messages->StartSend(message, handle)
+                           : front_end->messages->StartReceive(message, handle));
   }
 
   const Ref<Comm> parent_;

@@ -82,7 +82,7 @@ bool TryOnce(Done&& done) {
   if (done()) {
     return true;
   }
-  (void)front_end->Poll();
+  (void)front_end->peers->Poll();
   return done();
 }
 
@@ -131,7 +131,7 @@ void WaitUntil(Handles handles, Done&& done) {
   if (HavePartitioned(handles, &is_far)) [[unlikely]] {
     AwaitWords(is_far, done);
   } else {
-    front_end->WaitFor(call, &done);
+    front_end->peers->WaitFor(call, &done);
   }
 }
 

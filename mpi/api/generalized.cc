@@ -145,7 +145,7 @@ FERRY_MPI_CALL(int, MPI_Grequest_complete, (MPI_Request handle)) {
     if (request == nullptr && call.Find(handle) != nullptr) {
       return {MPI_ERR_REQUEST, "the request is not a generalised one"};
     }
-    front_end->WakeThreads();
+    front_end->peers->WakeThreads();
     return {};
   });
 }

@@ -25,10 +25,10 @@ class MatchRequest final : public Request {
   explicit MatchRequest(client::RequestHandle handle, Comm* comm)
       : handle_(handle), comm_(Ref<Comm>::Share(comm)) {}
 
-  bool IsDone() override { return handle_ == 0 || front_end->IsComplete(handle_); }
+  bool IsDone() override { return handle_ == 0 || front_end->messages->IsComplete(handle_); }
   void Await() override {
     if (handle_ != 0) {
-      front_end->Wait(handle_, &completion_);
+      front_end->messages->Wait(handle_, &completion_);
       handle_ = 0;
     }
   }
@@ -124,11 +124,11 @@ int Match(const char* call, int count, MPI_Request requests_[]) {
     return error;
   }
   client::RequestHandle match = 0;
-  if (const Status status = front_end->BeginMatch(offered, &match); !status.ok()) {
+  if (const Status status = front_end->queues->BeginMatch(offered, &match); !status.ok()) {
     return Return(call, members.comm, status);
   }
   client::Completion completion;
-  front_end->Wait(match, &completion);
+  front_end->messages->Wait(match, &completion);
   return completion.error == ErrorCode::kOk ? MPI_SUCCESS
                                             : Fail(call, members.comm, FailureOf(completion.error));
 }
@@ -142,7 +142,7 @@ int BeginMatch(const char* call, int count, MPI_Request requests_[], MPI_Request
   FERRY_RETURN_ERROR(FindOffered(call, count, requests_, &members, &offered));
   client::RequestHandle handle = 0;
   if (!offered.empty()) {
-    if (const Status status = front_end->BeginMatch(offered, &handle); !status.ok()) {
+    if (const Status status = front_end->queues->BeginMatch(offered, &handle); !status.ok()) {
       return Return(call, members.comm, status);
     }
   }
@@ -166,8 +166,8 @@ int EnqueueAll(const char* call, QueuedStep step, MPIX_Queue queue, int count,
   };
   FERRY_RETURN_ERROR(ForAll(call, members, add));
   const auto enqueue_others = [&] {
-    return step == QueuedStep::kStart ? front_end->EnqueueStart(queue, handles)
-                                      : front_end->EnqueueWait(queue, handles);
+    return step == QueuedStep::kStart ? front_end->queues->EnqueueStart(queue, handles)
+                                      : front_end->queues->EnqueueWait(queue, handles);
   };
   if (members.partitioned.empty()) {
     return Return(call, members.comm, enqueue_others());
@@ -220,7 +220,7 @@ FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,
   call.NeedPlace(queue, "the address for the queue is null");
   return call.Then([&]() -> Failure {
     *queue = MPIX_QUEUE_NULL;
-    auto made = front_end->MakeQueue(static_cast<uint32_t>(type), stream_address);
+    auto made = front_end->queues->MakeQueue(static_cast<uint32_t>(type), stream_address);
     if (!made.ok()) {
       return FailureOfQueue(made.status());
     }
@@ -234,14 +234,14 @@ FERRY_MPIX int MPIX_Queue_free(MPIX_Queue* queue) {
   Call call(__func__);
   call.NeedRunning();
   call.NeedPlace(queue, "the address of the queue is null");
-  (void)call.Then([&] { return FailureOfQueue(front_end->FreeQueue(*queue)); });
+  (void)call.Then([&] { return FailureOfQueue(front_end->queues->FreeQueue(*queue)); });
   return call.Then([&] { *queue = MPIX_QUEUE_NULL; });
 }
 
 FERRY_MPIX int MPIX_Queue_wait(MPIX_Queue queue) {
   Call call(__func__);
   call.NeedRunning();
-  return call.Then([&] { return FailureOfQueue(front_end->AwaitQueue(queue)); });
+  return call.Then([&] { return FailureOfQueue(front_end->queues->AwaitQueue(queue)); });
 }
 
 FERRY_MPIX int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request) {

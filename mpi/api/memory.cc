@@ -88,13 +88,13 @@ void* AllocateFromSystem(size_t bytes, size_t alignment) {
 // Host memory comes from the rank's heap, which peers and the network reach without a copy, if that
 // has room and the alignment.
 Failure Allocate(size_t bytes, const Wish& wish, void** memory) {
-  const StatusOr<void*> shared = front_end->AllocateMemory(bytes, wish.kind, wish.device);
+  const StatusOr<void*> shared = front_end->memory->AllocateMemory(bytes, wish.kind, wish.device);
   if (shared.ok() && IsAligned(*shared, wish.alignment)) {
     *memory = *shared;
     return {};
   }
   if (shared.ok()) {
-    (void)front_end->FreeMemory(*shared);  // which has just been allocated
+    (void)front_end->memory->FreeMemory(*shared);  // which has just been allocated
   }
   if (wish.kind != client::MemoryKind::kHost) {
     return shared.ok() ? Failure{MPI_ERR_NO_MEM, "there is no such memory aligned to " +
@@ -144,7 +144,7 @@ FERRY_MPI_CALL(int, MPI_Free_mem, (void* memory)) {
     if (memory == nullptr || FreeOverflow(memory)) {
       return {};
     }
-    const Status status = front_end->FreeMemory(memory);
+    const Status status = front_end->memory->FreeMemory(memory);
     return status.ok() ? Failure() : Failure{MPI_ERR_BASE, status.message()};
   });
 }

@@ -127,12 +127,12 @@ class OnHost {
   void* buffer() { return is_copy_ ? copy_.data() - span_.low : buffer_; }
   Failure Load() {
     return CopyRuns([](std::byte* copy, std::byte* own, uint64_t bytes) {
-      return front_end->Copy(copy, own, bytes);
+      return front_end->memory->Copy(copy, own, bytes);
     });
   }
   Failure Store() {
     return CopyRuns([](std::byte* copy, std::byte* own, uint64_t bytes) {
-      return front_end->Copy(own, copy, bytes);
+      return front_end->memory->Copy(own, copy, bytes);
     });
   }
 

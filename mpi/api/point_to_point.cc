@@ -30,11 +30,11 @@ void SetDense(const MessageArguments& arguments, Envelope* envelope) {
 
 int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   SetDense(arguments, &envelope);
-  if (front_end->SendNow(envelope.message)) [[likely]] {
+  if (front_end->messages->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
   client::Completion completion;
-  ErrorCode error = front_end->Send(envelope.message, &completion);
+  ErrorCode error = front_end->messages->Send(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
     error = completion.error;
   }
@@ -98,8 +98,8 @@ int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, 
 
 int StartDense(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
                client::RequestHandle* started) {
-  const ErrorCode error = is_send ? front_end->StartSend(envelope.message, started)
-                                  : front_end->StartReceive(envelope.message, started);
+  const ErrorCode error = is_send ? front_end->messages->StartSend(envelope.message, started)
+                                  : front_end->messages->StartReceive(envelope.message, started);
   return error == ErrorCode::kOk ? MPI_SUCCESS
                                  : Fail(arguments.call, envelope.comm, FailureOf(error));
 }
@@ -107,7 +107,7 @@ int StartDense(const MessageArguments& arguments, const Envelope& envelope, bool
 // Most sends are over at once, and need no request of their own.
 int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
   SetDense(arguments, &envelope);
-  if (front_end->SendNow(envelope.message)) [[likely]] {
+  if (front_end->messages->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
   client::RequestHandle started = 0;
@@ -131,7 +131,7 @@ inline int CheckAddress(const MessageArguments& arguments, const MPI_Request* re
 int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
   SetDense(arguments, &envelope);
   client::Completion completion;
-  if (front_end->ReceiveNow(envelope.message, &completion)) {
+  if (front_end->messages->ReceiveNow(envelope.message, &completion)) {
     *handle = MessageRequest::PublishReceived(*envelope.comm, completion);
     return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
   }
@@ -179,7 +179,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
   }
   SetDense(arguments, &envelope);
   client::Completion completion;
-  ErrorCode error = front_end->Receive(envelope.message, &completion);
+  ErrorCode error = front_end->messages->Receive(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
     error = completion.error;
     SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,

@@ -121,7 +121,7 @@ Failure Get(Request& request, MPIX_Prequest* prequest) {
   FERRY_RETURN_FAILURE(source.failure());
   std::shared_ptr<Prequest> its = source.value()->prequest();
   if (its == nullptr) {
-    const int device = std::max(front_end->DeviceOf(source.value()->memory()), 0);
+    const int device = std::max(front_end->memory->DeviceOf(source.value()->memory()), 0);
     Result<std::shared_ptr<Prequest>> made = Make(*source.value(), {}, device, request.is_active());
     FERRY_RETURN_FAILURE(made.failure());
     its = std::move(made).value();

@@ -17,12 +17,12 @@ namespace ferry::mpi {
 // its own, from where MPI_Mrecv takes it.
 class MatchedMessage : public Object {
  public:
-  MatchedMessage(Comm& comm, const client::FrontEnd::MatchedReceive& receive)
+  MatchedMessage(Comm& comm, const client::Messaging::MatchedReceive& receive)
       : comm(Ref<Comm>::Share(&comm)), receive(receive) {}
   ~MatchedMessage() override { std::free(receive.buffer); }
 
   const Ref<Comm> comm;
-  client::FrontEnd::MatchedReceive receive;
+  client::Messaging::MatchedReceive receive;
 };
 
 namespace {
@@ -44,7 +44,7 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
     return MPI_SUCCESS;
   }
   client::Completion found;
-  const ErrorCode error = front_end->Probe(envelope.message, flag == nullptr, &found);
+  const ErrorCode error = front_end->messages->Probe(envelope.message, flag == nullptr, &found);
   if (error == ErrorCode::kWouldBlock) {
     return MPI_SUCCESS;
   }
@@ -74,8 +74,9 @@ int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* fl
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
-  client::FrontEnd::MatchedReceive receive;
-  const ErrorCode error = front_end->ProbeMatched(envelope.message, flag == nullptr, &receive);
+  client::Messaging::MatchedReceive receive;
+  const ErrorCode error =
+      front_end->messages->ProbeMatched(envelope.message, flag == nullptr, &receive);
   if (error != ErrorCode::kOk) {
     std::free(receive.buffer);
     return error == ErrorCode::kWouldBlock ? MPI_SUCCESS
@@ -95,10 +96,10 @@ class MatchedReceiveRequest : public Request {
   MatchedReceiveRequest(Ref<MatchedMessage> message, Payload payload)
       : message_(std::move(message)), payload_(std::move(payload)) {}
 
-  bool IsDone() override { return front_end->IsComplete(message_->receive.handle); }
+  bool IsDone() override { return front_end->messages->IsComplete(message_->receive.handle); }
   Failure End(MPI_Status* status) override {
     client::Completion completion;
-    (void)front_end->Test(message_->receive.handle, &completion);
+    (void)front_end->messages->Test(message_->receive.handle, &completion);
     Look(status);
     if (completion.error != ErrorCode::kOk) {
       return FailureOf(completion.error);

@@ -47,7 +47,7 @@ Near Find(const NearCall& call) {
                          call.disp >= 0 && static_cast<uint64_t>(end) <= memory.size_bytes;
   if (!is_inside || memory.mapped == nullptr || memory.reach == Reach::kByStream ||
       basic.size_bytes != basic.extent_bytes ||
-      front_end->PeerState(target.rank) != ErrorCode::kOk) {
+      front_end->peers->PeerState(target.rank) != ErrorCode::kOk) {
     return {};
   }
   return {memory.mapped + offset, static_cast<size_t>(bytes), type, memory.reach,

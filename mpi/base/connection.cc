@@ -31,7 +31,7 @@ void Threads::Raise(int level) {
 
 void Threads::Allow() {
   if (!AreAllowed()) {
-    front_end->AllowThreads();
+    front_end->peers->SetThreads(true);
     threads_may_meet.store(true, std::memory_order_relaxed);
     allowed_.store(true, std::memory_order_release);
   }
@@ -45,7 +45,7 @@ void Threads::AllowForGood() {
 void Threads::Restrict() {
   helper_at_rest_.store(false, std::memory_order_relaxed);  // looked at once for each rest
   if (thread_level < MPI_THREAD_MULTIPLE && !for_good.load(std::memory_order_relaxed)) {
-    front_end->RestrictThreads();
+    front_end->peers->SetThreads(false);
     threads_may_meet.store(false, std::memory_order_relaxed);
     allowed_.store(false, std::memory_order_release);
   }
@@ -92,7 +92,7 @@ Failure FailureOf(ErrorCode error) {
   if (ErrorClassOf(error) == MPI_SUCCESS) {
     return {};
   }
-  const Status status = front_end->Explain(error);
+  const Status status = front_end->peers->Explain(error);
   return {ErrorClassOf(error), status.ToString()};
 }
 

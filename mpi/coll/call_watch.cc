@@ -151,7 +151,7 @@ client::Message CallWatch::MessageTo(int peer, void* buffer) const {
 
 void CallWatch::PostReceive() {
   const client::Message message = MessageTo(-1, &received_);
-  is_listening_ = front_end->StartReceive(message, &receive_) == ErrorCode::kOk;
+  is_listening_ = front_end->messages->StartReceive(message, &receive_) == ErrorCode::kOk;
 }
 
 void CallWatch::StartListening() {
@@ -178,16 +178,16 @@ void CallWatch::StartListening() {
 void CallWatch::StopListening() {
   if (is_listening_.exchange(false)) {
     client::Completion ignored;
-    (void)front_end->Cancel(receive_);
-    front_end->Wait(receive_, &ignored);
+    (void)front_end->messages->Cancel(receive_);
+    front_end->messages->Wait(receive_, &ignored);
   }
 }
 
 void CallWatch::ListenNow() {
   std::lock_guard lock(mutex_);
   client::Completion completion;
-  while (is_listening_ && front_end->IsComplete(receive_) &&
-         front_end->Test(receive_, &completion)) {
+  while (is_listening_ && front_end->messages->IsComplete(receive_) &&
+         front_end->messages->Test(receive_, &completion)) {
     is_listening_ = false;
     if (completion.error != ErrorCode::kOk) {
       break;
@@ -198,8 +198,8 @@ void CallWatch::ListenNow() {
     }
     PostReceive();
   }
-  while (!sent_.empty() && front_end->IsComplete(sent_.front().handle) &&
-         front_end->Test(sent_.front().handle, &completion)) {
+  while (!sent_.empty() && front_end->messages->IsComplete(sent_.front().handle) &&
+         front_end->messages->Test(sent_.front().handle, &completion)) {
     sent_.pop_front();
   }
 }
@@ -226,7 +226,7 @@ void CallWatch::Send(int peer, bool is_question, const Call& call) {
   sent.notice.is_question = is_question ? 1 : 0;
   std::strncpy(sent.notice.name, call.name, sizeof(sent.notice.name) - 1);
   const client::Message message = MessageTo(peer, &sent.notice);
-  if (front_end->StartSend(message, &sent.handle) != ErrorCode::kOk ||
+  if (front_end->messages->StartSend(message, &sent.handle) != ErrorCode::kOk ||
       sent.handle == client::kCompletedSend) {
     sent_.pop_back();  // it is away, or nobody is there to be asked
   }

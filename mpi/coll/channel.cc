@@ -290,7 +290,7 @@ std::shared_ptr<Comparison> Channel::Compare(CallDescription own, uint32_t numbe
 
 Status Channel::StartProgram(ProgramRun* run) {
   const auto lock = Lock();
-  FERRY_RETURN_IF_ERROR(front_end->StartProgram(run->program));
+  FERRY_RETURN_IF_ERROR(front_end->queues->StartProgram(run->program));
   run->is_under_way = true;
   programs_.push_back(run);
   AdvanceLocked();
@@ -316,7 +316,7 @@ void Channel::AdvanceLocked() {
   } while ((board_queue_ != nullptr && board_queue_->Step()) ||
            (!comparisons_.empty() && StepComparisons()));
   std::erase_if(programs_, [](ProgramRun* run) {
-    run->is_under_way = !front_end->AdvanceProgram(run->program, &run->error);
+    run->is_under_way = !front_end->queues->AdvanceProgram(run->program, &run->error);
     return run->is_done();
   });
 }
@@ -374,7 +374,7 @@ void Channel::AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* 
   } waiting{&watch_, done, argument};
   CallWatch::Wait wait(&watch_, call);
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
-    front_end->WaitFor(
+    front_end->peers->WaitFor(
         [](void* self) {
           const auto& [watch, is_done, its_argument] = *static_cast<Waiting*>(self);
           watch->Listen();
@@ -457,7 +457,7 @@ void Channel::BlameTheDead(RunFailure* failure) const {
 int Channel::FindDead(ErrorCode* how) const {
   int left = -1;
   for (int peer = 0; peer < size(); ++peer) {
-    *how = front_end->PeerState(static_cast<uint32_t>(WorldRank(peer)));
+    *how = front_end->peers->PeerState(static_cast<uint32_t>(WorldRank(peer)));
     if (peer == self() || *how == ErrorCode::kOk || *how == front_end->poison()) {
       continue;
     }

@@ -158,8 +158,8 @@ class Channel : public Comm::Extension, public Watched {
   // For a run of whose ranks one has died: it waits for none of the others any more, for they may
   // have given up without a message. What cannot be cancelled ends by itself.
   void GiveUp(collective::CollectiveRun* run);
-  // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
-  // done.
+  // Starts one that is matched; returns what StreamQueues::StartProgram says. `run` stays until it
+  // is done.
   Status StartProgram(ProgramRun* run);
   // Does what can be done without waiting. Returns whether the run is done.
   template <typename Run>  // CollectiveRun, Started, ProgramRun, Comparison

@@ -138,7 +138,7 @@ Failure CollectiveRequest::End(MPI_Status* status) {
 // ---- Matching -----------------------------------------------------------------------------------
 
 bool CollectiveRequest::is_enqueued() const {
-  return on_stream_ != nullptr && front_end->IsEnqueued(on_stream_->program());
+  return on_stream_ != nullptr && front_end->queues->IsEnqueued(on_stream_->program());
 }
 
 Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
@@ -164,7 +164,7 @@ Failure CollectiveRequest::IsMatched(bool* matched) {
     return {};
   }
   for (const client::RequestHandle request : on_stream_->requests()) {
-    if (Status status = front_end->IsMatched(request, matched); !status.ok() || !*matched) {
+    if (Status status = front_end->queues->IsMatched(request, matched); !status.ok() || !*matched) {
       return FailureOf(status);
     }
   }

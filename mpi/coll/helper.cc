@@ -43,7 +43,7 @@ class Helper {
     if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
       watched_.push_back({std::move(owner), watched});
       if (!watched->IsAnnounced() && !std::exchange(is_unannounced_new_, true) && waits_) {
-        front_end->WakeThreads();  // it may be waiting for what is announced alone
+        front_end->peers->WakeThreads();  // it may be waiting for what is announced alone
       }
     }
     if (!thread_.joinable()) {
@@ -61,7 +61,7 @@ class Helper {
       has_work_.notify_one();
     }
     if (thread_.joinable()) {
-      front_end->WakeThreads();
+      front_end->peers->WakeThreads();
       thread_.join();
     }
     for (const Entry& entry : watched_) {
@@ -104,9 +104,9 @@ class Helper {
       }
       lock->unlock();
       waits_ = true;  // before it looks: a channel that others advance later sees it
-      front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this,
-                         client::kAny,
-                         has_unannounced ? MonotonicNs() + kUnannouncedEveryNs : UINT64_MAX);
+      front_end->peers->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); },
+                                this, client::kAny,
+                                has_unannounced ? MonotonicNs() + kUnannouncedEveryNs : UINT64_MAX);
       waits_ = false;
       lock->lock();
       if (front_end->poison() != ErrorCode::kOk) {
@@ -124,7 +124,7 @@ class Helper {
     for (const Entry& entry : watched_) {
       if (!entry.watched->IsAnnounced()) {
         if (!std::exchange(any, true)) {
-          (void)front_end->Poll();
+          (void)front_end->peers->Poll();
         }
         (void)entry.watched->AdvanceAll();
       }
@@ -169,7 +169,7 @@ class Helper {
       is_over = is_over || is_unannounced_new_ || is_stopping_;
     }
     if (has_ended) {
-      front_end->WakeThreads();  // somebody may be waiting for just that
+      front_end->peers->WakeThreads();  // somebody may be waiting for just that
     }
     return is_over;
   }

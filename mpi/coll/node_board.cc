@@ -44,7 +44,7 @@ class Retired {
       const bool is_over =
           shm::LoadAcquire(entry.layout->left) == static_cast<uint32_t>(entry.members);
       if (is_over) {
-        (void)front_end->FreeMemory(entry.layout);
+        (void)front_end->memory->FreeMemory(entry.layout);
       }
       return is_over;
     });
@@ -70,11 +70,12 @@ std::byte* MakeOffer(int members, Offer* offer) {
   }
   offer->crowded = front_end->IsCrowded() ? 1 : 0;
   const size_t size_bytes = collective::ShapeFor(members, offer->crowded != 0).SizeBytes();
-  StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+  StatusOr<void*> made =
+      front_end->memory->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
   if (!made.ok()) {
     return nullptr;
   }
-  offer->where = front_end->LocateHere(*made, size_bytes);
+  offer->where = front_end->one_sided->LocateHere(*made, size_bytes);
   offer->is_there = 1;
   return static_cast<std::byte*>(*made);
 }
@@ -82,7 +83,7 @@ std::byte* MakeOffer(int members, Offer* offer) {
 bool ReachesAll(const std::vector<int>& ranks) {
   return std::all_of(ranks.begin(), ranks.end(), [](int member) {
     const auto rank = static_cast<uint32_t>(member);
-    return rank == front_end->rank() || front_end->IsPrivateMemoryReachable(rank);
+    return rank == front_end->rank() || front_end->peers->IsPrivateMemoryReachable(rank);
   });
 }
 
@@ -122,8 +123,8 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line*
   bool agreed = Broadcast(team, &offer, sizeof(offer)).ok();
   const BoardShape shape = collective::ShapeFor(members.size(), offer.crowded != 0);
   if (agreed && offer.is_there != 0 && memory.own == nullptr) {
-    StatusOr<std::shared_ptr<std::byte>> mapped =
-        front_end->MapPeer(static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
+    StatusOr<std::shared_ptr<std::byte>> mapped = front_end->peers->MapPeer(
+        static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
     if (mapped.ok()) {
       memory.mapped = std::move(*mapped);
     }
@@ -138,7 +139,7 @@ std::unique_ptr<NodeBoard> NodeBoard::MakeTogether(const RankSet& members, Line*
   }
   if (!agreed) {
     if (memory.own != nullptr) {
-      (void)front_end->FreeMemory(memory.own);  // nobody has written to it
+      (void)front_end->memory->FreeMemory(memory.own);  // nobody has written to it
     }
     return nullptr;
   }
@@ -160,7 +161,7 @@ NodeBoard::~NodeBoard() {
     return;
   }
   if (was_last) {
-    (void)front_end->FreeMemory(memory_.own);
+    (void)front_end->memory->FreeMemory(memory_.own);
     return;
   }
   std::lock_guard lock(retired_mutex);
@@ -193,7 +194,7 @@ void CommLink::WaitFor(bool (*done)(void*), void* argument) {
     void* argument;
   } waiting{watch_, done, argument};
   while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
-    front_end->WaitFor(
+    front_end->peers->WaitFor(
         [](void* self) {
           const auto& [watch, is_done, its_argument] = *static_cast<Waiting*>(self);
           watch->Listen();  // to ranks of other nodes
@@ -205,7 +206,7 @@ void CommLink::WaitFor(bool (*done)(void*), void* argument) {
 }
 
 collective::FailureText CommLink::TextOf(ErrorCode error) {
-  return std::make_shared<const std::string>(front_end->Explain(error).ToString());
+  return std::make_shared<const std::string>(front_end->peers->Explain(error).ToString());
 }
 
 std::vector<client::Place> CommLink::PlacesOf(std::span<const NodeAddress> addresses) const {
@@ -219,7 +220,7 @@ std::vector<client::Place> CommLink::PlacesOf(std::span<const NodeAddress> addre
 
 ErrorCode CommLink::Spread(std::span<const NodeAddress> blocks, std::span<const NodeAddress> places,
                            size_t block_bytes) {
-  return front_end->one_sided().SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
+  return front_end->one_sided->SpreadInNode(PlacesOf(blocks), PlacesOf(places), block_bytes);
 }
 
 void* CommLink::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }

@@ -30,7 +30,7 @@ int OpReducer::ChooseDevice(std::initializer_list<const void*> buffers, int64_t 
       continue;
     }
     const auto* const first = static_cast<const char*>(buffer) + type_->true_lower_bound();
-    const int found = front_end->DeviceOf(first);
+    const int found = front_end->memory->DeviceOf(first);
     if (found == kHostMemory || (device != kHostMemory && device != found)) {
       return kHostMemory;
     }
@@ -40,7 +40,7 @@ int OpReducer::ChooseDevice(std::initializer_list<const void*> buffers, int64_t 
   const std::optional<DeviceReduction> how = FindDeviceReduction(*op_, *type_);
   if (device == kHostMemory || !how.has_value() ||
       addresses % gpu::LayoutOf(how->type).alignment != 0 ||
-      !front_end->CanReduce(device, how->type, how->op)) {
+      !front_end->memory->CanReduce(device, how->type, how->op)) {
     return kHostMemory;
   }
   on_device_ = how;
@@ -50,7 +50,7 @@ int OpReducer::ChooseDevice(std::initializer_list<const void*> buffers, int64_t 
 ErrorCode OpReducer::Reduce(const void* left, const void* right, void* to, size_t count) {
   if (on_device_.has_value() &&
       (front_end->IsByStream(to) || front_end->IsByStream(left) || front_end->IsByStream(right))) {
-    return front_end->Reduce(OnDevice(left, right, to, count)).code();
+    return front_end->memory->Reduce(OnDevice(left, right, to, count)).code();
   }
   const auto elements = static_cast<int64_t>(count);
   try {

@@ -42,7 +42,7 @@ class Blocks {
     if (!made.ok()) {
       return nullptr;
     }
-    const bool is_of_device = front_end->DeviceOf(*made) == device;
+    const bool is_of_device = front_end->memory->DeviceOf(*made) == device;
     used_.emplace(*made, Block{*made, is_of_device ? whole : 0, device});
     return *made;
   }
@@ -55,13 +55,13 @@ class Blocks {
     }
     const Block& block = used.mapped();
     if (block.size_bytes == 0) {
-      (void)front_end->FreeMemory(memory);  // there may be room on the device next time
+      (void)front_end->memory->FreeMemory(memory);  // there may be room on the device next time
       return true;
     }
     idle_.push_back(block);
     idle_bytes_ += block.size_bytes;
     while (idle_bytes_ > kMostIdleBytes) {
-      (void)front_end->FreeMemory(idle_.front().memory);
+      (void)front_end->memory->FreeMemory(idle_.front().memory);
       idle_bytes_ -= idle_.front().size_bytes;
       idle_.erase(idle_.begin());
     }
@@ -81,20 +81,22 @@ Blocks& blocks = *new Blocks();
 }  // namespace
 
 void* TakeStaging(size_t size_bytes) {
-  void* const block = front_end->TakeShadow(size_bytes);
+  void* const block = front_end->memory->TakeShadow(size_bytes);
   return block != nullptr ? block : collective::AllocateAligned(size_bytes);
 }
 
 void GiveStaging(void* memory) {
-  if (memory != nullptr && front_end != nullptr && !front_end->GiveShadow(memory)) {
+  if (memory != nullptr && front_end != nullptr && !front_end->memory->GiveShadow(memory)) {
     std::free(memory);
   }
 }
 
 StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device) {
-  StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kDevice, device);
-  return made.ok() ? made
-                   : front_end->AllocateMemory(size_bytes, client::MemoryKind::kPinned, device);
+  StatusOr<void*> made =
+      front_end->memory->AllocateMemory(size_bytes, client::MemoryKind::kDevice, device);
+  return made.ok()
+             ? made
+             : front_end->memory->AllocateMemory(size_bytes, client::MemoryKind::kPinned, device);
 }
 
 void* TakeDeviceScratch(size_t size_bytes, int device) { return blocks.Take(size_bytes, device); }

@@ -52,14 +52,14 @@ StreamCollective::~StreamCollective() {
     return;  // all of it went with the connection
   }
   if (program_ != 0) {
-    (void)front_end->FreeProgram(program_);
+    (void)front_end->queues->FreeProgram(program_);
   }
   for (const client::RequestHandle request : requests_) {
-    (void)front_end->FreePersistent(request);
+    (void)front_end->messages->FreePersistent(request);
   }
   for (void* const memory : {scratch_, stand_in_}) {
     if (memory != nullptr) {
-      (void)front_end->FreeMemory(memory);
+      (void)front_end->memory->FreeMemory(memory);
     }
   }
 }
@@ -77,7 +77,7 @@ Failure StreamCollective::Build() {
   AddOrdered();
   AddStandInCopies(/*fetches=*/false);
   FERRY_RETURN_FAILURE(AddDelivery());
-  StatusOr<client::RequestHandle> program = front_end->MakeProgram(
+  StatusOr<client::RequestHandle> program = front_end->queues->MakeProgram(
       CollectiveName(parts_.operation.problem.collective), requests_, std::move(steps_));
   if (!program.ok()) {
     return FailureOf(program.status());
@@ -123,7 +123,7 @@ Failure StreamCollective::MakeStandIn() {
     return {};
   }
   StatusOr<void*> memory =
-      front_end->AllocateMemory(output.size_bytes, client::MemoryKind::kHost, 0);
+      front_end->memory->AllocateMemory(output.size_bytes, client::MemoryKind::kHost, 0);
   if (!memory.ok()) {
     return FailureOf(memory.status());
   }
@@ -158,9 +158,9 @@ Failure StreamCollective::MakeScratch() {
   }
   const size_t bytes = parts_.schedule.scratch_bytes;
   const int device = parts_.operation.device;
-  StatusOr<void*> scratch = device == kHostMemory
-                                ? front_end->AllocateMemory(bytes, client::MemoryKind::kHost, 0)
-                                : AllocateDeviceScratch(bytes, device);
+  StatusOr<void*> scratch =
+      device == kHostMemory ? front_end->memory->AllocateMemory(bytes, client::MemoryKind::kHost, 0)
+                            : AllocateDeviceScratch(bytes, device);
   if (!scratch.ok()) {
     return FailureOf(scratch.status());
   }
@@ -193,7 +193,7 @@ Failure StreamCollective::MakeRequest(const Step& step, With what, client::Reque
                                 .tag = static_cast<int32_t>(parts_.number),
                                 .context = parts_.comm.context(Traffic::kCollective),
                                 .in_place = ChainsInNics()};
-  return FailureOf(front_end->MakePersistent(message, is_send, handle));
+  return FailureOf(front_end->messages->MakePersistent(message, is_send, handle));
 }
 
 // ---- Steps --------------------------------------------------------------------------------------
@@ -253,8 +253,8 @@ Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* w
 // Whether the device has a kernel for such copies, and reaches both ends. It does not reach a copy
 // for which the heap had no room. To find out, packs one byte, which the start does again.
 bool StreamCollective::AreCopiedByKernels(const gpu::StridedCopy& copy) {
-  return front_end->LocateHere(copy.packed, 1).region != 0 &&
-         front_end->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();
+  return front_end->one_sided->LocateHere(copy.packed, 1).region != 0 &&
+         front_end->memory->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();
 }
 
 void StreamCollective::AddCopy(void* to, const void* from, uint64_t size_bytes) {
@@ -279,7 +279,7 @@ bool StreamCollective::MayChain(const Step& step) const {
 
 bool StreamCollective::IsReachedByNics(const Range& range) const {
   return range.size_bytes == 0 ||
-         (front_end->LocateHere(Address(range), range.size_bytes).region != 0 &&
+         (front_end->one_sided->LocateHere(Address(range), range.size_bytes).region != 0 &&
           !front_end->IsByStream(Address(range)));
 }
 

@@ -19,7 +19,7 @@ class Watched {
   virtual Progress AdvanceAll() = 0;
   // At the end, when nobody advances it any more.
   virtual void Abandon() = 0;
-  // Whether FrontEnd::WaitFor hears of what it waits for; else it is looked at now and then.
+  // Whether NodePeers::WaitFor hears of what it waits for; else it is looked at now and then.
   virtual bool IsAnnounced() const { return true; }
 
  protected:

@@ -16,20 +16,20 @@ ErrorCode ReceiveWatched(const client::Message& message, LongWait* wait,
     client::RequestHandle handle;
   } waiting{wait, 0};
   const ErrorCode error =
-      front_end->ReceiveUntil(message, wait->end_ns(), completion, &waiting.handle);
+      front_end->messages->ReceiveUntil(message, wait->end_ns(), completion, &waiting.handle);
   if (error != ErrorCode::kWouldBlock) {
     return error;
   }
-  for (; !front_end->IsComplete(waiting.handle); wait->Look()) {
-    front_end->WaitFor(
+  for (; !front_end->messages->IsComplete(waiting.handle); wait->Look()) {
+    front_end->peers->WaitFor(
         [](void* argument) {
           const auto* self = static_cast<Waiting*>(argument);
           self->wait->Listen();
-          return front_end->IsComplete(self->handle);
+          return front_end->messages->IsComplete(self->handle);
         },
         &waiting, message.peer, wait->end_ns());
   }
-  front_end->Wait(waiting.handle, completion);
+  front_end->messages->Wait(waiting.handle, completion);
   return ErrorCode::kOk;
 }
 
@@ -39,8 +39,8 @@ struct Begun {
   ~Begun() {
     if (handle != 0) {
       client::Completion ignored;
-      (void)front_end->Cancel(handle);
-      front_end->Wait(handle, &ignored);
+      (void)front_end->messages->Cancel(handle);
+      front_end->messages->Wait(handle, &ignored);
     }
   }
 };
@@ -57,10 +57,10 @@ ErrorCode CarryWithPauses(const std::function<void()>& pause, client::Completion
     pause();
   }
   if (error == ErrorCode::kOk) {
-    while (!front_end->IsComplete(begun.handle)) {
+    while (!front_end->messages->IsComplete(begun.handle)) {
       pause();
     }
-    front_end->Wait(std::exchange(begun.handle, 0), completion);
+    front_end->messages->Wait(std::exchange(begun.handle, 0), completion);
   }
   return error;
 }
@@ -79,9 +79,9 @@ Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
   const client::Message message = MessageTo(rank, data, size_bytes);
   client::Completion completion;
   const ErrorCode error =
-      pause_ == nullptr ? front_end->Send(message, &completion)
+      pause_ == nullptr ? front_end->messages->Send(message, &completion)
                         : CarryWithPauses(pause_, &completion, [&](client::RequestHandle* handle) {
-                            return front_end->StartSend(message, handle);
+                            return front_end->messages->StartSend(message, handle);
                           });
   return FailureOf(error == ErrorCode::kOk ? completion.error : error);
 }
@@ -92,11 +92,11 @@ Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   ErrorCode error = ErrorCode::kOk;
   if (pause_ != nullptr) {
     error = CarryWithPauses(pause_, &completion, [&](client::RequestHandle* handle) {
-      return front_end->StartReceive(message, handle);
+      return front_end->messages->StartReceive(message, handle);
     });
   } else {
     error = wait_ != nullptr ? ReceiveWatched(message, wait_, &completion)
-                             : front_end->Receive(message, &completion);
+                             : front_end->messages->Receive(message, &completion);
   }
   error = error == ErrorCode::kOk ? completion.error : error;
   if (error == ErrorCode::kTruncated ||

@@ -62,7 +62,7 @@ Ref<MessageRequest> MessageRequest::Take() { return Ref<MessageRequest>::Adopt(T
 
 void MessageRequest::Destroy() {
   if (persistent_ != 0) {
-    (void)front_end->FreePersistent(persistent_);
+    (void)front_end->messages->FreePersistent(persistent_);
     persistent_ = 0;
   }
   if (!payload_.is_dense()) [[unlikely]] {
@@ -99,8 +99,8 @@ Failure MessageRequest::Begin(Comm& comm, bool is_send, Payload payload, client:
   FERRY_RETURN_FAILURE(is_send_ ? payload_.Pack() : payload_.MakeRoom());
   message_.buffer = payload_.data();
   message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
-  const ErrorCode error = is_send_ ? front_end->StartSend(message_, &handle_)
-                                   : front_end->StartReceive(message_, &handle_);
+  const ErrorCode error = is_send_ ? front_end->messages->StartSend(message_, &handle_)
+                                   : front_end->messages->StartReceive(message_, &handle_);
   if (error != ErrorCode::kOk) [[unlikely]] {
     return FailureOf(error);
   }
@@ -150,7 +150,7 @@ Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message messag
   FERRY_RETURN_FAILURE(payload_.MakeRoom());
   message_.buffer = payload_.data();
   message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
-  return FailureOf(front_end->MakePersistent(message_, is_send, &persistent_));
+  return FailureOf(front_end->messages->MakePersistent(message_, is_send, &persistent_));
 }
 
 Failure MessageRequest::Start() {
@@ -161,7 +161,7 @@ Failure MessageRequest::Start() {
   is_collected_ = is_null_;
   if (!is_null_) {
     FERRY_RETURN_FAILURE(is_send_ ? payload_.Pack() : Failure());
-    if (const ErrorCode error = front_end->Start(persistent_); error != ErrorCode::kOk) {
+    if (const ErrorCode error = front_end->messages->Start(persistent_); error != ErrorCode::kOk) {
       return is_refused() ? FailRefused() : FailureOf(error);
     }
     handle_ = persistent_;
@@ -171,7 +171,7 @@ Failure MessageRequest::Start() {
 }
 
 bool MessageRequest::is_enqueued() const {
-  return persistent_ != 0 && front_end->IsEnqueued(persistent_);
+  return persistent_ != 0 && front_end->queues->IsEnqueued(persistent_);
 }
 
 // What queues refuse is refused here, where both sides can be told.
@@ -192,7 +192,7 @@ Failure MessageRequest::AddOffered(std::vector<client::RequestHandle>* offered) 
 Failure MessageRequest::IsMatched(bool* matched) {
   *matched = is_null_;
   return is_null_ || is_refused() ? Failure()
-                                  : FailureOf(front_end->IsMatched(persistent_, matched));
+                                  : FailureOf(front_end->queues->IsMatched(persistent_, matched));
 }
 
 Failure MessageRequest::FindEnqueued(client::RequestHandle* handle) {
@@ -204,19 +204,19 @@ Failure MessageRequest::FindEnqueued(client::RequestHandle* handle) {
 }
 
 bool MessageRequest::IsDone() {
-  return !is_active_ || is_collected_ || front_end->IsComplete(handle_);
+  return !is_active_ || is_collected_ || front_end->messages->IsComplete(handle_);
 }
 
 void MessageRequest::Await() {
   if (is_active_ && !is_collected_) {
-    front_end->Wait(handle_, &completion_);
+    front_end->messages->Wait(handle_, &completion_);
     is_collected_ = true;
   }
 }
 
 // It is complete.
 void MessageRequest::Collect() {
-  if (!is_collected_ && front_end->Test(handle_, &completion_)) {
+  if (!is_collected_ && front_end->messages->Test(handle_, &completion_)) {
     is_collected_ = true;
   }
 }
@@ -252,7 +252,7 @@ bool MessageRequest::EndWell(MPI_Request* handle, MPI_Status* status) {
     return false;
   }
   if (!is_collected_) {
-    if (!front_end->TestNow(handle_, &completion_)) {
+    if (!front_end->messages->TestNow(handle_, &completion_)) {
       return false;
     }
     is_collected_ = true;
@@ -292,7 +292,7 @@ Failure MessageRequest::Cancel() {
     return {MPI_ERR_REQUEST, "the persistent request is not active"};
   }
   if (!is_collected_) {
-    (void)front_end->Cancel(handle_);
+    (void)front_end->messages->Cancel(handle_);
   }
   return {};
 }
@@ -300,7 +300,7 @@ Failure MessageRequest::Cancel() {
 // Afterwards a receive is over: it was cancelled, or its message was there first.
 void MessageRequest::GiveUp() {
   if (is_active_ && !is_send_ && !is_collected_) {
-    (void)front_end->Cancel(handle_);
+    (void)front_end->messages->Cancel(handle_);
     Await();
   }
 }

@@ -19,7 +19,7 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
                  [&status, buffer](const gpu::StridedCopy& copy) {
                    // At MPI_BOTTOM the runs may lie in several allocations.
                    if (status.ok() && copy.block_count > 1 && buffer != nullptr) {
-                     status = front_end->CopyStrided(copy);
+                     status = front_end->memory->CopyStrided(copy);
                      if (status.code() != ErrorCode::kUnsupported) {
                        return;
                      }
@@ -27,7 +27,7 @@ Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t
                    }
                    ForEachBlock(copy, [&status](void* to, const void* from, uint64_t size_bytes) {
                      if (status.ok()) {
-                       status = front_end->Copy(to, from, size_bytes);
+                       status = front_end->memory->Copy(to, from, size_bytes);
                      }
                    });
                  });
@@ -97,18 +97,18 @@ Failure Payload::CopyOut(void* packed, int64_t offset, int64_t bytes) const {
   if (bytes == 0) {
     return {};
   }
-  return is_dense()
-             ? FailureOf(front_end->Copy(packed, data_ + offset, static_cast<uint64_t>(bytes)))
-             : PackInto(packed, offset, bytes);
+  return is_dense() ? FailureOf(front_end->memory->Copy(packed, data_ + offset,
+                                                        static_cast<uint64_t>(bytes)))
+                    : PackInto(packed, offset, bytes);
 }
 
 Failure Payload::CopyIn(const void* packed, int64_t offset, int64_t bytes) const {
   if (bytes == 0) {
     return {};
   }
-  return is_dense()
-             ? FailureOf(front_end->Copy(data_ + offset, packed, static_cast<uint64_t>(bytes)))
-             : UnpackFrom(packed, offset, bytes);
+  return is_dense() ? FailureOf(front_end->memory->Copy(data_ + offset, packed,
+                                                        static_cast<uint64_t>(bytes)))
+                    : UnpackFrom(packed, offset, bytes);
 }
 
 std::vector<gpu::StridedCopy> Payload::CopiesWith(void* packed, bool is_pack) const {

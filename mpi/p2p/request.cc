@@ -40,13 +40,13 @@ std::atomic<size_t> abandoned_count{0};
 // By an offer that is taken back at once.
 void RefuseMatch(const std::vector<client::RequestHandle>& requests) {
   client::RequestHandle match = 0;
-  const bool is_offered = !requests.empty() && front_end->BeginMatch(requests, &match).ok();
+  const bool is_offered = !requests.empty() && front_end->queues->BeginMatch(requests, &match).ok();
   for (const client::RequestHandle request : requests) {
-    (void)front_end->FreePersistent(request);
+    (void)front_end->messages->FreePersistent(request);
   }
   if (is_offered) {
     client::Completion completion;
-    front_end->Wait(match, &completion);  // over: its requests are gone
+    front_end->messages->Wait(match, &completion);  // over: its requests are gone
   }
 }
 
@@ -55,7 +55,7 @@ void Request::Await() {
 }
 
 void Request::AwaitUntil(bool (*done)(void*), void* argument) {
-  front_end->WaitFor(done, argument, awaited_peer());
+  front_end->peers->WaitFor(done, argument, awaited_peer());
 }
 
 void Request::Look(MPI_Status* status) { SetEmptyStatus(status); }

@@ -63,7 +63,8 @@ std::shared_ptr<Attached> FindFor(const Comm& comm) {
 bool Reclaim(Attached& attached) {
   std::erase_if(attached.copies, [&](Copy& copy) {
     client::Completion completion;
-    if (!front_end->IsComplete(copy.handle) || !front_end->Test(copy.handle, &completion)) {
+    if (!front_end->messages->IsComplete(copy.handle) ||
+        !front_end->messages->Test(copy.handle, &completion)) {
       return false;
     }
     attached.used_bytes -= copy.charge;
@@ -84,8 +85,8 @@ bool IsEmpty(Attached& attached) {
 }
 
 void Await(Attached& attached) {
-  front_end->WaitFor([](void* buffer) { return IsEmpty(*static_cast<Attached*>(buffer)); },
-                     &attached);
+  front_end->peers->WaitFor([](void* buffer) { return IsEmpty(*static_cast<Attached*>(buffer)); },
+                            &attached);
 }
 
 // Done when all messages that were there at its beginning, or came since, have left.
@@ -166,7 +167,7 @@ bool AwaitRoom(Attached& attached, int64_t charge) {
   const uint64_t end_ns = MonotonicNs() + kMomentNs;
   while (!found && charge <= attached.size_bytes && MonotonicNs() < end_ns &&
          front_end->poison() == ErrorCode::kOk) {
-    if (!front_end->Poll()) {
+    if (!front_end->peers->Poll()) {
       sched_yield();
     }
     found = has_room();
@@ -269,7 +270,7 @@ Failure BufferedSend(Comm& comm, Payload payload, client::Message message) {
   }
   message.buffer = copy.bytes.get();
   message.size_bytes = static_cast<uint64_t>(payload.size_bytes());
-  if (const ErrorCode error = front_end->StartSend(message, &copy.handle);
+  if (const ErrorCode error = front_end->messages->StartSend(message, &copy.handle);
       error != ErrorCode::kOk) {
     return FailureOf(error);
   }

@@ -24,7 +24,7 @@ Result<Block> TakeBlock(uint64_t size_bytes, Contents contents) {
   if (contents == Contents::kWords) {
     std::memset(*taken, 0, size_bytes);
   }
-  return Block{*taken, front_end->Locate(*taken, size_bytes)};
+  return Block{*taken, front_end->one_sided->Locate(*taken, size_bytes)};
 }
 
 void GiveBlock(Block* block) {

@@ -300,7 +300,7 @@ void PartitionedCollective::CarryOn() {
     WatchChannel(*comm_, channel_);
   }
   if (any_ended && Threads::AreAllowed()) {
-    front_end->WakeThreads();  // one may wait for just that
+    front_end->peers->WakeThreads();  // one may wait for just that
   }
 }
 
@@ -432,11 +432,11 @@ Failure PartitionedCollective::HasArrived(int partition, bool* has_arrived) {
   };
   if (!is_there()) {
     NoteLook();
-    (void)front_end->Poll();
+    (void)front_end->peers->Poll();
     std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread looks
     const bool any_ended = lock.owns_lock() && LookLocked();
     if (any_ended && Threads::AreAllowed()) {
-      front_end->WakeThreads();
+      front_end->peers->WakeThreads();
     }
   }
   *has_arrived = is_there();

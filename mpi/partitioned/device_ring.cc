@@ -19,7 +19,7 @@ constexpr uint32_t kSlots = 1024;
 static_assert(offsetof(MpscRingLayout, producer_words) ==
               offsetof(MpscRingLayout, capacity) + 3 * sizeof(uint64_t));
 
-const MpscRingLayout& LayoutOf(const client::FrontEnd::DeviceRing& ring) {
+const MpscRingLayout& LayoutOf(const client::StreamQueues::DeviceRing& ring) {
   return *static_cast<const MpscRingLayout*>(ring.address);
 }
 
@@ -38,7 +38,7 @@ StatusOr<std::shared_ptr<DeviceRing>> DeviceRing::Find(int device) {
     return ring;
   }
   // Its requests are answered in memory of their own.
-  StatusOr<client::FrontEnd::DeviceRing> made = front_end->MakeRing(device, kSlots, 0);
+  StatusOr<client::StreamQueues::DeviceRing> made = front_end->queues->MakeRing(device, kSlots, 0);
   FERRY_RETURN_IF_ERROR(made.status());
   std::shared_ptr<DeviceRing> ring(new DeviceRing(*made));
   known = ring;
@@ -48,7 +48,7 @@ StatusOr<std::shared_ptr<DeviceRing>> DeviceRing::Find(int device) {
 // A daemon that does not answer is told of by others.
 DeviceRing::~DeviceRing() {
   if (front_end != nullptr) {  // else libferry has freed it
-    (void)front_end->FreeRing(ring_.handle);
+    (void)front_end->queues->FreeRing(ring_.handle);
   }
 }
 

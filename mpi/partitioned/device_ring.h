@@ -15,7 +15,7 @@ namespace ferry::mpi {
 class DeviceRing {
  public:
   // That of the device. One that has ended is left to those who have it: then this is another one.
-  // Errors as of FrontEnd::MakeRing.
+  // Errors as of StreamQueues::MakeRing.
   static StatusOr<std::shared_ptr<DeviceRing>> Find(int device);
   ~DeviceRing();
   DeviceRing(const DeviceRing&) = delete;
@@ -28,10 +28,10 @@ class DeviceRing {
   uint64_t producers() const;
 
  private:
-  explicit DeviceRing(client::FrontEnd::DeviceRing ring) : ring_(ring) {}
+  explicit DeviceRing(client::StreamQueues::DeviceRing ring) : ring_(ring) {}
   bool HasEnded() const;
 
-  const client::FrontEnd::DeviceRing ring_;
+  const client::StreamQueues::DeviceRing ring_;
 };
 
 }  // namespace ferry::mpi

@@ -13,7 +13,7 @@ constexpr uint64_t kLargest = kSlabBytes / 4;  // larger ones are their own allo
 }  // namespace
 
 StatusOr<std::byte*> MemorySlabs::Allocate(uint64_t size_bytes) const {
-  const StatusOr<void*> memory = front_end->AllocateMemory(size_bytes, kind_, device_);
+  const StatusOr<void*> memory = front_end->memory->AllocateMemory(size_bytes, kind_, device_);
   FERRY_RETURN_IF_ERROR(memory.status());
   return static_cast<std::byte*>(*memory);
 }
@@ -54,7 +54,7 @@ void MemorySlabs::Give(std::byte* piece) {
       return;
     }
   }
-  (void)front_end->FreeMemory(piece);
+  (void)front_end->memory->FreeMemory(piece);
 }
 
 }  // namespace ferry::mpi

@@ -20,7 +20,7 @@ class MemorySlabs {
   MemorySlabs(client::MemoryKind kind, int device) : kind_(kind), device_(device) {}
 
   // Large pieces are allocations of their own. Zeroed only where a slab is new. Errors of
-  // FrontEnd::AllocateMemory.
+  // MemoryAccess::AllocateMemory.
   StatusOr<std::byte*> Take(uint64_t size_bytes);
   void Give(std::byte* piece);
 

@@ -221,7 +221,7 @@ std::vector<NodeUnits::Buffers> NodeUnits::Locate(Card* card) const {
     const auto locate = [&](const OwnRow& own) -> Row {
       const uint64_t bytes = own.is_there && own.is_even ? SpanOf(own.stride_bytes, unit) : 0;
       const shm::Location where =
-          bytes == 0 ? shm::Location{} : front_end->LocateHere(own.first, bytes);
+          bytes == 0 ? shm::Location{} : front_end->one_sided->LocateHere(own.first, bytes);
       card->is_ready = where.flags == 0 && own.is_even ? card->is_ready : 0;
       card->has_private = bytes != 0 && where.region == 0 ? 1 : card->has_private;
       return {where, own.stride_bytes, own.is_there ? uint64_t{1} : 0};
@@ -285,8 +285,8 @@ bool NodeUnits::Enter() {
     shared_ = block_.data;
   } else {
     StatusOr<std::shared_ptr<std::byte>> mapped =
-        front_end->MapPeer(static_cast<uint32_t>(channel_.WorldRank(0)), cards_->all[0].block,
-                           BlockBytes(units(), size()));
+        front_end->peers->MapPeer(static_cast<uint32_t>(channel_.WorldRank(0)),
+                                  cards_->all[0].block, BlockBytes(units(), size()));
     if (!mapped.ok()) {
       return false;
     }
@@ -298,7 +298,8 @@ bool NodeUnits::Enter() {
   }
   for (int rank = 0; rank < size(); ++rank) {
     if (rank != self() && cards_->all[static_cast<size_t>(rank)].has_private != 0 &&
-        !front_end->IsPrivateMemoryReachable(static_cast<uint32_t>(channel_.WorldRank(rank)))) {
+        !front_end->peers->IsPrivateMemoryReachable(
+            static_cast<uint32_t>(channel_.WorldRank(rank)))) {
       return false;
     }
   }
@@ -428,7 +429,8 @@ bool NodeUnits::Advance(uint32_t unit, uint64_t round, RunFailure* failure) {
 // one.
 void NodeUnits::Tell(int ranks) const {
   for (int i = 1; i <= ranks; ++i) {
-    front_end->TellOfChange(static_cast<uint32_t>(channel_.WorldRank((self() + i) % size())));
+    front_end->one_sided->TellOfChange(
+        static_cast<uint32_t>(channel_.WorldRank((self() + i) % size())));
   }
 }
 
@@ -470,7 +472,8 @@ bool NodeUnits::IsLeftBehind(uint32_t unit, uint64_t round, RunFailure* failure)
   Fail(unit, round);
   for (int rank = 0; rank < size(); ++rank) {
     if (shm::Load(RankAt(rank).works, std::memory_order_seq_cst) != 0 &&
-        front_end->PeerState(static_cast<uint32_t>(channel_.WorldRank(rank))) == ErrorCode::kOk) {
+        front_end->peers->PeerState(static_cast<uint32_t>(channel_.WorldRank(rank))) ==
+            ErrorCode::kOk) {
       return false;
     }
   }

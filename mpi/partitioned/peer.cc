@@ -13,7 +13,7 @@ ErrorCode Copy(void* to, const void* from, uint64_t size_bytes, bool by_stream) 
     shm::CopyWords(to, from, size_bytes);
     return ErrorCode::kOk;
   }
-  return front_end->Copy(to, from, size_bytes).code();
+  return front_end->memory->Copy(to, from, size_bytes).code();
 }
 
 }  // namespace
@@ -26,7 +26,8 @@ Failure PeerBlock::Open(uint32_t rank, bool is_near, const shm::Location& where,
                         uint64_t size_bytes) {
   place_ = {rank, client::SegmentOf(where), where.address};
   if (is_near) {
-    StatusOr<std::shared_ptr<std::byte>> mapped = front_end->MapPeer(rank, where, size_bytes);
+    StatusOr<std::shared_ptr<std::byte>> mapped =
+        front_end->peers->MapPeer(rank, where, size_bytes);
     if (!mapped.ok()) {
       return FailureOf(mapped.status());
     }
@@ -50,7 +51,7 @@ void PeerBlock::Store(uint64_t offset, uint64_t value) const {
     return;
   }
   // Its failure is one of the peer, or of all that is begun with it, and is found there.
-  (void)front_end->one_sided().Put(
+  (void)front_end->one_sided->Put(
       nullptr, place_, nullptr, 0,
       {shm::SignalUpdate::kSet, place_.segment, place_.offset + offset, value});
 }
@@ -62,7 +63,7 @@ void PeerBlock::Write(uint64_t offset, const void* bytes, uint64_t size_bytes) c
   }
   client::Place place = place_;
   place.offset += offset;
-  (void)front_end->one_sided().Put(nullptr, place, bytes, size_bytes);  // as above
+  (void)front_end->one_sided->Put(nullptr, place, bytes, size_bytes);  // as above
 }
 
 Failure PeerData::Open(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
@@ -79,7 +80,7 @@ Failure PeerData::Open(uint32_t rank, const shm::Location& where, uint64_t size_
     return {};
   }
   StatusOr<std::shared_ptr<std::byte>> mapped =
-      front_end->MapPeer(rank, where, size_bytes, &is_by_stream_);
+      front_end->peers->MapPeer(rank, where, size_bytes, &is_by_stream_);
   if (!mapped.ok()) {
     return FailureOf(mapped.status());
   }
@@ -97,7 +98,7 @@ ErrorCode PeerData::CopyTo(uint64_t offset, const void* from, uint64_t size_byte
   }
   shm::Location to = where_;
   to.address += offset;
-  return front_end->CopyToPeer(rank_, to, from, size_bytes);
+  return front_end->peers->CopyToPeer(rank_, to, from, size_bytes);
 }
 
 ErrorCode PeerData::CopyFrom(uint64_t offset, void* to, uint64_t size_bytes, bool by_stream) const {
@@ -109,7 +110,7 @@ ErrorCode PeerData::CopyFrom(uint64_t offset, void* to, uint64_t size_bytes, boo
   }
   shm::Location from = where_;
   from.address += offset;
-  return front_end->CopyFromPeer(rank_, from, to, size_bytes);
+  return front_end->peers->CopyFromPeer(rank_, from, to, size_bytes);
 }
 
 }  // namespace ferry::mpi

@@ -88,7 +88,8 @@ Failure Prequest::TakeNoted() {
 // False: they could not be copied; the next look may have more luck.
 bool Prequest::LookAtCounters() {
   return !memory_.is_by_stream ||
-         front_end->Copy(looked_.data(), counters(), looked_.size() * sizeof(uint64_t)).ok();
+         front_end->memory->Copy(looked_.data(), counters(), looked_.size() * sizeof(uint64_t))
+             .ok();
 }
 
 // After a claim of an earlier look.

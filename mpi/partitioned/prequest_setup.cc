@@ -51,7 +51,7 @@ Result<Powers> PowersOf(int device) {
   if (const auto found = known.powers.find(device); found != known.powers.end()) {
     return found->second;
   }
-  const StatusOr<gpu::DeviceInfo> info = front_end->DescribeDevice(device);
+  const StatusOr<gpu::DeviceInfo> info = front_end->memory->DescribeDevice(device);
   if (!info.ok()) {
     return FailureOf(info.status());
   }
@@ -59,7 +59,7 @@ Result<Powers> PowersOf(int device) {
 }
 
 Result<Powers> CheckDevice(int device) {
-  const int count = front_end->DeviceCount();
+  const int count = front_end->memory->DeviceCount();
   if (count == 0) {
     return Unsupported(
         "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
@@ -87,8 +87,8 @@ Failure LetReach(int device, uint32_t peer, const shm::Location& where, const st
                  bool is_by_stream) {
   // Only the backend knows what kernels reach of the own memory.
   const Status status = is_by_stream || peer == front_end->rank()
-                            ? front_end->LetKernelsReach(device, mapped)
-                            : front_end->LetDevicesReach(mapped - where.address);
+                            ? front_end->memory->LetKernelsReach(device, mapped)
+                            : front_end->memory->LetDevicesReach(mapped - where.address);
   return status.ok() ? Failure()
                      : Unsupported("kernels of the device " + std::to_string(device) +
                                    " do not reach memory of rank " + std::to_string(peer) + " (" +
@@ -196,7 +196,7 @@ Failure Prequest::FindDaemonWay() {
     return Unsupported("ferryd cannot copy elements of a datatype that is not dense for kernels");
   }
   if (bytes != 0) {
-    source_ = front_end->Locate(plan_.source, bytes);
+    source_ = front_end->one_sided->Locate(plan_.source, bytes);
     if (source_.region == 0 || plan_.destination.region == 0) {
       return Unsupported(std::string("ferryd does not reach the ") +
                          (source_.region == 0 ? "send" : "receive") +
@@ -291,7 +291,7 @@ Failure Prequest::Fill() {
 
 Failure Prequest::Store(void* to, const void* from, uint64_t size_bytes) const {
   if (memory_.is_by_stream) {
-    return FailureOf(front_end->Copy(to, from, size_bytes));
+    return FailureOf(front_end->memory->Copy(to, from, size_bytes));
   }
   std::memcpy(to, from, size_bytes);
   return {};

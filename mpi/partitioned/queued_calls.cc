@@ -114,7 +114,7 @@ Failure CheckStep(QueuedStep step, std::span<Request* const> requests) {
 // Objects of the requests are counted by the queue's thread, too.
 Failure Enqueue(client::QueueHandle queue, client::HostCall call) {
   Threads::AllowForGood();
-  return FailureOfQueue(front_end->EnqueueCall(queue, std::move(call)));
+  return FailureOfQueue(front_end->queues->EnqueueCall(queue, std::move(call)));
 }
 
 }  // namespace

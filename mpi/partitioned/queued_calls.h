@@ -19,7 +19,7 @@ enum class QueuedStep { kStart, kWait };
 // Enqueues the start of the requests, or the wait for them, as one call; and then what `others`
 // does. If that fails the call is as if it was not there. MPI_ERR_REQUEST, and nothing is enqueued:
 // one of them is active without having been started by a queue, was started already, or was not;
-// errors of FrontEnd::EnqueueCall and of `others`.
+// errors of StreamQueues::EnqueueCall and of `others`.
 Failure EnqueuePartitioned(client::QueueHandle queue, QueuedStep step,
                            std::span<Request* const> requests,
                            const std::function<Failure()>& others);

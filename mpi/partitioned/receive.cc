@@ -32,8 +32,9 @@ Result<Ref<Request>> PartitionedReceive::Make(const SideArguments& arguments) {
 }
 
 Failure PartitionedReceive::Post() {
-  FERRY_RETURN_FAILURE(FailureOf(front_end->StartReceive(OfferMessage(&offer_), &posted_)));
-  if (!IsMatched() && front_end->DeviceCount() != 0) {
+  FERRY_RETURN_FAILURE(
+      FailureOf(front_end->messages->StartReceive(OfferMessage(&offer_), &posted_)));
+  if (!IsMatched() && front_end->memory->DeviceCount() != 0) {
     WatchUnmatched(this);
   }
   return {};
@@ -42,9 +43,9 @@ Failure PartitionedReceive::Post() {
 void PartitionedReceive::GiveUp() {
   std::lock_guard lock(mutex_);
   if (posted_ != 0 && !MatchLocked()) {
-    (void)front_end->Cancel(posted_);
+    (void)front_end->messages->Cancel(posted_);
     client::Completion ignored;
-    front_end->Wait(posted_, &ignored);
+    front_end->messages->Wait(posted_, &ignored);
     posted_ = 0;
   }
 }
@@ -67,7 +68,7 @@ bool PartitionedReceive::TryLeaveLocked() {
   if (block_.data == nullptr) {
     return true;
   }
-  const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
+  const bool is_gone = front_end->peers->PeerState(peer_) != ErrorCode::kOk;
   if (!is_gone && shm::LoadAcquire(words().sender_ended) == 0) {
     return false;
   }
@@ -95,7 +96,7 @@ bool PartitionedReceive::MatchLocked() {
     return true;
   }
   client::Completion completion;
-  if (posted_ == 0 || !front_end->TestNow(posted_, &completion)) {
+  if (posted_ == 0 || !front_end->messages->TestNow(posted_, &completion)) {
     return false;
   }
   posted_ = 0;
@@ -144,7 +145,7 @@ void PartitionedReceive::AnswerLocked() {
   sender_.Write(offsetof(SenderBlock, answer), &answer, sizeof(answer));
   sender_.Store(offsetof(SenderBlock, has_answer), 1);
   if (is_near_ && !is_own_) {
-    front_end->TellOfChange(peer_);
+    front_end->one_sided->TellOfChange(peer_);
   }
   (void)ClearLocked();
 }
@@ -169,7 +170,7 @@ Failure PartitionedReceive::MakeRoomLocked(ReceiverAnswer* answer) {
   visible_ = arrived_ = ArrivalWords(static_cast<uint64_t*>(static_cast<void*>(words)), units_);
   answer->block = block_.where;
   const auto size_bytes = static_cast<uint64_t>(total_bytes());
-  answer->data = front_end->Locate(payload_.data(), size_bytes);
+  answer->data = front_end->one_sided->Locate(payload_.data(), size_bytes);
   if (!IsReachable(answer->data)) {
     Result<Block> landing = TakeBlock(size_bytes, Contents::kData);
     copied_.reset(new (std::nothrow) uint64_t[units_.count()]());
@@ -226,7 +227,7 @@ void PartitionedReceive::TellSender() {
     return;
   }
   if (shm::Load(words().sender_rests, std::memory_order_seq_cst) != 0) {
-    front_end->TellOfChange(peer_);
+    front_end->one_sided->TellOfChange(peer_);
   }
 }
 
@@ -268,7 +269,7 @@ void PartitionedReceive::Break(Failure failure) {
 // ---- Rounds -------------------------------------------------------------------------------------
 
 Failure PartitionedReceive::CheckPartner() {
-  if (const ErrorCode state = front_end->PeerState(peer_); state != ErrorCode::kOk) {
+  if (const ErrorCode state = front_end->peers->PeerState(peer_); state != ErrorCode::kOk) {
     return FailureOf(state);
   }
   std::lock_guard lock(mutex_);

@@ -36,7 +36,7 @@ Failure PartitionedReceive::HasArrived(int partition, bool* has_arrived) {
   *has_arrived = is_there();
   if (!*has_arrived) {
     if (!is_matched_.load(std::memory_order_relaxed)) {
-      (void)front_end->Poll();
+      (void)front_end->peers->Poll();
     }
     (void)IsDone();
     *has_arrived = is_there();

@@ -55,7 +55,7 @@ PartitionedSend::PartitionedSend(const SideArguments& arguments, const UnitLimit
 
 PartitionedSend::~PartitionedSend() {
   if (context_ != nullptr) {
-    front_end->one_sided().FreeContext(context_);
+    front_end->one_sided->FreeContext(context_);
   }
 }
 
@@ -65,7 +65,7 @@ bool PartitionedSend::CanBeRead() const {
     return is_own_ && payload_.is_dense();
   }
   const shm::Location where =
-      front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
+      front_end->one_sided->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
   return where.region != 0 || (ReachEachOther() && (where.flags & shm::kLocationByStream) == 0);
 }
 
@@ -96,7 +96,7 @@ Failure PartitionedSend::Open() {
     }
   }
   if (!is_near_) {
-    context_ = front_end->one_sided().MakeContext();
+    context_ = front_end->one_sided->MakeContext();
   }
   return SendOffer();
 }
@@ -109,17 +109,19 @@ Failure PartitionedSend::SendOffer() {
   offer_.block = block_.where;
   offer_.is_readable = is_readable_ ? 1 : 0;
   if (is_readable_) {
-    offer_.data = front_end->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
+    offer_.data =
+        front_end->one_sided->Locate(payload_.data(), static_cast<uint64_t>(total_bytes()));
   }
   const client::Message message = OfferMessage(&offer_);
-  return front_end->SendNow(message) ? Failure()
-                                     : FailureOf(front_end->StartSend(message, &offer_handle_));
+  return front_end->messages->SendNow(message)
+             ? Failure()
+             : FailureOf(front_end->messages->StartSend(message, &offer_handle_));
 }
 
 // The message waits where its lane is full.
 bool PartitionedSend::IsOfferGone() {
   client::Completion completion;
-  if (offer_handle_ != 0 && front_end->TestNow(offer_handle_, &completion)) {
+  if (offer_handle_ != 0 && front_end->messages->TestNow(offer_handle_, &completion)) {
     offer_handle_ = 0;
   }
   return offer_handle_ == 0;
@@ -130,16 +132,16 @@ bool PartitionedSend::IsOfferGone() {
 void PartitionedSend::GiveUp() {
   std::lock_guard lock(mutex_);
   if (!IsOfferGone()) {
-    (void)front_end->Cancel(offer_handle_);
+    (void)front_end->messages->Cancel(offer_handle_);
     client::Completion ignored;
-    front_end->Wait(std::exchange(offer_handle_, 0), &ignored);
+    front_end->messages->Wait(std::exchange(offer_handle_, 0), &ignored);
   }
 }
 
 bool PartitionedSend::TryLeaveLocked() {
   SenderBlock& block = words_.block();
   shm::StoreRelease(block.sender_ended, 1);  // for a receiver of the node that comes yet
-  const bool is_gone = front_end->PeerState(peer_) != ErrorCode::kOk;
+  const bool is_gone = front_end->peers->PeerState(peer_) != ErrorCode::kOk;
   // The library names the offer; a thread may write to the receiver yet.
   if (!IsOfferGone() || acting_.load(std::memory_order_acquire) != 0) {
     return false;
@@ -156,7 +158,7 @@ bool PartitionedSend::TryLeaveLocked() {
     }
   }
   if (context_ != nullptr) {
-    (void)front_end->one_sided().Quiet(context_, nullptr);
+    (void)front_end->one_sided->Quiet(context_, nullptr);
   }
   // What another node has sent may still come.
   if (!is_gone || is_near_) {
@@ -279,7 +281,7 @@ bool PartitionedSend::IsRefused() const {
 // ---- Rounds -------------------------------------------------------------------------------------
 
 Failure PartitionedSend::CheckPartner() {
-  if (const ErrorCode state = front_end->PeerState(peer_); state != ErrorCode::kOk) {
+  if (const ErrorCode state = front_end->peers->PeerState(peer_); state != ErrorCode::kOk) {
     return FailureOf(state);
   }
   return shm::LoadAcquire(words_.block().receiver_ended) != 0 ? EndedFailure() : Failure();

@@ -159,7 +159,7 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
   if (!is_short) {
     needs_quiet_.store(true, std::memory_order_relaxed);  // before acting_ says that it is put
   }
-  return front_end->one_sided().Put(
+  return front_end->one_sided->Put(
       context_, place, from, size_bytes, receiver_.AddTo(ArrivedOffset(unit), run.bits()),
       is_short ? client::WhenDone::kAtReturn : client::WhenDone::kAtQuiet);
 }
@@ -168,7 +168,7 @@ ErrorCode PartitionedSend::MoveRun(uint32_t unit, const Units::Run& run, uint64_
 // rests.
 void PartitionedSend::TellReceiver() {
   if (is_near_ && shm::Load(words_.block().receiver_rests, std::memory_order_seq_cst) != 0) {
-    front_end->TellOfChange(peer_);
+    front_end->one_sided->TellOfChange(peer_);
   }
 }
 
@@ -293,10 +293,10 @@ bool PartitionedSend::IsOverLocked(uint64_t this_round) {
   if (!needs_quiet_.load(std::memory_order_relaxed)) {
     return true;
   }
-  if (!front_end->one_sided().IsQuiet(context_)) {
+  if (!front_end->one_sided->IsQuiet(context_)) {
     return false;
   }
-  if (const ErrorCode error = front_end->one_sided().Quiet(context_, nullptr);
+  if (const ErrorCode error = front_end->one_sided->Quiet(context_, nullptr);
       error != ErrorCode::kOk) {
     Break(FailureOf(error));
   }

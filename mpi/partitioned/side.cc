@@ -163,7 +163,7 @@ void Side::TellOwnThread() {
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with AwaitUntil.
   if (rests_.load(std::memory_order_relaxed)) {
-    front_end->TellOfChange(front_end->rank());
+    front_end->one_sided->TellOfChange(front_end->rank());
   }
 }
 
@@ -175,12 +175,13 @@ Failure Side::AwaitPartner(bool (*done)(void*), void* argument) {
   } wait{this, done, argument};
   const auto is_over = [](void* of) {
     const auto& each = *static_cast<Wait*>(of);
-    (void)front_end->Poll();  // the other side's init may be a message
-    AnswerUnmatched();        // who waits here may be waited for, too
-    return each.done(each.argument) || front_end->PeerState(each.self->peer_) != ErrorCode::kOk;
+    (void)front_end->peers->Poll();  // the other side's init may be a message
+    AnswerUnmatched();               // who waits here may be waited for, too
+    return each.done(each.argument) ||
+           front_end->peers->PeerState(each.self->peer_) != ErrorCode::kOk;
   };
   AwaitUntil(is_over, &wait);
-  return done(argument) ? Failure() : FailureOf(front_end->PeerState(peer_));
+  return done(argument) ? Failure() : FailureOf(front_end->peers->PeerState(peer_));
 }
 
 // ---- Failures -----------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ Failure Side::RoundFailure() {
 }
 
 void Side::LookForEnd(bool has_ended) {
-  const ErrorCode state = front_end->PeerState(peer_);
+  const ErrorCode state = front_end->peers->PeerState(peer_);
   if (state == ErrorCode::kOk && !has_ended) [[likely]] {
     return;
   }
@@ -228,8 +229,8 @@ void Side::LookForEnd(bool has_ended) {
 }
 
 bool Side::ReachEachOther() const {
-  return front_end->IsPrivateMemoryReachable(peer_) &&
-         front_end->IsPrivateMemoryReachable(front_end->rank());
+  return front_end->peers->IsPrivateMemoryReachable(peer_) &&
+         front_end->peers->IsPrivateMemoryReachable(front_end->rank());
 }
 
 Failure Side::EndedFailure() {

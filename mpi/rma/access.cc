@@ -81,7 +81,8 @@ bool MayBeByStream(const Elements& here) {
 // Whether nothing is left to do: there was nothing, or it was a copy of this process, or it fails.
 bool MoveHere(const Spot& spot, const Elements& here, const Elements& there, bool is_put,
               Failure* failure) {
-  if (const ErrorCode state = front_end->PeerState(spot.target->rank); state != ErrorCode::kOk) {
+  if (const ErrorCode state = front_end->peers->PeerState(spot.target->rank);
+      state != ErrorCode::kOk) {
     *failure = FailureOf(state);
     return true;
   }
@@ -114,8 +115,9 @@ Failure MovePrivate(Win& win, const Spot& spot, const Elements& there, std::byte
 Failure MoveByStream(const Spot& spot, const Elements& there, std::byte* packed, bool is_put) {
   return ForEachRunAt(spot, there, [&](int64_t offset, int64_t length) {
     std::byte* const at = spot.memory->mapped + offset;
-    const Status status = is_put ? front_end->Copy(at, packed, static_cast<uint64_t>(length))
-                                 : front_end->Copy(packed, at, static_cast<uint64_t>(length));
+    const Status status = is_put
+                              ? front_end->memory->Copy(at, packed, static_cast<uint64_t>(length))
+                              : front_end->memory->Copy(packed, at, static_cast<uint64_t>(length));
     packed += length;
     return FailureOf(status);
   });
@@ -162,12 +164,12 @@ Failure Put(Win& win, const Spot& spot, const Elements& here, const Elements& th
   const WhenDone when = payload.is_dense() ? WhenDone::kAtQuiet : WhenDone::kAtReturn;
   const ErrorCode begun =
       BeginEach(spot, there, packed, [&](const Place& place, std::byte* from, uint64_t bytes) {
-        return front_end->one_sided().Put(context, place, from, bytes, {}, when);
+        return front_end->one_sided->Put(context, place, from, bytes, {}, when);
       });
   if (begun != ErrorCode::kUnsupported || !IsReachedByLink(spot)) {
     return FailureOf(begun);
   }
-  FERRY_RETURN_FAILURE(FailureOf(front_end->one_sided().Quiet(context, nullptr)));
+  FERRY_RETURN_FAILURE(FailureOf(front_end->one_sided->Quiet(context, nullptr)));
   return MovePrivate(win, spot, there, packed, true);
 }
 
@@ -197,11 +199,11 @@ Failure Get(Win& win, const Spot& spot, const Elements& here, const Elements& th
   client::OneSidedContext* const context = rest ? rest->context() : win.context();
   const ErrorCode first =
       BeginEach(spot, there, packed, [&](const Place& place, std::byte* to, uint64_t bytes) {
-        return front_end->one_sided().Get(context, to, place, bytes, WhenDone::kAtQuiet);
+        return front_end->one_sided->Get(context, to, place, bytes, WhenDone::kAtQuiet);
       });
   Failure begun = FailureOf(first);
   if (first == ErrorCode::kUnsupported && IsReachedByLink(spot)) {
-    begun = FailureOf(front_end->one_sided().Quiet(context, nullptr));
+    begun = FailureOf(front_end->one_sided->Quiet(context, nullptr));
     begun = begun.ok() ? MovePrivate(win, spot, there, packed, false) : begun;
   }
   if (!rest) {

@@ -23,7 +23,7 @@ Failure Unsupported(std::string text) { return {MPI_ERR_UNSUPPORTED_OPERATION, s
 
 // Before the owner is asked instead: what went by the link comes first.
 Failure EndOperationsByLink(Win& win, const Spot& spot) {
-  return FailureOf(front_end->one_sided().QuietWith(win.context(), spot.target->rank));
+  return FailureOf(front_end->one_sided->QuietWith(win.context(), spot.target->rank));
 }
 
 // ---- Rows of elements ---------------------------------------------------------------------------
@@ -47,7 +47,7 @@ Failure ChangeLocked(Win& win, const Spot& spot, const shm::Accumulation& what,
 
 ErrorCode ChangeRow(Win& win, const Spot& spot, const shm::Accumulation& what,
                     const PrivateRun& run, const std::byte* operands, std::byte* found) {
-  return front_end->one_sided().Accumulate(
+  return front_end->one_sided->Accumulate(
       win.context(),
       {PlaceAt(spot, run.offset), what, static_cast<uint64_t>(run.length) / what.element_bytes()},
       operands, found, WhenDone::kAtReturn);
@@ -138,7 +138,7 @@ Failure AccumulatePairs(Win& win, const Spot& spot, const Elements& there, const
 
 Failure AccumulatePacked(Win& win, const Spot& spot, const Elements& there, const Op& op,
                          const std::byte* data, std::byte* found) {
-  FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
+  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(spot.target->rank)));
   if (there.size_bytes() == 0) {  // whatever the operation, as elsewhere
     return {};
   }
@@ -184,7 +184,7 @@ Failure CompareSwapLocked(Win& win, const Spot& spot, size_t bytes, const void* 
 Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, const void* compare,
                            const void* value, void* found) {
   const auto bytes = static_cast<size_t>(type.size_bytes());
-  FERRY_RETURN_FAILURE(FailureOf(front_end->PeerState(spot.target->rank)));
+  FERRY_RETURN_FAILURE(FailureOf(front_end->peers->PeerState(spot.target->rank)));
   const client::Place place = PlaceAt(spot, spot.offset);
   const bool is_word = bytes <= sizeof(uint64_t) && place.offset % bytes == 0;
   const bool is_locked = IsLocked(*spot.memory);
@@ -203,7 +203,7 @@ Failure CompareSwapElement(Win& win, const Spot& spot, const Datatype& type, con
                        std::to_string(bytes) + " bytes: Ferry cannot change it at once");
   }
   uint64_t before = 0;
-  const ErrorCode error = front_end->one_sided().Atomic(
+  const ErrorCode error = front_end->one_sided->Atomic(
       win.context(),
       {place, shm::OneSidedOperation::kCompareSwap, static_cast<uint32_t>(bytes),
        Load(value, bytes), Load(compare, bytes)},

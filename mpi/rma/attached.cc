@@ -27,7 +27,7 @@ Failure AttachedMemory::Attach(const void* base, uint64_t size_bytes) {
     return {MPI_ERR_RMA_ATTACH, "some of the " + std::to_string(size_bytes) + " bytes at " +
                                     HexText(base) + " are attached already"};
   }
-  shm::Location location = front_end->Locate(base, std::max<uint64_t>(size_bytes, 1));
+  shm::Location location = front_end->one_sided->Locate(base, std::max<uint64_t>(size_bytes, 1));
   Exposure exposure;
   if (location.region == 0 && size_bytes != 0 && (location.flags & shm::kLocationByStream) == 0) {
     exposure = Exposure(const_cast<void*>(base), size_bytes, elements_);
@@ -71,7 +71,7 @@ Failure AttachedMemory::Publish() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Fetch: odd before it changes
   std::memcpy(table, entries_.data(), entries_.size() * sizeof(AttachedEntry));
   head_.count = entries_.size();
-  head_.table = front_end->Locate(table, capacity_ * sizeof(AttachedEntry));
+  head_.table = front_end->one_sided->Locate(table, capacity_ * sizeof(AttachedEntry));
   shm::StoreRelease(head_.version, version + 2);
   return {};
 }
@@ -87,7 +87,7 @@ Failure OpenEntry(const Target& target, const AttachedEntry& entry, Exposed* mem
     memory->mapped = memory->is_by_stream() ? nullptr : reinterpret_cast<std::byte*>(entry.address);
   } else if (target.is_near && memory->reach == Reach::kShared && entry.size_bytes != 0) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
-        front_end->MapPeer(target.rank, entry.location, entry.size_bytes);
+        front_end->peers->MapPeer(target.rank, entry.location, entry.size_bytes);
     if (!mapped.ok()) {
       return FailureOf(mapped.status());
     }
@@ -109,9 +109,9 @@ ErrorCode Fetch(Win& win, const Target& target, uint64_t version,
   entries->resize(head.count);
   if (head.count != 0) {
     error =
-        front_end->one_sided().Get(win.context(), entries->data(),
-                                   {target.rank, client::SegmentOf(head.table), head.table.address},
-                                   head.count * sizeof(AttachedEntry), client::WhenDone::kAtReturn);
+        front_end->one_sided->Get(win.context(), entries->data(),
+                                  {target.rank, client::SegmentOf(head.table), head.table.address},
+                                  head.count * sizeof(AttachedEntry), client::WhenDone::kAtReturn);
   }
   uint64_t after = 0;
   if (error == ErrorCode::kOk) {
@@ -158,7 +158,7 @@ Failure Refresh(Win& win, Target* target) {
         error = error == ErrorCode::kOk ? Fetch(win, *target, version, &entries, &is_whole) : error;
         return is_whole || error != ErrorCode::kOk;
       },
-      [&] { return front_end->PeerState(target->rank); }));
+      [&] { return front_end->peers->PeerState(target->rank); }));
   FERRY_RETURN_FAILURE(FailureOf(error));
   Join(&entries);
   auto attached = std::make_shared<std::vector<Exposed>>(entries.size());

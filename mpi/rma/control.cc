@@ -19,7 +19,7 @@ Failure ControlBlock::Open(client::OneSidedContext* context, uint32_t rank, bool
   if (own != nullptr || !is_near) {
     return {};
   }
-  StatusOr<std::shared_ptr<std::byte>> mapped = front_end->MapPeer(rank, where, size_bytes);
+  StatusOr<std::shared_ptr<std::byte>> mapped = front_end->peers->MapPeer(rank, where, size_bytes);
   if (!mapped.ok()) {
     return FailureOf(mapped.status());
   }
@@ -32,7 +32,7 @@ ErrorCode ControlBlock::Atomic(uint64_t offset, uint32_t width, OneSidedOperatio
                                uint64_t operand, uint64_t compare, uint64_t* found) const {
   client::AtomicCall call{place_, operation, width, operand, compare};
   call.place.offset += offset;
-  return front_end->one_sided().Atomic(context_, call, found, WhenDone::kAtReturn);
+  return front_end->one_sided->Atomic(context_, call, found, WhenDone::kAtReturn);
 }
 
 ErrorCode ControlBlock::Load(uint64_t offset, uint32_t* found) const {
@@ -57,7 +57,7 @@ ErrorCode ControlBlock::Load(uint64_t offset, uint64_t* found) const {
 ErrorCode ControlBlock::Swap(uint64_t offset, uint32_t value, uint32_t* found) const {
   if (is_near()) {
     *found = shm::Exchange(At<uint32_t>(offset), value, std::memory_order_seq_cst);
-    return front_end->PeerState(place_.rank);
+    return front_end->peers->PeerState(place_.rank);
   }
   uint64_t bits = 0;
   const ErrorCode error = Atomic(offset, sizeof(value), OneSidedOperation::kSwap, value, 0, &bits);
@@ -70,7 +70,7 @@ ErrorCode ControlBlock::CompareSwap(uint64_t offset, uint32_t expected, uint32_t
   if (is_near()) {
     *found = expected;
     (void)shm::CompareExchange(At<uint32_t>(offset), *found, value, std::memory_order_seq_cst);
-    return front_end->PeerState(place_.rank);
+    return front_end->peers->PeerState(place_.rank);
   }
   uint64_t bits = 0;
   const ErrorCode error =
@@ -82,10 +82,10 @@ ErrorCode ControlBlock::CompareSwap(uint64_t offset, uint32_t expected, uint32_t
 ErrorCode ControlBlock::Tell(uint64_t offset, uint64_t value) const {
   if (is_near()) {
     (void)shm::Exchange(At<uint64_t>(offset), value, std::memory_order_seq_cst);
-    front_end->TellOfChange(place_.rank);
-    return front_end->PeerState(place_.rank);
+    front_end->one_sided->TellOfChange(place_.rank);
+    return front_end->peers->PeerState(place_.rank);
   }
-  return front_end->one_sided().Put(
+  return front_end->one_sided->Put(
       context_, place_, nullptr, 0,
       {shm::SignalUpdate::kSet, place_.segment, place_.offset + offset, value});
 }
@@ -100,7 +100,7 @@ ErrorCode ControlBlock::Read(uint64_t offset, void* to, uint64_t size_bytes) con
   }
   client::Place from = place_;
   from.offset += offset;
-  return front_end->one_sided().Get(context_, to, from, size_bytes, WhenDone::kAtReturn);
+  return front_end->one_sided->Get(context_, to, from, size_bytes, WhenDone::kAtReturn);
 }
 
 }  // namespace ferry::mpi

@@ -148,7 +148,7 @@ class WindowMaker {
     FERRY_RETURN_FAILURE(win_->control_memory_.Allocate(bytes, kAlignment));
     std::memset(win_->control_memory_.base(), 0, bytes);
     elements_ = new (win_->control_memory_.base() + ControlLayout::elements()) shm::ElementLock;
-    own_.control = front_end->Locate(win_->control_memory_.base(), bytes);
+    own_.control = front_end->one_sided->Locate(win_->control_memory_.base(), bytes);
     own_.size_bytes = static_cast<uint64_t>(wish_.size_bytes);
     own_.disp_unit = wish_.disp_unit;
     win_->size_attribute_ = wish_.size_bytes;
@@ -160,7 +160,7 @@ class WindowMaker {
           *elements_);
     } else if (is_contiguous_ && win_->rank() == 0) {
       FERRY_RETURN_FAILURE(AllocateOwn(total_bytes_));
-      own_.data = front_end->Locate(win_->base_, std::max<uint64_t>(total_bytes_, 1));
+      own_.data = front_end->one_sided->Locate(win_->base_, std::max<uint64_t>(total_bytes_, 1));
     } else if (!is_contiguous_ && wish_.flavor != MPI_WIN_FLAVOR_CREATE) {
       FERRY_RETURN_FAILURE(AllocateOwn(own_.size_bytes));
     }
@@ -182,7 +182,7 @@ class WindowMaker {
     if (own_.size_bytes == 0) {
       return;
     }
-    own_.data = front_end->Locate(win_->base_, own_.size_bytes);
+    own_.data = front_end->one_sided->Locate(win_->base_, own_.size_bytes);
     if (own_.data.region == 0 && (own_.data.flags & shm::kLocationByStream) == 0) {
       win_->exposure_ = Exposure(win_->base_, own_.size_bytes, *elements_);
       own_.data.region = win_->exposure_.segment();
@@ -235,7 +235,7 @@ class WindowMaker {
 
   static Failure Map(uint32_t rank, const shm::Location& where, uint64_t size_bytes,
                      std::shared_ptr<std::byte>* mapping, std::byte** mapped) {
-    StatusOr<std::shared_ptr<std::byte>> made = front_end->MapPeer(rank, where, size_bytes);
+    StatusOr<std::shared_ptr<std::byte>> made = front_end->peers->MapPeer(rank, where, size_bytes);
     if (!made.ok()) {
       return FailureOf(made.status());
     }

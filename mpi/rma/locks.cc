@@ -173,11 +173,11 @@ class Lock {
   }
 
   bool IsAlive(int rank) const {
-    return front_end->PeerState(win_.target(rank).rank) == ErrorCode::kOk;
+    return front_end->peers->PeerState(win_.target(rank).rank) == ErrorCode::kOk;
   }
   void NoteDead(int rank) {
     if (dead_.ok()) {
-      const ErrorCode state = front_end->PeerState(win_.target(rank).rank);
+      const ErrorCode state = front_end->peers->PeerState(win_.target(rank).rank);
       dead_ = FailureOf(state);
       dead_.text = "rank " + std::to_string(rank) +
                    " of the window held the lock, and is gone: what it was changing may be half "
@@ -190,7 +190,7 @@ class Lock {
     for (int rank = 0; rank < win_.size(); ++rank) {
       if (rank != win_.rank() && win_.target(rank).is_near &&
           (rank == next || (next < 0 && stands_[static_cast<size_t>(rank)] >= kAwaitsAlone))) {
-        front_end->TellOfChange(win_.target(rank).rank);
+        front_end->one_sided->TellOfChange(win_.target(rank).rank);
       }
     }
   }
@@ -200,7 +200,7 @@ class Lock {
     return AwaitWords(
         block_.is_near() ? client::WordWait::From::kNode : client::WordWait::From::kQuestion,
         [&] { return done() || !ok() || !dead_.ok(); },
-        [this] { return front_end->PeerState(block_.rank()); });
+        [this] { return front_end->peers->PeerState(block_.rank()); });
   }
   // The end of a wait in line: after a failure this rank does not wait any more.
   Failure End(const Failure& waited) {

@@ -6,17 +6,15 @@
 namespace ferry::mpi {
 
 Operation::Operation(Win& win, int target)
-    : win_(Ref<Win>::Share(&win)),
-      target_(target),
-      context_(front_end->one_sided().MakeContext()) {}
+    : win_(Ref<Win>::Share(&win)), target_(target), context_(front_end->one_sided->MakeContext()) {}
 
-Operation::~Operation() { front_end->one_sided().FreeContext(context_); }
+Operation::~Operation() { front_end->one_sided->FreeContext(context_); }
 
 Failure Operation::Finish() {
   std::lock_guard lock(mutex_);
   if (!is_over()) {
     uint32_t rank = 0;
-    failure_ = FailureOf(front_end->one_sided().Quiet(context_, &rank));
+    failure_ = FailureOf(front_end->one_sided->Quiet(context_, &rank));
     if (failure_.ok() && rest_ != nullptr) {
       failure_ = rest_();
     }
@@ -26,7 +24,7 @@ Failure Operation::Finish() {
   return failure_;
 }
 
-bool Operation::IsDone() { return is_over() || front_end->one_sided().IsQuiet(context_); }
+bool Operation::IsDone() { return is_over() || front_end->one_sided->IsQuiet(context_); }
 
 Failure Operation::End(MPI_Status* status) {
   SetEmptyStatus(status);

@@ -45,7 +45,7 @@ client::Message MessageWith(uint32_t rank, uint32_t context, int tag, const void
 
 ErrorCode Send(const client::Message& message) {
   client::Completion completion;
-  const ErrorCode error = front_end->Send(message, &completion);
+  const ErrorCode error = front_end->messages->Send(message, &completion);
   return error == ErrorCode::kOk ? completion.error : error;
 }
 
@@ -53,7 +53,7 @@ ErrorCode Send(const client::Message& message) {
 ErrorCode Receive(client::Message message) {
   client::Completion completion;
   message.service = client::Service::kServed;
-  const ErrorCode error = front_end->Receive(message, &completion);
+  const ErrorCode error = front_end->messages->Receive(message, &completion);
   return error == ErrorCode::kOk ? completion.error : error;
 }
 
@@ -77,7 +77,7 @@ uint64_t DataBytes(const PrivateWish& wish) {
 constexpr uint64_t kPieceBytes = 256 << 10;
 
 Status Told(ErrorCode error) {
-  return error == ErrorCode::kOk ? Status() : front_end->Explain(error);
+  return error == ErrorCode::kOk ? Status() : front_end->peers->Explain(error);
 }
 
 // Memory that this process reaches by copies only.
@@ -87,12 +87,12 @@ struct Distant {
   shm::Location where{};
 
   Status Fetch(void* to, uint64_t offset, uint64_t bytes) const {
-    return by_stream != nullptr ? front_end->Copy(to, by_stream + offset, bytes)
-                                : Told(front_end->CopyFromPeer(rank, At(offset), to, bytes));
+    return by_stream != nullptr ? front_end->memory->Copy(to, by_stream + offset, bytes)
+                                : Told(front_end->peers->CopyFromPeer(rank, At(offset), to, bytes));
   }
   Status Store(uint64_t offset, const void* from, uint64_t bytes) const {
-    return by_stream != nullptr ? front_end->Copy(by_stream + offset, from, bytes)
-                                : Told(front_end->CopyToPeer(rank, At(offset), from, bytes));
+    return by_stream != nullptr ? front_end->memory->Copy(by_stream + offset, from, bytes)
+                                : Told(front_end->peers->CopyToPeer(rank, At(offset), from, bytes));
   }
 
  private:
@@ -241,8 +241,8 @@ Status MoveEach(const Target& target, const Exposed& memory, bool is_put,
     copies.push_back({memory.location.address + static_cast<uint64_t>(run.offset), packed, bytes});
     packed += bytes;
   }
-  return Told(is_put ? front_end->CopyEachToPeer(target.rank, copies)
-                     : front_end->CopyEachFromPeer(target.rank, copies));
+  return Told(is_put ? front_end->peers->CopyEachToPeer(target.rank, copies)
+                     : front_end->peers->CopyEachFromPeer(target.rank, copies));
 }
 
 // In private memory of a rank of the node. kPermissionDenied, kUnsupported: the kernel denies it,
@@ -302,7 +302,7 @@ Failure CarryOut(Win& win, int target, const Exposed& memory, PrivateWish wish,
                  std::span<PrivateRun> runs, const std::byte* data, std::byte* found) {
   const Target& owner = win.target(target);
   if (target != win.rank() && owner.is_near && memory.reach == Reach::kPrivate &&
-      !memory.is_by_stream() && front_end->IsPrivateMemoryReachable(owner.rank)) {
+      !memory.is_by_stream() && front_end->peers->IsPrivateMemoryReachable(owner.rank)) {
     const Status done = CarryOutInNode(owner, memory, wish, runs, data, found);
     if (done.code() != ErrorCode::kUnsupported && done.code() != ErrorCode::kPermissionDenied) {
       return FailureOf(done);
@@ -360,7 +360,7 @@ ErrorCode PrivateService::Listen(Asker* asker) {
   client::Message message =
       MessageWith(asker->in_job, ContextOf(win_), kWishTag, &asker->wish, sizeof(asker->wish));
   message.service = client::Service::kServes;
-  const ErrorCode error = front_end->StartReceive(message, &asker->handle);
+  const ErrorCode error = front_end->messages->StartReceive(message, &asker->handle);
   if (error != ErrorCode::kOk) {
     asker->handle = 0;
   }
@@ -369,13 +369,13 @@ ErrorCode PrivateService::Listen(Asker* asker) {
 
 // Whether there was something to do. Whoever is gone asks for nothing any more.
 bool PrivateService::ServeAll() {
-  bool has_served = front_end->Poll();
+  bool has_served = front_end->peers->Poll();
   for (Asker& asker : askers_) {
-    if (asker.handle == 0 || !front_end->IsComplete(asker.handle)) {
+    if (asker.handle == 0 || !front_end->messages->IsComplete(asker.handle)) {
       continue;
     }
     client::Completion completion;
-    front_end->Wait(std::exchange(asker.handle, 0), &completion);  // it is complete
+    front_end->messages->Wait(std::exchange(asker.handle, 0), &completion);  // it is complete
     has_served = true;
     if (completion.error == ErrorCode::kOk && Serve(asker) == ErrorCode::kOk) {
       (void)Listen(&asker);
@@ -401,8 +401,8 @@ void PrivateService::Work() {
   for (Asker& asker : askers_) {
     if (asker.handle != 0) {
       client::Completion completion;
-      (void)front_end->Cancel(asker.handle);
-      front_end->Wait(asker.handle, &completion);
+      (void)front_end->messages->Cancel(asker.handle);
+      front_end->messages->Wait(asker.handle, &completion);
     }
   }
 }

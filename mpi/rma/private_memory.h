@@ -1,6 +1,6 @@
 // Memory of the program's own that a window exposes (MPI_Win_create), which other ranks cannot map,
 // nor their daemons reach. Ranks of its node have the kernel copy it, elements of accumulates to
-// and fro; those of other nodes reach it by their direct links to its owner (FrontEnd::Expose).
+// and fro; those of other nodes reach it by their direct links to its owner (NodePeers::Expose).
 // Where the kernel denies it, or there is no link, the owner's thread carries out what they ask for
 // by messages in the context of the window's communicator. Of device memory that only streams
 // reach others ask the owner for accumulates alone: it copies elements, changes them, and copies

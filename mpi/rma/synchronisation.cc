@@ -28,7 +28,7 @@ Failure LockTarget(Win& win, int target, LockKind kind, int assertions) {
   const bool is_checked = (assertions & MPI_MODE_NOCHECK) == 0;
   FERRY_RETURN_FAILURE(win.epochs().Lock(target, is_checked ? kind : LockKind::kUnchecked));
   Failure failure = is_checked ? TakeLock(win, target, kind)
-                               : FailureOf(front_end->PeerState(win.target(target).rank));
+                               : FailureOf(front_end->peers->PeerState(win.target(target).rank));
   if (!failure.ok()) {
     win.epochs().Unlock(target);
   }
@@ -184,7 +184,7 @@ Failure Wait(Win& win) {
 Failure Test(Win& win, bool* is_over) {
   std::vector<int> origins;
   FERRY_RETURN_FAILURE(win.epochs().FindPosted(&origins));
-  (void)front_end->Poll();
+  (void)front_end->peers->Poll();
   *is_over = true;
   ErrorCode death = ErrorCode::kOk;
   for (const int origin : origins) {

@@ -21,7 +21,8 @@ namespace ferry::mpi {
 
 Failure WindowMemory::Allocate(uint64_t size_bytes, uint64_t alignment) {
   const uint64_t room = std::max<uint64_t>(size_bytes, 1) + alignment;
-  const StatusOr<void*> block = front_end->AllocateMemory(room, client::MemoryKind::kHost, 0);
+  const StatusOr<void*> block =
+      front_end->memory->AllocateMemory(room, client::MemoryKind::kHost, 0);
   auto* begin = static_cast<std::byte*>(block.ok() ? *block : nullptr);
   if (block.ok()) {
     block_ = *block;
@@ -29,9 +30,9 @@ Failure WindowMemory::Allocate(uint64_t size_bytes, uint64_t alignment) {
     const StatusOr<UniqueFd> fd = shm::CreateSegment("ferry-window", room);
     StatusOr<shm::Mapping> mapping =
         fd.ok() ? shm::MapSegment(fd->get(), 0) : StatusOr<shm::Mapping>(fd.status());
-    const Status status =
-        !mapping.ok() ? mapping.status()
-                      : front_end->ShareMemory(fd->get(), mapping->base(), mapping->size_bytes());
+    const Status status = !mapping.ok() ? mapping.status()
+                                        : front_end->memory->ShareMemory(fd->get(), mapping->base(),
+                                                                         mapping->size_bytes());
     if (!status.ok()) {
       return {MPI_ERR_NO_MEM, "no memory for a window of " + std::to_string(size_bytes) +
                                   " bytes: " + status.message()};
@@ -46,9 +47,9 @@ Failure WindowMemory::Allocate(uint64_t size_bytes, uint64_t alignment) {
 
 void WindowMemory::Free() {
   if (block_ != nullptr) {
-    (void)front_end->FreeMemory(block_);  // which was allocated
+    (void)front_end->memory->FreeMemory(block_);  // which was allocated
   }
-  if (segment_.valid() && front_end->UnshareMemory(segment_.base()).ok()) {
+  if (segment_.valid() && front_end->memory->UnshareMemory(segment_.base()).ok()) {
     segment_ = {};
   }
   Leave();
@@ -82,11 +83,11 @@ Exposed ExposedAt(uint32_t rank, const shm::Location& where, uint64_t size_bytes
 }
 
 Exposure::Exposure(void* base, uint64_t size_bytes, shm::ElementLock& elements)
-    : segment_(front_end->Expose(base, size_bytes, &elements)) {}
+    : segment_(front_end->peers->Expose(base, size_bytes, &elements)) {}
 
 void Exposure::End() {
   if (segment_ != 0) {
-    front_end->Unexpose(std::exchange(segment_, 0));
+    front_end->peers->Unexpose(std::exchange(segment_, 0));
   }
 }
 
@@ -162,8 +163,8 @@ Win::Win(Ref<Comm> comm, int flavor)
     : comm_(std::move(comm)),
       flavor_(flavor),
       targets_(static_cast<size_t>(comm_->size())),
-      context_(front_end->one_sided().MakeContext()),
-      words_(front_end->one_sided().MakeContext()),
+      context_(front_end->one_sided->MakeContext()),
+      words_(front_end->one_sided->MakeContext()),
       epochs_(comm_->size()) {
   for (const Hint& hint : kKnownHints) {
     hints_.emplace_back(hint.key, hint.value);
@@ -171,8 +172,8 @@ Win::Win(Ref<Comm> comm, int flavor)
 }
 
 Win::~Win() {
-  front_end->one_sided().FreeContext(context_);
-  front_end->one_sided().FreeContext(words_);
+  front_end->one_sided->FreeContext(context_);
+  front_end->one_sided->FreeContext(words_);
 }
 
 bool Win::PredefinedAttribute(int keyval, void** value) {
@@ -199,7 +200,8 @@ bool Win::PredefinedAttribute(int keyval, void** value) {
 
 ErrorCode Win::DeathAmong(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
-    if (const ErrorCode state = front_end->PeerState(target(rank).rank); state != ErrorCode::kOk) {
+    if (const ErrorCode state = front_end->peers->PeerState(target(rank).rank);
+        state != ErrorCode::kOk) {
       return state;
     }
   }
@@ -227,7 +229,7 @@ Failure Win::Quiet() {
     const Failure ended = operation->Finish();  // its request tells its failure
     failure = failure.ok() ? ended : failure;
   }
-  client::OneSided& one_sided = front_end->one_sided();
+  client::OneSided& one_sided = *front_end->one_sided;
   const Failure ended = FailureOf(one_sided.Quiet(context_, nullptr));
   failure = failure.ok() ? ended : failure;
   // Whoever was not told waits for it.
@@ -255,7 +257,7 @@ Failure Win::QuietWith(int target) {
     const Failure ended = operation->Finish();
     failure = failure.ok() ? ended : failure;
   }
-  const ErrorCode error = front_end->one_sided().QuietWith(context_, this->target(target).rank);
+  const ErrorCode error = front_end->one_sided->QuietWith(context_, this->target(target).rank);
   return failure.ok() ? FailureOf(error) : failure;
 }
 
@@ -276,7 +278,7 @@ void Win::StopService() { service_.reset(); }
 // Once a process leaves the barrier, nobody tells it anything, or asks it for anything, any more.
 Failure Win::End() {
   const Failure ended = Quiet();
-  (void)front_end->one_sided().Quiet(words_, nullptr);  // whoever was not told has waited for it
+  (void)front_end->one_sided->Quiet(words_, nullptr);  // whoever was not told has waited for it
   const Failure met = Barrier("MPI_Win_free");
   StopService();
   exposure_.End();

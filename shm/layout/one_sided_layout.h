@@ -42,7 +42,7 @@ inline constexpr uint32_t kMostAccumulated = 1024;  // elements, by one command
 // A segment is the number of a region of its rank, and this bit if only streams reach that: then
 // its bytes move as those of a long operation.
 inline constexpr uint32_t kSegmentByStream = uint32_t{1} << 31;
-// Or it is memory of the program's own that the rank exposes (FrontEnd::Expose), of another
+// Or it is memory of the program's own that the rank exposes (NodePeers::Expose), of another
 // numbering: only its own core knows it.
 inline constexpr uint32_t kSegmentPrivate = uint32_t{1} << 30;
 inline constexpr uint32_t RegionOf(uint32_t segment) { return segment & ~kSegmentByStream; }

@@ -269,7 +269,7 @@ void Assembly::GiveUpForGone(const char* call) const {
 
 void Assembly::Explain(const char* call, const RunFailure& failure) const {
   if (failure.peer < 0) {
-    GiveUp(call, failure.code, job.front_end->Explain(failure.code).ToString());
+    GiveUp(call, failure.code, job.front_end->peers->Explain(failure.code).ToString());
   }
   const int pe = PeOf(failure.peer);
   const std::string who = "PE " + std::to_string(pe);

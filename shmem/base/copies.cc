@@ -21,7 +21,7 @@ void Check(const char* call, size_t bytes, const Status& copied) {
 }
 
 void MoveBlocks(const char* call, const gpu::StridedCopy& move, bool by_stream) {
-  Check(call, move.size_bytes(), client::MoveBlocks(*job.front_end, move, by_stream));
+  Check(call, move.size_bytes(), client::MoveBlocks(*job.front_end->memory, move, by_stream));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void CheckLoadable(const char* call, const char* argument, const void* own) {
 
 void CopyByStream(const char* call, void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) {
-    Check(call, bytes, job.front_end->Copy(to, from, bytes));
+    Check(call, bytes, job.front_end->memory->Copy(to, from, bytes));
   }
 }
 
@@ -97,13 +97,14 @@ void ClearByStream(const char* call, void* memory, size_t bytes) {
 }
 
 void* TakeStaging(size_t bytes, bool for_streams) {
-  void* const shadow = for_streams && bytes != 0 ? job.front_end->TakeShadow(bytes) : nullptr;
+  void* const shadow =
+      for_streams && bytes != 0 ? job.front_end->memory->TakeShadow(bytes) : nullptr;
   return shadow != nullptr ? shadow : collective::AllocateAligned(bytes);
 }
 
 void GiveStaging(void* memory) {
   // Once the connection has ended somebody may still write to it (MessageRuns::Abandon).
-  if (job.front_end->poison() == ErrorCode::kOk && !job.front_end->GiveShadow(memory)) {
+  if (job.front_end->poison() == ErrorCode::kOk && !job.front_end->memory->GiveShadow(memory)) {
     std::free(memory);
   }
 }

@@ -15,7 +15,7 @@ uint8_t* FarLives() {
 
 // One byte for each far PE. Whoever does not get it is gone, or notices that this PE is gone.
 void TellFarPes() {
-  client::OneSided& one_sided = job.front_end->one_sided();
+  client::OneSided& one_sided = *job.front_end->one_sided;
   client::OneSidedContext* const context = one_sided.MakeContext();
   const uint8_t leaving = 1;
   const uint64_t offset = job.region->place().far_lives + static_cast<uint64_t>(job.self);
@@ -45,7 +45,7 @@ void TellLeaving() {
   shm::StoreRelease(job.region->place().life, static_cast<uint32_t>(Life::kLeaving));
   for (const int pe : job.near_pes) {  // those that have left wait for this one
     if (pe != job.self && !IsDead(pe)) {
-      job.front_end->WakePeer(static_cast<uint32_t>(pe));
+      job.front_end->peers->WakePeer(static_cast<uint32_t>(pe));
     }
   }
   if (job.has_far_pes) {
@@ -62,12 +62,12 @@ bool HasLeft(int pe) {
 }
 
 ErrorCode StateOf(int pe) {
-  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
+  const ErrorCode state = job.front_end->peers->PeerState(static_cast<uint32_t>(pe));
   return state == ErrorCode::kOk && HasLeft(pe) ? ErrorCode::kNotFound : state;
 }
 
 bool IsDead(int pe) {
-  const ErrorCode state = job.front_end->PeerState(static_cast<uint32_t>(pe));
+  const ErrorCode state = job.front_end->peers->PeerState(static_cast<uint32_t>(pe));
   return state != ErrorCode::kOk && state != ErrorCode::kNotFound;
 }
 
@@ -87,9 +87,10 @@ std::string StateText(int pe, ErrorCode state) {
     case ErrorCode::kNodeUnreachable:
       return who + " is gone: the ferryd of its node has died, or cannot be reached";
     case ErrorCode::kInvalidBuffer:
-      return "moving data to or from " + who + ": " + job.front_end->Explain(state).ToString();
+      return "moving data to or from " + who + ": " +
+             job.front_end->peers->Explain(state).ToString();
     default:
-      return "waiting for " + who + ": " + job.front_end->Explain(state).ToString();
+      return "waiting for " + who + ": " + job.front_end->peers->Explain(state).ToString();
   }
 }
 

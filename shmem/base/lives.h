@@ -36,7 +36,7 @@ template <typename HasCome>
 void AwaitNews(HasCome&& has_come) {
   const uint64_t end_ns = MonotonicNs() + 1'000'000'000;
   while (!has_come() && MonotonicNs() < end_ns) {
-    job.front_end->Rest(1'000'000);
+    job.front_end->peers->Rest(1'000'000);
   }
 }
 // "PE 3 has died": what StateOf(pe), or an operation with it, has returned.

@@ -33,7 +33,7 @@ void Patience::RestLonger() {
 void Patience::LookForDeaths() {
   const ErrorCode own = job.front_end->poison();
   if (own != ErrorCode::kOk) {
-    GiveUp(call_, own, job.front_end->Explain(own).ToString());
+    GiveUp(call_, own, job.front_end->peers->Explain(own).ToString());
   }
   death_count_ = 0;
   int dead = -1;

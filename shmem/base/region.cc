@@ -21,28 +21,28 @@ constexpr int kSpreadTag = 2;
 
 Status EndOf(FrontEnd* front_end, ErrorCode started, const Completion& completion) {
   const ErrorCode error = started != ErrorCode::kOk ? started : completion.error;
-  return error == ErrorCode::kOk ? Status() : front_end->Explain(error);
+  return error == ErrorCode::kOk ? Status() : front_end->peers->Explain(error);
 }
 
 Status SendTo(FrontEnd* front_end, int pe, int tag, const void* data, size_t size_bytes) {
   Completion completion;
-  const ErrorCode started = front_end->Send({.buffer = const_cast<void*>(data),
-                                             .size_bytes = size_bytes,
-                                             .peer = pe,
-                                             .tag = tag,
-                                             .context = kExchangeContext},
-                                            &completion);
+  const ErrorCode started = front_end->messages->Send({.buffer = const_cast<void*>(data),
+                                                       .size_bytes = size_bytes,
+                                                       .peer = pe,
+                                                       .tag = tag,
+                                                       .context = kExchangeContext},
+                                                      &completion);
   return EndOf(front_end, started, completion);
 }
 
 Status ReceiveFrom(FrontEnd* front_end, int pe, int tag, void* data, size_t size_bytes) {
   Completion completion;
-  const ErrorCode started = front_end->Receive({.buffer = data,
-                                                .size_bytes = size_bytes,
-                                                .peer = pe,
-                                                .tag = tag,
-                                                .context = kExchangeContext},
-                                               &completion);
+  const ErrorCode started = front_end->messages->Receive({.buffer = data,
+                                                          .size_bytes = size_bytes,
+                                                          .peer = pe,
+                                                          .tag = tag,
+                                                          .context = kExchangeContext},
+                                                         &completion);
   return EndOf(front_end, started, completion);
 }
 
@@ -108,7 +108,7 @@ StatusOr<std::unique_ptr<Region>> Region::Make(FrontEnd* front_end, uint64_t hea
   region->system_ = client::OffsetAllocator(kSystemBytes);
   region->place().heap_bytes = heap_bytes;
   FERRY_RETURN_IF_ERROR(
-      front_end->ShareMemory(fd->get(), region->base(), region->mapping_.size_bytes()));
+      front_end->memory->ShareMemory(fd->get(), region->base(), region->mapping_.size_bytes()));
   return region;
 }
 
@@ -121,8 +121,8 @@ Status Region::MeetOthers() {
     uint64_t is_checking;
     uint64_t programs_heap_bytes;
   };
-  const Offer own{front_end_->Locate(base(), 1), mapping_.size_bytes(), is_checking_ ? 1U : 0U,
-                  programs_heap_bytes_};
+  const Offer own{front_end_->one_sided->Locate(base(), 1), mapping_.size_bytes(),
+                  is_checking_ ? 1U : 0U, programs_heap_bytes_};
   std::vector<Offer> offers(size);
   FERRY_RETURN_IF_ERROR(ExchangeByMessages(front_end_, &own, sizeof(own), offers.data()));
   is_checking_ = offers[0].is_checking != 0;
@@ -141,7 +141,7 @@ Status Region::MeetOthers() {
     const bool is_near = front_end_->NodeOf(pe) == front_end_->NodeOf(front_end_->rank());
     if (is_near && pe != front_end_->rank()) {
       StatusOr<std::shared_ptr<std::byte>> mapped =
-          front_end_->MapPeer(pe, offers[pe].where, offers[pe].size_bytes);
+          front_end_->peers->MapPeer(pe, offers[pe].where, offers[pe].size_bytes);
       FERRY_RETURN_IF_ERROR(mapped.status());
       bases_[pe] = mapped->get();
       FERRY_RETURN_IF_ERROR(CheckAlignment(bases_[pe]));
@@ -152,7 +152,7 @@ Status Region::MeetOthers() {
 }
 
 Status Region::End() {
-  FERRY_RETURN_IF_ERROR(front_end_->UnshareMemory(base()));
+  FERRY_RETURN_IF_ERROR(front_end_->memory->UnshareMemory(base()));
   mapped_.clear();
   bases_.clear();
   numbers_.clear();

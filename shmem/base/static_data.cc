@@ -277,8 +277,8 @@ StatusOr<ptrdiff_t> ReachStretch(const Moved& own, int pe, const StaticLayout& t
   if (!job.IsNear(pe)) {
     return kFar;
   }
-  StatusOr<std::shared_ptr<std::byte>> mapped =
-      job.front_end->MapPeer(static_cast<uint32_t>(pe), {theirs.region, 0, 0}, own.size_bytes);
+  StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->peers->MapPeer(
+      static_cast<uint32_t>(pe), {theirs.region, 0, 0}, own.size_bytes);
   FERRY_RETURN_IF_ERROR(mapped.status());
   const ptrdiff_t shift = mapped->get() - own.base;
   All().mapped.push_back(std::move(*mapped));
@@ -292,8 +292,9 @@ Status OfferStatics(client::FrontEnd* front_end, PlaceLayout* place) {
   size_t count = 0;
   for (Moved& moved : statics.moved) {
     if (!statics.is_shared) {
-      FERRY_RETURN_IF_ERROR(front_end->ShareMemory(moved.fd.get(), moved.base, moved.size_bytes));
-      moved.region = front_end->Locate(moved.base, 1).region;
+      FERRY_RETURN_IF_ERROR(
+          front_end->memory->ShareMemory(moved.fd.get(), moved.base, moved.size_bytes));
+      moved.region = front_end->one_sided->Locate(moved.base, 1).region;
     }
     place->statics.all[count++] = {moved.hash, moved.size_bytes, moved.region, 0};
   }

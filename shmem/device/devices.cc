@@ -56,8 +56,8 @@ struct Table {
   std::vector<std::byte> image = {};  // what lies there: the head and the ways
   bool has_atomics = false;
   Cutovers cutovers = NoCutovers();
-  uint64_t scratch = 0;                    // offset in the region; 0: there is no ring
-  client::FrontEnd::DeviceRing ring = {};  // by which they ask ferryd
+  uint64_t scratch = 0;                        // offset in the region; 0: there is no ring
+  client::StreamQueues::DeviceRing ring = {};  // by which they ask ferryd
 
   // What loads and stores do not do, or not well.
   bool MustAsk() const { return !job.AreNear(pes) || !has_atomics || cutovers != NoCutovers(); }
@@ -113,7 +113,7 @@ void Watch() {
 // ---- Making a table -----------------------------------------------------------------------------
 
 Status LetReach(int pe) {
-  Status status = job.front_end->LetDevicesReach(job.region->base_of(pe));
+  Status status = job.front_end->memory->LetDevicesReach(job.region->base_of(pe));
   if (status.ok()) {
     return status;
   }
@@ -135,8 +135,8 @@ uint64_t BytesOf(const Table& table) {
 }
 
 Status MakeRing(Table* table, int device) {
-  StatusOr<client::FrontEnd::DeviceRing> ring =
-      job.front_end->MakeRing(device, kRingSlots, FERRY_SHMEM_PLACES);
+  StatusOr<client::StreamQueues::DeviceRing> ring =
+      job.front_end->queues->MakeRing(device, kRingSlots, FERRY_SHMEM_PLACES);
   if (!ring.ok()) {
     return {ring.status().code(),
             "kernels would have no ring by which to ask ferryd for what stores do not do (" +
@@ -149,7 +149,7 @@ Status MakeRing(Table* table, int device) {
 // What this PE does by itself: its own area, a ring if need be, and memory for the table.
 Status Begin(Table* table, int device) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
-  const StatusOr<gpu::DeviceInfo> info = job.front_end->DescribeDevice(device);
+  const StatusOr<gpu::DeviceInfo> info = job.front_end->memory->DescribeDevice(device);
   FERRY_RETURN_IF_ERROR(info.status());
   if (!info->host_words) {
     return {ErrorCode::kUnsupported,
@@ -176,7 +176,8 @@ Status Begin(Table* table, int device) {
   if (table->MustAsk()) {
     FERRY_RETURN_IF_ERROR(MakeRing(table, device));
   }
-  StatusOr<void*> memory = job.front_end->AllocateMemory(BytesOf(*table), KindForTables(), device);
+  StatusOr<void*> memory =
+      job.front_end->memory->AllocateMemory(BytesOf(*table), KindForTables(), device);
   FERRY_RETURN_IF_ERROR(memory.status());
   table->memory = *memory;
   return {};
@@ -185,7 +186,8 @@ Status Begin(Table* table, int device) {
 // Blocks until all that was asked by it is over.
 void FreeRing(Table* table) {
   if (table->ring.handle != 0) {
-    (void)job.front_end->FreeRing(table->ring.handle);  // a daemon that does not answer is told of
+    (void)job.front_end->queues->FreeRing(
+        table->ring.handle);  // a daemon that does not answer is told of
     table->ring = {};
   }
 }
@@ -193,7 +195,7 @@ void FreeRing(Table* table) {
 void Free(Table* table) {
   FreeRing(table);
   if (table->memory != nullptr) {
-    (void)job.front_end->FreeMemory(table->memory);
+    (void)job.front_end->memory->FreeMemory(table->memory);
   }
   if (table->area != 0) {
     job.region->FreeSystem(table->area, AreaBytes(table->pes.size()));
@@ -213,7 +215,7 @@ struct Offer {
 uint64_t AddressForKernels(const Segment& space, int pe, int device) {
   const ptrdiff_t shift = space.shifts[static_cast<size_t>(pe)];
   std::byte* const there = shift == kFar ? nullptr : space.base + shift;
-  return there != nullptr && job.front_end->LetKernelsReach(device, there).ok()
+  return there != nullptr && job.front_end->memory->LetKernelsReach(device, there).ok()
              ? reinterpret_cast<uintptr_t>(there)
              : 0;
 }
@@ -249,8 +251,8 @@ void SetSpaces(Table* table) {
 
 // Copies a part of the image to the device.
 void CopyImage(const char* call, const Table& table, size_t offset, size_t bytes) {
-  const Status copied = job.front_end->Copy(static_cast<std::byte*>(table.memory) + offset,
-                                            table.image.data() + offset, bytes);
+  const Status copied = job.front_end->memory->Copy(static_cast<std::byte*>(table.memory) + offset,
+                                                    table.image.data() + offset, bytes);
   if (!copied.ok()) {
     Fail(call, "the table cannot be copied to the device: " + copied.ToString());
   }
@@ -331,7 +333,7 @@ std::unique_ptr<Table> Take(const void* memory) {
 }  // namespace
 
 Status CheckDevice(int device) {
-  const int count = job.front_end->DeviceCount();
+  const int count = job.front_end->memory->DeviceCount();
   if (count == 0) {
     return {ErrorCode::kUnsupported,
             "no GPU backend is in use: see the option gpu_backend (FERRY_GPU_BACKEND); \"host\" "
@@ -357,7 +359,7 @@ void RefillTables(const char* call) {
 
 int DeviceCount(const char* call) {
   CheckRunning(call);
-  return job.front_end->DeviceCount();
+  return job.front_end->memory->DeviceCount();
 }
 
 void* DevicePrepare(const char* call, Team* team, int device) {

@@ -54,7 +54,7 @@ class OpenCall {
 int EnqueueCall(const char* call, uint64_t queue, const QueuedCall& queued) {
   CheckRunning(call);
   auto open = std::make_shared<OpenCall>(call, queue);
-  const Status status = job.front_end->EnqueueCall(
+  const Status status = job.front_end->queues->EnqueueCall(
       queue, {[queued, open](const std::atomic<bool>& is_cancelled) -> Status {
         const QueueTurn turn(is_cancelled);
         try {
@@ -86,7 +86,7 @@ void AwaitQueues(const char* call) {
     }
   }
   for (const client::QueueHandle queue : queues) {
-    const Status status = job.front_end->AwaitQueue(queue);
+    const Status status = job.front_end->queues->AwaitQueue(queue);
     // Not of queues that the program has freed meanwhile, nor of streams that it has destroyed.
     if (!status.ok() && status.code() != ErrorCode::kInvalidArgument &&
         status.code() != ErrorCode::kCancelled) {

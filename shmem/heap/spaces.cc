@@ -85,7 +85,7 @@ Status Allocate(Space* space, size_t bytes) {
     return {ErrorCode::kInvalidArgument, "a space has at least one byte"};
   }
   const StatusOr<void*> memory =
-      job.front_end->AllocateMemory(bytes, client::MemoryKind::kDevice, space->device);
+      job.front_end->memory->AllocateMemory(bytes, client::MemoryKind::kDevice, space->device);
   FERRY_RETURN_IF_ERROR(memory.status());
   space->segment.base = static_cast<std::byte*>(*memory);
   space->segment.size_bytes = bytes;
@@ -96,19 +96,19 @@ Offer OfferOf(const Space& space, size_t bytes, const Status& made) {
   Offer offer{.bytes = bytes, .error = static_cast<int64_t>(made.code())};
   if (made.ok()) {
     offer.size_bytes = space.segment.size_bytes;
-    offer.where = job.front_end->Locate(space.segment.base, bytes);
+    offer.where = job.front_end->one_sided->Locate(space.segment.base, bytes);
   }
   return offer;
 }
 
 // Whether this is memory that other PEs can reach.
 Status CheckPrograms(void* base, size_t bytes) {
-  const shm::Location where = job.front_end->Locate(base, bytes);
+  const shm::Location where = job.front_end->one_sided->Locate(base, bytes);
   if (where.region != 0) {
     return {};
   }
   const std::string what = std::to_string(bytes) + " bytes at " + AddressText(base);
-  if (job.front_end->Locate(base, 1).region != 0) {
+  if (job.front_end->one_sided->Locate(base, 1).region != 0) {
     return {ErrorCode::kInvalidBuffer, what + " run past the end of their allocation"};
   }
   return {ErrorCode::kInvalidBuffer,
@@ -133,7 +133,7 @@ Status FindParts(Space* space, const std::vector<Offer>& offers, uint64_t* align
     std::byte* base = pe == job.self ? segment.base : nullptr;
     if (pe != job.self && job.IsNear(pe)) {
       bool is_by_stream = false;
-      StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->MapPeer(
+      StatusOr<std::shared_ptr<std::byte>> mapped = job.front_end->peers->MapPeer(
           static_cast<uint32_t>(pe), offer.where, offer.size_bytes, &is_by_stream);
       if (!mapped.ok()) {
         return {mapped.status().code(), "this process cannot map the part of PE " +
@@ -153,7 +153,7 @@ void FreePart(const char* call, Space* space) {
   if (space->segment.base == nullptr || space->segment.is_programs) {
     return;
   }
-  const Status freed = job.front_end->FreeMemory(space->segment.base);
+  const Status freed = job.front_end->memory->FreeMemory(space->segment.base);
   if (!freed.ok() && job.front_end->poison() == ErrorCode::kOk) {  // else the daemon has let go
     Fail(call, HeapName(space->number) + ": " + freed.ToString());
   }

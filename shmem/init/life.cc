@@ -77,7 +77,7 @@ void Join(const char* call, int level) {
   }
   shm::SetCrowdedHook(job.front_end->crowded_hook());
   if (level == kMultiple) {
-    job.front_end->AllowThreads();
+    job.front_end->peers->SetThreads(true);
   }
   (void)shm::EnableLightFence();  // libferry has done so; this library asks its own
 }
@@ -206,12 +206,12 @@ bool HaveAllCome(void* next) {
 // this one; what far ones put into its memory ends a rest only.
 void AwaitUntil(uint64_t end_ns, int* next) {
   if (!job.has_far_pes) {
-    job.front_end->WaitFor(HaveAllCome, next, client::kAny, end_ns);
+    job.front_end->peers->WaitFor(HaveAllCome, next, client::kAny, end_ns);
     return;
   }
   while (!HaveAllCome(next) && job.front_end->poison() == ErrorCode::kOk &&
          MonotonicNs() < end_ns) {
-    job.front_end->Rest(kLongestRestNs);
+    job.front_end->peers->Rest(kLongestRestNs);
   }
 }
 

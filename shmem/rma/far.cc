@@ -20,7 +20,7 @@ using client::WhenDone;
 // What strided puts are packed into: as much as one message carries.
 constexpr size_t kPackBytes = 8192;
 
-client::OneSided& Far() { return job.front_end->one_sided(); }
+client::OneSided& Far() { return *job.front_end->one_sided; }
 
 [[noreturn]] void FailWith(const char* call, int pe, ErrorCode error) {
   // The daemon of a PE that is gone lets go of its memory first.

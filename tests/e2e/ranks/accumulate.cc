@@ -31,7 +31,7 @@ std::vector<ferry_place> bases;  // of all ranks, by rank
 int self = -1;
 int ranks = 0;
 
-OneSided& Core() { return ferry_front_end(ferry::client::kFrontEndVersion)->one_sided(); }
+OneSided& Core() { return *ferry_front_end(ferry::client::kFrontEndVersion)->one_sided; }
 
 Place Shared(int rank, size_t offset = 0) {
   const ferry_place& base = bases[static_cast<size_t>(rank)];

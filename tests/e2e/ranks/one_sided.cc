@@ -378,7 +378,7 @@ void ASignalEndsARest() {
       pass_on();
     }
     while (ferry::shm::LoadAcquire(words[0]) < round) {
-      front_end.Rest(kLongestNs);
+      front_end.peers->Rest(kLongestNs);
     }
     if (self != 0) {
       pass_on();

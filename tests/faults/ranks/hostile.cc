@@ -227,8 +227,8 @@ void LieInBarriers() {
       const ferry::client::Message words{&error, lie.size_bytes, 1, barrier << 8,
                                          ferry::client::kInternalContext};
       ferry::client::Completion sent;
-      CHECK_EQ(front_end->StartSend(words, &send) == ferry::ErrorCode::kOk, true);
-      front_end->Wait(send, &sent);
+      CHECK_EQ(front_end->messages->StartSend(words, &send) == ferry::ErrorCode::kOk, true);
+      front_end->messages->Wait(send, &sent);
       CHECK_OK(ferry_barrier());
       continue;
     }

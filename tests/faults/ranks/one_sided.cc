@@ -60,9 +60,8 @@ int Accumulate(const ferry_place& place, uint8_t* buffer, long round) {
   const ferry::client::Place there{static_cast<uint32_t>(place.rank), place.segment, place.offset};
   const ferry::ErrorCode error =
       ferry_front_end(ferry::client::kFrontEndVersion)
-          ->one_sided()
-          .Accumulate(nullptr, {there, sum, kElements}, buffer, buffer + size_bytes,
-                      ferry::client::WhenDone::kAtReturn);
+          ->one_sided->Accumulate(nullptr, {there, sum, kElements}, buffer, buffer + size_bytes,
+                                  ferry::client::WhenDone::kAtReturn);
   if (error == ferry::ErrorCode::kOk) {
     return FERRY_SUCCESS;
   }
